@@ -27,6 +27,7 @@ from proofgate.index.audited import Kept
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.index.readers import Readers, ReadersError
 from proofgate.index.routes import Desk
+from proofgate.index.schema import time_text
 
 ALL, ACME, GLOBEX = "reader-key-of-all", "reader-key-of-acme", "reader-key-of-globex"
 Capture = pytest.CaptureFixture[str]
@@ -158,8 +159,11 @@ def test_tenants_add_up_and_a_reader_of_one_sees_its_own(url: str, folder: Path)
     assert code_of(ask(url, ACME, "/../tenants", tenant="globex")) == (403, "other_tenant")
     assert code_of(ask(url, ALL, "/../tenants", model="gpt")) == (400, "bad_filter")
     assert ask(url, ALL, "/../tenants", since="2030-01-01")[1]["tenants"] == []
+    # Also where the time begins and ends within a day.
+    within = ask(url, ALL, "/../tenants", since=time_text(NOON + 2), until=time_text(NOON + 5))[1]["tenants"]
+    assert [(of["tenant"], of["exchanges"]) for of in within] == [("acme", 2), ("globex", 1)]
     assert [entry["rows"] for entry in recorded(folder) if entry["asked"].get("of") == "tenants"] == [
-        *(3, 1, 0, 0, 0)
+        *(3, 1, 0, 0, 0, 2)
     ]
 
 
