@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +256,21 @@ def test_tenants_are_told_with_their_totals_and_the_shards_that_recorded_them(le
     page.open(f"{ledger.url}/#/tenants/since=2001-01-01&until=2001-01-02")
     page.wait_for("No tenant has an exchange in this time")
     assert page.complaints() == []
+
+
+def test_tenants_of_an_index_that_keeps_fewer_days_than_a_week_are_told(ledger: Indexed, page: Browser) -> None:
+    with closing(sqlite3.connect(ledger.state.parent / "index" / "catalogue.sqlite")) as catalogue:
+        [[first]] = catalogue.execute("SELECT min(day) FROM day")
+        with catalogue:
+            catalogue.execute("INSERT INTO meta VALUES ('pruned_before', ?)", (first,))
+        try:
+            sign_in(page, ledger.url, "officer", "#/tenants")
+            page.wait_for("A tenant lives on the shard")
+            assert [row[0] for row in cells(page, "table.wide")] == ["acme", "globex"]
+        finally:
+            with catalogue:
+                catalogue.execute("DELETE FROM meta WHERE name = 'pruned_before'")
+    page.complaints()
 
 
 def test_the_policy_is_met_by_witnesses_whose_cosignatures_stand_in_the_checkpoint(

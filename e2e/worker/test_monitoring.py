@@ -18,6 +18,7 @@ from proofgate.front_door.agent import targets
 from proofgate.front_door.follower import Follower
 from proofgate.front_door.metrics import render
 from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.index.audited_index import AuditedIndex
 from proofgate.mirror.directory import Directory
 from proofgate.mirror.mirror import Mirror
 from proofgate_operator import metrics
@@ -164,7 +165,8 @@ def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> N
     auditor = _core.Auditor(*paths, signing, ledger, *(10**7,) * 3, resume=True, policy=policy)
     watch = Watch(auditor, 0)
     watch.mirrors = [Mirror(Directory(folder / "mirror"), auditor, folder / "ledger", folder / "state")]
-    assert beginning_with("proofgate_auditor_") - exposed(auditor_metrics.render(watch)) == set()
+    told = exposed(auditor_metrics.render(watch, AuditedIndex(folder / "index", ledger)))
+    assert beginning_with("proofgate_auditor_") - told == set()
 
 
 def test_every_metric_of_the_operator_that_is_asked_for_exists() -> None:

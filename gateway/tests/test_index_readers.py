@@ -27,6 +27,7 @@ from proofgate.index.audited import Kept
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.index.readers import Readers, ReadersError
 from proofgate.index.routes import Desk
+from proofgate.index.schema import time_text
 
 #: The access log of a test: begun at 7 microseconds.
 FILE = "access-7-00000000000000000000.jsonl"
@@ -160,8 +161,11 @@ def test_tenants_add_up_and_a_reader_of_one_sees_its_own(url: str, folder: Path)
     assert code_of(ask(url, ACME, "/../tenants", tenant="globex")) == (403, "other_tenant")
     assert code_of(ask(url, ALL, "/../tenants", model="gpt")) == (400, "bad_filter")
     assert ask(url, ALL, "/../tenants", since="2030-01-01")[1]["tenants"] == []
+    # Also where the time begins and ends within a day.
+    within = ask(url, ALL, "/../tenants", since=time_text(NOON + 2), until=time_text(NOON + 5))[1]["tenants"]
+    assert [(of["tenant"], of["exchanges"]) for of in within] == [("acme", 2), ("globex", 1)]
     assert [entry["rows"] for entry in recorded(folder) if entry["asked"].get("of") == "tenants"] == [
-        *(3, 1, 0, 0, 0)
+        *(3, 1, 0, 0, 0, 2)
     ]
 
 
@@ -248,6 +252,29 @@ def test_nobody_else_reads_and_the_rest_of_the_port_needs_no_key(
 )
 def test_a_question_that_is_none_is_refused(url: str, asked: dict[str, Any], code: str) -> None:
     assert code_of(ask(url, ALL, **asked)) == (400, code)
+
+
+def test_no_answer_to_a_reader_is_kept_by_a_cache(url: str, folder: Path) -> None:
+    own, others = own_id(1, NOON + 1), own_id(3, NOON + 3)
+    with sqlite3.connect(folder / "index" / "catalogue.sqlite") as catalogue:
+        catalogue.execute("INSERT INTO meta VALUES ('pruned_before', ?)", (NOON // 86_400_000_000,))
+    catalogue.close()
+    paths = {
+        "exchanges": 200,
+        f"exchanges/{own}": 200,
+        f"exchanges/{own}/receipt": 200,
+        "tenants": 200,
+        "reader": 200,
+        "exchanges?verdict=maybe": 400,
+        "exchanges?tenant=globex": 403,
+        f"exchanges/{others}": 404,
+        "tenants?since=2001-01-01": 410,
+        f"exchanges/{'i' * 4096}": 414,
+    }
+    for path, status in paths.items():
+        answer = httpx.get(f"{url}/v1/{path}", headers={"Authorization": f"Bearer {ACME}"})
+        assert (answer.status_code, answer.headers.get("cache-control")) == (status, "no-store"), path
+    assert httpx.get(f"{url}/v1/reader").headers["cache-control"] == "no-store"
 
 
 def test_what_is_read_is_recorded_with_who_read_it(url: str, folder: Path) -> None:

@@ -143,6 +143,8 @@ class Questions:
                 found = _conditions(connection, asked)
                 if found is None:
                     continue
+                times = [("ts >= ?", asked.since), ("ts < ?", asked.until)]
+                found += [(condition, ts) for condition, ts in times if ts is not None]
                 conditions = " AND ".join(["version <= ?", *(condition for condition, _ in found)])
                 given = [*values, self.version, *(value for _, value in found if value is not None)]
                 for row in connection.execute(f"{select} {conditions} GROUP BY tenant, log", given):

@@ -56,6 +56,11 @@ _Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 _Flag = Annotated[bool, Query()]
 
 
+def _refusal(status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> Refusal:
+    """A refusal that no cache keeps: of several statuses they would (RFC 9110 section 15.1)."""
+    return Refusal(status, code, message, {**_PRIVATE, **(headers or {})})
+
+
 class Desk:
     """Answers readers from an index, and with records from the ledger."""
 
@@ -116,11 +121,11 @@ class Desk:
         try:
             reader = self._readers.find(key) if scheme.lower() == "bearer" and key else None
         except ReadersError:
-            raise Refusal(
+            raise _refusal(
                 HTTPStatus.SERVICE_UNAVAILABLE, ReadersError.code, "the file of readers cannot be used now"
             ) from None
         if reader is None:
-            raise Refusal(
+            raise _refusal(
                 HTTPStatus.UNAUTHORIZED,
                 "not_a_reader",
                 "send the key of a reader as `Authorization: Bearer KEY`; keys of the gateway are none",
@@ -128,7 +133,7 @@ class Desk:
             )
         if len(request.url.path) + len(request.url.query) > _LONGEST_QUESTION:
             message = f"a question has at most {_LONGEST_QUESTION} characters"
-            raise Refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
+            raise _refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
         return reader
 
     def _asked(self, reader: Reader, request: Request, names: Collection[str], newest: bool) -> Filter:
@@ -141,7 +146,7 @@ class Desk:
         if reader.tenant is None:
             return wanted
         if wanted.tenant not in (None, reader.tenant):
-            raise Refusal(
+            raise _refusal(
                 HTTPStatus.FORBIDDEN, "other_tenant", "this reader sees the exchanges of its own tenant only"
             )
         return replace(wanted, tenant=reader.tenant)
@@ -177,7 +182,7 @@ class Desk:
         row = questions.find(str(wanted.id), wanted.tenant)
         if row is None:
             # Another tenant's is as one that is not there.
-            raise Refusal(
+            raise _refusal(
                 HTTPStatus.NOT_FOUND, "no_such_exchange", "the index has no such exchange for this reader"
             )
         return row
@@ -186,7 +191,7 @@ class Desk:
     def _place(self) -> Iterator[None]:
         if not self._places.acquire(blocking=False):
             message = "others are asking: ask again in a moment"
-            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
+            raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
         try:
             yield
         finally:
@@ -208,11 +213,11 @@ class Desk:
             if error.code not in _STATUS:
                 log.error("the index cannot be asked: %s [%s]", error, error.code)  # noqa: TRY400
                 message = "the index cannot be asked now"
-            refused = Refusal(status, error.code, message)
+            refused = _refusal(status, error.code, message)
         except _core.ProofgateError as error:
             log.error("records cannot be read: %s [%s]", error, error.code)  # noqa: TRY400
             status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
-            refused = Refusal(status, error.code, "the ledger does not give the records of this now")
+            refused = _refusal(status, error.code, "the ledger does not give the records of this now")
         except Refusal as error:
             refused = error
         watched = (reader.name, reader.tenant, *sorted(asked.items()))
@@ -232,7 +237,7 @@ class Desk:
             self._access_log.add(entry)
         except OSError as error:
             log.error("nothing is answered: the access log cannot be written: %s", error)  # noqa: TRY400
-            raise Refusal(
+            raise _refusal(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "access_log_unavailable",
                 "what is read cannot be recorded now",

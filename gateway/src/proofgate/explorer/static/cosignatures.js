@@ -6,6 +6,8 @@ import { count, duration, moment, plural } from "./words.js";
 const KEY_HASH = 4;
 const TIME = 8;
 const ED25519 = 64;
+/** Each new checkpoint waits for a moment: that much is no sign of anything. */
+const PATIENCE_SECONDS = 30;
 
 /** The cosignatures that a signed note carries: `{name, time}`, the time in unix seconds. Nothing of them is verified. */
 export function cosignaturesOf(note) {
@@ -45,7 +47,7 @@ function policy(note, status) {
   const waiting = lag > 0 ? `Newer heads have waited for a quorum for ${duration(lag)}.` : "No newer head waits for them.";
   return el(
     "section",
-    { class: `judgement ${note === "" || lag > 0 ? "warn" : "good"}`, "aria-label": "Policy" },
+    { class: `judgement ${note === "" || lag > PATIENCE_SECONDS ? "warn" : "good"}`, "aria-label": "Policy" },
     el("p", { class: "title" }, note === "" ? "The policy is not met yet" : `The policy is met for ${plural(size, "head")}`),
     el(
       "p",
