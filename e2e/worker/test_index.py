@@ -150,7 +150,7 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
         }
         (tmp_path / "readers").write_text(json.dumps(readers))
         more = ["--new-aggregate", "--index", str(tmp_path / "index"), "--readers", str(tmp_path / "readers")]
-        check = ["access-log", tmp_path / "state", "--key", public]
+        check = ["access-log", str(tmp_path / "state"), "--key", public]
         with following(Audit(tmp_path, gateway.verifying_key), *more) as (_, url):
 
             def found(key: str) -> list[dict[str, Any]]:
