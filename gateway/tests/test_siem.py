@@ -327,6 +327,7 @@ class Receiver:
         self.messages: list[bytes] = []
         self.wrong: list[bytes] = []
         self.closes = True
+        self.says_so = True
         self._context = context
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
@@ -348,7 +349,8 @@ class Receiver:
             return
         with self._context.wrap_socket(client, server_side=True) as secured:
             self._parse(b"".join(iter(lambda: secured.recv(4096), b"")))
-            secured.unwrap()
+            if self.says_so:
+                secured.unwrap()
 
     def _parse(self, data: bytes) -> None:
         while data:
@@ -383,6 +385,9 @@ def test_messages_over_tls_are_whole_and_the_receiver_has_read_them_when_they_co
     )
     told = json.loads(found["text"])
     assert told == EVENT.facts | {"record": {"origin": EVENT.origin, "index": 7}}
+    receiver.says_so = False
+    parse(f"{url}?ca={certificate}", "ledger").send([EVENT])
+    assert len(receiver.messages) == 301
     with pytest.raises(SinkError) as refused:
         parse(url, "ledger").send([EVENT])
     assert refused.value.code == "siem_tls"

@@ -11,6 +11,7 @@ import json
 import socket
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from proofgate.index.schema import time_text
@@ -20,7 +21,7 @@ from proofgate.siem.sink import SinkError, is_notable
 #: "log audit" of RFC 5424 section 6.2.1.
 _FACILITY = 13
 _WARNING, _INFORMATIONAL = 4, 6
-_SECONDS = 10.0
+_SECONDS = 30.0
 #: What a datagram of IPv4 can hold.
 _MOST_DATAGRAM = 65_507
 
@@ -61,8 +62,10 @@ class Stream:
                 context = ssl.create_default_context(cafile=self._authorities)
                 with context.wrap_socket(connection, server_hostname=self._address[0]) as secured:
                     secured.sendall(frames)
-                    # Says that this is all, and waits until the other side does.
-                    secured.unwrap()
+                    # Says that this is all, and waits until the other side does, or closes without a word, as
+                    # rsyslog with GnuTLS.
+                    with suppress(ssl.SSLEOFError):
+                        secured.unwrap()
         except ssl.SSLCertVerificationError as error:
             raise SinkError("siem_tls", f"its certificate is not trusted: {error.verify_message}") from None
         except ssl.SSLError:
