@@ -13,7 +13,7 @@ from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.api.witnesses import Witnesses
-from proofgate_operator.build import mirrors
+from proofgate_operator.build import mirrors, siem
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
 from proofgate_operator.build.naming import (
     LEDGER_VOLUME,
@@ -111,6 +111,7 @@ def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults)
         *("--stall", str(auditor.stall_seconds), "--scrub", str(auditor.scrub_mebibytes)),
         *(_witness_options(auditor.witnesses) if auditor.witnesses else ()),
         *mirrors.options(auditor.mirrors),
+        *siem.options(auditor.siem),
     ]
 
 
@@ -170,6 +171,7 @@ def _container(
                 else []
             ),
             *mirrors.mounts(auditor.mirrors),
+            *siem.mounts(auditor.siem),
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
@@ -224,6 +226,7 @@ def statefulset(
                 },
                 *([_witness_volume(witnesses)] if witnesses else []),
                 *mirrors.volumes(auditor.mirrors),
+                *siem.volumes(auditor.siem),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],
         },
