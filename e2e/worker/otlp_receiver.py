@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -37,6 +38,7 @@ class Receiver:
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    logs: list[dict[str, Any]] = field(default_factory=list)
     resources: list[dict[str, Any]] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)
 
@@ -48,6 +50,10 @@ class Receiver:
             for resource in traces.resource_spans:
                 self.resources.append(attributes(resource.resource))
                 self.spans += [span for scope in resource.scope_spans for span in scope.spans]
+        elif path == "/v1/logs":
+            logs = ExportLogsServiceRequest.FromString(body)
+            for told in logs.resource_logs:
+                self.logs += [attributes(record) for scope in told.scope_logs for record in scope.log_records]
         else:
             metrics = ExportMetricsServiceRequest.FromString(body)
             for resource in metrics.resource_metrics:

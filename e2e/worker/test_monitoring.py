@@ -21,6 +21,9 @@ from proofgate.front_door.runtime_api import RuntimeApi
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.mirror.directory import Directory
 from proofgate.mirror.mirror import Mirror
+from proofgate.siem.cursor import Cursor
+from proofgate.siem.stream import Stream
+from proofgate.siem.syslog import Datagrams
 from proofgate_operator import metrics
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
@@ -165,6 +168,7 @@ def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> N
     auditor = _core.Auditor(*paths, signing, ledger, *(10**7,) * 3, resume=True, policy=policy)
     watch = Watch(auditor, 0)
     watch.mirrors = [Mirror(Directory(folder / "mirror"), auditor, folder / "ledger", folder / "state")]
+    watch.streams = [Stream(Datagrams("siem", "127.0.0.1", 9), Cursor(folder / "state", "siem", ledger), ledger)]
     told = exposed(auditor_metrics.render(watch, AuditedIndex(folder / "index", ledger)))
     assert beginning_with("proofgate_auditor_") - told == set()
 

@@ -57,8 +57,10 @@ def fsck_pinned(
         if path != verdict:
             content = path.read_bytes()
             files.append((str(path), len(content), hashlib.sha256(content).digest()))
-    findings = [{"message": "it was changed"}] if code else []
-    return code, json.dumps({"exit_code": code, "incarnations": [{"findings": findings}]}), files
+    told: dict[str, object] = {"findings": [{"message": "it was changed"}] if code else []}
+    if (folder / "tombstone").exists():
+        told["removed"] = {"verified": keeping_key is not None}
+    return code, json.dumps({"exit_code": code, "incarnations": [told]}), files
 
 
 def sign_s3(

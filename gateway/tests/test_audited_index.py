@@ -88,7 +88,7 @@ def test_an_auditor_with_an_unusable_index_audits_and_says_so(
     broken: AuditedIndex, double: auditor_double.Auditor
 ) -> None:
     watch = Watch(cast("_core.Auditor", double), 1 << 20)
-    watch.on_accepted = broken.offer
+    watch.on_accepted = [broken.offer]
     watch.poll()
     assert told(broken, "index_schema")
     with serving(create_app(watch, Kept(broken))) as url:

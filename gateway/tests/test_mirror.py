@@ -316,7 +316,7 @@ def test_of_a_log_that_was_removed_what_stays_of_it_is_mirrored_beside_it(
     auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, tmp_path: Path
 ) -> None:
     auditor.end(LOGS[0])
-    mirror = bring()
+    mirror = bring(keeping_key="keeper")
     mirror.round()
     log = ledger / "0" / LOGS[0]
     (log / "00000000000000000000.seg").unlink()
@@ -329,6 +329,48 @@ def test_of_a_log_that_was_removed_what_stays_of_it_is_mirrored_beside_it(
     assert [name.rsplit("/", 1)[1] for name in there if name.startswith("removed/")] == [
         *("00000000000000000000.record", "00000000000000000000.tlog-proof", "checkpoint", "tombstone")
     ]
+
+
+def test_a_tombstone_that_nobody_can_check_does_not_keep_a_log_from_the_mirror_unnoticed(
+    auditor: Auditor, bring: Callable[..., Mirror], ledger: Path
+) -> None:
+    auditor.end(LOGS[0])
+    (ledger / "0" / LOGS[0] / "tombstone").write_text("anybody's")
+    mirror = bring()
+    mirror.round()
+    assert codes(mirror) == ["mirror_unverified"]
+
+
+def test_of_many_logs_some_are_looked_for_at_once(
+    auditor: Auditor, bring: Callable[..., Mirror], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proofgate.mirror.mirror.MOST_AT_ONCE", 2)
+    for name in LOGS:
+        auditor.end(name)
+    mirror = bring()
+    for count in (2, 4):
+        mirror.round()
+        assert len(list((tmp_path / "mirror" / "ledger" / "0").iterdir())) == count
+        assert (mirror.lag_seconds() > 0) == (count < len(LOGS))
+
+
+def test_a_link_or_a_pipe_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "pipe")
+    digest = hashlib.sha256(b"secret").digest()
+    with pytest.raises(MirrorError, match="cannot be read"):
+        list(Piece("a", 6, digest, tmp_path / "link").chunks())
+    with pytest.raises(ChangedError):
+        list(Piece("a", 6, digest, tmp_path / "pipe").chunks())
+
+
+def test_of_bytes_that_are_others_the_last_are_never_given_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(600_000))
+    given: list[bytes] = []
+    with pytest.raises(ChangedError):
+        given.extend(Piece("a", 600_000, bytes(32), tmp_path / "file").chunks())
+    assert sum(map(len, given)) < 600_000
 
 
 def test_whole_tiles_are_mirrored_once(
@@ -468,7 +510,7 @@ def test_a_mirror_is_brought_back_with_what_stays_of_logs_that_it_has_not(
     auditor.end(LOGS[0])
     auditor.end(LOGS[1])
     (ledger / "0" / LOGS[1] / "tombstone").write_text("tombstone")
-    bring().round()
+    bring(keeping_key="keeper").round()
     foreign = tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "evil.sh"
     foreign.write_text("no")
     out = tmp_path / "out"

@@ -132,6 +132,18 @@ def test_ranges_that_are_none_are_told() -> None:
     assert message.startswith("spec.auditor.witnesses.egress.allow: ")
 
 
+def test_ranges_of_mirrors_and_sinks_that_are_none_are_told_too() -> None:
+    away = {"egress": {"allow": ["10.0.0.1/8"]}}
+    mirror = {"bucket": "evidence", "endpoint": "https://s3.example.com", **away}
+    mirror |= {"objectLock": {"mode": "Compliance", "days": 1}, "credentialsSecretRef": {"name": "key"}}
+    for field, one in (("mirrors", mirror), ("siem", {"url": "syslog+tls://siem.example.com", **away})):
+        audited = Audited(auditor={**AUDITOR, field: [one]})
+        status, reason, message = audited.condition()
+        assert (status, reason) == ("False", "SpecInvalid")
+        assert message.startswith(f"spec.auditor.{field}: egress.allow: ")
+        assert NETWORK_POLICY not in audited.world.children
+
+
 def test_plain_http_is_for_a_network_that_somebody_trusts() -> None:
     policy = f"witness a {A} http://a.example\nquorum a\n"
     audited = Audited(auditor=witnessed(policy=policy))

@@ -142,6 +142,23 @@ def everything() -> Manifest:
                 "retentionDays": 30,
                 "readersSecretRef": {"name": "readers", "key": "readers.json"},
             },
+            "mirrors": [
+                {
+                    **{"bucket": "evidence", "prefix": "team/llm", "endpoint": "http://192.0.2.7:9000"},
+                    **{"region": "eu-1", "objectLock": {"mode": "Governance", "days": 400}},
+                    **{"credentialsSecretRef": {"name": "acme-keys"}, "allowHttp": True},
+                    "egress": {"allow": ["192.0.2.0/24"]},
+                    "caConfigMapRef": {"name": "authorities", "key": "ca.crt"},
+                }
+            ],
+            "siem": [
+                {
+                    "url": "otlp+http://collector.example.com:4318/base",
+                    "authorizationSecretRef": {"name": "acme-keys", "key": "second"},
+                    **{"allowPlain": True, "egress": {"allow": ["192.0.2.0/24"]}},
+                    "caConfigMapRef": {"name": "authorities", "key": "ca.crt"},
+                }
+            ],
             "podTemplate": {"nodeSelector": {"disk": "ssd"}},
         },
         "timeouts": {
@@ -246,6 +263,24 @@ def largest() -> Manifest:
                 "policy": "quorum none\n",
                 "egress": {"allow": [f"192.0.{number}.0/24" for number in range(32)]},
             },
+            "mirrors": [
+                {
+                    **{"bucket": f"{'b' * 60}-{number}", "prefix": "p"},
+                    "endpoint": "https://s3.example.com",
+                    "objectLock": {"mode": "Compliance", "days": 36_500},
+                    "credentialsSecretRef": {"name": "key"},
+                    "egress": {"allow": ["192.0.2.0/24"]},
+                }
+                for number in range(4)
+            ],
+            "siem": [
+                {
+                    "url": f"otlp+https://example.com/{number}",
+                    "authorizationSecretRef": {"name": "key", "key": "key"},
+                    "egress": {"allow": ["192.0.2.0/24"]},
+                }
+                for number in range(4)
+            ],
         },
         "telemetry": {
             "endpoint": f"https://example.com/{'u' * 490}",

@@ -16,6 +16,7 @@ from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.evidence import VERDICTS, read_verifying_key
 from proofgate.index import audited
 from proofgate.mirror import audited as mirrored
+from proofgate.siem import audited as streamed
 
 _EXIT_CODES = {"ok": 0, "incomplete": 10, "diverged": 30, "invalid": 40}
 _SCRUB_MIB = 8
@@ -119,6 +120,7 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
     )
     audited.add_arguments(parser)
     mirrored.add_arguments(parser)
+    streamed.add_arguments(parser)
     parser.add_argument("--once", action="store_true", help="look once, print what is wrong, and end")
     parser.add_argument("--json", action="store_true", help="with --once: print the findings as JSON")
 
@@ -144,7 +146,9 @@ def run(options: argparse.Namespace) -> int:
         return fail(
             "--state lies in the ledger: whoever sets that back would set the auditor back", EXIT_USAGE
         )
-    refused = audited.wrong_arguments(options) or mirrored.wrong_arguments(options)
+    refused = next(
+        filter(None, (part.wrong_arguments(options) for part in (audited, mirrored, streamed))), None
+    )
     if refused:
         return fail(refused, EXIT_USAGE)
     if options.witness_ca is not None:
@@ -209,6 +213,7 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     from proofgate.auditor import service
     from proofgate.http_server import ListenError, bind
     from proofgate.index.readers import ReadersError
+    from proofgate.siem.cursor import CursorError
 
     try:
         listener = bind(options.listen)
@@ -216,10 +221,12 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     try:
         with listener, audited.kept(options, read_verifying_key(options.ledger_key), watch.auditor) as kept:
-            watch.on_accepted = kept.offer
+            watch.streams = streamed.streams(options, read_verifying_key(options.ledger_key))
+            offers = [*([kept.offer] if kept.offer else []), *(stream.offer for stream in watch.streams)]
+            watch.on_accepted = offers
             watch.reads = None if kept.desk is None else kept.desk.reads
             service.run(watch, witnesses, listener, kept)
-    except ReadersError as error:
+    except (ReadersError, CursorError) as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     return 0
 

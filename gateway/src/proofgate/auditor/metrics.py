@@ -11,6 +11,7 @@ from proofgate.index.audited_index import AuditedIndex
 
 if TYPE_CHECKING:
     from proofgate.mirror.mirror import Mirror
+    from proofgate.siem.stream import Stream
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_auditor"
@@ -76,6 +77,7 @@ def _lines(watch: Watch) -> Iterator[str]:
         yield f'{_PREFIX}_lag_seconds{{shard="{_label(head["shard"])}"}} {head["lag"] / _MICROSECONDS:.3f}'
     yield from _witnesses(watch.witnesses())
     yield from _mirrors(watch.mirrors)
+    yield from _streams(watch.streams)
 
 
 def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:
@@ -116,6 +118,28 @@ def _mirrors(mirrors: list[Mirror]) -> Iterator[str]:
     for mirror in mirrors:
         for code, count in sorted(mirror.totals.failures.items()):
             yield f'{_PREFIX}_mirror_failures_total{{mirror="{_label(mirror.name)}",code="{code}"}} {count}'
+
+
+def _streams(streams: list[Stream]) -> Iterator[str]:
+    if not streams:
+        return
+    for name, kind, value, text in (
+        (
+            "lag_seconds",
+            "gauge",
+            lambda one: f"{one.lag_seconds():.3f}",
+            "Since when exchanges wait to be sent",
+        ),
+        ("records_behind", "gauge", lambda one: one.behind, "Records whose exchanges wait to be sent"),
+        ("events_total", "counter", lambda one: one.totals.events, "Exchanges that were sent"),
+    ):
+        yield from _family(f"siem_{name}", kind, text)
+        for stream in streams:
+            yield f'{_PREFIX}_siem_{name}{{sink="{_label(stream.name)}"}} {value(stream)}'
+    yield from _family("siem_failures_total", "counter", "Batches that were not sent, by why")
+    for stream in streams:
+        for code, count in sorted(stream.totals.failures.items()):
+            yield f'{_PREFIX}_siem_failures_total{{sink="{_label(stream.name)}",code="{code}"}} {count}'
 
 
 def _label(text: str) -> str:

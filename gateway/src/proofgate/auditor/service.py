@@ -146,13 +146,13 @@ async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket, ke
 
     following = asyncio.create_task(watch.follow())
     witnesses.start()
-    for mirror in watch.mirrors:
-        mirror.start()
+    for outlet in watch.outlets():
+        outlet.start()
     with on_signals(stop):
         await server.serve(sockets=[listener])
     witnesses.stop()
-    for mirror in watch.mirrors:
-        mirror.stop()
+    for outlet in watch.outlets():
+        outlet.stop()
     following.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await following

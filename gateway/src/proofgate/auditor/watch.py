@@ -8,12 +8,13 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from proofgate import _core
 
 if TYPE_CHECKING:
     from proofgate.mirror.mirror import Mirror
+    from proofgate.siem.stream import Stream
 
 log = logging.getLogger("proofgate.auditor")
 
@@ -24,6 +25,19 @@ POLL_BYTES = 64 << 20
 #: How often a long first read says how far it is.
 PROGRESS_SECONDS = 10.0
 _MICROSECONDS = 1_000_000
+
+
+class Outlet(Protocol):
+    """What brings on what was accepted, in a thread of its own."""
+
+    def start(self) -> None:
+        """Begins, until `stop`."""
+
+    def stop(self) -> None:
+        """Ends, without being waited for."""
+
+    def findings(self) -> list[dict[str, Any]]:
+        """What is wrong with it, as the core tells findings."""
 
 
 @dataclass
@@ -50,11 +64,13 @@ class Watch:
     totals: Totals = field(default_factory=Totals)
     #: Told after each poll which logs were accepted further: directories and signed notes. All of them at
     #: first.
-    on_accepted: Callable[[list[tuple[str, str]]], None] | None = None
+    on_accepted: list[Callable[[list[tuple[str, str]]], None]] = field(default_factory=list)
     #: How the log of who read what stands; each poll tells it.
     reads: Callable[[], tuple[int, int, bytes]] | None = None
     #: Where what was accepted is copied to.
     mirrors: list[Mirror] = field(default_factory=list)
+    #: Where what was accepted is sent to, exchange by exchange.
+    streams: list[Stream] = field(default_factory=list)
     #: When a poll last ended well, in unix seconds; 0 before the first.
     last_poll: float = 0.0
     #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
@@ -79,9 +95,11 @@ class Watch:
             done: dict[str, Any] = json.loads(self.auditor.poll(now_us, budget, scrub))
         finally:
             self._tell_findings()
-            if self.on_accepted is not None:
-                self.on_accepted(self.auditor.accepted(now_us if self._offered else 0))
+            if self.on_accepted:
+                accepted = self.auditor.accepted(now_us if self._offered else 0)
                 self._offered = True
+                for offer in self.on_accepted:
+                    offer(accepted)
         totals = self.totals
         totals.records += done["records"]
         totals.bytes += done["bytes"]
@@ -117,8 +135,12 @@ class Watch:
     def told(self) -> dict[str, Any]:
         """`findings`, and how many found no room (`left_out`)."""
         told: dict[str, Any] = json.loads(self.auditor.findings())
-        told["findings"] += [found for mirror in self.mirrors for found in mirror.findings()]
+        told["findings"] += [found for outlet in self.outlets() for found in outlet.findings()]
         return told
+
+    def outlets(self) -> list[Outlet]:
+        """The mirrors and the streams."""
+        return [*self.mirrors, *self.streams]
 
     def heads(self) -> list[dict[str, Any]]:
         """How each shard stood at the last poll."""

@@ -8,6 +8,7 @@ over.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -31,6 +32,8 @@ log = logging.getLogger("proofgate.mirror")
 
 #: Between two looks whether there is something to mirror.
 TICK_SECONDS = 1.0
+#: Logs that are looked for at once, and of which the lag is told in bytes.
+MOST_AT_ONCE = 1000
 #: Between two checkpoints of the aggregate log, and of one shard.
 CHECKPOINT_SECONDS = 60.0
 #: Between two looks whether a mirror would keep what it is given.
@@ -79,7 +82,7 @@ class Mirror:
     patience: float = PATIENCE_SECONDS
     second_look: float = SECOND_LOOK_SECONDS
     totals: Totals = field(default_factory=Totals)
-    #: Bytes of logs that have ended and wait to be mirrored.
+    #: Bytes of logs that have ended and wait to be mirrored, of at most `MOST_AT_ONCE`.
     lag_bytes: int = 0
     _behind_since: float | None = None
     #: Why nothing may be put there, and since when (unix microseconds).
@@ -163,7 +166,7 @@ class Mirror:
         if self._failure is not None:
             log.info("%s: it takes what it is given again", self.name)
         self._failure = None
-        if self._unlocked is None and not self._suspected:
+        if self._unlocked is None and not self._suspected and self._memory.next >= published[0]:
             self._behind_since = None
         else:
             self._late()
@@ -187,7 +190,8 @@ class Mirror:
         size, note = published
         memory = self._memory
         if memory.next < size:
-            waiting = list(aggregate.ended(self.auditor, self._ledger_name, memory.next, size))
+            ended = aggregate.ended(self.auditor, self._ledger_name, memory.next, size)
+            waiting = list(itertools.islice(ended, MOST_AT_ONCE))
             if waiting:
                 self._late()
             sizes = [self._bytes_of(one) for one in waiting]
@@ -198,6 +202,8 @@ class Mirror:
                 self.lag_bytes -= length
                 memory.next = one.index + 1
                 self._save()
+            if len(waiting) == MOST_AT_ONCE:
+                return
             memory.next = size
             self._save()
         self.lag_bytes = 0
@@ -220,10 +226,16 @@ class Mirror:
                 "mirror_log_missing" if gone else "mirror_unverified",
                 "the log was gone before it was mirrored" if gone else str(error),
             )
+        told = json.loads(report)
         if code > _INCOMPLETE:
-            return self._suspect(ended, "mirror_unverified", _first_message(json.loads(report)))
+            return self._suspect(ended, "mirror_unverified", _first_message(told))
+        removed = told["incarnations"][0].get("removed")
+        if removed is not None and not removed["verified"]:
+            # Anybody can put one there: without the keeper's key nobody knows whose it is.
+            return self._suspect(
+                ended, "mirror_unverified", "it has a tombstone, and there is no --keeping-key"
+            )
         names = [(Path(path).name, length, digest) for path, length, digest in files]
-        removed = any(name == "tombstone" for name, _, _ in names)
         top, wanted = ("removed", _OF_A_REMOVED) if removed else ("ledger", _OF_A_LOG)
         # The log's own checkpoint comes last: where it is, all of the log is.
         names.sort(key=lambda file: (file[0] == "checkpoint", file[0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,21 +45,29 @@ class Piece:
         return cls(key, len(content), hashlib.sha256(content).digest(), content)
 
     def chunks(self) -> Iterator[bytes]:
-        """Its bytes. Raises ChangedError, after the last of them too, when they are others; MirrorError."""
-        digest, left = hashlib.sha256(), self.length
+        """Its bytes. Raises ChangedError, before the last of them, when they are others; MirrorError."""
+        digest, left, held = hashlib.sha256(), self.length, b""
         try:
             with self._open() as file:
                 while left and (chunk := file.read(min(CHUNK, left))):
                     digest.update(chunk)
                     left -= len(chunk)
-                    yield chunk
+                    # One is held back: of others nothing whole is ever sent.
+                    if held:
+                        yield held
+                    held = chunk
         except OSError as error:
             raise MirrorError("mirror_source", f"{self.source!s} cannot be read: {error.strerror}") from None
         if left or digest.digest() != self.sha256:
             raise ChangedError(str(self.source))
+        yield held
 
     def _open(self) -> BinaryIO:
-        return io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source.open("rb")
+        if isinstance(self.source, bytes):
+            return io.BytesIO(self.source)
+        # Whoever writes the volume may have put a link or a pipe there.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.fdopen(os.open(self.source, flags), "rb")
 
 
 class Target(Protocol):

@@ -12,6 +12,7 @@ from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.load_balancer import Peer, peer_rule
 from proofgate_operator.api.mirrors import MIRROR_RULES, Mirror
 from proofgate_operator.api.pod_template import PodTemplate
+from proofgate_operator.api.siem import SINK_RULES, Sink
 from proofgate_operator.api.witnesses import WITNESS_RULES, Witnesses
 
 
@@ -130,6 +131,11 @@ class Auditor(Section):
         Field(max_length=4, json_schema_extra=keyed_by("bucket")),
     ] = ()
     """Where it copies to what it has verified, under object lock. Absent: nowhere."""
+    siem: Annotated[
+        tuple[Annotated[Sink, Field(json_schema_extra=rules(*SINK_RULES))], ...],
+        Field(max_length=4, json_schema_extra=keyed_by("url")),
+    ] = ()
+    """Who gets every exchange that it has verified. Absent: nobody."""
     pod_template: PodTemplate | None = None
     """Additions to the auditor's pod: where it may run, for example."""
 
@@ -153,6 +159,12 @@ AUDITOR_RULES = (
         " !self.auditor.mirrors.exists(m, has(m.egress))",
         "fieldPath": ".auditor.mirrors",
         "message": "spec.auditor.mirrors: egress needs spec.networkPolicies: Managed",
+    },
+    {
+        "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' ||"
+        " !self.auditor.siem.exists(s, has(s.egress))",
+        "fieldPath": ".auditor.siem",
+        "message": "spec.auditor.siem: egress needs spec.networkPolicies: Managed",
     },
     {
         "rule": "!has(self.auditor) || !self.auditor.enabled || self.ledger.volume.mode == 'Shared'",

@@ -5,10 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, ObjectName, SecretKeyRef, Section
+from proofgate_operator.api.fields import PORT, SET, Cidr, ConfigMapKeyRef, ObjectName, SecretKeyRef, Section
 
-_PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
-_ENDPOINT = rf"^https?://[A-Za-z0-9.-]+(:({_PORT}))?$"
+_ENDPOINT = rf"^https?://[A-Za-z0-9.-]+{PORT}$"
 
 #: Rules over the fields of one mirror.
 MIRROR_RULES: tuple[dict[str, Any], ...] = (

@@ -14,7 +14,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.index import Index
 from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.api.witnesses import Witnesses
-from proofgate_operator.build import mirrors
+from proofgate_operator.build import mirrors, siem
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
 from proofgate_operator.build.naming import (
     LEDGER_VOLUME,
@@ -123,6 +123,7 @@ def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults)
         *(_witness_options(auditor.witnesses) if auditor.witnesses else ()),
         *(_index_options(auditor.wanted_index) if auditor.wanted_index else ()),
         *mirrors.options(auditor.mirrors),
+        *siem.options(auditor.siem),
     ]
 
 
@@ -206,6 +207,7 @@ def _container(
                 else []
             ),
             *mirrors.mounts(auditor.mirrors),
+            *siem.mounts(auditor.siem),
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
@@ -261,6 +263,7 @@ def statefulset(
                 *([_witness_volume(witnesses)] if witnesses else []),
                 *([_readers_volume(gateway)] if _has_readers(auditor) else []),
                 *mirrors.volumes(auditor.mirrors),
+                *siem.volumes(auditor.siem),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],
         },

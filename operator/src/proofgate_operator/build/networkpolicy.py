@@ -6,7 +6,7 @@ from typing import Any
 
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway, NetworkPolicies
-from proofgate_operator.build import auditor, haproxy, mirrors, statefulset
+from proofgate_operator.build import auditor, haproxy, mirrors, siem, statefulset
 from proofgate_operator.build.naming import (
     MONITORING_LABEL,
     OPERATOR,
@@ -111,7 +111,7 @@ def auditor_policy(
     gateway: Gateway, wanted: Auditor, defaults: Defaults, witness_ports: Sequence[int] = ()
 ) -> Manifest:
     """Its port is read by monitoring, the operator, and whom the spec names. It calls witnesses at these
-    ports, its mirrors, and name servers for that; without any it calls nobody, not even for names."""
+    ports, its mirrors, its sinks, and name servers for that; without any nobody, not even for names."""
     allowed = [peer.as_written() for peer in wanted.allow_from or ()]
     readers = [*_monitoring(gateway), *_operator(defaults), *allowed]
     ingress = [{"from": readers, "ports": _ports(auditor.PORT)}]
@@ -120,6 +120,7 @@ def auditor_policy(
     asked = [
         *([_to_witnesses(wanted, witness_ports)] if witness_ports else []),
         *mirrors.egress(wanted.mirrors),
+        *siem.egress(wanted.siem),
     ]
     if asked:
         by_udp = [{"port": port, "protocol": "UDP"} for port in _NAME_PORTS]

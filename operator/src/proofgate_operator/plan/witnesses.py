@@ -1,5 +1,5 @@
-"""Whom the auditor calls: whether what the spec says of witnesses and mirrors can be used, and where
-witnesses are asked."""
+"""Whom the auditor calls: whether what the spec says of witnesses, mirrors and sinks can be used, and
+where witnesses are asked."""
 
 from collections.abc import Iterator
 
@@ -27,10 +27,10 @@ def witness_ports(
     None where that cannot be used.
     """
     witnesses = gateway.auditor.witnesses if gateway.auditor else None
-    mirror_faults = [*_mirror_range_faults(gateway)]
+    outlet_faults = [*_outlet_range_faults(gateway)]
     if witnesses is None:
-        return (None if mirror_faults else ()), mirror_faults
-    faults = [*mirror_faults, *_range_faults(witnesses), *_authorities_faults(witnesses, seen)]
+        return (None if outlet_faults else ()), outlet_faults
+    faults = [*outlet_faults, *_range_faults(witnesses), *_authorities_faults(witnesses, seen)]
     try:
         own = key.verifying_text if key else None
         ports = witness_policy.read(witnesses.policy, own, witnesses.allow_http)
@@ -46,12 +46,16 @@ def _range_faults(witnesses: Witnesses) -> Iterator[Fault]:
             yield Fault(OWNER, "SpecInvalid", f"{_FIELD}.egress.allow: {fault}")
 
 
-def _mirror_range_faults(gateway: Gateway) -> Iterator[Fault]:
-    for mirror in gateway.auditor.mirrors if gateway.auditor else ():
-        for cidr in mirror.egress.allow if mirror.egress else ():
-            fault = range_fault(cidr)
-            if fault:
-                yield Fault(OWNER, "SpecInvalid", f"{OWNER}.mirrors: egress.allow: {fault}")
+def _outlet_range_faults(gateway: Gateway) -> Iterator[Fault]:
+    auditor = gateway.auditor
+    if auditor is None:
+        return
+    ranges = [("mirrors", mirror.egress.allow) for mirror in auditor.mirrors if mirror.egress]
+    ranges += [("siem", sink.egress.allow) for sink in auditor.siem if sink.egress]
+    for field, cidr in ((field, cidr) for field, allowed in ranges for cidr in allowed):
+        fault = range_fault(cidr)
+        if fault:
+            yield Fault(OWNER, "SpecInvalid", f"{OWNER}.{field}: egress.allow: {fault}")
 
 
 def _authorities_faults(witnesses: Witnesses, seen: Observed) -> Iterator[Fault]:

@@ -1,0 +1,61 @@
+"""An auditor that sends what it has accepted on: its arguments, and the parts."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proofgate.siem.stream import Stream
+
+_PATIENCE = 600.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments to the command."""
+    parser.add_argument(
+        "--siem",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="send every verified exchange to otlp+https://HOST:PORT, syslog+tls://HOST:PORT,\n"
+        "syslog+tcp:// or syslog+udp://; may be given again. Behind '?': ca, authorization (a file\n"
+        "with the header's value, for otlp), plain=allow for one without TLS",
+    )
+    parser.add_argument(
+        "--siem-patience",
+        type=float,
+        default=_PATIENCE,
+        metavar="SECONDS",
+        help="until what waits to be sent is a finding (default: %(default)s)",
+    )
+
+
+def wrong_arguments(options: argparse.Namespace) -> str | None:
+    """Why the arguments do not go together; None when they do."""
+    from proofgate.siem.places import PlaceError, parse
+
+    if options.siem and options.once:
+        return "--siem goes with an auditor that stays"
+    if not 0 < options.siem_patience <= 86_400:
+        return "--siem-patience: expected more than 0 and at most 86400 seconds"
+    try:
+        names = [parse(text, "").name for text in options.siem]
+    except PlaceError as error:
+        return f"--siem: {error}"
+    return "--siem: one is given twice" if len(set(names)) != len(names) else None
+
+
+def streams(options: argparse.Namespace, ledger_key: str) -> list[Stream]:
+    """The streams that the arguments ask for. Raises CursorError."""
+    if not options.siem:
+        return []
+    from proofgate.siem.cursor import Cursor
+    from proofgate.siem.places import parse
+    from proofgate.siem.stream import Stream
+
+    sinks = [parse(text, ledger_key.split("+", 1)[0]) for text in options.siem]
+    return [
+        Stream(sink, Cursor(options.state, sink.name, ledger_key), ledger_key, options.siem_patience)
+        for sink in sinks
+    ]

@@ -1,0 +1,120 @@
+"""Exchanges in what was read of a log, each once it has ended: what is told of one is what an index has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.index.days import shown_id
+from proofgate.index.facts import facts
+from proofgate.index.schema import VERDICTS, time_text
+
+
+@dataclass(frozen=True)
+class Event:
+    """One exchange that has ended, or a refusal. The place of its last record is what it is known by."""
+
+    time: int
+    """When it was admitted or refused, in unix microseconds."""
+    origin: str
+    index: int
+    facts: dict[str, Any]
+    """As `GET /v1/exchanges` has them, without `records`."""
+
+
+#: Stored records of a log by its incarnation (None: the log itself) and their numbers; none of one that is
+#: not known or was removed.
+Fetch = Callable[[str | None, list[int]], dict[int, bytes]]
+
+
+def of(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[Event]:
+    """The exchanges that ended in a batch of a log. Raises the core's LedgerError."""
+    for day in batch.days():
+        texts, lists = batch.texts(day), batch.lists(day)
+        named = [[texts[number] for number in numbers] for numbers in lists]
+        for row in batch.rows(day, list(range(len(texts))), list(range(len(lists))), 0, 0):
+            event = _of_row(row, origin, texts, named)
+            if event is not None:
+                yield event
+    yield from _late(batch, origin, fetch)
+
+
+def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[list[str]]) -> Event | None:
+    ts, _, _, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules, size = row[:13]
+    _, _, end_seq, status, outcome, prompt, completion, cost, answer, duration = row[13:]
+    if end_seq is None:
+        return None
+
+    def text(number: int | None) -> str | None:
+        return None if number is None else texts[number]
+
+    told = {
+        "id": shown_id(own_id),
+        "time": time_text(ts),
+        "tenant": text(tenant),
+        "tenant_seq": tenant_seq,
+        "key": text(key),
+        "model": text(model),
+        "providers": [] if providers is None else lists[providers],
+        "endpoint": text(endpoint),
+        "verdict": VERDICTS[verdict],
+        "rules": [] if rules is None else lists[rules],
+        "outcome": text(outcome),
+        "status": status,
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "cost_nanodollars": cost,
+        "request_bytes": size,
+        "response_bytes": answer,
+        "duration_us": duration,
+    }
+    return Event(ts, origin, end_seq, told)
+
+
+def _late(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[Event]:
+    """What ended in a batch and had begun before it, or in another log: both records are read for that."""
+    ends = [late for late in map(json.loads, batch.late()) if late["kind"] == "end"]
+    if not ends:
+        return
+    own = {late["seq"] for late in ends}
+    own |= {late["admission"] for late in ends if late["incarnation"] is None}
+    records: dict[str | None, dict[int, bytes]] = {None: fetch(None, sorted(own))}
+    for incarnation in sorted({late["incarnation"] for late in ends} - {None}):
+        wanted = {late["admission"] for late in ends if late["incarnation"] == incarnation}
+        records[incarnation] = fetch(incarnation, sorted(wanted))
+    for late in ends:
+        end = json.loads(records[None][late["seq"]])
+        stored = records[late["incarnation"]].get(late["admission"])
+        admission = None if stored is None else json.loads(stored)
+        # Of one whose log is gone, its end is what there is.
+        told = (
+            {"id": late["id"], "outcome": late["outcome"]} if admission is None else facts([admission, end])
+        )
+        time = int(end["ts"] if admission is None else admission["ts"])
+        yield Event(time, origin, late["seq"], told)
+
+
+def fetch_from(directory: Path, origin: str, ledger_key: str, notes: Callable[[str], str | None]) -> Fetch:
+    """Reads records of a log and of those beside it, where `notes` knows a signed note of their origin."""
+
+    def fetch(incarnation: str | None, numbers: list[int]) -> dict[int, bytes]:
+        of_it = origin if incarnation is None else f"{origin.rpartition('/')[0]}/{incarnation}"
+        note = notes(of_it)
+        if note is None:
+            return {}
+        folder = directory if incarnation is None else directory.with_name(incarnation)
+        size = int(note.split("\n", 2)[1])
+        known = [number for number in numbers if number < size]
+        try:
+            found = _core.log_records(str(folder), note, ledger_key, known)
+        except _core.LedgerError as error:
+            if incarnation is not None and error.code in ("log_removed", "ledger_not_found"):
+                return {}
+            raise
+        return {number: record for number, (record, _) in zip(known, found, strict=True)}
+
+    return fetch

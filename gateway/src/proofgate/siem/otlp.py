@@ -1,0 +1,135 @@
+"""Events as log records of OpenTelemetry, over HTTP (OTLP/HTTP, protobuf)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import requests
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs, SeverityNumber
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from proofgate import __version__
+from proofgate.siem.events import Event
+from proofgate.siem.sink import SinkError, is_notable, read_secret
+from proofgate.telemetry import names
+
+_TIMEOUTS = (5.0, 10.0)
+_MOST_ANSWER = 1 << 16
+#: Facts by the name of an attribute.
+_ATTRIBUTES = {
+    "proofgate.request.id": "id",
+    "proofgate.tenant": "tenant",
+    "proofgate.tenant_seq": "tenant_seq",
+    "proofgate.key": "key",
+    names.REQUEST_MODEL: "model",
+    "proofgate.providers": "providers",
+    "proofgate.verdict": "verdict",
+    "proofgate.rules": "rules",
+    "proofgate.outcome": "outcome",
+    names.STATUS: "status",
+    names.INPUT_TOKENS: "prompt_tokens",
+    names.OUTPUT_TOKENS: "completion_tokens",
+    "proofgate.cost_nanodollars": "cost_nanodollars",
+    "proofgate.request.bytes": "request_bytes",
+    "proofgate.response.bytes": "response_bytes",
+    "proofgate.duration_us": "duration_us",
+}
+_NAME = "proofgate.exchange"
+
+
+class Otlp:
+    """A collector. One thread uses it."""
+
+    def __init__(
+        self, name: str, url: str, ledger: str, authorities: Path | None, authorization: Path | None
+    ) -> None:
+        self.name, self._url, self._authorization = name, f"{url.rstrip('/')}/v1/logs", authorization
+        self._session = requests.Session()
+        # Neither a proxy nor credentials of a netrc file: the arguments say all that is sent.
+        self._session.trust_env = False
+        self._verify = True if authorities is None else str(authorities)
+        attributes = {"service.name": "proofgate-auditor", "service.version": __version__}
+        self._resource = Resource(attributes=_pairs(attributes | {"proofgate.ledger": ledger}))
+
+    def send(self, events: Sequence[Event]) -> None:
+        """See `Sink`."""
+        scope = ScopeLogs(
+            scope=InstrumentationScope(name="proofgate", version=__version__),
+            log_records=[record(event) for event in events],
+        )
+        request = ExportLogsServiceRequest(
+            resource_logs=[ResourceLogs(resource=self._resource, scope_logs=[scope])]
+        )
+        headers = {"Content-Type": "application/x-protobuf"}
+        if self._authorization is not None:
+            headers["Authorization"] = read_secret(self._authorization)
+        try:
+            with self._session.post(
+                self._url,
+                request.SerializeToString(),
+                headers=headers,
+                timeout=_TIMEOUTS,
+                allow_redirects=False,
+                stream=True,
+                verify=self._verify,
+            ) as answer:
+                self._judge(answer.status_code, next(answer.iter_content(_MOST_ANSWER), b""))
+        except requests.exceptions.SSLError:
+            raise SinkError("siem_tls", "its certificate is not trusted, or TLS fails") from None
+        except (requests.exceptions.RequestException, OSError):
+            raise SinkError("siem_unreachable", "it is not reachable, or does not answer in time") from None
+
+    @staticmethod
+    def _judge(status: int, body: bytes) -> None:
+        if status != 200:
+            raise SinkError("siem_refused", f"it answers {status}")
+        try:
+            rejected = ExportLogsServiceResponse.FromString(body).partial_success.rejected_log_records
+        except DecodeError:
+            # It took them, and says so in another form than the protocol's.
+            return
+        if rejected:
+            raise SinkError("siem_refused", f"it rejects {rejected} records")
+
+
+def record(event: Event) -> LogRecord:
+    """An event as a log record."""
+    told = {name: event.facts.get(fact) for name, fact in _ATTRIBUTES.items()}
+    endpoint = event.facts.get("endpoint")
+    if endpoint is not None:
+        told[names.ROUTE] = endpoint.rpartition(" ")[2]
+        told[names.OPERATION] = names.OPERATIONS.get(endpoint)
+    told |= {"proofgate.record.origin": event.origin, "proofgate.record.index": event.index}
+    notable = is_notable(event)
+    return LogRecord(
+        time_unix_nano=event.time * 1000,
+        observed_time_unix_nano=time.time_ns(),
+        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN
+        if notable
+        else SeverityNumber.SEVERITY_NUMBER_INFO,
+        severity_text="WARN" if notable else "INFO",
+        event_name=_NAME,
+        body=AnyValue(string_value=f"exchange {event.facts['id']}: {event.facts['outcome']}"),
+        attributes=_pairs(told),
+    )
+
+
+def _pairs(told: dict[str, Any]) -> list[KeyValue]:
+    return [
+        KeyValue(key=name, value=_value(value)) for name, value in told.items() if value not in (None, [])
+    ]
+
+
+def _value(value: Any) -> AnyValue:
+    if isinstance(value, list):
+        return AnyValue(array_value=ArrayValue(values=[_value(one) for one in value]))
+    return AnyValue(int_value=value) if isinstance(value, int) else AnyValue(string_value=str(value))

@@ -1,0 +1,184 @@
+"""Sends every exchange in what an auditor has accepted to one sink, in a thread of its own.
+
+At least once: how far it is is written after a batch was taken. So what was being sent when the auditor was
+killed, or when a sink broke off, comes again; the place of an exchange's last record tells that it is the
+same.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.index.follow import head
+from proofgate.siem.cursor import Cursor
+from proofgate.siem.events import fetch_from, of
+from proofgate.siem.sink import Sink, SinkError
+
+log = logging.getLogger("proofgate.siem")
+
+#: Records that are read, and events that are sent, at once.
+BATCH_RECORDS = 2000
+#: Until something that waits to be sent is a finding.
+PATIENCE_SECONDS = 600.0
+_LONGEST_PAUSE = 60.0
+#: A log that cannot be read is left alone for so long.
+_REST_SECONDS = 60.0
+
+
+@dataclass
+class Totals:
+    """What a stream did, for metrics."""
+
+    events: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Stream:
+    """The stream to one sink."""
+
+    sink: Sink
+    cursor: Cursor
+    ledger_key: str
+    patience: float = PATIENCE_SECONDS
+    totals: Totals = field(default_factory=Totals)
+    #: Records that were accepted, and whose exchanges are not sent.
+    behind: int = 0
+    _waiting: dict[str, str] = field(default_factory=dict)
+    _behind_since: float | None = None
+    _failure: str | None = None
+    _problems: dict[str, str] = field(default_factory=dict)
+    #: Logs that could not be read, and until when they are left alone.
+    _resting: dict[str, str] = field(default_factory=dict)
+    _rest_until: float = 0.0
+    _condition: threading.Condition = field(default_factory=threading.Condition)
+    _ending: bool = False
+
+    @property
+    def name(self) -> str:
+        """The sink."""
+        return self.sink.name
+
+    def start(self) -> None:
+        """Sends, until `stop`. Nobody waits for the thread when the process ends: it may be sending."""
+        threading.Thread(target=self._run, name="siem", daemon=True).start()
+
+    def stop(self) -> None:
+        """Begins nothing any more."""
+        with self._condition:
+            self._ending = True
+            self._condition.notify()
+
+    def offer(self, accepted: list[tuple[str, str]]) -> None:
+        """Takes logs that were accepted further: directories and notes. Waits for nothing."""
+        if accepted:
+            with self._condition:
+                self._waiting.update(accepted)
+                self._late()
+                self._condition.notify()
+
+    def lag_seconds(self) -> float:
+        """Since when something has waited to be sent; 0 when nothing does."""
+        since = self._behind_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def findings(self) -> list[dict[str, Any]]:
+        """What is wrong with it, as the auditor tells findings."""
+        lag = self.lag_seconds()
+        if lag < self.patience:
+            return []
+        why = self._failure or next(iter(self._problems.values()), None)
+        message = f"exchanges have waited to be sent for {int(self.patience)} seconds" + (
+            f": {why}" if why else ""
+        )
+        since = time.time_ns() // 1000 - int(lag * 1e6)
+        told = {"code": "siem_lags", "origin": self.name, "shard": "", "verdict": "incomplete"}
+        return [{**told, "since": since, "message": message}]
+
+    def _late(self) -> None:
+        if self._behind_since is None:
+            self._behind_since = time.monotonic()
+
+    def _run(self) -> None:
+        tries = 0
+        while True:
+            with self._condition:
+                rest = max(0.0, self._rest_until - time.monotonic()) if self._resting else None
+                self._condition.wait_for(lambda: self._waiting or self._ending, rest)
+                if self._ending:
+                    return
+                if self._resting and time.monotonic() >= self._rest_until:
+                    self._waiting, self._resting = {**self._resting, **self._waiting}, {}
+                left, self._waiting = self._waiting, {}
+            try:
+                self.send(left)
+                tries = 0
+            except SinkError as error:
+                tries += 1
+                self.totals.failures[error.code] += 1
+                if self._failure != str(error):
+                    log.warning("%s: %s [%s]", self.name, error, error.code)
+                self._failure = str(error)
+            except Exception:
+                tries += 1
+                self.totals.failures["siem_failed"] += 1
+                log.exception("%s: sending broke off, and is tried again", self.name)
+            with self._condition:
+                if tries:
+                    self._waiting = {**left, **self._waiting}
+                    self._condition.wait_for(lambda: self._ending, min(2.0 ** (tries - 1), _LONGEST_PAUSE))
+                elif left:
+                    self._resting |= left
+                    self._rest_until = time.monotonic() + _REST_SECONDS
+                if not self._waiting and not self._resting:
+                    self._behind_since = None
+
+    def send(self, left: dict[str, str]) -> None:
+        """Sends what was not sent of logs, each up to its note; takes those that are done out of `left`.
+
+        Raises SinkError. What is wrong with a log is told, and it stays.
+        """
+        # The oldest of a shard first: what ends in a later log began in an earlier one.
+        order = sorted(left.items())
+        self.cursor.take([(head(note)[0], note) for _, note in order])
+        self.behind = sum(max(0, head(note)[1] - self.cursor.place(head(note)[0])[1]) for _, note in order)
+        for directory, note in order:
+            origin, size = head(note)
+            try:
+                if self.cursor.place(origin)[1] < size:
+                    self._send_log(Path(directory), origin, note)
+                self._problems.pop(origin, None)
+            except _core.LedgerError as error:
+                if error.code != "log_removed":
+                    self._tell(origin, f"{error} [{error.code}]")
+                    continue
+                # By right, before it was read: there is nothing to be sent any more.
+            del left[directory]
+
+    def _send_log(self, directory: Path, origin: str, note: str) -> None:
+        place, before = self.cursor.place(origin)
+        reader = _core.ExchangeReader(str(directory), note, self.ledger_key, place, BATCH_RECORDS)
+        fetch = fetch_from(directory, origin, self.ledger_key, self.cursor.note)
+        while not self._ending and (batch := reader.next()) is not None:
+            events = list(of(batch, origin, fetch))
+            if events:
+                self.sink.send(events)
+            self.cursor.advance(origin, batch.place, batch.size)
+            self.totals.events += len(events)
+            self.behind = max(0, self.behind - (batch.size - before))
+            before = batch.size
+            if self._failure is not None:
+                log.info("%s: it takes what it is given again", self.name)
+                self._failure = None
+
+    def _tell(self, origin: str, problem: str) -> None:
+        if self._problems.get(origin) != problem:
+            log.error("%s: %s is not sent now: %s", self.name, origin, problem)
+        self._problems[origin] = problem

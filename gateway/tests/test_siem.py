@@ -1,0 +1,456 @@
+"""Every verified exchange to a collector: what is told, at least once, and never held up by who listens."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+
+import auditor_double
+import pytest
+from certificates import write_identity
+from conftest import eventually
+from index_ledger import FIRST, NOON, SECOND, VKEY, Log, bring_up, own_id, rows
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+
+from proofgate import _core
+from proofgate.auditor.metrics import render
+from proofgate.auditor.watch import Watch
+from proofgate.cli import main
+from proofgate.siem.cursor import Cursor
+from proofgate.siem.events import Event
+from proofgate.siem.places import PlaceError, parse
+from proofgate.siem.sink import SinkError
+from proofgate.siem.stream import Stream
+from proofgate.siem.syslog import message
+
+RFC_5424 = re.compile(
+    rb"<(?P<priority>\d{1,3})>1 (?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,6}Z) (?P<host>[!-~]{1,255})"
+    rb" (?P<app>[!-~]{1,48}) (?P<process>[!-~]{1,128}) (?P<id>[!-~]{1,32}) (?P<data>-) (?P<text>[ -~]*)"
+)
+
+
+class Kept:
+    """A sink that keeps what it takes, until it takes no more."""
+
+    name = "kept"
+
+    def __init__(self, takes: int = 1000) -> None:
+        self.takes = takes
+        self.events: list[Event] = []
+
+    def send(self, events: Sequence[Event]) -> None:
+        if self.takes == 0:
+            raise SinkError("siem_refused", "it answers 503")
+        self.takes -= 1
+        self.events += events
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    first = Log(tmp_path / "ledger")
+    for number in range(1, 7):
+        first.exchange(number, NOON + number, tenant="globex" if number % 3 == 0 else "acme")
+    first.refuse(9, NOON + 9, tenant=None, code="unauthorized")
+    first.admit(20, NOON + 20)
+    late = first.admit(10, NOON + 10, model="late")
+    for number in range(11, 15):
+        first.exchange(number, NOON + number)
+    first.complete(10, late, NOON + 500, outcome="client_disconnect")
+    first.sign()
+    second = Log(
+        tmp_path / "ledger",
+        SECOND,
+        predecessor={"incarnation": FIRST, "size": 0, "root": "", "sealed": False},
+    )
+    second.add("aborted", NOON + 600, id=own_id(20, NOON + 20), incarnation=FIRST, admission=14)
+    second.exchange(21, NOON + 21)
+    second.sign()
+    return tmp_path / "ledger"
+
+
+def accepted(ledger: Path) -> dict[str, str]:
+    return {str(path.parent): path.read_text() for path in sorted(ledger.glob("0/*/checkpoint"))}
+
+
+def stream_to(sink: Any, state: Path, **more: Any) -> Stream:
+    state.mkdir(exist_ok=True)
+    return Stream(sink, Cursor(state, sink.name, VKEY), VKEY, **more)
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofgate.siem.stream.BATCH_RECORDS", 3)
+
+
+def test_each_exchange_is_told_once_it_has_ended_with_what_an_index_has_of_it(
+    ledger: Path, tmp_path: Path
+) -> None:
+    sink = Kept()
+    stream_to(sink, tmp_path / "state").send(accepted(ledger))
+    bring_up(tmp_path / "index", ledger)
+    indexed = {
+        row["id"]: {name: row[name] for name in row if name != "records"} for row in rows(tmp_path / "index")
+    }
+    assert len(indexed) == 14
+    assert {event.facts["id"]: event.facts for event in sink.events} == indexed
+    assert len(sink.events) == len(indexed)
+    assert len({(event.origin, event.index) for event in sink.events}) == len(indexed)
+
+
+@pytest.mark.parametrize("takes", range(8))
+def test_whatever_breaks_off_every_exchange_is_told_at_least_once(
+    ledger: Path, tmp_path: Path, takes: int
+) -> None:
+    sink = Kept(takes)
+    first = stream_to(sink, tmp_path / "state")
+    with suppress(SinkError):
+        first.send(accepted(ledger))
+    # The process is killed after a batch was taken and before that is written.
+    sink.takes = 1
+    first.cursor.advance = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+    with suppress(SinkError, KeyboardInterrupt):
+        first.send(accepted(ledger))
+    first.cursor.close()
+    sink.takes = 1000
+    stream_to(sink, tmp_path / "state").send(accepted(ledger))
+    places = [(event.origin, event.index) for event in sink.events]
+    assert len(set(places)) == 14
+    assert len(places) - 14 <= 3, "at most one batch comes again"
+
+
+def test_what_was_sent_is_not_sent_again_by_another_life(ledger: Path, tmp_path: Path) -> None:
+    for count in (14, 0):
+        sink = Kept()
+        stream = stream_to(sink, tmp_path / "state")
+        stream.send(accepted(ledger))
+        stream.cursor.close()
+        assert len(sink.events) == count
+
+
+def test_of_an_exchange_whose_log_is_gone_its_end_is_told(ledger: Path, tmp_path: Path) -> None:
+    sink = Kept()
+    only = {path: note for path, note in accepted(ledger).items() if path.endswith(SECOND)}
+    stream_to(sink, tmp_path / "state").send(only)
+    told = {event.facts["id"]: event.facts for event in sink.events}
+    assert told[own_id(20, NOON + 20)] == {"id": own_id(20, NOON + 20), "outcome": "aborted"}
+
+
+def test_a_log_that_cannot_be_read_does_not_hold_up_the_others(
+    ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = _core.ExchangeReader
+
+    def reader(directory: str, *more: Any) -> Any:
+        if directory.endswith(FIRST):
+            raise _core.LedgerError("it was changed", "corruption")
+        return real(directory, *more)
+
+    monkeypatch.setattr(_core, "ExchangeReader", reader)
+    sink, left = Kept(), accepted(ledger)
+    stream_to(sink, tmp_path / "state").send(left)
+    assert {event.facts["id"] for event in sink.events} == {own_id(20, NOON + 20), own_id(21, NOON + 21)}
+    assert [path.endswith(FIRST) for path in left] == [True]
+
+
+def test_the_thread_goes_on_when_the_sink_does_and_says_meanwhile_that_it_does_not(
+    ledger: Path, tmp_path: Path
+) -> None:
+    sink = Kept(0)
+    stream = stream_to(sink, tmp_path / "state", patience=0.0)
+    stream.start()
+    stream.offer(list(accepted(ledger).items()))
+    eventually(lambda: stream.totals.failures["siem_refused"] > 0)
+    [finding] = stream.findings()
+    assert (finding["code"], finding["verdict"]) == ("siem_lags", "incomplete")
+    assert "503" in finding["message"]
+    sink.takes = 1000
+    eventually(lambda: stream.lag_seconds() == 0)
+    assert (len(sink.events), stream.behind) == (14, 0)
+    double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+x", VKEY, 1, 1, 1, True)
+    watch = Watch(cast("_core.Auditor", double), 0)
+    watch.streams = [stream]
+    told = render(watch)
+    assert 'proofgate_auditor_siem_events_total{sink="kept"} 14' in told
+    assert 'proofgate_auditor_siem_failures_total{sink="kept",code="siem_refused"}' in told
+    stream.stop()
+
+
+class Collector(BaseHTTPRequestHandler):
+    status = 200
+    answer = b""
+    requests: list[ExportLogsServiceRequest]
+    authorizations: list[str | None]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/v1/logs" and self.headers["Content-Type"] == "application/x-protobuf":
+            self.requests.append(ExportLogsServiceRequest.FromString(body))
+            self.authorizations.append(self.headers["Authorization"])
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(self.answer)))
+        self.end_headers()
+        self.wfile.write(self.answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def collector() -> Iterator[tuple[str, type[Collector]]]:
+    handler = type("Own", (Collector,), {"requests": [], "authorizations": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"otlp+http://127.0.0.1:{server.server_port}", handler
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def attributes(found: Any) -> dict[str, Any]:
+    told = {}
+    for pair in found:
+        kind = pair.value.WhichOneof("value")
+        value = getattr(pair.value, kind)
+        told[pair.key] = [one.string_value for one in value.values] if kind == "array_value" else value
+    return told
+
+
+EVENT = Event(
+    NOON,
+    f"proofgate.dev/ns/demo/0/{FIRST}",
+    7,
+    {
+        "id": "req_1",
+        "tenant": "acme",
+        "model": "gpt",
+        "providers": ["openai"],
+        "endpoint": "/v1/chat/completions",
+        "verdict": "flagged",
+        "rules": ["pii-card"],
+        "outcome": "complete",
+        "status": 200,
+        "prompt_tokens": 3,
+        "completion_tokens": 0,
+        "cost_nanodollars": None,
+    },
+)
+
+
+def test_a_log_record_has_the_names_of_the_conventions_and_no_more_than_the_record_says(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "token").write_text("Bearer secret\n")
+    with collector() as (url, seen):
+        parse(f"{url}?authorization={tmp_path / 'token'}", "proofgate.dev/ns/demo").send([EVENT])
+    [request] = seen.requests
+    [resource] = request.resource_logs
+    assert attributes(resource.resource.attributes)["proofgate.ledger"] == "proofgate.dev/ns/demo"
+    [record] = resource.scope_logs[0].log_records
+    assert (record.time_unix_nano, record.event_name) == (NOON * 1000, "proofgate.exchange")
+    assert record.severity_text == "WARN"
+    assert attributes(record.attributes) == {
+        "proofgate.request.id": "req_1",
+        "proofgate.tenant": "acme",
+        "gen_ai.request.model": "gpt",
+        "gen_ai.operation.name": "chat",
+        "gen_ai.usage.input_tokens": 3,
+        "gen_ai.usage.output_tokens": 0,
+        "http.response.status_code": 200,
+        "http.route": "/v1/chat/completions",
+        "proofgate.providers": ["openai"],
+        "proofgate.verdict": "flagged",
+        "proofgate.rules": ["pii-card"],
+        "proofgate.outcome": "complete",
+        "proofgate.record.origin": EVENT.origin,
+        "proofgate.record.index": 7,
+    }
+    assert seen.authorizations == ["Bearer secret"]
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "why"),
+    [
+        (503, b"", "503"),
+        (400, b"", "400"),
+        (302, b"", "302"),
+        (200, None, "rejects 2"),
+    ],
+)
+def test_a_collector_that_does_not_take_all_is_asked_again(
+    status: int, answer: bytes | None, why: str
+) -> None:
+    rejected = ExportLogsServiceResponse()
+    rejected.partial_success.rejected_log_records = 2
+    with collector() as (url, seen):
+        seen.status = status
+        seen.answer = rejected.SerializeToString() if answer is None else answer
+        sink = parse(url, "ledger")
+        with pytest.raises(SinkError, match=why):
+            sink.send([EVENT])
+    with pytest.raises(SinkError, match="not reachable"):
+        sink.send([EVENT])
+
+
+def test_a_collector_that_says_yes_in_its_own_words_has_taken_all() -> None:
+    with collector() as (url, seen):
+        seen.answer = b'{"partialSuccess":{}}'
+        parse(url, "ledger").send([EVENT])
+    assert len(seen.requests) == 1
+
+
+def test_a_credential_that_cannot_be_used_is_told_without_a_word_of_it(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("two\nlines")
+    for path, why in ((tmp_path / "token", "one line"), (tmp_path / "nowhere", "cannot be read")):
+        with pytest.raises(SinkError, match=why) as refused:
+            parse(f"otlp+http://127.0.0.1:9?authorization={path}", "ledger").send([EVENT])
+        assert "lines" not in str(refused.value)
+
+
+class Receiver:
+    """A syslog receiver over TCP or TLS that takes what RFC 5424 and RFC 6587 say, and nothing else."""
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
+        self.messages: list[bytes] = []
+        self.wrong: list[bytes] = []
+        self.closes = True
+        self.says_so = True
+        self._context = context
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._server.accept()
+                with client, suppress(OSError):
+                    self._take(client)
+
+    def _take(self, client: socket.socket) -> None:
+        if not self.closes:
+            client.recv(1)
+            return
+        if self._context is None:
+            self._parse(b"".join(iter(lambda: client.recv(4096), b"")))
+            return
+        with self._context.wrap_socket(client, server_side=True) as secured:
+            self._parse(b"".join(iter(lambda: secured.recv(4096), b"")))
+            if self.says_so:
+                secured.unwrap()
+
+    def _parse(self, data: bytes) -> None:
+        while data:
+            head = re.match(rb"([1-9][0-9]{0,9}) ", data)
+            end = head.end() + int(head[1]) if head else 0
+            if head is None or end > len(data) or RFC_5424.fullmatch(data[head.end() : end]) is None:
+                self.wrong.append(data)
+                return
+            self.messages.append(data[head.end() : end])
+            data = data[end:]
+
+    def close(self) -> None:
+        self._server.close()
+
+
+def test_messages_over_tls_are_whole_and_the_receiver_has_read_them_when_they_count_as_sent(
+    tmp_path: Path,
+) -> None:
+    certificate, key = write_identity(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    receiver = Receiver(context)
+    url = f"syslog+tls://127.0.0.1:{receiver.port}"
+    parse(f"{url}?ca={certificate}", "ledger").send([EVENT] * 300)
+    assert (len(receiver.messages), receiver.wrong) == (300, [])
+    found = RFC_5424.fullmatch(receiver.messages[0])
+    assert found is not None
+    assert (found["priority"], found["time"], found["app"]) == (
+        b"108",
+        b"2026-11-25T12:00:00.000000Z",
+        b"proofgate",
+    )
+    told = json.loads(found["text"])
+    assert told == EVENT.facts | {"record": {"origin": EVENT.origin, "index": 7}}
+    receiver.says_so = False
+    parse(f"{url}?ca={certificate}", "ledger").send([EVENT])
+    assert len(receiver.messages) == 301
+    with pytest.raises(SinkError) as refused:
+        parse(url, "ledger").send([EVENT])
+    assert refused.value.code == "siem_tls"
+    receiver.close()
+
+
+def test_messages_over_tcp_are_counted_in_octets_and_a_receiver_that_breaks_off_has_none() -> None:
+    receiver = Receiver()
+    sink = parse(f"syslog+tcp://127.0.0.1:{receiver.port}", "ledger")
+    sink.send([EVENT, EVENT])
+    assert (len(receiver.messages), receiver.wrong) == (2, [])
+    receiver.closes = False
+    with pytest.raises(SinkError) as broken:
+        sink.send([EVENT] * 50_000)
+    assert broken.value.code == "siem_unreachable"
+    receiver.close()
+
+
+def test_datagrams_have_one_message_each() -> None:
+    with socket.socket(type=socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(10)
+        parse(f"syslog+udp://127.0.0.1:{receiver.getsockname()[1]}", "ledger").send([EVENT, EVENT])
+        assert all(RFC_5424.fullmatch(receiver.recv(65_535)) for _ in range(2))
+
+
+def test_what_a_record_says_cannot_begin_another_message() -> None:
+    evil = Event(NOON, EVENT.origin, 7, EVENT.facts | {"model": 'x\n<0>1 - - - - - - "\x00é'})
+    found = RFC_5424.fullmatch(message(evil, "host"))
+    assert found is not None
+    assert json.loads(found["text"])["model"] == 'x\n<0>1 - - - - - - "\x00é'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("https://collector.example", "expected one of"),
+        ("otlp+https://", "HOST"),
+        ("otlp+https://user@collector.example", "HOST"),
+        ("otlp+https://collector.example:99999", "HOST"),
+        ("otlp+http://collector.example", "plain=allow"),
+        ("syslog+udp://collector.example", "plain=allow"),
+        ("syslog+tls://collector.example/path", "no path"),
+        ("syslog+tls://collector.example?authorization=/x", "no authorization"),
+        ("syslog+tls://collector.example?ca=/nowhere", "is no file"),
+        ("syslog+tls://collector.example?token=x", "each once"),
+    ],
+)
+def test_a_place_that_is_none_is_refused_with_what_to_write(text: str, why: str) -> None:
+    with pytest.raises(PlaceError, match=why):
+        parse(text, "ledger")
+
+
+def test_a_stream_goes_with_an_auditor_that_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ledger").mkdir()
+    base = ["auditor", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")]
+    base += ["--signing-key", "k", "--ledger-key", VKEY]
+    url = "syslog+tls://collector.example"
+    for more, why in (
+        (["--siem", url, "--once"], "stays"),
+        (["--siem", url, "--siem", f"{url}?plain=allow"], "given twice"),
+        (["--siem", "x"], "expected one of"),
+        (["--siem-patience", "0"], "86400"),
+    ):
+        assert main([*base, *more]) == 2
+        assert why in capsys.readouterr().err

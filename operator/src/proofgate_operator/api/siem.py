@@ -1,0 +1,53 @@
+"""The part of the spec that says where the auditor sends every exchange that it has verified."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from proofgate_operator.api.fields import PORT, SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
+
+_URL = rf"^(otlp\+https?|syslog\+(tls|tcp|udp))://[A-Za-z0-9.-]+{PORT}(/[A-Za-z0-9._~/-]*)?$"
+
+#: Rules over the fields of one sink.
+SINK_RULES: tuple[dict[str, Any], ...] = (
+    {
+        "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",
+        "message": "spec.auditor.siem: a sink has authorities in a Secret or in a ConfigMap, not both",
+    },
+    {
+        "rule": "self.allowPlain || self.url.startsWith('otlp+https://') ||"
+        " self.url.startsWith('syslog+tls://')",
+        "message": "spec.auditor.siem: use otlp+https or syslog+tls, or allowPlain in a trusted network",
+    },
+    {
+        "rule": "self.url.startsWith('otlp+') || !has(self.authorizationSecretRef) &&"
+        " self.url.matches('^[a-z+]+://[^/]+/?$')",
+        "message": "spec.auditor.siem: syslog has no path and no authorization",
+    },
+)
+
+
+class SinkEgress(Section):
+    """Where the auditor may connect to reach the sink, by address."""
+
+    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    """Ranges of addresses, for example 192.0.2.0/24: what the host's name resolves to must be in one."""
+
+
+class Sink(Section):
+    """Who gets every exchange that the auditor has verified."""
+
+    url: Annotated[str, Field(max_length=512, pattern=_URL)]
+    """otlp+https://HOST[:PORT][/PATH], syslog+tls://HOST[:PORT], or without TLS otlp+http, syslog+tcp and
+    syslog+udp. Unique."""
+    authorization_secret_ref: SecretKeyRef | None = None
+    """For OTLP: the value of the header field Authorization, in a Secret. A change is used within a minute or
+    two."""
+    allow_plain: bool = False
+    """True: without TLS, in a network that you trust."""
+    egress: SinkEgress | None = None
+    """Where it is, in the auditor's network policy. Absent: anywhere, at the port of the URL."""
+    ca_secret_ref: SecretKeyRef | None = None
+    """Certificates of the authorities to trust in the place of the system's, PEM, in a Secret."""
+    ca_config_map_ref: ConfigMapKeyRef | None = None
+    """The same in a ConfigMap."""

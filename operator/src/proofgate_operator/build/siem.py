@@ -1,0 +1,73 @@
+"""Who gets the auditor's stream: what its command says of them, the files for that, and the way to them."""
+
+from collections.abc import Iterator
+from urllib.parse import urlencode, urlsplit
+
+from proofgate_operator.api.siem import Sink
+from proofgate_operator.api.upstream import CA_FILE
+from proofgate_operator.build import outlets
+from proofgate_operator.build.naming import Manifest
+
+_DEFAULT_PORTS = {
+    "otlp+https": 443,
+    "otlp+http": 80,
+    "syslog+tls": 6514,
+    "syslog+tcp": 601,
+    "syslog+udp": 514,
+}
+_AUTHORIZATION = "authorization"
+
+
+def _folder(number: int) -> str:
+    return f"/etc/auditor-siem/{number}"
+
+
+def _has_files(sink: Sink) -> bool:
+    return sink.authorization_secret_ref is not None or outlets.has_authorities(sink)
+
+
+def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
+    """Return the arguments of the command."""
+    for number, sink in enumerate(sinks):
+        told = {
+            **(
+                {_AUTHORIZATION: f"{_folder(number)}/{_AUTHORIZATION}"}
+                if sink.authorization_secret_ref
+                else {}
+            ),
+            **({"ca": f"{_folder(number)}/{CA_FILE}"} if outlets.has_authorities(sink) else {}),
+            **({"plain": "allow"} if sink.allow_plain else {}),
+        }
+        yield from ("--siem", sink.url + (f"?{urlencode(told, safe='/')}" if told else ""))
+
+
+def mounts(sinks: tuple[Sink, ...]) -> list[Manifest]:
+    """Return where the files are mounted."""
+    return [
+        outlets.mount(f"siem-{number}", _folder(number))
+        for number, sink in enumerate(sinks)
+        if _has_files(sink)
+    ]
+
+
+def volumes(sinks: tuple[Sink, ...]) -> list[Manifest]:
+    """Return the volumes of the files."""
+    found = []
+    for number, sink in enumerate(sinks):
+        reference, sources = sink.authorization_secret_ref, []
+        if reference is not None:
+            items = [{"key": reference.key, "path": _AUTHORIZATION}]
+            sources.append({"secret": {"name": reference.name, "items": items, "optional": True}})
+        if _has_files(sink):
+            found.append(outlets.volume(f"siem-{number}", sink, *sources))
+    return found
+
+
+def egress(sinks: tuple[Sink, ...]) -> list[Manifest]:
+    """Return the rules of the network policy that let the auditor reach them."""
+    found = []
+    for sink in sinks:
+        url = urlsplit(sink.url)
+        protocol = "UDP" if url.scheme == "syslog+udp" else "TCP"
+        found.append(outlets.rule(url.port or _DEFAULT_PORTS[url.scheme], protocol, sink.egress))
+    return found

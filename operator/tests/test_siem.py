@@ -1,0 +1,99 @@
+"""Who gets an auditor's stream: what its command says, which files it gets, and whom it may call."""
+
+from typing import Any
+
+import pytest
+from proofgate.siem.places import parse
+from pydantic import ValidationError
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build import auditor, networkpolicy
+from proofgate_operator.build.naming import Defaults
+from tests.auditing import AUDITOR
+from tests.gateways import manifest
+
+Manifest = dict[str, Any]
+DEFAULTS = Defaults("worker:1", "haproxy:1")
+OTLP: Manifest = {
+    "url": "otlp+https://collector.example.com:4318/base",
+    "authorizationSecretRef": {"name": "collector", "key": "token"},
+}
+SYSLOG: Manifest = {"url": "syslog+tls://siem.example.com"}
+
+
+def gateway(*sinks: Manifest) -> Gateway:
+    return Gateway.read(manifest(auditor={**AUDITOR, "siem": list(sinks)}))
+
+
+def template(*sinks: Manifest) -> Manifest:
+    of = gateway(*sinks)
+    assert of.auditor is not None
+    found: Manifest = auditor.statefulset(of, of.auditor, "origin", "key", "", DEFAULTS)["spec"]["template"]
+    return found
+
+
+def places(*sinks: Manifest) -> list[str]:
+    [container] = template(*sinks)["spec"]["containers"]
+    command = container["command"]
+    return [command[at + 1] for at, word in enumerate(command) if word == "--siem"]
+
+
+def test_the_auditor_is_told_its_sinks_as_it_reads_them() -> None:
+    plain = {"url": "syslog+udp://siem.example.com:5140", "allowPlain": True}
+    told = places(OTLP, SYSLOG, plain)
+    assert told == [
+        "otlp+https://collector.example.com:4318/base?authorization=/etc/auditor-siem/0/authorization",
+        "syslog+tls://siem.example.com",
+        "syslog+udp://siem.example.com:5140?plain=allow",
+    ]
+    names = [parse(place, "ledger").name for place in told]
+    assert names == [OTLP["url"], SYSLOG["url"], plain["url"]]
+
+
+def test_only_what_has_files_gets_a_volume_and_a_missing_one_keeps_no_auditor_from_starting() -> None:
+    trusting = {**SYSLOG, "caConfigMapRef": {"name": "ca", "key": "root.pem"}}
+    found = template(OTLP, trusting, {"url": "syslog+tls://other.example.com"})
+    volumes = {volume["name"]: volume for volume in found["spec"]["volumes"]}
+    assert {name for name in volumes if name.startswith("siem-")} == {"siem-0", "siem-1"}
+    [authorization] = volumes["siem-0"]["projected"]["sources"]
+    assert authorization["secret"] == {
+        "name": "collector",
+        "items": [{"key": "token", "path": "authorization"}],
+        "optional": True,
+    }
+    [authorities] = volumes["siem-1"]["projected"]["sources"]
+    assert authorities["configMap"]["items"] == [{"key": "root.pem", "path": "ca.crt"}]
+    [container] = found["spec"]["containers"]
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert (mounted["siem-0"], mounted["siem-1"]) == ("/etc/auditor-siem/0", "/etc/auditor-siem/1")
+    assert "ca=/etc/auditor-siem/1/ca.crt" in places(OTLP, trusting)[1]
+
+
+def test_it_may_call_its_sinks_at_their_ports_and_by_their_protocols() -> None:
+    of = gateway(
+        OTLP,
+        {**SYSLOG, "egress": {"allow": ["192.0.2.0/24"]}},
+        {"url": "syslog+udp://siem.example.com", "allowPlain": True},
+    )
+    assert of.auditor is not None
+    _, *rules = networkpolicy.auditor_policy(of, of.auditor, DEFAULTS)["spec"]["egress"]
+    assert rules == [
+        {"ports": [{"port": 4318, "protocol": "TCP"}]},
+        {"ports": [{"port": 6514, "protocol": "TCP"}], "to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]},
+        {"ports": [{"port": 514, "protocol": "UDP"}]},
+    ]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://collector.example.com",
+        "otlp+https://user:secret@collector.example.com",
+        "otlp+https://collector.example.com:99999",
+        "otlp+https://collector.example.com?authorization=/x",
+        "syslog+tls://",
+    ],
+)
+def test_a_url_that_the_auditor_could_not_read_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError):
+        gateway({"url": url})
