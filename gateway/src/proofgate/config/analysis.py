@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import Field
 
 from proofgate.config.fields import Listed, ModelName, Section, TenantName
-from proofgate.config.problems import Findings, did_you_mean
 
 
 class Analysis(Section):
@@ -19,7 +18,8 @@ class Analysis(Section):
     tenants: Annotated[Listed[TenantName], Field(max_length=256)] = ()
     """Whose answers; without any, all tenants'."""
     models: Annotated[Listed[ModelName], Field(max_length=256)] = ()
-    """Answers of which models, by the names of `models`; without any, of all."""
+    """Answers of which models, by the names of `models`; without any, of all. A name that is not there
+    matches nothing."""
     window: Annotated[int, Field(ge=30, le=10_000)] = 200
     """Answers of one tenant and model that are compared at a time with those of the reference, the first
     window."""
@@ -41,16 +41,3 @@ class Analysis(Section):
     max_pairs: Annotated[int, Field(ge=1, le=4096)] = 128
     """Pairs of tenant and model that are followed. Beyond that, the one that was least recently seen is
     forgotten. Each takes about 40 KiB with the default window, and has at most 13 series in the metrics."""
-
-
-def check_analysis(analysis: Analysis | None, models: tuple[str, ...], findings: Findings) -> None:
-    """Reports models that do not exist."""
-    if analysis is None:
-        return
-    for position, name in enumerate(analysis.models):
-        if name not in models:
-            close = did_you_mean(name, models)
-            message = f"no model is named {name}: " + (
-                f"did you mean {close}?" if close else "define it in models"
-            )
-            findings.report("config_unknown_model", ("analysis", "models", position), message)
