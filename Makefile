@@ -36,6 +36,10 @@ demo: develop images ## A real cluster, a real deployment, a proved answer
 run: develop ## A gateway without Kubernetes, on 127.0.0.1:8080; with OPENAI_API_KEY in front of OpenAI
 	@$(PY) -m e2e.run
 
+.PHONY: demo-swap
+demo-swap: develop ## A model is swapped behind its provider's name, and the gateway notices (10 seconds, no cluster)
+	@$(PY) -m e2e.swap
+
 # --- Set-up ---------------------------------------------------------------------------------------------------------
 
 .PHONY: setup
@@ -211,6 +215,10 @@ bench-policies: develop ## What policies in Python cost a request, and one that 
 .PHONY: bench-evidence
 bench-evidence: develop ## What an auditor verifies in a second, and what a worker notices of one (2 minutes); writes bench/results/evidence.json
 	@$(PY) -m bench.evidence
+
+.PHONY: bench-analysis
+bench-analysis: develop ## What a worker notices of analysing all answers (2 minutes); writes bench/results/analysis.json
+	@$(PY) -m bench.analysis
 
 .PHONY: bench-anthropic
 bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json

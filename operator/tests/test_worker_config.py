@@ -389,6 +389,7 @@ CHANGES: list[dict[str, Any]] = [
     {"timeouts": {"answerSeconds": 60, "connectionAgeSeconds": 30}},
     {"ledger": {**SPEC["ledger"], "durability": "Synced"}},
     {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
+    {"analysis": {"window": 500}},
 ]
 
 

@@ -32,7 +32,7 @@ class Analysis(Section):
     """Tokens that the models know, for an upper bound of entropies; without it there is none."""
     repetition: Annotated[float, Field(ge=0, le=1)] = 0.5
     """From which share of repeated groups of four words on an answer is flagged."""
-    max_answer_bytes: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 256 * 1024
+    max_answer_bytes: Annotated[int, Field(ge=1024, le=4 * 1024 * 1024)] = 256 * 1024
     """Bytes of an answer that are copied at most. Of a longer stream the beginning is analysed, a longer
     answer that is no stream is not."""
     max_copy_bytes: Annotated[int, Field(ge=64 * 1024, le=1024 * 1024 * 1024)] = 16 * 1024 * 1024
