@@ -33,6 +33,7 @@ def test_an_empty_section_analyses_all_answers() -> None:
         {"maxAnswerBytes": 0},
         {"maxCopyBytes": 1},
         {"maxPairs": 0},
+        {"window": 10_000, "maxPairs": 41},
         {"tenants": ["not a name"]},
         {"unknown": 1},
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from proofgate.config.fields import Listed, ModelName, Section, TenantName
 
@@ -40,4 +40,11 @@ class Analysis(Section):
     They are not part of `limits.bufferedBytes`. What finds no room is counted and not analysed."""
     max_pairs: Annotated[int, Field(ge=1, le=4096)] = 128
     """Pairs of tenant and model that are followed. Beyond that, the one that was least recently seen is
-    forgotten. Each takes about 40 KiB with the default window, and has at most 13 series in the metrics."""
+    forgotten. Each takes about 60 KiB with the default window, and has at most 13 series in the metrics.
+    `window` times this is at most 400,000."""
+
+    @model_validator(mode="after")
+    def _is_bounded(self) -> Analysis:
+        if self.window * self.max_pairs > 400_000:
+            raise ValueError("window times maxPairs is at most 400000: make one of them smaller")
+        return self

@@ -5,10 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from proofgate_operator.api.fields import SET, ModelName, Section
-
-_TENANT = r"^[A-Za-z0-9][-A-Za-z0-9._]*(/[A-Za-z0-9][-A-Za-z0-9._]*)?$"
-#: A tenant of the gateway, or NAMESPACE/NAME of a GatewayTenant.
-_TenantName = Annotated[str, Field(min_length=1, max_length=127, pattern=_TENANT)]
+from proofgate_operator.api.upstream import TenantName
 
 
 class Analysis(Section):
@@ -16,7 +13,7 @@ class Analysis(Section):
 
     sample: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of answers that are analysed; which ones is drawn for each."""
-    tenants: Annotated[tuple[_TenantName, ...], Field(max_length=64, json_schema_extra=SET)] = ()
+    tenants: Annotated[tuple[TenantName, ...], Field(max_length=64, json_schema_extra=SET)] = ()
     """Whose answers. Empty: all tenants'."""
     models: Annotated[tuple[ModelName, ...], Field(max_length=64, json_schema_extra=SET)] = ()
     """Answers of which models, by the names in spec.models; a name that is not there matches nothing. Empty:
@@ -41,3 +38,12 @@ class Analysis(Section):
     max_pairs: Annotated[int, Field(ge=1, le=4096)] = 128
     """Pairs of tenant and model that a worker follows; beyond that, the one that was least recently seen is
     forgotten."""
+
+
+#: Rules over the fields of the section.
+ANALYSIS_RULES = (
+    {
+        "rule": "self.window * self.maxPairs <= 400000",
+        "message": "spec.analysis: window times maxPairs is at most 400000",
+    },
+)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, TenantOfTheGateway
-from proofgate_operator.api.analysis import Analysis
+from proofgate_operator.api.analysis import ANALYSIS_RULES, Analysis
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.fields import Section, keyed_by, rules
 from proofgate_operator.api.ledger import Ledger
@@ -150,7 +150,7 @@ class GatewaySpec(Section):
     """What Prometheus is told."""
     telemetry: Annotated[Telemetry | None, Field(json_schema_extra=rules(*TELEMETRY_RULES))] = None
     """The access log of the workers, and what they export by OpenTelemetry. Absent: none of it."""
-    analysis: Analysis | None = None
+    analysis: Annotated[Analysis | None, Field(json_schema_extra=rules(*ANALYSIS_RULES))] = None
     """Analysis of answers after their clients were served. Absent: none. A change replaces the workers."""
     paused: bool = False
     """True: the operator reports status and changes nothing."""

@@ -126,13 +126,14 @@ mod tests {
     #[test]
     fn numbers_out_of_their_bounds_are_refused() {
         assert!(config().check().is_ok());
-        let wrong: [fn(&mut AnalysisConfig); 6] = [
+        let wrong: [fn(&mut AnalysisConfig); 7] = [
             |config| config.sample = f64::NAN,
             |config| config.window = 29,
             |config| config.false_alarms = 0.0,
             |config| config.top_logprobs = 9,
             |config| config.repetition = 1.5,
             |config| config.pairs = 0,
+            |config| (config.window, config.pairs) = (10_000, 41),
         ];
         for change in wrong {
             let mut config = config();
