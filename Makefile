@@ -36,6 +36,10 @@ demo: develop images ## A real cluster, a real deployment, a proved answer
 run: develop ## A gateway without Kubernetes, on 127.0.0.1:8080; with OPENAI_API_KEY in front of OpenAI
 	@$(PY) -m e2e.run
 
+.PHONY: demo-swap
+demo-swap: develop ## A model is swapped behind its provider's name, and the gateway notices (10 seconds, no cluster)
+	@$(PY) -m e2e.swap
+
 # --- Set-up ---------------------------------------------------------------------------------------------------------
 
 .PHONY: setup
@@ -215,6 +219,10 @@ bench-evidence: develop ## What an auditor verifies in a second, and what a work
 .PHONY: bench-index
 bench-index: develop ## An index of 10^8 exchanges: making it, and asking it (an hour, 20 GB); writes bench/results/index.json
 	@$(PY) -m bench.index
+
+.PHONY: bench-analysis
+bench-analysis: develop ## What a worker notices of analysing all answers (2 minutes); writes bench/results/analysis.json
+	@$(PY) -m bench.analysis
 
 .PHONY: bench-anthropic
 bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json

@@ -60,8 +60,11 @@ def test_every_metric_that_is_asked_for_belongs_to_one_of_the_programs() -> None
 
 
 def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> None:
-    # A stage has no series before profiling has been on.
-    with local_gateway(folder, settings={"profiling": {"stages": True}}) as gateway:
+    # A stage has no series before profiling has been on, and what is found of answers none before a window is full.
+    settings = {"profiling": {"stages": True}, "analysis": {"window": 30}}
+    with local_gateway(folder, settings=settings) as gateway:
+        assert {ask(gateway, KEYS["acme"]) for _ in range(30)} == {200}
+        wait_until(lambda: "proofgate_analysis_windows_total 1\n" in gateway.admin_text("/metrics"), 10, "it is full")
         told = exposed(gateway.admin_text("/metrics"))
     others = set().union(*map(beginning_with, ("proofgate_operator_", "proofgate_front_door_", "proofgate_auditor_")))
     assert beginning_with("proofgate_") - others - told == set()

@@ -90,6 +90,7 @@ def test_what_workers_take_on_while_they_run_rolls_none_of_them(
         {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 2}},
         {"providers": [{"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"}]},
         {"worker": {"memory": "1Gi"}},
+        {"analysis": {}},
     ],
     ids=lambda value: next(iter(value)),
 )

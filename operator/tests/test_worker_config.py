@@ -98,6 +98,22 @@ def test_telemetry_reaches_the_workers_with_its_secrets_in_files(tmp_path: Path)
     assert core["telemetry"] == {"access_log": "errors", "traces": {"ratio": 0.25, "propagate": False}}
 
 
+def test_analysis_reaches_the_workers_and_is_off_where_nobody_asks_for_it(tmp_path: Path) -> None:
+    asked = {
+        "sample": 0.25,
+        "tenants": ["acme"],
+        "models": ["gpt-4o-mini"],
+        "window": 500,
+        "vocabulary": 200_000,
+    }
+    (tmp_path / "on").mkdir()
+    (tmp_path / "off").mkdir()
+    core = core_json(tmp_path / "on", analysis=asked)["analysis"]
+    assert {name: core[name] for name in asked} == asked
+    assert (core["false_alarms"], core["top_logprobs"], core["pairs"]) == (0.001, 5, 128)
+    assert core_json(tmp_path / "off")["analysis"] is None
+
+
 def test_a_secret_of_the_collectors_that_is_missing_costs_telemetry_alone() -> None:
     secret_ref = {"name": "collector", "key": "token"}
     telemetry = {
@@ -373,6 +389,7 @@ CHANGES: list[dict[str, Any]] = [
     {"timeouts": {"answerSeconds": 60, "connectionAgeSeconds": 30}},
     {"ledger": {**SPEC["ledger"], "durability": "Synced"}},
     {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
+    {"analysis": {"window": 500}},
 ]
 
 

@@ -288,6 +288,7 @@ def needs_restart(old: Config, new: Config) -> list[Problem]:
         ("listen",): before.listen != after.listen,
         ("proxyProtocol",): (before.proxy_protocol is None) != (after.proxy_protocol is None),
         ("admin", "listen"): before.admin.listen != after.admin.listen,
+        ("analysis",): before.analysis != after.analysis,
         ("limits", "connections"): before.limits.connections != after.limits.connections,
     }
     message = "it is fixed while a worker runs: restart the worker to change it, or put the old value back"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from proofgate.config.fields import Listed, ModelName, Section, TenantName
-from proofgate.config.problems import Findings, did_you_mean
 
 
 class Analysis(Section):
@@ -19,7 +18,8 @@ class Analysis(Section):
     tenants: Annotated[Listed[TenantName], Field(max_length=256)] = ()
     """Whose answers; without any, all tenants'."""
     models: Annotated[Listed[ModelName], Field(max_length=256)] = ()
-    """Answers of which models, by the names of `models`; without any, of all."""
+    """Answers of which models, by the names of `models`; without any, of all. A name that is not there
+    matches nothing."""
     window: Annotated[int, Field(ge=30, le=10_000)] = 200
     """Answers of one tenant and model that are compared at a time with those of the reference, the first
     window."""
@@ -32,7 +32,7 @@ class Analysis(Section):
     """Tokens that the models know, for an upper bound of entropies; without it there is none."""
     repetition: Annotated[float, Field(ge=0, le=1)] = 0.5
     """From which share of repeated groups of four words on an answer is flagged."""
-    max_answer_bytes: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 256 * 1024
+    max_answer_bytes: Annotated[int, Field(ge=1024, le=4 * 1024 * 1024)] = 256 * 1024
     """Bytes of an answer that are copied at most. Of a longer stream the beginning is analysed, a longer
     answer that is no stream is not."""
     max_copy_bytes: Annotated[int, Field(ge=64 * 1024, le=1024 * 1024 * 1024)] = 16 * 1024 * 1024
@@ -40,17 +40,11 @@ class Analysis(Section):
     They are not part of `limits.bufferedBytes`. What finds no room is counted and not analysed."""
     max_pairs: Annotated[int, Field(ge=1, le=4096)] = 128
     """Pairs of tenant and model that are followed. Beyond that, the one that was least recently seen is
-    forgotten. Each takes about 40 KiB with the default window, and has at most 13 series in the metrics."""
+    forgotten. Each takes about 60 KiB with the default window, and has at most 13 series in the metrics.
+    `window` times this is at most 400,000."""
 
-
-def check_analysis(analysis: Analysis | None, models: tuple[str, ...], findings: Findings) -> None:
-    """Reports models that do not exist."""
-    if analysis is None:
-        return
-    for position, name in enumerate(analysis.models):
-        if name not in models:
-            close = did_you_mean(name, models)
-            message = f"no model is named {name}: " + (
-                f"did you mean {close}?" if close else "define it in models"
-            )
-            findings.report("config_unknown_model", ("analysis", "models", position), message)
+    @model_validator(mode="after")
+    def _is_bounded(self) -> Analysis:
+        if self.window * self.max_pairs > 400_000:
+            raise ValueError("window times maxPairs is at most 400000: make one of them smaller")
+        return self

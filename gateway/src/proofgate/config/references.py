@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 from proofgate.address import split_address
 from proofgate.config.access import Plan
-from proofgate.config.analysis import check_analysis
 from proofgate.config.document import FieldPath
 from proofgate.config.fields import is_loopback
 from proofgate.config.problems import Findings, did_you_mean
@@ -29,7 +28,6 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
     check_telemetry(settings.telemetry, findings)
-    check_analysis(settings.analysis, tuple(model.name for model in settings.models), findings)
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
         message = "bufferedBytes is less than four times bodyBytes: a body of that size might never find room"
         findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)

@@ -1,8 +1,8 @@
 """The `GovernanceGateway` object and its spec as frozen models.
 
 Workers take on a change of providers, models, egress, prices, tenants, jwt, policy, policies, cors,
-telemetry and timeouts while they run. They are replaced one by one for a change of `worker`, of `ledger`, or
-of the Secret entries that are mounted.
+telemetry and timeouts while they run. They are replaced one by one for a change of `worker`, of `ledger`, of
+`analysis`, or of the Secret entries that are mounted.
 
 The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
 rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, TenantOfTheGateway
+from proofgate_operator.api.analysis import ANALYSIS_RULES, Analysis
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.fields import Section, keyed_by, rules
 from proofgate_operator.api.ledger import Ledger
@@ -149,6 +150,8 @@ class GatewaySpec(Section):
     """What Prometheus is told."""
     telemetry: Annotated[Telemetry | None, Field(json_schema_extra=rules(*TELEMETRY_RULES))] = None
     """The access log of the workers, and what they export by OpenTelemetry. Absent: none of it."""
+    analysis: Annotated[Analysis | None, Field(json_schema_extra=rules(*ANALYSIS_RULES))] = None
+    """Analysis of answers after their clients were served. Absent: none. A change replaces the workers."""
     paused: bool = False
     """True: the operator reports status and changes nothing."""
 

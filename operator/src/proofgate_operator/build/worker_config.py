@@ -36,7 +36,7 @@ TELEMETRY_FOLDER = "telemetry"
 #: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
 HELD_FOLDER = "/etc/held-checkpoints"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
-FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin")
+FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin", "analysis")
 
 #: The most that a worker's file may say.
 _MOST_BUFFERED_BYTES = 1 << 40
@@ -167,7 +167,13 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     # The spec and the workers' file spell these sections alike.
     if spec.policies:
         content["policies"] = [policy.as_written() for policy in spec.policies]
-    alike = {"egress": spec.egress, "jwt": spec.jwt, "policy": spec.policy, "cors": spec.cors}
+    alike = {
+        "egress": spec.egress,
+        "jwt": spec.jwt,
+        "policy": spec.policy,
+        "cors": spec.cors,
+        "analysis": spec.analysis,
+    }
     for name, section in alike.items():
         if section is not None:
             content[name] = section.as_written()
@@ -224,7 +230,7 @@ def worker_config_text(gateway: Gateway, memory: int, defaults: Defaults) -> str
 def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
     """Return the part of the file that only a new worker takes on."""
     content = worker_config(gateway, whole(gateway.spec.worker.memory), defaults)
-    return _text({name: content[name] for name in FIXED_SECTIONS})
+    return _text({name: content[name] for name in FIXED_SECTIONS if name in content})
 
 
 def config_map(gateway: Gateway, text: str, accepted: str | None = None) -> Manifest:

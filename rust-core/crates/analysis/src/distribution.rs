@@ -104,6 +104,8 @@ impl Distribution {
             .drain(depth.min(self.told.len())..)
             .map(|outcome| outcome.probability)
             .sum();
+        // It is kept for as long as its window.
+        self.told.shrink_to_fit();
         self.rest = (self.rest + cut).min(1.0);
         Some(self)
     }

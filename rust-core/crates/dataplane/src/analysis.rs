@@ -38,3 +38,107 @@ pub(crate) fn analysis(config: &AnalysisConfig, metrics: &Metrics) -> (Tap, Anal
     let analyst = Analyst::new(config.settings(), answers, found, metrics.analysis.clone());
     (tap, analyst, findings)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::{Hooks, HooksInService};
+    use crate::request_id::RequestId;
+    use proofgate_analysis::Dialect;
+    use proofgate_stages::Profiler;
+
+    fn config() -> AnalysisConfig {
+        AnalysisConfig {
+            sample: 1.0,
+            tenants: Vec::new(),
+            models: Vec::new(),
+            window: 30,
+            false_alarms: 0.001,
+            top_logprobs: 5,
+            vocabulary: None,
+            repetition: 0.5,
+            answer_bytes: 1 << 16,
+            copy_bytes: 1 << 30,
+            pairs: 8,
+        }
+    }
+
+    fn metrics() -> Metrics {
+        let profiler = Arc::new(Profiler::new(false));
+        Metrics::new(&profiler, &HooksInService::new(&Hooks::default()))
+    }
+
+    fn count(metrics: &Metrics, series: &str) -> u64 {
+        let text = metrics.encode();
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.unwrap().trim().parse().unwrap()
+    }
+
+    fn hand_over(tap: &Tap, answers: usize) {
+        let room = Arc::new(Room::new(1 << 30));
+        for _ in 0..answers {
+            let mut copy = AnswerCopy::new(Dialect::Chat, 1 << 16, Arc::clone(&room));
+            copy.take(br#"{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}"#);
+            let of = Of {
+                id: RequestId::new(0, &mut rand::rng()),
+                admission: 1,
+                tenant: "acme".into(),
+                model: "large".into(),
+            };
+            tap.hand_over(copy, false, Some(1), of);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_loses_answers_and_waits_for_nobody() {
+        let metrics = metrics();
+        let (tap, analyst, mut findings) = analysis(&config(), &metrics);
+        hand_over(&tap, ANSWERS + 5);
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"queue\"}"),
+            5
+        );
+        drop(tap);
+        analyst.run();
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_answers_total"),
+            ANSWERS as u64
+        );
+        let windows = std::iter::from_fn(|| findings.try_recv().ok()).count();
+        assert_eq!(windows, ANSWERS / 30);
+    }
+
+    #[test]
+    fn findings_that_nobody_takes_are_counted_and_the_analysis_goes_on() {
+        let metrics = metrics();
+        let (tap, analyst, findings) = analysis(&config(), &metrics);
+        drop(findings);
+        hand_over(&tap, 60);
+        drop(tap);
+        analyst.run();
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"record\"}"),
+            2
+        );
+        assert_eq!(count(&metrics, "proofgate_analysis_answers_total"), 60);
+    }
+
+    #[test]
+    fn numbers_out_of_their_bounds_are_refused() {
+        assert!(config().check().is_ok());
+        let wrong: [fn(&mut AnalysisConfig); 7] = [
+            |config| config.sample = f64::NAN,
+            |config| config.window = 29,
+            |config| config.false_alarms = 0.0,
+            |config| config.top_logprobs = 9,
+            |config| config.repetition = 1.5,
+            |config| config.pairs = 0,
+            |config| (config.window, config.pairs) = (10_000, 41),
+        ];
+        for change in wrong {
+            let mut config = config();
+            change(&mut config);
+            assert!(config.check().is_err());
+        }
+    }
+}

@@ -245,6 +245,10 @@ impl Recorder {
     pub(crate) fn append_finding(&self, finding: &Finding) -> Result<u64, Unavailable> {
         let mut room = self.writer.borrow_mut().reserve(ANALYSIS_BYTES)?;
         let (incarnation, admission) = self.locate(finding.admission);
+        if incarnation.is_nil() {
+            // Of so long ago that nobody knows the log any more.
+            return Err(Unavailable::Full);
+        }
         let elsewhere = (!self.is_current(finding.admission)).then(|| incarnation.to_string());
         let config = self.config();
         let appended = self.append(&mut room, |seq, out| {

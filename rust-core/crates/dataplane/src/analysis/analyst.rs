@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use super::findings::{Finding, thousandths};
 use super::tap::Answered;
 use crate::metrics::{AnalysisMetrics, Lost};
-use crate::priority::yield_to_traffic;
+use crate::priority::yield_to_all;
 
 /// How long answers gather before they are analysed: so often at most is the thread woken.
 const GATHERING: Duration = Duration::from_millis(50);
@@ -40,7 +40,7 @@ impl Analyst {
 
     /// Analyses what comes until the data-plane thread has ended.
     pub(crate) fn run(mut self) {
-        yield_to_traffic();
+        yield_to_all();
         while let Some(first) = self.answers.blocking_recv() {
             thread::park_timeout(GATHERING);
             let mut next = Some(first);

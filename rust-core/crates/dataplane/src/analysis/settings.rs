@@ -31,6 +31,9 @@ pub(crate) struct AnalysisConfig {
     pub(crate) pairs: usize,
 }
 
+/// Answers of all windows whose numbers are kept, some 300 bytes each, at most.
+const MOST_KEPT: usize = 400_000;
+
 impl AnalysisConfig {
     /// # Errors
     /// [`Error::Config`] with the first number that is out of its bounds.
@@ -46,6 +49,10 @@ impl AnalysisConfig {
             ("repetition", (0.0..=1.0).contains(&self.repetition)),
             ("maxAnswerBytes", self.answer_bytes > 0),
             ("maxPairs", (1..=4096).contains(&self.pairs)),
+            (
+                "window times maxPairs",
+                self.window.saturating_mul(self.pairs) <= MOST_KEPT,
+            ),
         ];
         match bounds.into_iter().find(|(_, is_within)| !is_within) {
             Some((name, _)) => Err(Error::Config(format!("analysis.{name} is out of its bounds"))),
