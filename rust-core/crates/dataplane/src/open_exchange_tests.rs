@@ -21,6 +21,7 @@ use crate::gateway::SlowPaths;
 use crate::hooks::{Hooks, HooksInService};
 use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
+use crate::ledger_keys::LedgerKeys;
 use crate::metrics::Metrics;
 use crate::receipts::ReceiptDesk;
 use crate::recorder::Recorder;
@@ -62,7 +63,8 @@ fn bench() -> Bench {
         "config_digest": "00".repeat(32),
     });
     let config: Config = serde_json::from_value(config).unwrap();
-    let log = NextLog::new(&config.ledger, ConfigDigests::of([0; 32]), &key)
+    let keys = LedgerKeys::new(&config.ledger).unwrap();
+    let log = NextLog::new(&config.ledger, ConfigDigests::of([0; 32]), &keys)
         .begin(None)
         .unwrap()
         .log;

@@ -49,7 +49,7 @@ pub struct Shard<'a> {
     pub number: u32,
     /// The ledger's key.
     pub key: &'a SigningKey,
-    /// The one before it, for as long as the newest log of the shard may be that one's.
+    /// The one before it, for as long as the newest log of the shard may be that one's. The ledger's key then knows its line.
     pub former: Option<&'a SigningKey>,
 }
 

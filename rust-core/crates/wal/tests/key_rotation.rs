@@ -30,8 +30,15 @@ fn statement(old: &SigningKey, new: &SigningKey) -> String {
 
 /// A worker with the new key, and with the old one beside it if that is still there.
 fn begin(disk: &SimulatedDisk, old: Option<&SigningKey>) -> Result<Begun, WalError> {
+    begin_by(disk, old, LATER)
+}
+
+/// As [`begin`], with a statement that the old key ends at a time.
+fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Result<Begun, WalError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-    let (new, successions) = (new_key(), [statement(&key(), &new_key())]);
+    let successions = [KeySuccession::sign(&key(), &new_key(), 1, until).unwrap()];
+    let text = format!("{}\n\n{}", new_key().to_text(), successions[0]);
+    let new = SigningKey::from_file_text(&text).unwrap();
     let plain = terms(&new, small());
     let terms = Terms {
         shard: Shard {
@@ -222,6 +229,15 @@ fn without_the_old_key_nothing_is_chained_to_a_log_of_it() {
     assert_eq!(refused.code(), "ledger_refused", "{refused}");
     let foreign = SigningKey::generate(LEDGER, [78; 32]).unwrap();
     assert!(begin(&disk, Some(&foreign)).is_err());
+}
+
+#[test]
+fn a_log_that_the_old_key_began_after_its_end_is_not_gone_on_from() {
+    let disk = killed();
+    put_behind(&disk, &key(), 2_000_000);
+    assert!(begin_by(&disk.snapshot(), Some(&key()), 2_000_000).is_ok());
+    let refused = begin_by(&disk, Some(&key()), 1_000_000).unwrap_err();
+    assert!(refused.to_string().contains("had ended"), "{refused}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::authenticity::FrameTags;
 use crate::{Storage, WalError};
 use proofgate_evidence::checkpoint_file;
 use proofgate_evidence::log_reader::{Found, LogReader};
-use proofgate_ledger::{Checkpoint, SigningKey};
+use proofgate_ledger::{Checkpoint, LedgerError, SigningKey};
 use std::path::Path;
 use ulid::Ulid;
 
@@ -14,7 +14,8 @@ use ulid::Ulid;
 /// otherwise the ledger's key, which then has to prove it.
 ///
 /// # Errors
-/// [`EvidenceError::Io`](crate::EvidenceError::Io).
+/// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when the former
+/// key had ended before the log began.
 pub(crate) fn key_of<'s>(
     storage: &dyn Storage,
     shard: &Shard<'s>,
@@ -25,7 +26,12 @@ pub(crate) fn key_of<'s>(
         return Ok(shard.key);
     };
     let is_formers = match checkpoint_file::read(storage, dir)? {
-        Some(note) => Checkpoint::verify(&note, &former.verifying_key()).is_ok(),
+        // By the line that the key knows, so that a log which the former one began after its end is none.
+        Some(note) => match Checkpoint::verify_signer(&note, &shard.key.verifying_key()) {
+            Ok((_, signer)) => signer.is_same_point(&former.verifying_key()),
+            Err(ended @ LedgerError::KeyEnded(_)) => return Err(ended.into()),
+            Err(_) => false,
+        },
         None => framed_by(storage, former, dir, incarnation)?,
     };
     Ok(if is_formers { former } else { shard.key })

@@ -229,14 +229,14 @@ pub(super) fn corruption(path: &Path, offset: u64, reason: String) -> WalError {
     })
 }
 
-/// Believes a checkpoint: signed by the key, and about this log.
+/// Believes a checkpoint: signed by this very key, and about this log.
 pub(super) fn believe(
     note: &str,
     path: &Path,
     origin: &str,
     key: &SigningKey,
 ) -> Result<Checkpoint, WalError> {
-    let checkpoint = Checkpoint::verify(note, &key.verifying_key())?;
+    let checkpoint = Checkpoint::verify(note, &key.verifying_key().alone())?;
     if checkpoint.origin != origin {
         let reason = format!("it is a checkpoint of {:?}", checkpoint.origin);
         return Err(corruption(path, 0, reason));
