@@ -204,6 +204,27 @@ def test_a_mirror_verifies_under_either_key_and_takes_no_statement_that_is_none(
         assert [known["vkey"] for known in json.loads(done.stdout)["keys"]] == [rotated.old, rotated.new]
 
 
+def test_an_index_goes_on_under_another_key_and_its_exports_verify_under_either(
+    rotated: Rotated, tmp_path: Path
+) -> None:
+    begin = ["index", "--ledger", rotated.ledger, "--index", tmp_path / "index", "--same-volume", "--ledger-key"]
+    assert "0 records" not in run(*begin, rotated.old).stdout
+    again = run(*begin, rotated.new)
+    assert (again.returncode, again.stdout) == (0, f"0 records read into {tmp_path / 'index'}\n"), again.stderr
+    other = _core.generate_key(rotated.old.split("+")[0])[1]
+    assert "[index_foreign]" in run(*begin, other).stderr
+    out = tmp_path / "out"
+    done = run("export", "--index", tmp_path / "index", "--ledger", rotated.ledger, "--out", out)
+    assert done.returncode == 0, done.stderr
+    for key in (rotated.old, rotated.new):
+        assert run("verify-export", out, "--key", key).returncode == 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    [statement] = manifest["key_successions"]
+    manifest["key_successions"] = ["\n".join(statement.split("\n")[:-2]) + "\n"]
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    assert run("verify-export", out, "--key", rotated.new).returncode == 40
+
+
 def test_a_worker_with_the_old_key_does_not_start_behind_the_new_one(rotated: Rotated, tmp_path: Path) -> None:
     gateway = LocalGateway(tmp_path)
     gateway.start_upstream()

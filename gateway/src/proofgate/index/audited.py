@@ -87,7 +87,7 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
             return
         from proofgate.index.audited_index import AuditedIndex
 
-        index = AuditedIndex(options.index, ledger_key, options.index_days)
+        index = AuditedIndex(options.index, ledger_key, options.index_days, ledger=options.ledger)
         desk = None
         if options.readers is not None:
             from proofgate.index.access_log import AccessLog

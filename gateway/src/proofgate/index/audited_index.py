@@ -16,6 +16,7 @@ from proofgate.index import schema
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.follow import REST_SECONDS, Indexer
 from proofgate.index.writer import Writer
+from proofgate.key_statements import line_of
 
 log = logging.getLogger("proofgate.index")
 
@@ -40,7 +41,8 @@ class Standing:
 class AuditedIndex:
     """Keeps an index of what an auditor has accepted, in a thread of its own.
 
-    `keep_days` is how many days of exchanges stay in it, None for all. `reserve` is in bytes.
+    `keep_days` is how many days of exchanges stay in it, None for all. `reserve` is in bytes. An index that
+    was begun under another key of the line that `ledger` tells goes on.
     """
 
     def __init__(
@@ -49,9 +51,11 @@ class AuditedIndex:
         ledger_key: str,
         keep_days: int | None = None,
         reserve: int = RESERVE_BYTES,
+        ledger: Path | None = None,
     ) -> None:
         self.directory = directory
         self._ledger_key, self._keep_days, self._reserve = ledger_key, keep_days, reserve
+        self._ledger = ledger
         self._waiting: dict[str, str] = {}
         self._condition = threading.Condition()
         self._ending = False
@@ -91,7 +95,8 @@ class AuditedIndex:
     def _run(self) -> None:
         while not self._ending:
             try:
-                with contextlib.closing(Writer.open(self.directory, self._ledger_key)) as writer:
+                line = () if self._ledger is None else line_of(self._ledger, self._ledger_key)
+                with contextlib.closing(Writer.open(self.directory, self._ledger_key, line=line)) as writer:
                     self._follow(writer)
             except IndexUnusableError as error:
                 self._tell(error)

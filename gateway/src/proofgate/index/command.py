@@ -131,6 +131,7 @@ def run(options: argparse.Namespace) -> int:
     from proofgate.index.follow import Indexer
     from proofgate.index.schema import day_name
     from proofgate.index.writer import Writer
+    from proofgate.key_statements import line_of
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     if not options.ledger.is_dir():
@@ -142,7 +143,8 @@ def run(options: argparse.Namespace) -> int:
     keeper = read_verifying_key(options.keeping_key) if options.keeping_key is not None else None
     ended = threading.Event()
     try:
-        writer = Writer.open(options.index, key, rebuild=options.rebuild)
+        line = line_of(options.ledger, key)
+        writer = Writer.open(options.index, key, line=line, rebuild=options.rebuild)
         try:
             if options.prune_before is not None:
                 gone = writer.prune(options.prune_before)
@@ -164,6 +166,8 @@ def run(options: argparse.Namespace) -> int:
             writer.close()
     except ValueError as error:
         return fail(f"--ledger-key or --keeping-key: {error}", EXIT_USAGE)
+    except OSError as error:
+        return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_FAILED)
     except IndexUnusableError as error:
         return told(error)
     print(f"{indexer.records} records read into {options.index}")

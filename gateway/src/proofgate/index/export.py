@@ -28,7 +28,7 @@ from proofgate.index.filter import Filter
 from proofgate.index.query import Questions, Row
 from proofgate.index.schema import time_text
 from proofgate.index.show import csv_head, csv_row
-from proofgate.index.stored import with_records
+from proofgate.index.stored import successions, with_records
 
 EXCHANGES = "exchanges.jsonl"
 CSV = "exchanges.csv"
@@ -190,6 +190,7 @@ class _Export:
             "kind": KIND,
             "made": time_text(time.time_ns() // 1000),
             "ledger": self._questions.ledger_key,
+            **successions(self._questions, self._ledger),
             "filter": self._asked.told(),
             "exchanges": self.written.exchanges,
             "neighbours": self.written.neighbours,

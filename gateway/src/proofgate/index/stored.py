@@ -13,6 +13,7 @@ from typing import Any
 from proofgate import _core
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.query import Questions, Row
+from proofgate.key_statements import of_the_line
 
 _ENDS = ("completion", "aborted", "rejection")
 
@@ -76,8 +77,18 @@ def receipt(questions: Questions, ledger: Path, row: Row) -> dict[str, Any]:
         "origins": sorted({of["origin"] for of in records}),
         "records": shown,
         "consistency": [],
+        **successions(questions, ledger),
         "vkey_hint": questions.ledger_key,
     }
+
+
+def successions(questions: Questions, ledger: Path) -> dict[str, list[str]]:
+    """The statements by which the ledger's keys follow each other; nothing while it has had one key.
+
+    Raises OSError.
+    """
+    notes = [note for _, note in of_the_line(ledger, questions.ledger_key)]
+    return {"key_successions": notes} if notes else {}
 
 
 def _proof(questions: Questions, record: dict[str, Any]) -> str:

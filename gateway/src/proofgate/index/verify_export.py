@@ -121,6 +121,7 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
         for name in (EXCHANGES, CSV):
             _require_digest(files, name, manifest)
         checked = Checked(manifest, signed_by)
+        key = "\n".join([key, *manifest.get("key_successions", [])])
         notes = _notes(manifest, key)
         neighbours = 0
         with _required(files, EXCHANGES) as lines, _required(files, CSV) as table:
@@ -187,6 +188,7 @@ def _manifest(content: bytes) -> dict[str, Any]:
             and all(isinstance(manifest[name], int) for name in ("exchanges", "records", "neighbours"))
             and all(isinstance(log["checkpoint"], str) for log in manifest["logs"])
             and all(isinstance(manifest["files"][name]["sha256"], str) for name in (EXCHANGES, CSV))
+            and all(isinstance(note, str) for note in manifest.get("key_successions", []))
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         well_formed = False

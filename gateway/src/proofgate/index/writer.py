@@ -14,6 +14,7 @@ import os
 import secrets
 import sqlite3
 from collections import OrderedDict, defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -34,12 +35,12 @@ _NEW = "catalogue.new"
 class Writer:
     """The one writer of an index. Not safe for several threads. Raises IndexUnusableError."""
 
-    def __init__(self, directory: Path, ledger_key: str, lock: int) -> None:
+    def __init__(self, directory: Path, keys: Collection[str], lock: int) -> None:
         self.directory = directory
         self._lock = lock
         self._catalogue = schema.open_catalogue(directory, write=True)
         meta = schema.read_meta(self._catalogue)
-        if meta.get("ledger") != ledger_key:
+        if meta.get("ledger") not in keys:
             self._catalogue.close()
             raise IndexUnusableError(
                 f"{directory} is the index of {meta.get('ledger')}, not of this ledger", "index_foreign"
@@ -52,8 +53,14 @@ class Writer:
         self._remove_unlisted()
 
     @classmethod
-    def open(cls, directory: Path, ledger_key: str, *, rebuild: bool = False) -> Self:
-        """Goes on with an index, or begins one: where there is none, and with `rebuild`."""
+    def open(
+        cls, directory: Path, ledger_key: str, *, line: Collection[str] = (), rebuild: bool = False
+    ) -> Self:
+        """Goes on with an index, or begins one: where there is none, and with `rebuild`.
+
+        It may have been begun under any key of the ledger's `line`.
+        """
+        own = ledger_key.split("\n", 1)[0].strip()
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(directory / schema.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -62,8 +69,8 @@ class Writer:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if rebuild or not (directory / schema.CATALOGUE).is_file():
-                _begin(directory, ledger_key)
-            return cls(directory, ledger_key, lock)
+                _begin(directory, own)
+            return cls(directory, {own, *line}, lock)
         except BlockingIOError:
             os.close(lock)
             raise IndexUnusableError(

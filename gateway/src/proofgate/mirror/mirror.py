@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core
+from proofgate.key_statements import STATEMENTS, of_the_line
 from proofgate.mirror import aggregate
 from proofgate.mirror.aggregate import Ended
 from proofgate.mirror.memory import Memory
-from proofgate.mirror.statements import STATEMENTS, of_the_line
 from proofgate.mirror.target import ChangedError, ConflictError, MirrorError, Piece, Target
 
 log = logging.getLogger("proofgate.mirror")
@@ -271,7 +271,7 @@ class Mirror:
         if size:
             pieces.append(Piece.of(f"aggregate/checkpoints/{_stamped(size, note)}", note.encode()))
         try:
-            statements = of_the_line(self.ledger / STATEMENTS, self._ledger_key)
+            statements = of_the_line(self.ledger, self._ledger_key)
         except OSError as error:
             raise MirrorError(f"the ledger cannot be read: {error.strerror}", "mirror_source") from None
         for name, text in statements:

@@ -25,8 +25,11 @@ class Cursor:
     """What was sent, and the newest note of each log. One thread uses it at a time."""
 
     def __init__(self, state: Path, sink: str, ledger_key: str) -> None:
-        """Opens the file of a sink, or makes it. Raises CursorError."""
-        name = f"{sink}\n{ledger_key}"
+        """Opens the file of a sink, or makes it: one for each ledger, whichever of its keys is given.
+
+        Raises CursorError.
+        """
+        name = f"{sink}\n{ledger_key.split('+', 1)[0]}"
         folder = state / _FOLDER
         path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.sqlite"
         try:

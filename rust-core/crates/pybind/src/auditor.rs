@@ -111,7 +111,7 @@ impl Auditor {
             ledger,
             key: ledger_key,
             keeping: keeping_key
-                .map(|key| VerifyingKey::from_file_text(key))
+                .map(VerifyingKey::from_file_text)
                 .transpose()
                 .map_err(invalid)?,
             beat: beat_us,

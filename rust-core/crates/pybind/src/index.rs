@@ -289,6 +289,7 @@ fn log_records<'py>(
         return Err(PyValueError::new_err("the numbers of the records ascend"));
     }
     let found = python.detach(|| -> Result<_, EvidenceError> {
+        let key = key_successions::follow(&STORAGE, &directory, &key)?;
         let signed = Checkpoint::verify(note, &key)?;
         let records = read_records(&STORAGE, &directory, &numbers)?;
         let proved = numbers.iter().zip(records).map(|(seq, record)| {

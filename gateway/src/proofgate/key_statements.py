@@ -1,7 +1,4 @@
-"""The statements of key succession that belong to a ledger's line of keys.
-
-Without them a mirror of a ledger that had several keys verifies under one of them only.
-"""
+"""The statements of key succession of a ledger: which keys follow each other, and who else has to know it."""
 
 from __future__ import annotations
 
@@ -19,14 +16,14 @@ _MOST_FILES = 1024
 _MOST_BYTES = 8192
 
 
-def of_the_line(folder: Path, ledger_key: str) -> list[tuple[str, str]]:
+def of_the_line(ledger: Path, ledger_key: str) -> list[tuple[str, str]]:
     """The files in a ledger's `key-successions`, and their notes, that lead from a key to others.
 
     Both keys have signed each; what else stands there is left out. Raises OSError.
     """
     notes = {}
     try:
-        files = sorted(path for path in folder.iterdir() if _FILE.fullmatch(path.name))
+        files = sorted(path for path in (ledger / STATEMENTS).iterdir() if _FILE.fullmatch(path.name))
     except FileNotFoundError:
         return []
     for path in files[:_MOST_FILES]:
@@ -36,8 +33,13 @@ def of_the_line(folder: Path, ledger_key: str) -> list[tuple[str, str]]:
             note = content.decode("utf-8", "replace")
             if _is_signed(note):
                 notes[path.name] = note
-    line = {vkey for vkey, _ in _line("\n".join([ledger_key, *notes.values()]))}
+    line = set(_line("\n".join([ledger_key, *notes.values()])))
     return [(name, note) for name, note in notes.items() if set(_named(note)) <= line]
+
+
+def line_of(ledger: Path, ledger_key: str) -> list[str]:
+    """The vkeys that a key of a ledger leads to, itself among them. Raises OSError."""
+    return _line("\n".join([ledger_key, *(note for _, note in of_the_line(ledger, ledger_key))]))
 
 
 def _named(note: str) -> list[str]:
@@ -50,9 +52,9 @@ def _is_signed(note: str) -> bool:
     return len(named) == 2 and len(_line(f"{named[0]}\n{note}")) == 2
 
 
-def _line(text: str) -> list[tuple[str, int | None]]:
+def _line(text: str) -> list[str]:
     try:
-        return _core.key_line(text)
+        return [vkey for vkey, _ in _core.key_line(text)]
     except ValueError:
         # It forks: then no statement leads anywhere.
         return []
