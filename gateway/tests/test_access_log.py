@@ -264,6 +264,21 @@ def test_the_command_finds_an_auditors_log_that_was_made_anew_with_the_files(tmp
     assert checked(tmp_path / "forged", "--against", str(held)) == 30
 
 
+@pytest.mark.parametrize("damage", [b"[", b"x", b""])
+def test_the_command_finds_an_auditors_log_whose_entries_are_damaged(tmp_path: Path, damage: bytes) -> None:
+    State(tmp_path).tell(written(tmp_path, 3))
+    bundle = tmp_path / "tile" / "entries" / "000.p" / "2"
+    (bundle.parent / "draft").write_bytes(b"")
+    (bundle.parent / "1").unlink()
+    for content in (
+        bundle.read_bytes().replace(b'{"v"', damage + b'"v"', 1),
+        bundle.read_bytes()[:-3],
+        damage,
+    ):
+        bundle.write_bytes(content)
+        assert checked(tmp_path) == 30
+
+
 def test_the_command_reads_nothing_where_there_is_no_state(tmp_path: Path, capsys: Capture) -> None:
     assert checked(tmp_path / "nowhere") == 2
     assert "cannot be read" in capsys.readouterr().err

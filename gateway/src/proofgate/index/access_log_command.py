@@ -120,9 +120,9 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
                 raise _DivergedError(
                     f"the auditor's log is not the one of the {tree.size} entries that are held"
                 )
-        one = json.loads(entry)
-        if one["kind"] == "access":
-            head = _believed(one["checkpoint"], key)
+        checkpoint = _head_in(entry)
+        if checkpoint is not None:
+            head = _believed(checkpoint, key)
             prefix, _, begun = str(head["origin"]).rpartition("/")
             if prefix == f"{name}/access" and begun.isascii() and begun.isdigit():
                 told.setdefault(int(begun), []).append(Told(head["size"], base64.b64decode(head["root"])))
@@ -131,6 +131,15 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
     if not compared:
         raise _DivergedError(f"the auditor's log has {tree.size} entries, and one of more is held")
     return told
+
+
+def _head_in(entry: bytes) -> str | None:
+    """The checkpoint in an entry that tells a head of a log of reads. Raises _DivergedError."""
+    try:
+        told = json.loads(entry)
+        return str(told["checkpoint"]) if told["kind"] == "access" else None
+    except (ValueError, KeyError, TypeError):
+        raise _DivergedError("an entry of the auditor's log is none") from None
 
 
 def _believed(note: str, key: str) -> dict[str, Any]:
@@ -154,7 +163,8 @@ def _bundle(state: Path, number: int, count: int) -> bytes:
     """A bundle of at least so many entries: the auditor may have put a wider one in its place."""
     path = state / path_of("entries", number)
     folder = path.with_name(f"{path.name}.p")
-    parted = [int(part.name) for part in folder.iterdir()] if folder.is_dir() else []
+    names = [part.name for part in folder.iterdir()] if folder.is_dir() else []
+    parted = [int(name) for name in names if name.isascii() and name.isdigit()]
     for width in sorted(width for width in parted if width >= count):
         return (folder / str(width)).read_bytes()
     return path.read_bytes()
