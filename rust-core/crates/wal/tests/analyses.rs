@@ -6,7 +6,7 @@ mod support;
 use proofgate_evidence::{Search, Verdict, find, fsck};
 use proofgate_ledger::record::{AnalysedAnswer, Analysis, ConfigId};
 use std::path::Path;
-use support::{Worker, fresh, vkey};
+use support::{Worker, fresh, start, vkey};
 
 fn analyse(worker: &mut Worker, exchange: &str, tenant: &str, admission: u64, incarnation: Option<&str>) {
     let analysis = |seq, out: &mut Vec<u8>| {
@@ -88,4 +88,20 @@ fn the_records_of_an_exchange_are_its_own_and_not_its_analyses() {
     worker.seal().unwrap();
     let found = find(&disk, Path::new("/"), "one", Search::Scan).unwrap();
     assert_eq!(found.iter().map(|found| found.seq).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn an_analysis_may_refer_to_an_exchange_of_the_log_before() {
+    for (exchange, verdict) in [("one", Verdict::Ok), ("two", Verdict::Invalid)] {
+        let (disk, mut worker) = fresh();
+        let admission = worker.admit("one", 1).unwrap();
+        worker.complete("one", admission).unwrap();
+        worker.seal().unwrap();
+        let before = worker.promised.incarnation.unwrap().to_string();
+        let mut next = start(&disk, &mut worker.promised).unwrap();
+        analyse(&mut next, exchange, "acme", admission, Some(&before));
+        next.seal().unwrap();
+        let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+        assert_eq!(report.verdict, verdict, "{report:#?}");
+    }
 }
