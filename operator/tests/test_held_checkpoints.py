@@ -148,6 +148,45 @@ def test_nothing_else_takes_its_place(told: str) -> None:
     assert ledger.plan((0, told)).hold is None and ledger.hear((0, told)) == before
 
 
+def rotated() -> tuple[SigningKey, str, str]:
+    """The key that follows, and its Secret's text with the one before and without."""
+    new = SigningKey(LEDGER, b"\x02" * 32)
+    statement = (
+        f"proofgate.dev/key-succession@v1\nold {KEY.verifying_text}\nnew {new.verifying_text}\n"
+        f"made 1\nuntil 2\n\n— {LEDGER} eA==\n— {LEDGER} eA==\n"
+    )
+    return new, f"{new.signing_text}\n{KEY.signing_text}\n\n{statement}", f"{new.signing_text}\n\n{statement}"
+
+
+def test_while_shards_go_over_to_another_key_one_by_one_the_newest_of_each_is_held() -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0)), (1, note(1)))
+    new, rolling, alone = rotated()
+    for text in (rolling, alone):
+        ledger.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(ledger.world.gateway, text, "")
+        over = note(0, 2, LATER, key=new)
+        assert ledger.hear((0, over), (1, note(1, 8))) == {"0": over, "1": note(1, 8)}
+        assert ledger.hear((0, over), (1, note(1, 8, root=b"\x01" * 32))) == {"0": over, "1": note(1, 8)}
+    told = ledger.plan((1, note(1, 7)))
+    assert "LedgerSetBack" in str(told), "what the old key signed still tells a rollback"
+
+
+def test_a_key_that_follows_rolls_the_workers_and_that_the_one_before_goes_rolls_nobody() -> None:
+    ledger = Ledger()
+
+    def digests(text: str) -> list[str]:
+        ledger.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(ledger.world.gateway, text, "")
+        sets = [manifest for manifest in ledger.plan().apply if manifest["kind"] == "StatefulSet"]
+        return [
+            one["spec"]["template"]["metadata"]["annotations"]["proofgate.dev/start-digest"] for one in sets
+        ]
+
+    _, rolling, alone = rotated()
+    assert digests(KEY.signing_text) == [], "nothing is to be written for the key that is in use"
+    assert len(digests(rolling)) == 1
+    assert digests(alone) == digests(rolling)
+
+
 def test_it_is_written_once_a_minute_and_a_shard_that_is_new_at_once() -> None:
     ledger = Ledger()
     ledger.hear((0, note(0, 7)))

@@ -30,12 +30,15 @@ def test_base64_with_a_plus_sign_reads_back() -> None:
     assert read(key.signing_text) == key
 
 
-def test_of_a_key_that_follows_another_only_the_first_line_is_read() -> None:
+def test_a_key_that_follows_another_is_read_with_the_public_halves_of_those_before() -> None:
     key, former = SigningKey("a.example/b", bytes(range(32))), SigningKey("a.example/b", bytes(32))
-    statement = "proofgate.dev/key-succession@v1\nold x\nnew y\nmade 1\nuntil 2\n\n\u2014 a.example/b eA==\n"
+    fields = f"old {former.verifying_text}\nnew {key.verifying_text}\nmade 1\nuntil 2"
+    statement = f"proofgate.dev/key-succession@v1\n{fields}\n\n\u2014 a.example/b eA==\n"
     rolling = f"{key.signing_text}\n{former.signing_text}\n\n{statement}"
     for text in (rolling, f"{key.signing_text}\n\n{statement}"):
-        assert read(text) == key
+        found = read(text)
+        assert (found.name, found.seed) == (key.name, key.seed)
+        assert found.former == (former.verifying_text,)
 
 
 def test_a_key_does_not_show_its_seed() -> None:

@@ -23,10 +23,11 @@ class InvalidSigningKey(ValueError):
 
 @dataclass(frozen=True, repr=False)
 class SigningKey:
-    """A named Ed25519 key. `seed` is 32 secret bytes."""
+    """A named Ed25519 key. `seed` is 32 secret bytes; `former` are the verifying keys of those before it."""
 
     name: str
     seed: bytes
+    former: tuple[str, ...] = ()
 
     @property
     def _public(self) -> bytes:
@@ -51,11 +52,12 @@ class SigningKey:
 def read(text: str) -> SigningKey:
     """Read the secret form; raises `InvalidSigningKey`.
 
-    Only the first line is looked at: behind it may stand the key before it, and statements by which keys
-    follow each other (`proofgate keys rotate`), which are the workers' business.
+    Behind the first line may stand the key before it, which is the workers' business, and statements by which
+    keys follow each other (`proofgate keys rotate`). They are believed for standing in the Secret.
     """
+    first, _, behind = text.strip().partition("\n")
     # base64 has a plus sign too, a name has none: the first four separate the fields.
-    parts = text.strip().split("\n", 1)[0].strip().split("+", 4)
+    parts = first.strip().split("+", 4)
     if len(parts) != 5 or parts[:2] != ["PRIVATE", "KEY"] or not parts[2]:
         raise InvalidSigningKey("it does not have the form PRIVATE+KEY+<name>+<hash>+<key>")
     try:
@@ -64,7 +66,8 @@ def read(text: str) -> SigningKey:
         raise InvalidSigningKey("its last field is not base64") from None
     if len(data) != 1 + _SEED_LENGTH or data[:1] != _ED25519:
         raise InvalidSigningKey("it is not an Ed25519 key")
-    key = SigningKey(parts[2], data[1:])
+    olds = (line.removeprefix("old ") for line in behind.splitlines() if line.startswith(f"old {parts[2]}+"))
+    key = SigningKey(parts[2], data[1:], tuple(dict.fromkeys(olds)))
     if key._hash != parts[3]:
         raise InvalidSigningKey("its hash does not belong to its name and key")
     return key

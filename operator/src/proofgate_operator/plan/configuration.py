@@ -80,6 +80,8 @@ class Configuration:
     verifying_key: str | None
     digests: Digests | None
     shares: Shares | None = None
+    #: Verifying keys before the one that signs, as its Secret says.
+    former_keys: tuple[str, ...] = ()
     routing_key: str = ""
     #: The auditor's; None without one that can be used.
     auditor_key: ledger_key.SigningKey | None = None
@@ -348,6 +350,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         keys=tenants.keys,
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,
+        former_keys=signing_key.former if signing_key else (),
         digests=digests,
         shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
         routing_key=own_key,

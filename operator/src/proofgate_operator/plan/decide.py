@@ -276,7 +276,11 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         if movement.replace and _comes_anew(gateway, seen, apply):
             # Its successor would be made from the template that is about to be replaced.
             movement = replace(movement, replace=None)
-    held = held_checkpoints(gateway, seen, configuration.verifying_key) if not conflicts else Held()
+    held = (
+        held_checkpoints(gateway, seen, configuration.verifying_key, configuration.former_keys)
+        if not conflicts
+        else Held()
+    )
     aggregate = held_aggregate(gateway, seen, configuration.auditor_key) if not conflicts else HeldAggregate()
     situation = Situation(
         gateway=gateway,

@@ -70,9 +70,9 @@ def _written(
 
 
 def _read(note: str | None, key: SigningKey) -> Aggregate | None:
-    if not note:
-        return None
-    try:
-        return read_aggregate(note, key.verifying_text)
-    except InvalidCheckpoint:
-        return None
+    for verifying_key in (key.verifying_text, *key.former) if note else ():
+        try:
+            return read_aggregate(note or "", verifying_key)
+        except InvalidCheckpoint:
+            continue
+    return None

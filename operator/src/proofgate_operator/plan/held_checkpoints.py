@@ -6,6 +6,7 @@ when its claim is another one. Nothing of it is remembered here: whoever deletes
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proofgate_operator.api.gateway import Gateway
@@ -40,8 +41,13 @@ class Held:
     setbacks: tuple[str, ...] = ()
 
 
-def held_checkpoints(gateway: Gateway, seen: Observed, verifying_key: str | None) -> Held:
-    """Return what is to be held of the workers' checkpoints, beside what is held already."""
+def held_checkpoints(
+    gateway: Gateway, seen: Observed, verifying_key: str | None, former_keys: Sequence[str] = ()
+) -> Held:
+    """Return what is to be held of the workers' checkpoints, beside what is held already.
+
+    While workers go over to another key, some still sign with one before.
+    """
     live = seen.child("ConfigMap", names(gateway).checkpoints)
     if verifying_key is None or classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN):
         return Held()
@@ -55,7 +61,8 @@ def held_checkpoints(gateway: Gateway, seen: Observed, verifying_key: str | None
         note = before.get(shard)
         if claim and claimed.get(shard, claim) != claim:
             note = None
-        kept, new = _read(note, shard, verifying_key), _read(told.get(shard), shard, verifying_key)
+        keys = (verifying_key, *former_keys)
+        kept, new = _read(note, shard, keys), _read(told.get(shard), shard, keys)
         if kept and new and kept.age == new.age and kept.root != new.root:
             forks.append(
                 f"worker {shard} signed {new.size} records of {new.incarnation} with another root than before"
@@ -107,15 +114,15 @@ def holding(
     return manifest
 
 
-def _read(note: str | None, shard: str, verifying_key: str) -> Checkpoint | None:
-    """Read a checkpoint of a shard; what is none counts as nothing."""
-    if not note:
-        return None
-    try:
-        found = checkpoint.read(note, verifying_key)
-    except InvalidCheckpoint:
-        return None
-    return found if str(found.shard) == shard else None
+def _read(note: str | None, shard: str, verifying_keys: Sequence[str]) -> Checkpoint | None:
+    """Read a checkpoint of a shard, by one of these keys; what is none counts as nothing."""
+    for key in verifying_keys if note else ():
+        try:
+            found = checkpoint.read(note or "", key)
+        except InvalidCheckpoint:
+            continue
+        return found if str(found.shard) == shard else None
+    return None
 
 
 def _claims(live: Manifest | None) -> dict[str, str]:
