@@ -2,6 +2,7 @@
 there must be one of."""
 
 import asyncio
+import base64
 import contextlib
 import itertools
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proofgate_operator.build import ledger_key
+from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.handlers import loop as loops
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.requeue import Requeues
@@ -58,24 +61,33 @@ def mortal() -> Mortal:
     return cluster
 
 
-def scaled_down(gateway: Any) -> None:
-    gateway["spec"]["replicas"] = 1
+def scaled_down(cluster: FakeCluster) -> None:
+    cluster.find("GovernanceGateway", "demo")["spec"]["replicas"] = 1
 
 
-def reconfigured(gateway: Any) -> None:
+def rekeyed(cluster: FakeCluster) -> None:
+    """The Secret has another key of the ledger, with the one before it behind."""
+    data = cluster.find("Secret", "demo-ledger")["data"]
+    former = base64.b64decode(data["signing-key"]).decode()
+    new = SigningKey(ledger_key.read(former).name, b"\x02" * 32)
+    data["signing-key"] = base64.b64encode(f"{new.signing_text}\n{former}".encode()).decode()
+
+
+def reconfigured(cluster: FakeCluster) -> None:
+    gateway = cluster.find("GovernanceGateway", "demo")
     gateway["spec"]["timeouts"] = {"drainSeconds": 20}
     gateway["spec"]["loadBalancer"] = {"replicas": 1}
 
 
 #: What the operator is at when it is killed: a gateway from nothing, or a change of one that has settled.
-JOURNEYS = {"created": None, "scaled down": scaled_down, "reconfigured": reconfigured}
+JOURNEYS = {"created": None, "scaled down": scaled_down, "reconfigured": reconfigured, "rekeyed": rekeyed}
 
 
-def setting_out(change: Callable[[Any], None] | None) -> Mortal:
+def setting_out(change: Callable[[FakeCluster], None] | None) -> Mortal:
     cluster = mortal()
     if change is not None:
         settle(cluster)
-        change(cluster.find("GovernanceGateway", "demo"))
+        change(cluster)
     cluster.requests.clear()
     return cluster
 

@@ -361,6 +361,7 @@ fn answers_that_are_no_cosignature_of_this_checkpoint_are_named_and_not_kept() {
     let note = question.body.split_once("\n\n").unwrap().1;
     let forged = stranger
         .cosign(&SignedCheckpoint::parse(note).unwrap(), UNIX)
+        .unwrap()
         .line;
     assert_eq!(
         scene.answer(&question, http(&(200, "", forged))),

@@ -25,7 +25,7 @@ impl LedgerKeys {
     /// one which signs follows it.
     pub(crate) fn new(config: &Ledger) -> Result<Self, Error> {
         let text = &config.signing_key.0;
-        let read = SigningKey::from_rotation_text(text);
+        let read = proofgate_signer::read_keys(text);
         let (signing, former) =
             read.map_err(|error| Error::Config(format!("ledger signing key: {error}")))?;
         if signing.name() != config.name {

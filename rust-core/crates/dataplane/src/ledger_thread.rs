@@ -43,6 +43,9 @@ const STARVED: Duration = Duration::from_secs(1);
 /// How long it waits after the next log could not be made.
 const NOT_MADE: Duration = Duration::from_secs(60);
 
+/// How long a signer that gave no signature is left alone: while it is asked, nothing is synced.
+const SIGNER_AWAY: Duration = Duration::from_secs(10);
+
 /// The thread that turns written records into evidence: reads them back, grows the tree, syncs, signs checkpoints, and
 /// has the next log made in time.
 pub(crate) struct LedgerThread {
@@ -68,6 +71,8 @@ pub(crate) struct Rotation {
     pub(crate) next: NextLog,
     since: Instant,
     state: State,
+    /// Before this moment nobody is asked to sign the end of the former log again.
+    asks_at: Instant,
 }
 
 enum State {
@@ -88,6 +93,7 @@ impl Rotation {
             next,
             since,
             state: State::Idle(since),
+            asks_at: since,
         }
     }
 }
@@ -149,8 +155,8 @@ impl LedgerThread {
             let watermark = self.follower.watermark();
             if watermark.checkpointed() < self.follower.followed() && Instant::now() >= checkpoint_due {
                 self.follower.sync()?;
-                self.sign()?;
-                checkpoint_due = Instant::now() + self.checkpoint_interval;
+                let pause = self.sign()?;
+                checkpoint_due = Instant::now() + pause;
             }
             self.have_the_next_log_made();
             let follows = self.follower.followed() > followed;
@@ -208,13 +214,23 @@ impl LedgerThread {
     /// Goes over to the next log once the data-plane thread has: the former one is signed to its end first, so that
     /// nothing in the next can be durable before what came before it.
     fn go_over(&mut self) -> Result<(), WalError> {
-        if !self.follower.watermark().sealed() || self.rotation.desk.holds_next() {
+        if !self.follower.watermark().sealed()
+            || self.rotation.desk.holds_next()
+            || Instant::now() < self.rotation.asks_at
+        {
             return Ok(());
         }
         match std::mem::replace(&mut self.rotation.state, State::Idle(Instant::now())) {
             State::Laid(next) => {
+                match self.follower.finish(&self.key) {
+                    Err(error) if error.is_of_the_signer() => {
+                        self.rotation.asks_at = Instant::now() + away(&error);
+                        self.rotation.state = State::Laid(next);
+                        return Ok(());
+                    }
+                    other => other?,
+                };
                 let (follower, mut in_service) = *next;
-                self.follower.finish(&self.key)?;
                 self.checkpoint_timestamp.set(unix_seconds());
                 in_service.before = self.current.get().before + self.follower.followed();
                 self.rotation.desk.lay_ended(self.follower.left());
@@ -245,15 +261,19 @@ impl LedgerThread {
         follower.finish(&self.key).map(drop)
     }
 
-    /// Signs a checkpoint. Without space for it the former one stays, and the next interval tries again.
-    fn sign(&mut self) -> Result<(), WalError> {
+    /// Signs a checkpoint; returns after which time to do so again. Without space for it, or without a signature of a
+    /// signer that is away, the former one stays.
+    fn sign(&mut self) -> Result<Duration, WalError> {
         match self.follower.checkpoint(&self.key) {
-            Err(error) if !self.follower.watermark().is_poisoned() && error.is_out_of_space() => Ok(()),
+            Err(error) if !self.follower.watermark().is_poisoned() && error.is_out_of_space() => {
+                Ok(self.checkpoint_interval)
+            }
+            Err(error) if error.is_of_the_signer() => Ok(away(&error).max(self.checkpoint_interval)),
             Err(error) => Err(error),
             Ok(note) => {
                 self.checkpoint_timestamp.set(unix_seconds());
                 self.keep(&note);
-                Ok(())
+                Ok(self.checkpoint_interval)
             }
         }
     }
@@ -267,6 +287,15 @@ impl LedgerThread {
             eprintln!("proofgate: the checkpoint could not be kept outside the ledger: {error}");
         }
     }
+}
+
+/// Tells that there is no signature; for how long not to ask for one again.
+fn away(error: &dyn std::fmt::Display) -> Duration {
+    eprintln!(
+        "proofgate: the ledger is not signed: {error}; asking again in {} seconds",
+        SIGNER_AWAY.as_secs()
+    );
+    SIGNER_AWAY
 }
 
 fn not_made(error: &dyn std::fmt::Display) -> State {

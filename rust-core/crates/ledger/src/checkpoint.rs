@@ -24,9 +24,10 @@ impl Checkpoint {
     /// The signed note, by `key` under the name of the origin.
     ///
     /// # Errors
-    /// [`LedgerError::OriginNotBelowKey`] or [`LedgerError::KeyText`] when the key does not speak for the origin.
+    /// [`LedgerError::OriginNotBelowKey`] or [`LedgerError::KeyText`] when the key does not speak for the origin;
+    /// [`LedgerError::Signer`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
-        Ok(key.for_origin(&self.origin)?.sign_note(&self.body()))
+        key.for_origin(&self.origin)?.sign_note(&self.body())
     }
 
     /// Reads a signed note and checks that the ledger key, under the name of the note's origin, signed it.

@@ -9,10 +9,12 @@ use ed25519_dalek::Signature;
 
 impl CosigningKey {
     /// Cosigns a checkpoint's text as of a time in unix seconds.
-    #[must_use]
-    pub fn cosign(&self, checkpoint: &SignedCheckpoint<'_>, time: u64) -> Cosignature {
-        let signature = self.sign_bytes(message(checkpoint.text(), time).as_bytes());
-        self.verifying_key().cosignature(time, &signature)
+    ///
+    /// # Errors
+    /// [`LedgerError::Signer`].
+    pub fn cosign(&self, checkpoint: &SignedCheckpoint<'_>, time: u64) -> Result<Cosignature, LedgerError> {
+        let signature = self.sign_bytes(message(checkpoint.text(), time).as_bytes())?;
+        Ok(self.verifying_key().cosignature(time, &signature))
     }
 }
 

@@ -65,13 +65,13 @@ impl Erasure {
     /// The signed note, by the keeper's key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when the reason, or the tenant's name, is not one line of text.
+    /// [`LedgerError::StatementMalformed`] when the reason, or the tenant's name, is not one line of text; [`LedgerError::Signer`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
         check_reason(&self.reason)?;
         if let Erased::Tenant { name, .. } = &self.erased {
             check_reason(name)?;
         }
-        Ok(key.sign_note(&self.body()))
+        key.sign_note(&self.body())
     }
 
     /// Reads a signed note and checks that the keeper's key signed it.
@@ -163,7 +163,7 @@ mod tests {
         #[test]
         fn bytes_from_outside_are_read_or_refused(text in "\\PC{0,200}") {
             let _ = Erasure::verify(&text, &key("keeper").verifying_key());
-            let signed = key("keeper").sign_note(&format!("{text}\n"));
+            let signed = key("keeper").sign_note(&format!("{text}\n")).unwrap();
             let _ = Erasure::verify(&signed, &key("keeper").verifying_key());
         }
     }

@@ -66,6 +66,9 @@ pub enum LedgerError {
     /// A note is signed by a key that had given way to another before what the note is about began.
     #[error("the key {0} had ended: another one follows it")]
     KeyEnded(String),
+    /// A signer of another process gives no signature, or none that verifies. It can be asked again.
+    #[error("the signer: {0}")]
+    Signer(String),
     /// Statements of key succession that contradict each other.
     #[error("key successions: {0}")]
     KeyLine(&'static str),

@@ -25,8 +25,10 @@ fn text(manifest: &Hash) -> String {
 
 impl SigningKey {
     /// The signed note over a manifest, by its SHA-256.
-    #[must_use]
-    pub fn sign_export(&self, manifest: &Hash) -> String {
+    ///
+    /// # Errors
+    /// [`LedgerError::Signer`].
+    pub fn sign_export(&self, manifest: &Hash) -> Result<String, LedgerError> {
         self.sign_note(&text(manifest))
     }
 }
@@ -55,7 +57,7 @@ mod tests {
     fn an_export_is_signed_by_one_key_for_one_manifest() -> Result<(), LedgerError> {
         let key = SigningKey::generate("example.com/exports", [3; 32])?;
         let other = SigningKey::generate("example.com/exports", [4; 32])?;
-        let note = key.sign_export(&[1; 32]);
+        let note = key.sign_export(&[1; 32])?;
         key.verifying_key().verify_export(&note, &[1; 32])?;
         assert!(key.verifying_key().verify_export(&note, &[2; 32]).is_err());
         assert!(other.verifying_key().verify_export(&note, &[1; 32]).is_err());

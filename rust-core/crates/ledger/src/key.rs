@@ -5,8 +5,8 @@
 //! One ledger key speaks for every log of a gateway: [`SigningKey::for_origin`] and [`VerifyingKey::for_origin`] give
 //! the same key the name of one log's origin, as the checkpoint format asks for.
 
-use crate::LedgerError;
 use crate::key_line::KeyOfLine;
+use crate::{LedgerError, Signer as SignerElsewhere};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{Signature, Signer};
 use hmac::{Hmac, KeyInit, Mac};
@@ -30,9 +30,21 @@ pub type CosignatureKey = PublicKey<WITNESS>;
 #[derive(Clone)]
 pub struct PrivateKey<const ALGORITHM: u8> {
     name: String,
-    key: ed25519_dalek::SigningKey,
+    secret: Secret,
     /// As in [`PublicKey`].
     line: Option<Arc<[Member]>>,
+}
+
+/// Where the secret half is.
+#[derive(Clone)]
+enum Secret {
+    Here(ed25519_dalek::SigningKey),
+    Elsewhere {
+        public: ed25519_dalek::VerifyingKey,
+        signer: Arc<dyn SignerElsewhere>,
+        /// What secrets are derived of, in the place of the seed.
+        derived: [u8; 32],
+    },
 }
 
 impl<const ALGORITHM: u8> fmt::Debug for PrivateKey<ALGORITHM> {
@@ -54,7 +66,7 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         check_name(name)?;
         Ok(Self {
             name: name.to_owned(),
-            key: ed25519_dalek::SigningKey::from_bytes(&seed),
+            secret: Secret::Here(ed25519_dalek::SigningKey::from_bytes(&seed)),
             line: None,
         })
     }
@@ -77,14 +89,17 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         }
     }
 
-    /// The private key text that [`Self::from_text`] reads. It is a secret.
+    /// The private key text that [`Self::from_text`] reads. It is a secret. Of a key that a signer holds it is the vkey.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let id = self.verifying_key().id;
-        format!(
-            "PRIVATE+KEY+{}",
-            key_text(&self.name, id, ALGORITHM, self.key.as_bytes())
-        )
+        let public = self.verifying_key();
+        match &self.secret {
+            Secret::Here(key) => format!(
+                "PRIVATE+KEY+{}",
+                key_text(&self.name, public.id, ALGORITHM, key.as_bytes())
+            ),
+            Secret::Elsewhere { .. } => public.to_text(),
+        }
     }
 
     /// Name of the key: a ledger's, an origin or a witness's.
@@ -96,14 +111,30 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
     /// The public half, with what is known of its line.
     #[must_use]
     pub fn verifying_key(&self) -> PublicKey<ALGORITHM> {
+        let public = match &self.secret {
+            Secret::Here(key) => key.verifying_key(),
+            Secret::Elsewhere { public, .. } => *public,
+        };
         PublicKey {
             line: self.line.clone(),
-            ..PublicKey::new(&self.name, self.key.verifying_key())
+            ..PublicKey::new(&self.name, public)
         }
     }
 
-    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Signature {
-        self.key.sign(message)
+    /// # Errors
+    /// [`LedgerError::Signer`] when the key is a signer's, and that gives no signature which verifies.
+    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<Signature, LedgerError> {
+        match &self.secret {
+            Secret::Here(key) => Ok(key.sign(message)),
+            Secret::Elsewhere { signer, .. } => {
+                let signature = signer
+                    .sign(message)
+                    .map_err(|error| LedgerError::Signer(error.0))?;
+                self.verifying_key()
+                    .check_bytes(message, &signature)
+                    .map_err(|_| LedgerError::Signer("its signature does not verify".to_owned()))
+            }
+        }
     }
 }
 
@@ -120,6 +151,18 @@ impl SigningKey {
         })
     }
 
+    pub(crate) fn away(public: &VerifyingKey, signer: Arc<dyn SignerElsewhere>, derived: [u8; 32]) -> Self {
+        Self {
+            name: public.name.clone(),
+            secret: Secret::Elsewhere {
+                public: public.key,
+                signer,
+                derived,
+            },
+            line: public.line.clone(),
+        }
+    }
+
     pub(crate) fn with_public(self, public: &VerifyingKey) -> Self {
         Self {
             line: public.line.clone(),
@@ -130,14 +173,18 @@ impl SigningKey {
     /// A secret of 32 bytes that only a holder of this key can know, for what `purpose` and `context` name: the first
     /// block of HKDF-Expand with SHA-256 and the seed as its pseudorandom key (RFC 5869 section 2.3).
     ///
-    /// `purpose` is a constant and holds no NUL. The name of the key does not matter, so that the ledger's key and an
+    /// `purpose` is a constant and holds no NUL. Of a key that a signer holds, the digest of one signature of it stands for
+    /// the seed. The name of the key does not matter, so that the ledger's key and an
     /// origin's derive the same.
     #[must_use]
     pub fn derive(&self, purpose: &str, context: &[u8]) -> [u8; 32] {
         debug_assert!(!purpose.contains('\0'));
         // A key of 32 bytes is shorter than the block, so it is padded and never hashed or refused.
         let mut block = [0u8; 64];
-        block[..32].copy_from_slice(self.key.as_bytes());
+        match &self.secret {
+            Secret::Here(key) => block[..32].copy_from_slice(key.as_bytes()),
+            Secret::Elsewhere { derived, .. } => block[..32].copy_from_slice(derived),
+        }
         let mut mac: Hmac<Sha256> = Hmac::new(&block.into());
         block.fill(0);
         mac.update(purpose.as_bytes());
@@ -208,6 +255,12 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
     #[must_use]
     pub fn is_same_point(&self, other: &Self) -> bool {
         self.key == other.key
+    }
+
+    /// The point itself, as 32 bytes.
+    #[must_use]
+    pub fn point(&self) -> [u8; 32] {
+        self.key.to_bytes()
     }
 
     pub(crate) fn id(&self) -> [u8; 4] {

@@ -104,15 +104,27 @@ impl SigningKey {
     /// As [`Self::from_text`], [`KeySuccession::verify`] and [`VerifyingKey::with_successions`]; [`LedgerError::KeyLine`]
     /// when no statement says that the first follows the second.
     pub fn from_rotation_text(text: &str) -> Result<(Self, Option<Self>), LedgerError> {
+        Self::from_rotation_text_by(text, &Self::from_text)
+    }
+
+    /// As [`Self::from_rotation_text`], where a line that is a key is read by `read`: one that begins with `PRIVATE+KEY+`, or
+    /// with `SIGNER` and a blank.
+    ///
+    /// # Errors
+    /// As [`Self::from_rotation_text`], and those of `read`.
+    pub fn from_rotation_text_by(
+        text: &str,
+        read: &dyn Fn(&str) -> Result<Self, LedgerError>,
+    ) -> Result<(Self, Option<Self>), LedgerError> {
         let (key, behind) = split_file(text);
-        let key = Self::from_text(key)?;
-        let (former, notes) = match behind.starts_with("PRIVATE+KEY+") {
+        let key = read(key)?;
+        let (former, notes) = match behind.starts_with("PRIVATE+KEY+") || behind.starts_with("SIGNER ") {
             true => split_file(behind),
             false => ("", behind),
         };
         let public = key.verifying_key().with_successions(&read_notes(notes)?)?;
         let former = Some(former).filter(|former| !former.is_empty());
-        let former = former.map(Self::from_text).transpose()?;
+        let former = former.map(read).transpose()?;
         if let Some(former) = &former {
             let place = public.place_of(&former.verifying_key());
             let follows = former.name() == key.name()

@@ -27,7 +27,8 @@ impl KeySuccession {
     /// The signed note, by both keys under their name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when the keys have different names or are one key, or `until` is before `made`.
+    /// [`LedgerError::StatementMalformed`] when the keys have different names or are one key, or `until` is before `made`;
+    /// [`LedgerError::Signer`].
     pub fn sign(old: &SigningKey, new: &SigningKey, made: u64, until: u64) -> Result<String, LedgerError> {
         let succession = Self {
             old: old.verifying_key(),
@@ -37,14 +38,14 @@ impl KeySuccession {
         };
         succession.check()?;
         let text = succession.body();
-        let line = |key: &SigningKey, public: &VerifyingKey| {
-            signature_line(
+        let line = |key: &SigningKey, public: &VerifyingKey| -> Result<String, LedgerError> {
+            Ok(signature_line(
                 key.name(),
                 public.id(),
-                &key.sign_bytes(text.as_bytes()).to_bytes(),
-            )
+                &key.sign_bytes(text.as_bytes())?.to_bytes(),
+            ))
         };
-        let (first, second) = (line(old, &succession.old), line(new, &succession.new));
+        let (first, second) = (line(old, &succession.old)?, line(new, &succession.new)?);
         Ok(format!("{text}\n{first}{second}"))
     }
 

@@ -23,6 +23,7 @@ mod note;
 mod proof;
 pub mod record;
 mod signed_checkpoint;
+mod signer;
 mod statement;
 mod tlog_proof;
 mod tombstone;
@@ -42,6 +43,7 @@ pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
 };
 pub use signed_checkpoint::SignedCheckpoint;
+pub use signer::{SignError, Signer};
 pub use statement::{MAX_REASON, MAX_STATEMENT};
 pub use tlog_proof::{MAX_TLOG_PROOF, TlogProof};
 pub use tombstone::Tombstone;

@@ -13,10 +13,13 @@ pub(crate) const SIGNATURE_LINE: &str = "\u{2014} ";
 
 impl SigningKey {
     /// Signs a note text, which must end in a newline, and returns the whole signed note.
-    pub(crate) fn sign_note(&self, text: &str) -> String {
-        let signature = self.sign_bytes(text.as_bytes()).to_bytes();
+    ///
+    /// # Errors
+    /// [`LedgerError::Signer`].
+    pub(crate) fn sign_note(&self, text: &str) -> Result<String, LedgerError> {
+        let signature = self.sign_bytes(text.as_bytes())?.to_bytes();
         let line = signature_line(self.name(), self.verifying_key().id(), &signature);
-        format!("{text}\n{line}")
+        Ok(format!("{text}\n{line}"))
     }
 }
 

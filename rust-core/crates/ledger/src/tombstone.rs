@@ -49,10 +49,10 @@ impl Tombstone {
     /// The signed note, by the keeper's key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when the reason is not one line of text.
+    /// [`LedgerError::StatementMalformed`] when the reason is not one line of text; [`LedgerError::Signer`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
         check_reason(&self.reason)?;
-        Ok(key.sign_note(&self.body()))
+        key.sign_note(&self.body())
     }
 
     /// Reads a signed note and checks that the keeper's key signed it.

@@ -34,7 +34,7 @@ fn note(size: u64) -> String {
 }
 
 fn cosign(note: &str, by: &CosigningKey, time: u64) -> Cosignature {
-    by.cosign(&SignedCheckpoint::parse(note).unwrap(), time)
+    by.cosign(&SignedCheckpoint::parse(note).unwrap(), time).unwrap()
 }
 
 fn text(note: &str) -> &str {

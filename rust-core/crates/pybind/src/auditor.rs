@@ -11,7 +11,7 @@ use proofgate_auditor::{
     self as core, Answer, AuditorError, Cosigning, Published, Question, ReadsHead, Settings, StateDirectory,
 };
 use proofgate_evidence::FileStorage;
-use proofgate_ledger::{Hash, LedgerError, SigningKey, TrustPolicy, VerifyingKey};
+use proofgate_ledger::{Hash, LedgerError, TrustPolicy, VerifyingKey};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -98,7 +98,9 @@ impl Auditor {
         keeping_key: Option<&str>,
     ) -> PyResult<Self> {
         let invalid = |error: LedgerError| PyValueError::new_err(error.to_string());
-        let signing = SigningKey::from_file_text(signing_key).map_err(invalid)?;
+        let signing = proofgate_signer::read_keys(signing_key)
+            .map(|(key, _)| key)
+            .map_err(invalid)?;
         let policy = policy.map_or_else(|| Ok(TrustPolicy::unconditional()), TrustPolicy::parse);
         let policy = Arc::new(policy.map_err(|error| auditor_error(python, &no_policy(&error)))?);
         let witnesses = policy.witnesses().iter();

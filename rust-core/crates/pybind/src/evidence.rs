@@ -287,15 +287,14 @@ fn generate_witness_key(name: &str) -> PyResult<(String, String)> {
 
 #[pyfunction]
 fn verifying_key(signing_key: &str) -> PyResult<String> {
-    let key =
-        SigningKey::from_file_text(signing_key).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(key.verifying_key().to_text())
+    let key = proofgate_signer::public_half(signing_key);
+    key.map(|key| key.to_text()).map_err(invalid)
 }
 
 #[pyfunction]
 fn sign_key_succession(old: &str, new: &str, made_us: u64, until_us: u64) -> PyResult<String> {
-    let key = |text: &str| SigningKey::from_file_text(text).map_err(invalid);
-    KeySuccession::sign(&key(old)?, &key(new)?, made_us, until_us).map_err(invalid)
+    let key = |text: &str| proofgate_signer::read_keys(text).map_err(invalid);
+    KeySuccession::sign(&key(old)?.0, &key(new)?.0, made_us, until_us).map_err(invalid)
 }
 
 #[pyfunction]
@@ -305,8 +304,8 @@ fn split_key_successions(text: &str) -> Vec<String> {
 
 #[pyfunction]
 fn key_line(key_file: &str) -> PyResult<Vec<(String, Option<u64>)>> {
-    let key = match key_file.trim_start().starts_with("PRIVATE+KEY+") {
-        true => SigningKey::from_file_text(key_file).map(|key| key.verifying_key()),
+    let key = match proofgate_signer::is_secret(key_file) {
+        true => proofgate_signer::public_half(key_file),
         false => VerifyingKey::from_file_text(key_file),
     };
     let line = key.map_err(invalid)?.line();

@@ -9,7 +9,7 @@ use proofgate_evidence::{EvidenceError, FileStorage, key_successions, prove, rea
 use proofgate_index::{
     Batch, Day, End, Exchange, Held, IndexError, Limits, Place, Reader, RequestId, signed_logs,
 };
-use proofgate_ledger::{Checkpoint, Hash, SigningKey, VerifyingKey, leaf_hash, record, verify_inclusion};
+use proofgate_ledger::{Checkpoint, Hash, VerifyingKey, leaf_hash, record, verify_inclusion};
 use pyo3::conversion::IntoPyObject;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -334,9 +334,10 @@ fn verify_log_records(
 
 #[pyfunction]
 fn sign_export(signing_key: &str, digest: Hash) -> PyResult<String> {
-    let key = SigningKey::from_file_text(signing_key);
+    let key = proofgate_signer::read_keys(signing_key).map(|(key, _)| key);
     let key = key.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(key.sign_export(&digest))
+    key.sign_export(&digest)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 #[pyfunction]

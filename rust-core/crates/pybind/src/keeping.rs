@@ -9,7 +9,7 @@ use proofgate_keeping::{
     self as core, Fate, Forgotten, KeepingError, Plan, Planned, PlannedErasure, Policy, Reason, Request,
     SaltFate, Scope,
 };
-use proofgate_ledger::{SigningKey, VerifyingKey};
+use proofgate_ledger::VerifyingKey;
 use proofgate_state::StateDirectory;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -164,7 +164,9 @@ impl Keeper {
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = SigningKey::from_file_text(signing_key).map_err(invalid)?;
+        let signing = proofgate_signer::read_keys(signing_key)
+            .map(|(key, _)| key)
+            .map_err(invalid)?;
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
             let mut held = Vec::new();
@@ -208,7 +210,9 @@ impl Keeper {
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = SigningKey::from_file_text(signing_key).map_err(invalid)?;
+        let signing = proofgate_signer::read_keys(signing_key)
+            .map(|(key, _)| key)
+            .map_err(invalid)?;
         let what = match (exchange, tenant) {
             (Some(id), None) => Forgotten::Exchange(id),
             (None, Some((name, until))) => Forgotten::Tenant { name, until },

@@ -92,6 +92,15 @@ impl WalError {
         }
     }
 
+    /// Whether a signer of another process gave no signature, which it may give later.
+    #[must_use]
+    pub fn is_of_the_signer(&self) -> bool {
+        matches!(
+            self,
+            Self::Evidence(EvidenceError::Ledger(LedgerError::Signer(_)))
+        )
+    }
+
     /// Stable machine code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {

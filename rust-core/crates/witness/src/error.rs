@@ -95,6 +95,9 @@ pub enum Refused {
     /// The proof does not lead from what was cosigned last to this checkpoint.
     #[error("{0}")]
     NotConsistent(LedgerError),
+    /// The witness's key gives no signature.
+    #[error("{0}")]
+    NoSignature(LedgerError),
     /// What would be cosigned cannot be written.
     #[error(transparent)]
     State(#[from] WitnessError),
@@ -110,6 +113,7 @@ impl Refused {
             Self::NotSigned(_) => (403, "not_signed"),
             Self::Conflict(_) => (409, "conflict"),
             Self::NotConsistent(_) => (422, "not_consistent"),
+            Self::NoSignature(_) => (503, "no_signature"),
             Self::State(_) => (503, "state"),
         }
     }

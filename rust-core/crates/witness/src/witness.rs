@@ -148,7 +148,7 @@ impl Witness {
             *last = load(&*self.state, &log.file, &checkpoint.origin)?;
         }
         require_growth(&last, &asked, checkpoint)?;
-        let cosignature = self.key.cosign(&signed, now);
+        let cosignature = self.key.cosign(&signed, now).map_err(Refused::NoSignature)?;
         if last.unsure || last.size != checkpoint.size {
             let note = format!(
                 "{}\n{}{}",

@@ -25,7 +25,7 @@ fn the_example_of_the_go_documentation_is_read_verified_and_reproduced() {
     assert_eq!(signing.to_text(), SKEY);
     assert_eq!(signing.verifying_key().to_text(), VKEY);
     assert_eq!(signing.verifying_key(), key());
-    assert_eq!(signing.sign_note(TEXT), note());
+    assert_eq!(signing.sign_note(TEXT).unwrap(), note());
     verify(&note()).unwrap();
 }
 

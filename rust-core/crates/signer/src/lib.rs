@@ -1,0 +1,175 @@
+//! Keys that another process holds: a signer behind a Unix socket, as a shim of a PKCS#11 token or of a KMS is one, and the
+//! key files that name it.
+//!
+//! A key file holds, in the place of a private key, the line `SIGNER <vkey> <absolute path of the socket>`.
+//!
+//! **The protocol.** For each signature a connection is made, and closed behind the answer.
+//!
+//! ```text
+//! client   length of the vkey (2 bytes, big-endian), vkey; length of the message (4 bytes, big-endian), message
+//! signer   0x00, the signature (64 bytes, RFC 8032 section 5.1.6)
+//!          0x01, length (2 bytes, big-endian), why not: one line of UTF-8, at most 512 bytes
+//! ```
+//!
+//! It is not on the hot path, and nobody waits for it longer than [`DEADLINE`]: the exchange takes place on a thread of its
+//! own, of which there is one at a time.
+#![forbid(unsafe_code)]
+
+use proofgate_ledger::{KeySuccession, LedgerError, SignError, Signer, SigningKey, VerifyingKey};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// How long a signature is waited for.
+pub const DEADLINE: Duration = Duration::from_secs(2);
+/// Longest refusal that is read, in bytes.
+const MAX_REFUSAL: usize = 512;
+const NAME: &str = "SIGNER ";
+
+/// A signer behind a Unix socket.
+pub struct SocketSigner {
+    path: PathBuf,
+    vkey: String,
+    public: [u8; 32],
+    deadline: Duration,
+    /// Whether an exchange that nobody waits for any more has not ended.
+    busy: Arc<AtomicBool>,
+}
+
+impl SocketSigner {
+    /// One that holds this key and listens at this path. Nothing is opened yet.
+    #[must_use]
+    pub fn new(path: &Path, key: &VerifyingKey, deadline: Duration) -> Self {
+        Self {
+            path: path.to_owned(),
+            vkey: key.to_text(),
+            public: key.point(),
+            deadline,
+            busy: Arc::default(),
+        }
+    }
+}
+
+impl Signer for SocketSigner {
+    fn public_key(&self) -> [u8; 32] {
+        self.public
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<[u8; 64], SignError> {
+        let told = |what: &str| SignError(format!("{}: {what}", self.path.display()));
+        if self.busy.swap(true, Ordering::AcqRel) {
+            return Err(told("it has not answered the question before"));
+        }
+        let (answer, answered) = mpsc::sync_channel(1);
+        let (path, vkey, message) = (self.path.clone(), self.vkey.clone(), message.to_vec());
+        let (busy, deadline) = (Arc::clone(&self.busy), self.deadline);
+        let thread = std::thread::Builder::new().name("proofgate-signer".to_owned());
+        let asking = thread.spawn(move || {
+            let asked = ask(&path, &vkey, &message, deadline);
+            busy.store(false, Ordering::Release);
+            // Nobody may wait any more.
+            let _ = answer.send(asked);
+        });
+        if let Err(error) = asking {
+            self.busy.store(false, Ordering::Release);
+            return Err(told(&format!("there can be no thread to ask on: {error}")));
+        }
+        match answered.recv_timeout(self.deadline) {
+            Ok(Ok(Ok(signature))) => Ok(signature),
+            Ok(Ok(Err(refusal))) => Err(told(&format!("it refuses: {refusal}"))),
+            Ok(Err(error)) => Err(told(&error.to_string())),
+            Err(_) => Err(told("it does not answer in time")),
+        }
+    }
+}
+
+/// One exchange: the signature, or why there is none.
+fn ask(path: &Path, vkey: &str, message: &[u8], deadline: Duration) -> io::Result<Result<[u8; 64], String>> {
+    let too_long = |_| io::Error::other("the question is too long");
+    let mut question = Vec::with_capacity(6 + vkey.len() + message.len());
+    question.extend_from_slice(&u16::try_from(vkey.len()).map_err(too_long)?.to_be_bytes());
+    question.extend_from_slice(vkey.as_bytes());
+    question.extend_from_slice(&u32::try_from(message.len()).map_err(too_long)?.to_be_bytes());
+    question.extend_from_slice(message);
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(deadline))?;
+    stream.set_write_timeout(Some(deadline))?;
+    stream.write_all(&question)?;
+    let mut kind = [0; 1];
+    stream.read_exact(&mut kind)?;
+    match kind {
+        [0] => {
+            let mut signature = [0; 64];
+            stream.read_exact(&mut signature)?;
+            Ok(Ok(signature))
+        }
+        [1] => {
+            let mut length = [0; 2];
+            stream.read_exact(&mut length)?;
+            let mut text = vec![0; usize::from(u16::from_be_bytes(length)).min(MAX_REFUSAL)];
+            stream.read_exact(&mut text)?;
+            let text = String::from_utf8_lossy(&text);
+            Ok(Err(text.chars().filter(|c| !c.is_control()).collect()))
+        }
+        [other] => Err(io::Error::other(format!("its answer begins with {other}"))),
+    }
+}
+
+/// Reads the text of a key file, as [`SigningKey::from_rotation_text`] does, where each key may be one of a signer. That is
+/// asked, so that a key which cannot sign is none.
+///
+/// # Errors
+/// As [`SigningKey::from_rotation_text`]; [`LedgerError::Signer`].
+pub fn read_keys(text: &str) -> Result<(SigningKey, Option<SigningKey>), LedgerError> {
+    SigningKey::from_rotation_text_by(text, &|line| match named(line)? {
+        None => SigningKey::from_text(line),
+        Some((key, path)) => {
+            let signer = SocketSigner::new(path, &key, DEADLINE);
+            SigningKey::of_signer(&key, Arc::new(signer))
+        }
+    })
+}
+
+/// Whether a text is that of a key file with a key that signs.
+#[must_use]
+pub fn is_secret(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with("PRIVATE+KEY+") || text.starts_with(NAME)
+}
+
+/// The public half of the first key of a key file, with what the statements behind it say of its line. No signer is asked.
+///
+/// # Errors
+/// As [`SigningKey::from_file_text`].
+pub fn public_half(text: &str) -> Result<VerifyingKey, LedgerError> {
+    let first = text.trim_start().lines().next().unwrap_or_default().trim_end();
+    let key = match named(first)? {
+        None => SigningKey::from_text(first)?.verifying_key(),
+        Some((key, _)) => key,
+    };
+    // Before the first statement stand the keys.
+    let notes = KeySuccession::split(text);
+    let notes = notes.iter().filter(|note| !is_secret(note));
+    let statements: Result<Vec<_>, _> = notes.map(|note| KeySuccession::verify(note)).collect();
+    key.with_successions(&statements?)
+}
+
+/// The key and the socket that a line names; `None` of any other line.
+fn named(line: &str) -> Result<Option<(VerifyingKey, &Path)>, LedgerError> {
+    let Some(rest) = line.strip_prefix(NAME) else {
+        return Ok(None);
+    };
+    let form = LedgerError::KeyText("not of the form SIGNER vkey /path/of/socket");
+    let (vkey, path) = rest.split_once(' ').ok_or(form.clone())?;
+    let path = Path::new(path);
+    match path.is_absolute() {
+        true => Ok(Some((VerifyingKey::from_text(vkey)?, path))),
+        false => Err(form),
+    }
+}
+
+#[cfg(test)]
+mod tests;
