@@ -165,6 +165,11 @@ def everything() -> Manifest:
             **{"upstreamConnectSeconds": 1, "upstreamFirstByteSeconds": 300, "upstreamResponseSeconds": 20},
             **{"answerSeconds": 600, "heartbeatSeconds": 0, "connectionAgeSeconds": 60, "drainSeconds": 9},
         },
+        "analysis": {
+            **{"sample": 0.5, "tenants": ["acme"], "models": ["gpt-4o"], "window": 500, "falseAlarms": 0.01},
+            **{"topLogprobs": 8, "vocabulary": 200_000, "repetition": 0.6, "maxAnswerBytes": 65536},
+            **{"maxCopyBytes": 8388608, "maxPairs": 64},
+        },
         "telemetry": {
             "accessLog": "Errors",
             "endpoint": "https://collector.example.com:4318",
@@ -291,5 +296,9 @@ def largest() -> Manifest:
             "resourceAttributes": [
                 {"name": f"{'r' * 124}.{number:03d}", "value": "v" * 256} for number in range(32)
             ],
+        },
+        "analysis": {
+            "tenants": [f"{'n' * 63}/{'t' * 60}-{number:02d}" for number in range(64)],
+            "models": [f"{'m' * 93}-{number:02d}" for number in range(64)],
         },
     }
