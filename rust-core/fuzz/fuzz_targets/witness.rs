@@ -18,6 +18,8 @@ fuzz_target!(|text: &str| {
     // No input here is cosigned by this key, and what it cosigns verifies.
     let public = key.verifying_key();
     assert!(Cosignature::from_answer(signed.text(), text, &public).is_err());
-    let answer = key.cosign(&signed, 9).line;
+    let Ok(answer) = key.cosign(&signed, 9).map(|cosignature| cosignature.line) else {
+        return;
+    };
     assert!(Cosignature::from_answer(signed.text(), &answer, &public).is_ok());
 });

@@ -6,6 +6,7 @@ use crate::chain::{self, Successors};
 use crate::cosigning::Cosigning;
 use crate::entry::Entry;
 use crate::finding::{Code, Finding, Findings, Raised, Suspected};
+use crate::keys;
 use crate::log::Log;
 use crate::look::{View, look, rest};
 use crate::parties::{identity, require_known};
@@ -218,7 +219,12 @@ impl Auditor {
         let mut raised = Raised::default();
         let (mut fresh, mut again) = (Budget::of(budget), Budget::of(scrub));
         if let Some(there) = self.list(&mut raised) {
-            self.follow_keys(&mut raised);
+            keys::follow(
+                &*self.volume,
+                &self.settings.ledger,
+                &mut self.settings.key,
+                &mut raised,
+            );
             self.cosigning.raise(&mut raised);
             self.look(now, &there, &mut fresh, &mut raised);
             for (shard, logs) in &mut self.catalogue {
@@ -297,24 +303,6 @@ impl Auditor {
 
     fn logs(&self) -> impl Iterator<Item = &Log> {
         self.catalogue.values().flat_map(BTreeMap::values)
-    }
-
-    /// Takes the keys of the ledger's line that its statements lead to. One that was accepted stays, whatever becomes of
-    /// its statement.
-    fn follow_keys(&mut self, raised: &mut Raised) {
-        let ledger = self.settings.key.name().to_owned();
-        let kept = match key_successions::read(&*self.volume, &self.settings.ledger) {
-            Ok(kept) => kept,
-            Err(error) => return raised.raise(Code::Unreadable, &ledger, "", error.to_string()),
-        };
-        let mut refuse = |why: String| raised.raise(Code::KeySuccessionRefused, &ledger, "", why);
-        for (file, why) in &kept.refused {
-            refuse(format!("{}: {why}", file.display()));
-        }
-        match self.settings.key.with_successions(&kept.statements()) {
-            Ok(line) => self.settings.key = line,
-            Err(error) => refuse(error.to_string()),
-        }
     }
 
     /// Lists the ledger, notes what is new and tells what is gone; `None` when it cannot be listed.

@@ -28,6 +28,7 @@ mod error;
 mod facts;
 mod finding;
 mod held;
+mod keys;
 mod log;
 mod look;
 mod parties;
