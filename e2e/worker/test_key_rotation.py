@@ -194,6 +194,7 @@ def test_a_mirror_verifies_under_either_key_and_takes_no_statement_that_is_none(
         copied = tmp_path / "mirror" / "ledger"
         wait_until(lambda: len(list(copied.glob("0/*/checkpoint"))) == 3, 60, "the logs are mirrored")
         wait_until(lambda: (copied / "key-successions" / true.name).exists(), 60, "and the statement")
+        assert json.loads(fetch(f"{url}/explorer/keys"))["statements"] == [true.read_text()]
         found = {finding["code"] for finding in json.loads(fetch(f"{url}/findings"))["findings"]}
     assert found == {"key_succession_refused"}
     assert [path.name for path in (copied / "key-successions").iterdir()] == [true.name]

@@ -136,6 +136,7 @@ def run(options: argparse.Namespace) -> int:
     """Looks once, or follows until a signal."""
     from proofgate.auditor.watch import Watch
     from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
+    from proofgate.key_statements import of_the_line
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
@@ -177,6 +178,16 @@ def run(options: argparse.Namespace) -> int:
         )
     watch = Watch(auditor, options.scrub << 20)
     keeping_key = None if options.keeping_key is None else read_verifying_key(options.keeping_key)
+    ledger_key = read_verifying_key(options.ledger_key)
+
+    def statements() -> list[str]:
+        try:
+            return [note for _, note in of_the_line(options.ledger, ledger_key)]
+        except OSError:
+            # That the ledger cannot be read is told elsewhere.
+            return []
+
+    watch.statements = statements
     watch.mirrors = mirrored.mirrors(options, auditor, keeping_key)
     witnesses = Witnesses(auditor, urls, authorities=options.witness_ca)
     return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)

@@ -45,7 +45,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
     app.add_exception_handler(RequestValidationError, answer_bad_request)
     app.add_exception_handler(_core.AuditorError, _answer_core_error)
     auditor = watch.auditor
-    explorer.add_to(app, auditor)
+    explorer.add_to(app, auditor, statements=watch.statements)
     if kept is not None and kept.desk is not None:
         kept.desk.add_routes(app)
     index = kept.index if kept is not None else None

@@ -62,6 +62,8 @@ class Watch:
     auditor: _core.Auditor
     scrub_rate: int
     totals: Totals = field(default_factory=Totals)
+    #: The statements by which the ledger's keys follow each other.
+    statements: Callable[[], list[str]] = list
     #: Told after each poll which logs were accepted further: directories and signed notes. All of them at
     #: first.
     on_accepted: list[Callable[[list[tuple[str, str]]], None]] = field(default_factory=list)

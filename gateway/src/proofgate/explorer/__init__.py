@@ -7,7 +7,7 @@ auditor's port. They are read once, so no path of a request ever names a file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -67,8 +67,16 @@ def static_files(folder: Traversable) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in files if _suffix(file.name) in _TYPES}
 
 
-def add_to(app: FastAPI, keys: Keys, files: Mapping[str, bytes] | None = None) -> None:
-    """Serves the page at `/`, its files and the keys below `/explorer/`; sets the headers of all answers."""
+def add_to(
+    app: FastAPI,
+    keys: Keys,
+    files: Mapping[str, bytes] | None = None,
+    statements: Callable[[], list[str]] = list,
+) -> None:
+    """Serves the page at `/`, its files and the keys below `/explorer/`; sets the headers of all answers.
+
+    `statements` tells by which the ledger's keys follow each other.
+    """
     served = static_files(resources.files(__name__) / "static") if files is None else dict(files)
     app.add_middleware(SafeHeaders)
 
@@ -76,10 +84,11 @@ def add_to(app: FastAPI, keys: Keys, files: Mapping[str, bytes] | None = None) -
     async def index(request: Request) -> Response:
         return _file(request, served, INDEX)
 
+    # Files of the ledger are read: a thread of the pool waits for them.
     @app.get("/explorer/keys")
-    async def verifying_keys() -> dict[str, Any]:
+    def verifying_keys() -> dict[str, Any]:
         aggregate, ledger = keys.verifying_keys()
-        return {"aggregate": aggregate, "ledger": ledger}
+        return {"aggregate": aggregate, "ledger": ledger, "statements": statements()}
 
     @app.get("/explorer/{name}")
     async def file(request: Request, name: str) -> Response:

@@ -316,7 +316,12 @@ fn a_clock_that_is_wrong_removes_nothing() {
     assert!(fates[0].contains("future"), "{fates:?}");
     keep.policy = Policy::new(180, BTreeMap::new()).unwrap();
     keep.now = 10 * DAY;
-    assert_eq!(keep.fates()[..2], ["young", "young"]);
+    // The second one's name may be of the first millisecond, too: then it is also told what else keeps it.
+    let fates = keep.fates();
+    assert!(
+        fates[..2].iter().all(|fate| fate.starts_with("young")),
+        "{fates:?}"
+    );
 }
 
 #[test]

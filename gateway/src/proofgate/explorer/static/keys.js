@@ -26,8 +26,12 @@ export async function inUse() {
     }
   }
   write(NAME, keys);
+  keys.ledger.statements = Array.isArray(offered.statements) ? offered.statements.map(String) : [];
   return keys;
 }
+
+/** A key's text with the statements by which others follow it: each is signed by both of its keys, so any server may tell them. */
+export const withStatements = (key) => [key.text, ...key.statements].join("\n");
 
 /** Uses a key that the reader gives; an empty one goes back to what the server offers. */
 export function use(which, text) {

@@ -72,7 +72,7 @@ async function entrySection(inUse, index, size, wanted) {
   const heading = el("h2", { id: "entry", tabindex: -1, "data-focus": wanted }, `Entry ${count(index)}`);
   try {
     const [[{ bytes }], proof] = await Promise.all([auditor.entries(index, index + 1, size), auditor.proof(index)]);
-    const answer = await ask("entry", bytes, proof, inUse.aggregate.text, inUse.ledger.text);
+    const answer = await ask("entry", bytes, proof, inUse.aggregate.text, keys.withStatements(inUse.ledger));
     return el(
       "section",
       { "aria-labelledby": "entry", class: "entry" },
