@@ -140,11 +140,13 @@ def browser(folder: Path) -> Iterator[Browser]:
             begun = client.post("/session", json={"capabilities": {"alwaysMatch": wanted}}).json()["value"]
             if "sessionId" not in begun:
                 raise RuntimeError(begun["message"])
-            client.base_url = httpx.URL(f"http://127.0.0.1:{port}/session/{begun['sessionId']}")
+            session = f"http://127.0.0.1:{port}/session/{begun['sessionId']}"
+            client.base_url = httpx.URL(session)
             try:
                 yield Browser(client, downloads)
             finally:
-                client.delete("")
+                # Behind a slash of its own it would be another path, and Chromium would stay.
+                client.delete(session).raise_for_status()
     finally:
         driver.terminate()
         driver.wait(10)
