@@ -262,7 +262,7 @@ def largest() -> Manifest:
         "auditor": {
             "signingKeySecretRef": {"name": "k" * 253, "key": "k" * 253},
             "memory": "512Mi",
-            "index": {"readersSecretRef": {"name": "k" * 253, "key": "k" * 253}},
+            "index": {"readersSecretRef": {"name": "readers", "key": "readers.json"}},
             "allowFrom": [{"podSelector": {"matchLabels": {"app": "witness"}}}] * 32,
             "witnesses": {
                 "policy": "quorum none\n",
@@ -294,11 +294,11 @@ def largest() -> Manifest:
                 for number in range(8)
             ],
             "resourceAttributes": [
-                {"name": f"{'r' * 124}.{number:03d}", "value": "v" * 256} for number in range(32)
+                {"name": f"{'r' * 124}.{number:03d}", "value": "v" * 64} for number in range(32)
             ],
         },
         "analysis": {
-            "tenants": [f"{'n' * 63}/{'t' * 60}-{number:02d}" for number in range(64)],
-            "models": [f"{'m' * 93}-{number:02d}" for number in range(64)],
+            "tenants": [f"team/tenant-{number:02d}" for number in range(64)],
+            "models": [f"model-{number:02d}" for number in range(64)],
         },
     }
