@@ -50,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep so many days of exchanges in the index, and remove older ones for good (default: all)",
     )
     parser.add_argument(
+        "--same-volume", action="store_true", help="let the index lie on the ledger's volume all the same"
+    )
+    parser.add_argument(
         "--readers",
         type=Path,
         metavar="FILE",
@@ -65,7 +68,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
         return "--readers ask an index: give --index" if options.readers is not None else None
     if options.once:
         return "--index goes with an auditor that stays: `proofgate index` looks once"
-    return require_apart(options.index, options.ledger, same_volume=False)
+    return require_apart(options.index, options.ledger, same_volume=options.same_volume)
 
 
 def _days(text: str) -> int:

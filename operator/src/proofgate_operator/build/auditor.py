@@ -128,7 +128,8 @@ def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults)
 
 
 def _index_options(index: Index) -> Iterator[str]:
-    yield from ("--index", _INDEX_FOLDER)
+    # On the auditor's own claim, also where a storage class has all claims on one file system.
+    yield from ("--index", _INDEX_FOLDER, "--same-volume")
     if index.retention_days is not None:
         yield from ("--index-days", str(index.retention_days))
     if index.readers_secret_ref is not None:
