@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from proofgate.auditor.watch import Watch
 from proofgate.index.audited_index import AuditedIndex
@@ -12,6 +12,10 @@ from proofgate.index.audited_index import AuditedIndex
 if TYPE_CHECKING:
     from proofgate.mirror.mirror import Mirror
     from proofgate.siem.stream import Stream
+
+_Place = TypeVar("_Place", "Mirror", "Stream")
+#: Name, kind, what it tells of one place, and help.
+_Told = tuple[str, str, Callable[[_Place], object], str]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_auditor"
@@ -98,9 +102,7 @@ def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _mirrors(mirrors: list[Mirror]) -> Iterator[str]:
-    if not mirrors:
-        return
-    for name, kind, value, text in (
+    families: list[_Told[Mirror]] = [
         (
             "lag_seconds",
             "gauge",
@@ -110,20 +112,12 @@ def _mirrors(mirrors: list[Mirror]) -> Iterator[str]:
         ("lag_bytes", "gauge", lambda one: one.lag_bytes, "Bytes of ended logs that wait to be mirrored"),
         ("objects_total", "counter", lambda one: one.totals.objects, "Objects that were put there"),
         ("bytes_total", "counter", lambda one: one.totals.bytes, "Their bytes"),
-    ):
-        yield from _family(f"mirror_{name}", kind, text)
-        for mirror in mirrors:
-            yield f'{_PREFIX}_mirror_{name}{{mirror="{_label(mirror.name)}"}} {value(mirror)}'
-    yield from _family("mirror_failures_total", "counter", "Rounds that broke off, by why")
-    for mirror in mirrors:
-        for code, count in sorted(mirror.totals.failures.items()):
-            yield f'{_PREFIX}_mirror_failures_total{{mirror="{_label(mirror.name)}",code="{code}"}} {count}'
+    ]
+    yield from _places(("mirror", "mirror"), mirrors, families, "Rounds that broke off, by why")
 
 
 def _streams(streams: list[Stream]) -> Iterator[str]:
-    if not streams:
-        return
-    for name, kind, value, text in (
+    families: list[_Told[Stream]] = [
         (
             "lag_seconds",
             "gauge",
@@ -132,14 +126,26 @@ def _streams(streams: list[Stream]) -> Iterator[str]:
         ),
         ("records_behind", "gauge", lambda one: one.behind, "Records whose exchanges wait to be sent"),
         ("events_total", "counter", lambda one: one.totals.events, "Exchanges that were sent"),
-    ):
-        yield from _family(f"siem_{name}", kind, text)
-        for stream in streams:
-            yield f'{_PREFIX}_siem_{name}{{sink="{_label(stream.name)}"}} {value(stream)}'
-    yield from _family("siem_failures_total", "counter", "Batches that were not sent, by why")
-    for stream in streams:
-        for code, count in sorted(stream.totals.failures.items()):
-            yield f'{_PREFIX}_siem_failures_total{{sink="{_label(stream.name)}",code="{code}"}} {count}'
+    ]
+    yield from _places(("siem", "sink"), streams, families, "Batches that were not sent, by why")
+
+
+def _places(
+    named: tuple[str, str], places: list[_Place], families: list[_Told[_Place]], broken_off: str
+) -> Iterator[str]:
+    """What is told of each place that something is brought to; `named` is the prefix and the label."""
+    prefix, label = named
+    if not places:
+        return
+    for name, kind, value, text in families:
+        yield from _family(f"{prefix}_{name}", kind, text)
+        for place in places:
+            yield f'{_PREFIX}_{prefix}_{name}{{{label}="{_label(place.name)}"}} {value(place)}'
+    yield from _family(f"{prefix}_failures_total", "counter", broken_off)
+    for place in places:
+        for code, count in sorted(place.totals.failures.items()):
+            labels = f'{label}="{_label(place.name)}",code="{code}"'
+            yield f"{_PREFIX}_{prefix}_failures_total{{{labels}}} {count}"
 
 
 def _label(text: str) -> str:
