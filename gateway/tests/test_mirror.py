@@ -527,6 +527,16 @@ def test_a_mirror_is_brought_back_with_what_stays_of_logs_that_it_has_not(
     assert main(["mirror-fetch", "s3://bucket", str(tmp_path / "other")]) == 2
 
 
+@pytest.mark.parametrize("place", ["not-there", "empty"])
+def test_a_place_without_a_mirror_is_told_and_nothing_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["mirror-fetch", str(tmp_path / place), str(tmp_path / "out")]) == 1
+    assert "holds no log of a mirror" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_memory_of_another_mirror_or_aggregate_log_is_not_taken(tmp_path: Path) -> None:
     memory = Memory.open(tmp_path, "one", "audit")
     memory.next = 7

@@ -41,13 +41,16 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         target = parse(options.mirror)
-        options.out.mkdir(parents=True)
-        keys = list(target.keys("ledger/"))
+        keys, removed = list(target.keys("ledger/")), list(target.keys("removed/"))
         whole = {key for key in keys if _KEY.fullmatch(key)}
+        if not whole and not any(map(_KEY.fullmatch, removed)):
+            name = options.mirror.partition("?")[0]
+            return fail(f"{name} holds no log of a mirror: is that the place, and its prefix?", EXIT_FAILED)
+        options.out.mkdir(parents=True)
         for key in sorted({*whole, *filter(_NAME.fullmatch, keys)}):
             fetch(target, key, options.out / key.removeprefix("ledger/"))
         there = {key.rsplit("/", 1)[0].removeprefix("ledger/") for key in whole}
-        for key in list(target.keys("removed/")):
+        for key in removed:
             place = key.removeprefix("removed/")
             if _KEY.fullmatch(key) and place.rsplit("/", 1)[0] not in there:
                 fetch(target, key, options.out / place)

@@ -44,7 +44,10 @@ def _bucket(text: str) -> Target:
     options = dict(given := parse_qsl(url.query, keep_blank_values=True))
     name = f"s3://{bucket}/{prefix}".rstrip("/")
     if not _BUCKET.fullmatch(bucket) or not _PREFIX.fullmatch(prefix) or ".." in prefix.split("/"):
-        raise PlaceError(f"{name}: expected s3://BUCKET/PREFIX of letters, digits, '.', '_', '-' and '/'")
+        raise PlaceError(
+            f"{name}: expected s3://BUCKET/PREFIX: a bucket's name has 3 to 63 small letters, digits, '.' and"
+            " '-', a prefix letters, digits, '.', '_', '-' and '/'"
+        )
     unknown = options.keys() - _NAMES
     if unknown or len(given) != len(options) or url.fragment:
         raise PlaceError(f"{name}: behind '?' stand {', '.join(sorted(_NAMES))}, each once")
