@@ -177,7 +177,7 @@ check-crd: develop ## The CRD and the examples on an API server of each of MINOR
 	  (cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m controlplane tests/controlplane/test_admission.py); \
 	done
 
-# Behind the others, on a cluster at rest: these want more room than the fleet of the others leaves.
+# Behind the others, on a cluster without their fleet: these want more room than it leaves.
 ALONE := e2e/tests/test_one_namespace.py e2e/tests/test_tokens.py
 
 .PHONY: test-e2e

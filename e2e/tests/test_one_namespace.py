@@ -19,11 +19,12 @@ GONE_SECONDS = 180
 
 
 @pytest.fixture(scope="module")
-def demo(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
-    """The demo's gateway, in a namespace with an operator of its own that serves nothing else."""
-    fleet = Gateway(namespace, gateway)
-    # Room for two more workers of a whole core.
-    fleet.scale(1)
+def demo(operator: Namespace) -> Iterator[Gateway]:
+    """The demo's gateway, in a namespace with an operator of its own that serves nothing else.
+
+    Beside no other gateway: what was deleted keeps its share of a node until it is gone, and two workers of a whole
+    core, an auditor and two generations of HAProxy have room then, wherever each of them is put.
+    """
     LLM.delete()
     LLM.create()
     try:
@@ -37,7 +38,6 @@ def demo(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
             # A namespace with pods of long grace is looked at again late.
             LLM.delete_gateways()
         LLM.delete()
-        fleet.scale(2)
 
 
 def apply(demo: Gateway) -> None:

@@ -18,9 +18,7 @@ TRUST = {
 }
 
 
-def test_a_tenant_with_tokens_of_an_issuer_of_the_house_always_reaches_one_worker(
-    namespace: Namespace, gateway: str
-) -> None:
+def test_a_tenant_with_tokens_of_an_issuer_of_the_house_always_reaches_one_worker(namespace: Namespace) -> None:
     issuer = Issuer(namespace)
     authorities = {
         "apiVersion": "v1",
