@@ -14,8 +14,10 @@ use sha2::{Digest, Sha256};
 
 const NAME: &str = "fuzz.example/keeping";
 /// Those of `KEYS` in `seed_corpus.py`.
-static KEYS: LazyLock<[SigningKey; 2]> = LazyLock::new(|| [[3; 32], [4; 32]].map(|seed| SigningKey::from_bytes(&seed)));
-static VERIFYING: LazyLock<Option<VerifyingKey>> = LazyLock::new(|| VerifyingKey::from_text(&vkey(&KEYS[0])).ok());
+static KEYS: LazyLock<[SigningKey; 2]> =
+    LazyLock::new(|| [[3; 32], [4; 32]].map(|seed| SigningKey::from_bytes(&seed)));
+static VERIFYING: LazyLock<Option<VerifyingKey>> =
+    LazyLock::new(|| VerifyingKey::from_text(&vkey(&KEYS[0])).ok());
 
 fn id(key: &SigningKey) -> [u8; 4] {
     let digest = Sha256::new()
