@@ -202,6 +202,7 @@ impl OpenExchange {
             bytes: admitted.body.len() as u64,
             request,
             salt: Some(salt),
+            shred_key: None,
             reserved: grant.reserved(),
             reserved_nanodollars: grant.reserved_cost(),
             policy: admitted.policy.clone(),

@@ -22,6 +22,7 @@ mod key_succession;
 mod note;
 mod proof;
 pub mod record;
+mod shred_key;
 mod signed_checkpoint;
 mod signer;
 mod statement;
@@ -42,6 +43,8 @@ pub use note::{MAX_NOTE, MAX_SIGNATURES};
 pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
 };
+pub use record::ShredKeyId;
+pub use shred_key::ShredKey;
 pub use signed_checkpoint::SignedCheckpoint;
 pub use signer::{SignError, Signer};
 pub use statement::{MAX_REASON, MAX_STATEMENT};

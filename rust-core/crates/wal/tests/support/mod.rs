@@ -293,6 +293,7 @@ impl Worker {
                 bytes: 5,
                 request: proofgate_ledger::commitment::commit(&salt, "request", b"hello"),
                 salt: Some(proofgate_ledger::commitment::salt_id(&salt)),
+                shred_key: None,
                 reserved: None,
                 reserved_nanodollars: None,
                 policy: None,
