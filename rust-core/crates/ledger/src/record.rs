@@ -71,6 +71,28 @@ impl From<&Hash> for ConfigId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaltId(#[serde(with = "hex")] pub [u8; 8]);
 
+/// Which [`ShredKey`](crate::ShredKey) a salt needs: the first 8 bytes of a digest of it, in hex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ShredKeyId(#[serde(with = "hex")] pub [u8; 8]);
+
+impl std::str::FromStr for ShredKeyId {
+    type Err = LedgerError;
+
+    /// Reads 16 lower-case hex digits.
+    fn from_str(text: &str) -> Result<Self, LedgerError> {
+        let id = hex::read(text).ok_or(LedgerError::ShredKeysMalformed(
+            "an id is 16 lower-case hex digits",
+        ))?;
+        Ok(Self(id))
+    }
+}
+
+impl std::fmt::Display for ShredKeyId {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
 /// What the policy saw in one direction of an exchange; absent where no rule matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyNote<'a> {
@@ -238,6 +260,9 @@ pub struct Admission<'a> {
     /// Its salt, which also the completion's commitment has; absent in records that do not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<SaltId>,
+    /// The key that the salt is made with from the half that is stored; absent where the salt itself is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shred_key: Option<ShredKeyId>,
     /// Tokens set aside for it in its tenant's limits; null when the tenant has none.
     pub reserved: Option<u64>,
     /// Nanodollars set aside for it in its tenant's budgets; absent when it counts in none.

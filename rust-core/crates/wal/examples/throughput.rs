@@ -221,6 +221,7 @@ fn recovery(root: &Path) -> f64 {
                     bytes: 512,
                     request: [1; 32],
                     salt: Some(SaltId([4; 8])),
+                    shred_key: None,
                     reserved: Some(300),
                     reserved_nanodollars: None,
                     policy: None,

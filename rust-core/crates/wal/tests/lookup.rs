@@ -85,6 +85,7 @@ impl Log {
                 bytes: 5,
                 request: [1; 32],
                 salt: None,
+                shred_key: None,
                 reserved: None,
                 reserved_nanodollars: None,
                 policy: None,
