@@ -28,7 +28,12 @@ _SETTINGS: dict[str, Any] = {
         {
             "name": "acme",
             "keyHashes": [_core.hash_api_key(KEYS["acme"])],
-            "limits": {"tokensPerDay": 100_000, "requestsPerMinute": 600, "dollarsPerDay": "2.50", "dollarsPerMonth": "40"},
+            "limits": {
+                "tokensPerDay": 100_000,
+                "requestsPerMinute": 600,
+                "dollarsPerDay": "2.50",
+                "dollarsPerMonth": "40",
+            },
             "keyLimits": {"concurrency": 8},
             "modelBudgets": [{"model": MODEL, "dollarsPerDay": "1.50"}],
         },

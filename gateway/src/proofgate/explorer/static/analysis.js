@@ -46,7 +46,7 @@ function content(windows, answers, more) {
   return [
     more ? el("p", { class: "caveat" }, `These are the newest ${plural(windows.length + answers.length, "record")} and there are older ones: ask for a tenant, a model or less time.`) : null,
     alarms([...windows.filter(({ findings }) => findings.length > 0), ...answers]),
-    pairs(windows).map(section),
+    ...pairs(windows).map(section),
   ];
 }
 

@@ -66,7 +66,7 @@ export function ring(tenants, shards) {
       el(
         "p",
         { class: "hint" },
-        "HAProxy puts a tenant and 1600 points of each shard on a ring by hashes of their names; the nearest point serves it. That is computed here as HAProxy does, for the shards whose newest log goes on. A placement in the manifest, or a shard that was down, goes before the ring: then another one recorded it.",
+        "HAProxy puts a tenant and 1600 points of each shard on a ring by hashes of their names; the nearest point serves it. That is computed here as HAProxy does, for the shards whose newest log goes on. A placement or affinity “Required” in the manifest, and a shard that was down, go before the ring: then another one recorded it.",
       ),
     ),
   );
