@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,12 @@ def living(folder: Path) -> Iterator[str]:
                     gateway.worker.stop(signal.SIGKILL)
                     gateway.start_worker(shard=shard)
                 asked = _serve(gateway, shard)
-                wait_until(lambda asked=asked: asked <= _told(url), 30, "the tenants are in the index")
+                wait_until(partial(_is_told, url, asked), 30, "the tenants are in the index")
             yield url
 
 
-def _told(url: str) -> set[str]:
-    """The tenants whose exchanges the index has."""
+def _is_told(url: str, asked: set[str]) -> bool:
+    """Whether the index has the exchanges of some tenants."""
     answer = httpx.get(f"{url}/v1/budgets", headers={"Authorization": f"Bearer {READERS['officer']}"}, timeout=10)
     tenants = answer.json()["tenants"] if answer.is_success else []
-    return {of["tenant"] for of in tenants if of["recorded"] is not None and not of["spent"]["day"]["open"]}
+    return asked <= {of["tenant"] for of in tenants if of["recorded"] is not None and not of["spent"]["day"]["open"]}

@@ -106,7 +106,7 @@ function section(windows) {
     { class: "pair" },
     el("h2", {}, `${tenant}, ${model}`),
     el("div", { class: "charts" }, charts),
-    windows.some(({ findings }) => findings.length > 0) ? el("p", { class: "hint" }, "A triangle marks a window that differs in this from the reference.") : null,
+    windows.some(({ findings }) => findings.length > 0) ? el("p", { class: "hint" }, "A triangle marks a window that differs in this from the reference. Openings, which are distributions, are compared and not drawn.") : null,
     el("details", { open: windows.length <= 12 }, el("summary", {}, `The ${plural(windows.length, "window")} of ${tenant}, ${model}`), table("Means of each window, the oldest first", columns, rows, "wide")),
   );
 }
