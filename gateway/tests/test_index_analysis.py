@@ -17,7 +17,13 @@ TEST = {"feature": "entropy", "values": 200, "distance_ppm": 9, "p_ppb": 1, "dif
 
 
 def window(log: Log, number: int, ts: int, findings: list[str] | None = None, **other: Any) -> int:
-    told = {"number": number, "answers": 200, "with_entropy": 3, "refusal_permille": 5, "cut_permille": 0}
+    told: dict[str, Any] = {
+        "number": number,
+        "answers": 200,
+        "with_entropy": 3,
+        "refusal_permille": 5,
+        "cut_permille": 0,
+    }
     told |= {"entropy_millibits": 900 + number, "length_millitokens": 31_000, "tests": [TEST] * (number > 1)}
     usual = {"exchange": own_id(number), "admission": 1, "tenant": "acme", "model": "gpt"}
     return log.add("analysis", ts, **(usual | {"findings": findings or [], "window": told} | other))
