@@ -20,12 +20,32 @@ READERS = {"officer": "officer-reader-key-0123456789", "acme's": "acme-reader-ke
 #: Of two providers, the first of which always answers 503.
 RESILIENT = "always-there"
 _SETTINGS: dict[str, Any] = {
+    "prices": [
+        {"model": model, "effectiveFrom": "2026-01-01", "input": "2500", "output": "10000"}
+        for model in (MODEL, "mock-overloaded")
+    ],
+    "tenants": [
+        {
+            "name": "acme",
+            "keyHashes": [_core.hash_api_key(KEYS["acme"])],
+            "limits": {
+                "tokensPerDay": 100_000,
+                "requestsPerMinute": 600,
+                "dollarsPerDay": "2.50",
+                "dollarsPerMonth": "40",
+            },
+            "keyLimits": {"concurrency": 8},
+            "modelBudgets": [{"model": MODEL, "dollarsPerDay": "1.50"}],
+        },
+        {"name": "globex", "keyHashes": [_core.hash_api_key(KEYS["globex"])]},
+    ],
     "models": [
-        {"name": MODEL, "provider": "mock"},
+        {"name": MODEL, "provider": "mock", "maxOutputTokens": 64},
         {
             "name": RESILIENT,
             "provider": "mock",
             "upstreamModel": "mock-overloaded",
+            "maxOutputTokens": 64,
             "fallbacks": [{"provider": "mock", "upstreamModel": MODEL}],
         },
     ],
@@ -47,10 +67,10 @@ class Indexed:
     state: Path
     ids: dict[str, str]
 
-    def rows(self, reader: str = "officer", path: str = "exchanges") -> list[dict[str, Any]]:
+    def rows(self, reader: str = "officer", path: str = "exchanges", name: str = "") -> list[dict[str, Any]]:
         """What a reader is answered."""
         answer = httpx.get(f"{self.url}/v1/{path}", headers={"Authorization": f"Bearer {READERS[reader]}"}, timeout=10)
-        found: list[dict[str, Any]] = answer.raise_for_status().json()[path]
+        found: list[dict[str, Any]] = answer.raise_for_status().json()[name or path]
         return found
 
     def reads(self) -> list[dict[str, Any]]:

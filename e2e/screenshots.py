@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from e2e.analysed import analysed
 from e2e.browser import Browser, browser
 from e2e.explored import Explored, explored
 from e2e.indexed import READERS, indexed
+from e2e.living import living
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 #: A page of documentation is read by many: no picture is larger.
@@ -58,8 +60,37 @@ def _readers(folder: Path) -> None:
         _write("explorer-tenants.png", window.screenshot())
 
 
+def _places(folder: Path) -> None:
+    """The budgets of tenants, and the ring that they live on."""
+    (folder / "ledger").mkdir()
+    with living(folder / "ledger") as url, browser(folder / "window") as window:
+        window.see(1100, 900)
+        sign_in(window, url, "#/budgets", READERS["officer"])
+        window.wait_for("Where they live")
+        _write("explorer-budgets.png", window.screenshot())
+        window.see(1100, 820, dark=True)
+        window.open(f"{url}/#/budgets")
+        window.wait_for("Where they live")
+        window.run("document.getElementById('ring').scrollIntoView()")
+        _write("explorer-ring.png", window.screenshot())
+
+
+def _analysis(folder: Path) -> None:
+    """A model that was swapped."""
+    (folder / "ledger").mkdir()
+    with analysed(folder / "ledger") as url, browser(folder / "window") as window:
+        window.see(1100, 900)
+        sign_in(window, url, "#/analysis", READERS["officer"])
+        window.wait_for("Alarms")
+        _write("explorer-analysis.png", window.screenshot())
+
+
 def main() -> None:
     """Writes the pictures."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        _analysis(Path(name))
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        _places(Path(name))
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         _readers(Path(name))
     with tempfile.TemporaryDirectory(dir="/tmp") as name:

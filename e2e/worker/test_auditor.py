@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -182,6 +183,23 @@ def test_a_state_that_lacks_what_is_held_of_it_is_not_begun_anew(history: tuple[
     assert lost.returncode == 1 and "[auditor_state_lost]" in lost.stderr
     held.unlink()
     assert audit.look("--held", str(held)) == (0, []), "it begins where nothing is held"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "found"),
+    # The tree is made of the records again.
+    [("checkpoint", 10, ["unreadable"]), ("00000000000000000000.seg", 10, ["unreadable"]), ("tree", 0, [])],
+)
+def test_a_pipe_in_the_place_of_a_file_is_told_and_no_look_waits_for_who_writes_it(
+    history: tuple[Audit, Others], tmp_path: Path, name: str, code: int, found: list[str]
+) -> None:
+    audit = history[0].copy(tmp_path / "copy")
+    path = audit.logs()[-1] / name
+    path.unlink()
+    os.mkfifo(path)
+    told, findings = audit.look()
+    assert (told, [finding["code"] for finding in findings]) == (code, found)
+    assert all("it is no regular file" in finding["message"] for finding in findings)
 
 
 def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_it_runs(folder: Path) -> None:

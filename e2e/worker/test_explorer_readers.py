@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from e2e.browser import ENTER, TAB, Browser, browser
+from e2e.browser import DOWN, ENTER, TAB, Browser, browser
 from e2e.demo_page import PICTURE, ExchangePage
 from e2e.demo_receipt import fetch_and_verify
 from e2e.explored import StandIn, standing_in
 from e2e.indexed import READERS, RESILIENT, Indexed, indexed, say
-from e2e.local_gateway import KEYS, wait_until
+from e2e.local_gateway import KEYS, MODEL, wait_until
 from e2e.reading import failures
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -273,6 +273,79 @@ def test_tenants_of_an_index_that_keeps_fewer_days_than_a_week_are_told(ledger: 
     page.complaints()
 
 
+def test_budgets_are_told_with_what_is_left_and_the_ring_says_what_its_table_does(
+    ledger: Indexed, page: Browser
+) -> None:
+    sign_in(page, ledger.url, "officer", "#/budgets")
+    page.wait_for("Where they live")
+    used = {row[0]: row for row in cells(page, "section[aria-labelledby=used] table")}
+    told = {of["tenant"]: of for of in ledger.rows(path="budgets", name="tenants")}
+    assert set(used) == set(told) == {"acme", "globex"}
+    tokens = told["acme"]["spent"]["day"]["tokens"]
+    assert tokens > 0 and used["acme"][1] == f"{tokens} of 100,000" and used["acme"][2].endswith("of $2.500000")
+    assert used["acme"][3].endswith("of $40.000000") and used["acme"][4:] == ["600 requests a minute", "8 at once"]
+    assert used["globex"][4:] == ["", ""]
+    [[tenant, model, spent, month]] = cells(page, "section[aria-labelledby=models] table")
+    assert (tenant, model, month) == ("acme", MODEL, "") and spent.endswith("of $1.500000")
+    for row in cells(page, ".living table"):
+        place, of = f"{told[row[1]]['ring']['at'] * 100:.1f} %", row[0]
+        assert row[2:4] == [place, "0"] and row[4].startswith("shard 0")
+        label = "return [...document.querySelectorAll('.ring .tenant')].map((one) => one.getAttribute('aria-label'))"
+        assert f"{of}. {row[1]}, at {place}: shard 0 recorded it last. Show its exchanges." in page.run(label)
+    page.run("document.querySelector('.ring .tenant').focus()")
+    first = page.text(".living .full")
+    page.key(DOWN)
+    assert page.text(".living .full") != first
+    page.key(DOWN)
+    assert page.text(".living .full") == first
+    page.key(ENTER)
+    page.wait(lambda: {row[1] for row in cells(page, "table.wide")} == {first.split(",")[0]}, "its exchanges")
+    assert page.complaints() == []
+
+
+def test_a_tenants_reader_finds_itself_alone_on_the_ring(ledger: Indexed, page: Browser) -> None:
+    sign_in(page, ledger.url, "acme's", "#/budgets")
+    page.wait_for("Where they live")
+    assert [row[1] for row in cells(page, ".living table")] == ["acme"] and "globex" not in page.text()
+    assert page.run("return document.querySelectorAll('.ring .tenant').length") == 1
+
+
+APART = "return import('/explorer/ring.js').then((module) => module.apart(arguments[0]))"
+
+
+@pytest.mark.parametrize("parts", [[], [0.4], [0.1] * 5, [0.0, 0.001, 0.999], [number / 60 for number in range(60)]])
+def test_numbers_on_the_ring_stand_apart_in_the_order_of_their_tenants(page: Browser, parts: list[float]) -> None:
+    placed = page.run(APART, parts)
+    assert len(placed) == len(parts)
+    gaps = [(after - before) % 1 for before, after in zip(placed, placed[1:] + placed[:1], strict=True)]
+    assert len(parts) < 2 or (min(gaps) > 0.015 and sum(gaps) == pytest.approx(1))
+
+
+def test_what_would_fill_an_empty_page_is_said(between: StandIn, window: Browser) -> None:
+    nothing = {
+        "tenants": [],
+        "left_out": 0,
+        "shards": [],
+        "windows": {"day": {"since": "", "until": "", "whole": True}},
+    }
+    nothing["configuration"] = {
+        "digest": "",
+        "since": None,
+        "others": [],
+        "beside": False,
+        "code": "configuration_not_named",
+    }
+    empty = {"windows": [], "answers": [], "more": False}
+    between.changes = {
+        "/v1/budgets": lambda _: json.dumps(nothing | {"index": {"behind": 0, "code": ""}}).encode(),
+        "/v1/analysis": lambda _: json.dumps(empty | {"index": {"behind": 0, "code": ""}}).encode(),
+    }
+    sign_in(window, between.url, "officer", "#/budgets")
+    assert "writes it as the first record of each log" in window.wait_for("No tenant is known")
+    window.open(f"{between.url}/#/analysis")
+    window.wait_for("spec.analysis: {}")
+
+
 def test_the_policy_is_met_by_witnesses_whose_cosignatures_stand_in_the_checkpoint(
     ledger: Indexed, page: Browser
 ) -> None:
@@ -290,6 +363,8 @@ def test_every_view_of_a_reader_is_readable_in_both_schemes_and_sizes(ledger: In
         "#/exchanges": "Following",
         f"#/exchange/{ledger.ids['second attempt']}": "Verified: the ledger's key signed",
         "#/tenants": "A tenant lives on the shard",
+        "#/budgets": "Where they live",
+        "#/analysis": "spec.analysis: {}",
         "#/witnesses": "On the published checkpoint",
     }
     for view, whole in views.items():

@@ -60,6 +60,8 @@ class ExchangeBatch:
         self._ended: list[tuple[str, int]] = []
         self._exchanges: dict[int, dict[str, Any]] = {}
         self._late: list[dict[str, Any]] = []
+        self._analysed: list[dict[str, Any]] = []
+        self._configured: tuple[int, bytes] | None = None
         for record in records:
             self._take(record)
 
@@ -68,6 +70,11 @@ class ExchangeBatch:
         if kind in ("admission", "rejection"):
             self._exchanges[seq] = {"first": record, "attempts": [], "end": None}
             return
+        if kind == "analysis":
+            self._analysed.append(record)
+        if kind in ("open", "config") and "config" in record:
+            named = record.get("settings", record["config"])
+            self._configured = record["ts"], bytes.fromhex(named)
         if kind == "open" and record.get("predecessor"):
             self._ended.append((record["predecessor"]["incarnation"], record["predecessor"]["size"]))
         if kind not in ("attempt", *_OUTCOMES):
@@ -100,17 +107,22 @@ class ExchangeBatch:
         return self._sealed
 
     @property
+    def configured(self) -> tuple[int, bytes] | None:
+        return self._configured
+
+    @property
     def ended(self) -> list[tuple[str, int]]:
         return self._ended
 
     def days(self) -> list[int]:
-        return sorted({entry["first"]["ts"] // _DAY for entry in self._exchanges.values()})
+        begun = [entry["first"] for entry in self._exchanges.values()]
+        return sorted({record["ts"] // _DAY for record in [*begun, *self._analysed]})
 
     def _rows(self, day: int) -> list[dict[str, Any]]:
         rows = [
             _row(seq, entry) for seq, entry in self._exchanges.items() if entry["first"]["ts"] // _DAY == day
         ]
-        assert rows, "there is no such day in the batch"
+        assert rows or self._analysed_on(day), "there is no such day in the batch"
         return rows
 
     def texts(self, day: int) -> list[str]:
@@ -119,7 +131,34 @@ class ExchangeBatch:
             named = [row[name] for name in ("tenant", "key", "model", "endpoint", "outcome")]
             texts |= dict.fromkeys(text for text in named if text is not None)
             texts |= dict.fromkeys([*row["providers"], *row["rules"]])
+        for record in self._analysed_on(day):
+            texts |= dict.fromkeys([record["tenant"], record["model"], *record["findings"]])
         return list(texts)
+
+    def _analysed_on(self, day: int) -> list[dict[str, Any]]:
+        return [record for record in self._analysed if record["ts"] // _DAY == day]
+
+    def analysed(
+        self, day: int, texts: list[int], lists: list[int], log: int, version: int
+    ) -> list[tuple[int | str | bytes | None, ...]]:
+        names, of_lists = self.texts(day), self._lists(day)
+        rows: list[tuple[int | str | bytes | None, ...]] = []
+        for record in self._analysed_on(day):
+            answer, window = record.get("answer") or {}, record.get("window") or {}
+            both = answer | window
+            findings = record["findings"]
+            rows.append(
+                (
+                    *(record["ts"], log, record["seq"], _stored_id(record["exchange"])),
+                    *(texts[names.index(record[name])] for name in ("tenant", "model")),
+                    lists[of_lists.index(tuple(findings))] if findings else None,
+                    *(version, both.get("entropy_millibits"), both.get("repetition_permille")),
+                    *(answer.get("stretch_permille"), window.get("number"), window.get("answers")),
+                    *(window.get(f"{name}") for name in ("length_millitokens", "refusal_permille")),
+                    *(window.get("cut_permille"), json.dumps(window["tests"]) if window else None),
+                )
+            )
+        return rows
 
     def lists(self, day: int) -> list[list[int]]:
         texts = self.texts(day)
@@ -127,6 +166,7 @@ class ExchangeBatch:
 
     def _lists(self, day: int) -> list[tuple[str, ...]]:
         lists = [tuple(row[name]) for row in self._rows(day) for name in ("providers", "rules")]
+        lists += [tuple(record["findings"]) for record in self._analysed_on(day)]
         return list(dict.fromkeys(names for names in lists if names))
 
     def rows(
@@ -205,14 +245,17 @@ class ExchangeBatch:
         return [json.dumps(late) for late in self._late]
 
 
+def _stored_id(own_id: str) -> bytes | str:
+    is_own = own_id.startswith("req_") and len(own_id) == 36
+    return bytes.fromhex(own_id[4:]) if is_own else own_id
+
+
 def _row(seq: int, entry: dict[str, Any]) -> dict[str, Any]:
     first, end = entry["first"], entry["end"]
-    own_id = first["id"]
-    is_own = own_id.startswith("req_") and len(own_id) == 36
     row = {
         "ts": first["ts"],
         "seq": seq,
-        "id": bytes.fromhex(own_id[4:]) if is_own else own_id,
+        "id": _stored_id(first["id"]),
         "tenant": first["tenant"],
         "tenant_seq": first.get("tenant_seq"),
         "key": first.get("key") or first.get("counted"),

@@ -169,6 +169,22 @@ def test_tenants_add_up_and_a_reader_of_one_sees_its_own(url: str, folder: Path)
     ]
 
 
+def test_of_budgets_and_of_analysis_a_reader_of_a_tenant_sees_its_own_alone(url: str, folder: Path) -> None:
+    for path, name in (("budgets", "tenants"), ("analysis", "windows")):
+        headers = {"Authorization": f"Bearer {ACME}"}
+        own = httpx.get(f"{url}/v1/{path}", headers=headers)
+        assert own.status_code == 200
+        assert {of["tenant"] for of in own.json()[name]} <= {"acme"}
+        assert "globex" not in own.text
+        other = httpx.get(f"{url}/v1/{path}", headers=headers, params={"tenant": "globex"})
+        assert code_of((other.status_code, other.json())) == (403, "other_tenant")
+        bad = httpx.get(f"{url}/v1/{path}", headers=headers, params={"rule": "x"})
+        assert code_of((bad.status_code, bad.json())) == (400, "bad_filter")
+        assert httpx.get(f"{url}/v1/{path}").status_code == 401
+    asked = [json.loads(line) for line in (folder / FILE).read_text().splitlines()[1:]]
+    assert [read["asked"]["of"] for read in asked] == ["budgets"] * 3 + ["analysis"] * 3
+
+
 def test_what_providers_say_of_tokens_overflows_no_total_and_too_many_days_are_refused(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

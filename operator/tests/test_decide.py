@@ -182,6 +182,50 @@ def test_a_brought_signing_key_is_read_and_none_is_generated() -> None:
     assert world.plan().status.ledger == {"verifyingKey": key.verifying_text}
 
 
+def test_a_brought_key_may_be_held_by_a_process_beside_the_worker_that_shares_a_folder_with_it() -> None:
+    public = SigningKey("proofgate.dev/team/demo", bytes([3] * 32)).verifying_text
+    limits = {"limits": {"cpu": "100m", "memory": "32Mi"}}
+    mount = {"name": "signer", "mountPath": "/run/signer"}
+    shim = {"name": "signer", "image": "shim", "restartPolicy": "Always", "resources": limits}
+    template = {
+        "volumes": [{"name": "signer", "emptyDir": {}}],
+        "volumeMounts": [mount],
+        "initContainers": [{**shim, "volumeMounts": [mount]}],
+    }
+    world = World(ledger={"signingKeySecretRef": {"name": "mine"}}, worker={"podTemplate": template})
+    world.secrets["mine"] = secret("mine", signing_key=f"SIGNER {public} /run/signer/socket\n")
+    assert world.plan().generate == ("demo-admin",)
+    world.settle()
+    assert world.condition(ConditionType.CONFIG_VALID)[:2] == ("True", "Valid")
+    assert world.plan().status.ledger == {"verifyingKey": public}
+    pod = world.child("StatefulSet", "demo-worker")["spec"]["template"]["spec"]
+    [beside] = pod["initContainers"]
+    assert mount in beside["volumeMounts"] and mount in pod["containers"][0]["volumeMounts"]
+    assert beside["restartPolicy"] == "Always" and "runAsUser" not in beside["securityContext"]
+    mounted = [
+        source["secret"]["name"]
+        for volume in pod["volumes"]
+        if "projected" in volume
+        for source in volume["projected"]["sources"]
+        if "secret" in source
+    ]
+    assert "mine" in mounted
+
+
+def test_the_auditors_key_may_be_held_by_another_process_but_not_be_the_ledgers() -> None:
+    for seed, reason in ((4, None), (3, "SecretInvalid")):
+        world = World(
+            ledger={"signingKeySecretRef": {"name": "mine"}},
+            auditor={"signingKeySecretRef": {"name": "audit"}},
+        )
+        ledger = SigningKey("proofgate.dev/team/demo", bytes([3] * 32))
+        audit = SigningKey("audit.example.com/team/demo", bytes([seed] * 32))
+        world.secrets["mine"] = secret("mine", signing_key=f"SIGNER {ledger.verifying_text} /run/s/a")
+        world.secrets["audit"] = secret("audit", signing_key=f"SIGNER {audit.verifying_text} /run/s/b")
+        told = world.condition(ConditionType.AUDITED)
+        assert (told[1] == "SecretInvalid") is (reason is not None), told
+
+
 def test_a_brought_key_of_another_ledger_is_a_condition_that_names_both() -> None:
     world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
     key = SigningKey("proofgate.dev/team/other", bytes([3] * 32))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proofgate.front_door.ring import Ring
 
 from proofgate_operator.build.haproxy import rendered_config
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT, TokenIssuer
@@ -75,6 +76,11 @@ def test_a_haproxy_of_the_tests_runs_in_a_folder_with_a_long_path(
     with bench(haproxy_binary, folder, workers, KEYS) as running:
         running.set_ready(3)
         assert running.worker_of(FIRST) in range(3)
+
+
+def test_the_ring_is_the_one_that_the_auditors_page_draws(haproxy: Bench) -> None:
+    ring = Ring(worker.ordinal for worker in haproxy.workers)
+    assert table(haproxy) == {tenant: ring.shard(tenant) for tenant in KEYS}
 
 
 def test_a_tenant_has_one_worker_whatever_key_it_uses(haproxy: Bench) -> None:

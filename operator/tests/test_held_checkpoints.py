@@ -29,7 +29,7 @@ from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, UID
 from tests.test_convergence import new_cluster, settle
 from tests.test_faults import Mortal, setting_out
-from tests.world import World
+from tests.world import World, pod
 
 Manifest = dict[str, Any]
 
@@ -82,7 +82,10 @@ class Ledger:
             number: WorkerReport(checkpoint=report) if isinstance(report, str) else report
             for number, report in told
         }
-        seen = Observed(children, self.world.secrets, reports=reports, now=self.now)
+        pods = tuple(self.world.pods)
+        seen = Observed(
+            children, self.world.secrets, pods, reports=reports, now=self.now, ledger=self.world.ledger
+        )
         return decide(self.world.gateway, seen, DEFAULTS)
 
     def hear(self, *told: tuple[int, str | WorkerReport]) -> dict[str, str]:
@@ -169,6 +172,30 @@ def test_while_shards_go_over_to_another_key_one_by_one_the_newest_of_each_is_he
         assert ledger.hear((0, over), (1, note(1, 8, root=b"\x01" * 32))) == {"0": over, "1": note(1, 8)}
     told = ledger.plan((1, note(1, 7)))
     assert "LedgerSetBack" in str(told), "what the old key signed still tells a rollback"
+
+
+def test_the_status_says_which_shards_sign_with_which_key_while_they_go_over() -> None:
+    ledger = Ledger()
+    ledger.world.pods = [pod(0), pod(1), pod(2)]
+
+    def signing(*told: tuple[int, str]) -> dict[str, list[int]]:
+        ledger.world.ledger = ledger.plan(*told).status.ledger
+        return {item["verifyingKey"]: item["shards"] for item in ledger.world.ledger.get("signing", ())}
+
+    old, (new, rolling, alone) = KEY.verifying_text, rotated()
+    assert signing() == {}
+    assert signing((0, note(0)), (1, note(1)), (2, "")) == {old: [0, 1]}
+    ledger.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(ledger.world.gateway, rolling, "")
+    over = note(0, 2, LATER, key=new)
+    assert signing((0, over), (1, note(1)), (2, note(2))) == {new.verifying_text: [0], old: [1, 2]}
+    # Who tells nothing just now has not changed by that; what no known key signed counts as nothing.
+    stranger = note(1, 9, key=SigningKey(LEDGER, b"\x07" * 32))
+    assert signing((0, ""), (1, stranger)) == {new.verifying_text: [0], old: [2]}
+    ledger.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(ledger.world.gateway, alone, "")
+    both = ((1, note(1, 2, LATER, key=new)), (2, note(2, 2, LATER, key=new)))
+    assert signing(*both) == {new.verifying_text: [0, 1, 2]}
+    ledger.world.pods = [pod(0)]
+    assert signing() == {new.verifying_text: [0]}
 
 
 def test_a_key_that_follows_rolls_the_workers_and_that_the_one_before_goes_rolls_nobody() -> None:

@@ -13,7 +13,7 @@ from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build import readers
 from proofgate_operator.build.readers import InvalidReaders
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.audit_reports import IndexStanding
+from proofgate_operator.plan.audit_reports import SILENT, IndexStanding
 from proofgate_operator.plan.observed import Ref
 from tests.auditing import AUDITOR, ROLLBACK, report
 from tests.gateways import secret
@@ -113,6 +113,20 @@ def test_readers_that_cannot_be_used_are_not_rolled_out_and_those_before_stay(
     put(audited, "{}")
     assert rolled_out(audited) == "{}", "nobody may read any more"
     assert audited.condition(report(3))[:2] == ("True", "NothingFound")
+
+
+def test_what_was_found_is_told_also_while_the_readers_cannot_be_used() -> None:
+    audited = read_by(OFFICER)
+    assert audited.condition(report(3))[:2] == ("True", "NothingFound")
+    put(audited, "[]")
+    assert audited.condition(report(3))[:2] == ("False", "ReadersInvalid")
+    status, reason, message = audited.condition(report(4, ROLLBACK))
+    assert (status, reason) == ("False", "LedgerDiverged") and "it was set back" in message
+    assert audited.plan().status.faults[0]["reason"] == "ReadersInvalid"
+    audited.hear(report(4, ROLLBACK))
+    assert audited.condition(SILENT)[1] == "LedgerDiverged", "evidence does not pass with who told it"
+    assert audited.condition(report(5))[:2] == ("False", "ReadersInvalid")
+    assert audited.condition(report(2))[:2] == ("False", "AuditorStateSetBack")
 
 
 def test_an_auditor_whose_first_readers_cannot_be_used_is_not_started() -> None:

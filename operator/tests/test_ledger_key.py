@@ -1,12 +1,15 @@
 """The text forms of a signing key."""
 
 import base64
+import contextlib
 import hashlib
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given
+from hypothesis import strategies as st
 
-from proofgate_operator.build.ledger_key import InvalidSigningKey, SigningKey, read
+from proofgate_operator.build.ledger_key import InvalidSigningKey, SignerKey, SigningKey, read
 
 KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
 PUBLIC = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).public_key().public_bytes_raw()
@@ -41,6 +44,23 @@ def test_a_key_that_follows_another_is_read_with_the_public_halves_of_those_befo
         assert found.former == (former.verifying_text,)
 
 
+def test_a_key_that_another_process_holds_is_read_by_its_public_half_alone() -> None:
+    key = read(f"SIGNER {KEY.verifying_text} /run/signer/a socket\n")
+    assert key == SignerKey(KEY.name, PUBLIC, socket="/run/signer/a socket")
+    assert key.verifying_text == KEY.verifying_text and read(key.signing_text) == key
+    former = SigningKey("proofgate.dev/team/demo", bytes(32))
+    statement = f"proofgate.dev/key-succession@v1\nold {former.verifying_text}\nnew {key.verifying_text}\n"
+    rolling = read(f"{key.signing_text}\n{former.signing_text}\n\n{statement}")
+    assert (rolling.verifying_text, rolling.former) == (KEY.verifying_text, (former.verifying_text,))
+    assert read(f"{former.signing_text}\n{key.signing_text}").verifying_text == former.verifying_text
+
+
+@given(st.text(), st.sampled_from(["", "SIGNER ", "PRIVATE+KEY+", f"SIGNER {KEY.verifying_text} "]))
+def test_any_text_is_a_key_or_is_refused(text: str, before: str) -> None:
+    with contextlib.suppress(InvalidSigningKey):
+        assert read(before + text).name
+
+
 def test_a_key_does_not_show_its_seed() -> None:
     assert "seed" not in repr(KEY) and str(bytes(range(32))) not in repr(KEY)
 
@@ -56,6 +76,14 @@ def test_a_key_does_not_show_its_seed() -> None:
             "PRIVATE+KEY+log+00000000+" + base64.b64encode(b"\x01" + bytes(32)).decode(),
             "hash does not belong",
         ),
+        ("SIGNER", "does not have the form PRIVATE"),
+        (f"SIGNER {KEY.verifying_text}", "does not have the form SIGNER"),
+        (f"SIGNER {KEY.verifying_text} run/signer", "does not have the form SIGNER"),
+        ("SIGNER log /run/signer", "does not have the form SIGNER"),
+        ("SIGNER log+00000000+%%% /run/signer", "not base64"),
+        ("SIGNER log+00000000+\u00e9 /run/signer", "not base64"),
+        (f"SIGNER log+{KEY.hash}{KEY.verifying_text[-45:]} /run/signer", "hash does not belong"),
+        (f"SIGNER {KEY.verifying_text} /{'x' * 107}", "more than 107 bytes"),
     ],
 )
 def test_what_is_no_signing_key_is_refused(text: str, complaint: str) -> None:

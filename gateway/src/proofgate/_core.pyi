@@ -355,8 +355,13 @@ class ExchangeBatch:
     def ended(self) -> list[tuple[str, int]]:
         """With how many records other logs of the shard ended, as it says, by incarnation."""
 
+    @property
+    def configured(self) -> tuple[int, bytes] | None:
+        """Since when the configuration that it tells of last is in force, in unix microseconds, and the
+        SHA-256 under which it is archived; None where it tells of none."""
+
     def days(self) -> list[int]:
-        """The days on which exchanges begin in it."""
+        """The days on which exchanges begin in it, or analysis found something."""
 
     def texts(self, day: int) -> list[str]:
         """The texts that the rows of a day name, each once."""
@@ -369,6 +374,11 @@ class ExchangeBatch:
     ) -> list[tuple[int | str | bytes | None, ...]]:
         """The rows of a day, in the order of the columns of the index, with the index's numbers of the texts
         and lists, of the log and of the version in them."""
+
+    def analysed(
+        self, day: int, texts: list[int], lists: list[int], log: int, version: int
+    ) -> list[tuple[int | str | bytes | None, ...]]:
+        """What the analysis of answers found on a day, as `rows` has exchanges."""
 
     def minutes(
         self, day: int, texts: list[int], lists: list[int]

@@ -10,9 +10,10 @@ import hashlib
 import logging
 import os
 import re
-import stat
 import tempfile
 from pathlib import Path
+
+from proofgate.regular_file import read_regular
 
 log = logging.getLogger("proofgate")
 
@@ -64,7 +65,7 @@ class Archive:
 
     def _keep(self, content: bytes) -> None:
         path = self._folder / f"{hashlib.sha256(content).hexdigest()}.json"
-        if _read(path) == content:
+        if read_regular(path, _MAXIMUM) == content:
             return
         self._folder.mkdir(exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=".", dir=self._folder)
@@ -105,21 +106,7 @@ def find(ledger: Path, digest: str) -> bytes:
     if not matches:
         raise ArchiveError(f"{folder} holds no configuration of {digest}", "configuration_unknown")
     for name in matches:
-        content = _read(folder / f"{name}.json")
+        content = read_regular(folder / f"{name}.json", _MAXIMUM)
         if content is not None and hashlib.sha256(content).hexdigest() == name:
             return content
     raise ArchiveError(f"{folder}/{matches[0]}.json is not what its name says", "configuration_changed")
-
-
-def _read(path: Path) -> bytes | None:
-    """What a file holds; None for one that is not there, is none, or is larger than any configuration."""
-    try:
-        # Whoever writes the volume may have put a pipe there.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        content = file.read(_MAXIMUM + 1)
-    return content if len(content) <= _MAXIMUM else None

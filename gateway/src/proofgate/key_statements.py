@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from proofgate import _core
+from proofgate.regular_file import read_regular
 
 #: Where a ledger, and a mirror of it, have them.
 STATEMENTS = "key-successions"
@@ -27,9 +28,8 @@ def of_the_line(ledger: Path, ledger_key: str) -> list[tuple[str, str]]:
     except FileNotFoundError:
         return []
     for path in files[:_MOST_FILES]:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) <= _MOST_BYTES and path.stem == hashlib.sha256(content).hexdigest()[:32]:
+        content = read_regular(path, _MOST_BYTES)
+        if content is not None and path.stem == hashlib.sha256(content).hexdigest()[:32]:
             note = content.decode("utf-8", "replace")
             if _is_signed(note):
                 notes[path.name] = note

@@ -19,6 +19,7 @@ _OWN_ID = "req_"
 _OWN_DIGITS = 32
 
 _INSERT = f"INSERT OR REPLACE INTO exchange VALUES ({', '.join('?' * 23)})"  # noqa: S608 - nothing of others
+_INSERT_ANALYSIS = f"INSERT OR REPLACE INTO analysis VALUES ({', '.join('?' * 17)})"  # noqa: S608 - as above
 _UPDATE_END = """
 UPDATE exchange SET end_log = ?, end_seq = ?, status = ?, outcome = ?, prompt_tokens = ?,
   completion_tokens = ?, cost = ?, response_bytes = ?, duration = ?, verdict = max(verdict, ?), rules = ?
@@ -50,6 +51,7 @@ class Day:
         texts = [self._text(name) for name in names]
         lists = [self._list([names[text] for text in texts_of]) for texts_of in batch.lists(day)]
         self.connection.executemany(_INSERT, batch.rows(day, texts, lists, log, version))
+        self.connection.executemany(_INSERT_ANALYSIS, batch.analysed(day, texts, lists, log, version))
         minutes.note(self.connection, *batch.minutes(day, texts, lists))
         attempts = batch.attempts(day, texts)
         if attempts:

@@ -7,7 +7,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -134,9 +134,17 @@ class Questions:
                 return found[0]
         return None
 
-    def sums(self, asked: Filter, select: str, values: list[Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """With its day, each row that a SELECT up to its WHERE yields of the exchanges that are asked for, by
-        day, tenant and log. Raises IndexUnusableError."""
+    def sums(
+        self,
+        asked: Filter,
+        select: str,
+        values: list[Any],
+        rest: str = "GROUP BY tenant, log",
+        more: Sequence[Any] = (),
+    ) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """With its day, each row that a SELECT up to its WHERE, and `rest` behind that, yields of what is
+        asked for, day by day; `values` and `more` stand for their question marks. Raises IndexUnusableError.
+        """
         for day in self._days_of(asked, None):
             connection = self._day(day)
             try:
@@ -146,8 +154,8 @@ class Questions:
                 times = [("ts >= ?", asked.since), ("ts < ?", asked.until)]
                 found += [(condition, ts) for condition, ts in times if ts is not None]
                 conditions = " AND ".join(["version <= ?", *(condition for condition, _ in found)])
-                given = [*values, self.version, *(value for _, value in found if value is not None)]
-                for row in connection.execute(f"{select} {conditions} GROUP BY tenant, log", given):
+                given = [*values, self.version, *(value for _, value in found if value is not None), *more]
+                for row in connection.execute(f"{select} {conditions} {rest}", given):
                     yield day, row
             except sqlite3.Error as error:
                 raise self._failed(error) from None
@@ -158,6 +166,18 @@ class Questions:
             row = self._catalogue.execute("SELECT origin FROM log WHERE id = ?", (log,)).fetchone()
             self._origins[log] = None if row is None else row[0]
         return self._origins[log]
+
+    def logs(self) -> list[tuple[str, bool, bytes | None, int]]:
+        """Each log that was read: origin, whether it has ended, the digest of the configuration that is in
+        force in it, and since when, in unix microseconds. Raises IndexUnusableError."""
+        try:
+            found = self._catalogue.execute(
+                "SELECT origin, final IS NOT NULL AND size >= final, configuration, coalesce(configured, 0)"
+                " FROM log WHERE size > 0 ORDER BY origin"
+            )
+            return [(origin, bool(ended), digest, since) for origin, ended, digest, since in found]
+        except sqlite3.Error as error:
+            raise _damaged(self.directory, error) from None
 
     def _days_of(self, asked: Filter, place: tuple[int, int, int] | None) -> Iterator[int]:
         first = None if asked.since is None else schema.day_of(asked.since)

@@ -20,7 +20,9 @@ from fastapi.responses import JSONResponse
 from proofgate import _core
 from proofgate.http_errors import Refusal
 from proofgate.index.access_log import AccessLog
+from proofgate.index.analysed import analysed
 from proofgate.index.audited_index import Standing
+from proofgate.index.budgets import budgets
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
 from proofgate.index.query import MOST_ROWS, Questions, Row
@@ -50,7 +52,7 @@ AT_ONCE = 4
 WATCHED_SECONDS = 60
 _MOST_WATCHED = 1024
 _PRIVATE = {"Cache-Control": "no-store"}
-_LISTS = ("exchanges", "tenants", "records")
+_LISTS = ("exchanges", "tenants", "records", "windows", "answers")
 
 _Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 _Flag = Annotated[bool, Query()]
@@ -81,8 +83,8 @@ class Desk:
         self._watching = Watching()
 
     def add_routes(self, app: FastAPI) -> None:
-        """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/tenants` and
-        `/v1/reader`."""
+        """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/tenants`,
+        `/v1/budgets`, `/v1/analysis` and `/v1/reader`."""
 
         # These read and sync files: a thread of the pool waits for them.
         @app.get("/v1/exchanges")
@@ -109,6 +111,18 @@ class Desk:
             reader = self._reader(request)
             asked_for = {**request.query_params, "of": "tenants"}
             return self._answer(reader, asked_for, lambda: self._tenants(reader, request))
+
+        @app.get("/v1/budgets")
+        def all_budgets(request: Request) -> JSONResponse:
+            reader = self._reader(request)
+            asked_for = {**request.query_params, "of": "budgets"}
+            return self._answer(reader, asked_for, lambda: self._budgets(reader, request))
+
+        @app.get("/v1/analysis")
+        def analysis(request: Request) -> JSONResponse:
+            reader = self._reader(request)
+            asked_for = {**request.query_params, "of": "analysis"}
+            return self._answer(reader, asked_for, lambda: self._analysis(reader, request))
 
         # Nothing of the ledger is in it: whoever has the key may know whose it is.
         @app.get("/v1/reader")
@@ -162,6 +176,16 @@ class Desk:
         wanted = self._asked(reader, request, ("tenant", "since", "until"), newest=False)
         with Questions(self._index, SECONDS) as questions:
             return {"tenants": tenants(questions, wanted), "index": self._told()}
+
+    def _budgets(self, reader: Reader, request: Request) -> dict[str, Any]:
+        wanted = self._asked(reader, request, ("tenant",), newest=False)
+        with Questions(self._index, SECONDS) as questions:
+            return {**budgets(questions, self._ledger, wanted.tenant), "index": self._told()}
+
+    def _analysis(self, reader: Reader, request: Request) -> dict[str, Any]:
+        wanted = self._asked(reader, request, ("tenant", "model", "since", "until"), newest=False)
+        with Questions(self._index, SECONDS) as questions:
+            return {**analysed(questions, wanted), "index": self._told()}
 
     def _told(self) -> dict[str, Any]:
         """What may be missing from an answer: records that wait, and why the index does not go on."""

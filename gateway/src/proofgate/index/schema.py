@@ -17,7 +17,7 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 2
+SCHEMA = 3
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
@@ -30,7 +30,7 @@ VERDICTS = ("allowed", "flagged", "redacted", "would_block", "blocked", "refused
 CATALOGUE_TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE log(id INTEGER PRIMARY KEY, origin TEXT NOT NULL UNIQUE, size INTEGER NOT NULL DEFAULT 0,
-  place TEXT, note TEXT, final INTEGER);
+  place TEXT, note TEXT, final INTEGER, configuration BLOB, configured INTEGER);
 CREATE TABLE day(day INTEGER PRIMARY KEY);
 -- Admissions without an end so far.
 CREATE TABLE open(log INTEGER, seq INTEGER, ts INTEGER NOT NULL, PRIMARY KEY(log, seq)) WITHOUT ROWID;
@@ -57,12 +57,19 @@ CREATE TABLE attempt(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, n
 CREATE TABLE held(held INTEGER, number INTEGER, minute INTEGER, PRIMARY KEY(held, number, minute))
   WITHOUT ROWID;
 CREATE TABLE costs(minute INTEGER PRIMARY KEY, most INTEGER NOT NULL);
+-- Numbers are those of the record; `number` and those behind it are a window's, as whose `tests` are JSON.
+CREATE TABLE analysis(
+  ts INTEGER NOT NULL, log INTEGER NOT NULL, seq INTEGER NOT NULL, id NOT NULL, tenant INTEGER NOT NULL,
+  model INTEGER NOT NULL, findings INTEGER, version INTEGER NOT NULL, entropy INTEGER, repetition INTEGER,
+  stretch INTEGER, number INTEGER, answers INTEGER, length INTEGER, refusal INTEGER, cut INTEGER, tests TEXT,
+  PRIMARY KEY(ts, log, seq)) WITHOUT ROWID;
 CREATE INDEX by_id ON exchange(id);
 CREATE INDEX by_tenant ON exchange(tenant, ts);
 CREATE INDEX by_rules ON exchange(ts) WHERE rules IS NOT NULL;
 CREATE INDEX by_tenant_rules ON exchange(tenant, ts) WHERE rules IS NOT NULL;
 CREATE INDEX by_verdict ON exchange(verdict, ts) WHERE verdict > 0;
 CREATE INDEX by_open ON exchange(ts) WHERE end_seq IS NULL;
+CREATE INDEX by_pair ON analysis(tenant, model, ts);
 """
 
 _EPOCH = date(1970, 1, 1)

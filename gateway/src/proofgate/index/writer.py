@@ -145,6 +145,11 @@ class Writer:
             "UPDATE log SET size = ?, place = ?, note = ?, final = coalesce(?, final) WHERE id = ?",
             (batch.size, batch.place, note, batch.size if batch.sealed else None, log),
         )
+        if batch.configured is not None:
+            since, digest = batch.configured
+            catalogue.execute(
+                "UPDATE log SET configuration = ?, configured = ? WHERE id = ?", (digest, since, log)
+            )
         for incarnation, size in batch.ended:
             other = self._log(_beside(origin, incarnation))
             catalogue.execute("UPDATE log SET final = ? WHERE id = ?", (min(size, (1 << 63) - 1), other))

@@ -256,6 +256,32 @@ def status_schema() -> dict[str, Any]:
                         "items": {"type": "string", "maxLength": 512},
                         "x-kubernetes-list-type": "set",
                     },
+                    "signing": {
+                        "type": "array",
+                        "description": "Which shards sign with which key, by the newest checkpoint of each."
+                        " While they go over to another key, there are several.",
+                        "maxItems": MAX_FORMER_KEYS + 1,
+                        "items": {
+                            "type": "object",
+                            "required": ["verifyingKey", "shards"],
+                            "properties": {
+                                "verifyingKey": {
+                                    "type": "string",
+                                    "maxLength": 512,
+                                    "description": "The key.",
+                                },
+                                "shards": {
+                                    "type": "array",
+                                    "description": "The shards.",
+                                    "maxItems": 2 * MAX_REPLICAS,
+                                    "items": {"type": "integer", "format": "int32"},
+                                    "x-kubernetes-list-type": "set",
+                                },
+                            },
+                        },
+                        "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["verifyingKey"],
+                    },
                 },
             },
             "auditor": auditor_schema(),

@@ -13,6 +13,7 @@ import base64
 import binascii
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature
@@ -63,6 +64,17 @@ def read(note: str, verifying_key: str) -> Checkpoint:
     if not _SIZE.fullmatch(lines[1]):
         raise InvalidCheckpoint("its size is no number")
     return Checkpoint(int(name), rest, int(lines[1]), lines[2])
+
+
+def signer(note: str, verifying_keys: Iterable[str]) -> str | None:
+    """Return which of these keys signed a note of a log; None of no such note, and for another key."""
+    for key in verifying_keys:
+        try:
+            read(note, key)
+        except InvalidCheckpoint:
+            continue
+        return key
+    return None
 
 
 def read_aggregate(note: str, verifying_key: str) -> Aggregate:

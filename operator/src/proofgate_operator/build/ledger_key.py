@@ -1,9 +1,11 @@
 """Text forms of a ledger's Ed25519 key, as signed notes write them (c2sp.org/signed-note).
 
     signing    PRIVATE+KEY+<name>+<hash>+<base64(0x01 || seed)>
+    elsewhere  SIGNER <verifying> <absolute path of a Unix socket>
     verifying  <name>+<hash>+<base64(0x01 || public key)>
 
-The hash is the first four bytes of SHA-256(name || "\\n" || 0x01 || public key), in hexadecimal.
+The hash is the first four bytes of SHA-256(name || "\\n" || 0x01 || public key), in hexadecimal. The second
+form is that of a key which another process holds: no secret is in it, and nobody here asks that process.
 """
 
 import base64
@@ -14,60 +16,113 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 _ED25519 = b"\x01"
-_SEED_LENGTH = 32
+_KEY_LENGTH = 32
+_SIGNER = "SIGNER "
+#: What an address of a Unix socket has room for (unix(7)).
+_MAX_SOCKET = 107
 
 
 class InvalidSigningKey(ValueError):
     """A text is no signing key; the message says why and holds no part of it."""
 
 
-@dataclass(frozen=True, repr=False)
-class SigningKey:
-    """A named Ed25519 key. `seed` is 32 secret bytes; `former` are the verifying keys of those before it."""
+@dataclass(frozen=True)
+class LedgerKey:
+    """A named Ed25519 key. `public` has 32 bytes; `former` are the verifying keys of those before it."""
 
     name: str
-    seed: bytes
+    public: bytes
     former: tuple[str, ...] = ()
 
     @property
-    def _public(self) -> bytes:
-        return Ed25519PrivateKey.from_private_bytes(self.seed).public_key().public_bytes_raw()
+    def hash(self) -> str:
+        """The key's hash under its name, in hexadecimal."""
+        return hashlib.sha256(self.name.encode() + b"\n" + _ED25519 + self.public).digest()[:4].hex()
 
     @property
-    def _hash(self) -> str:
-        return hashlib.sha256(self.name.encode() + b"\n" + _ED25519 + self._public).digest()[:4].hex()
+    def verifying_text(self) -> str:
+        """The public form."""
+        return f"{self.name}+{self.hash}+{base64.b64encode(_ED25519 + self.public).decode()}"
+
+    @property
+    def signing_text(self) -> str:
+        """The form in which a process that signs is given it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class SigningKey(LedgerKey):
+    """One whose private half is here. `seed` is 32 secret bytes."""
+
+    seed: bytes = b""
+
+    def __init__(self, name: str, seed: bytes, former: tuple[str, ...] = ()) -> None:
+        public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
+        super().__init__(name, public, former)
+        object.__setattr__(self, "seed", seed)
 
     @property
     def signing_text(self) -> str:
         """The secret form."""
         encoded = base64.b64encode(_ED25519 + self.seed).decode()
-        return f"PRIVATE+KEY+{self.name}+{self._hash}+{encoded}"
+        return f"PRIVATE+KEY+{self.name}+{self.hash}+{encoded}"
+
+
+@dataclass(frozen=True)
+class SignerKey(LedgerKey):
+    """One that another process holds, behind the Unix socket at this path in the pod."""
+
+    socket: str = ""
 
     @property
-    def verifying_text(self) -> str:
-        """The public form."""
-        return f"{self.name}+{self._hash}+{base64.b64encode(_ED25519 + self._public).decode()}"
+    def signing_text(self) -> str:
+        """The line that names the process."""
+        return f"{_SIGNER}{self.verifying_text} {self.socket}"
 
 
-def read(text: str) -> SigningKey:
-    """Read the secret form; raises `InvalidSigningKey`.
+def read(text: str) -> LedgerKey:
+    """Read the secret form, or that of a key which another process holds; raises `InvalidSigningKey`.
 
     Behind the first line may stand the key before it, which is the workers' business, and statements by which
     keys follow each other (`proofgate keys rotate`). They are believed for standing in the Secret.
     """
     first, _, behind = text.strip().partition("\n")
-    # base64 has a plus sign too, a name has none: the first four separate the fields.
-    parts = first.strip().split("+", 4)
-    if len(parts) != 5 or parts[:2] != ["PRIVATE", "KEY"] or not parts[2]:
-        raise InvalidSigningKey("it does not have the form PRIVATE+KEY+<name>+<hash>+<key>")
-    try:
-        data = base64.b64decode(parts[4], validate=True)
-    except binascii.Error:
-        raise InvalidSigningKey("its last field is not base64") from None
-    if len(data) != 1 + _SEED_LENGTH or data[:1] != _ED25519:
-        raise InvalidSigningKey("it is not an Ed25519 key")
-    olds = (line.removeprefix("old ") for line in behind.splitlines() if line.startswith(f"old {parts[2]}+"))
-    key = SigningKey(parts[2], data[1:], tuple(dict.fromkeys(olds)))
-    if key._hash != parts[3]:
+    first = first.strip()
+    key, stated = (_signer if first.startswith(_SIGNER) else _private)(first, behind)
+    if key.hash != stated:
         raise InvalidSigningKey("its hash does not belong to its name and key")
     return key
+
+
+def _private(line: str, behind: str) -> tuple[LedgerKey, str]:
+    """Return the key of a line, and its hash as the line states it."""
+    # base64 has a plus sign too, a name has none: the first four separate the fields.
+    parts = line.split("+", 4)
+    if len(parts) != 5 or parts[:2] != ["PRIVATE", "KEY"] or not parts[2]:
+        raise InvalidSigningKey("it does not have the form PRIVATE+KEY+<name>+<hash>+<key>")
+    return SigningKey(parts[2], _decoded(parts[4]), _former(parts[2], behind)), parts[3]
+
+
+def _signer(line: str, behind: str) -> tuple[LedgerKey, str]:
+    verifying, _, socket = line.removeprefix(_SIGNER).partition(" ")
+    parts = verifying.split("+", 2)
+    if len(parts) != 3 or not parts[0] or not socket.startswith("/"):
+        raise InvalidSigningKey("it does not have the form SIGNER <vkey> </path/of/socket>")
+    if len(socket.encode()) > _MAX_SOCKET:
+        raise InvalidSigningKey(f"the path of its socket has more than {_MAX_SOCKET} bytes")
+    return SignerKey(parts[0], _decoded(parts[2]), _former(parts[0], behind), socket), parts[1]
+
+
+def _former(name: str, behind: str) -> tuple[str, ...]:
+    olds = (line.removeprefix("old ") for line in behind.splitlines() if line.startswith(f"old {name}+"))
+    return tuple(dict.fromkeys(olds))
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidSigningKey("its last field is not base64") from None
+    if len(data) != 1 + _KEY_LENGTH or data[:1] != _ED25519:
+        raise InvalidSigningKey("it is not an Ed25519 key")
+    return data[1:]

@@ -2,7 +2,7 @@
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import ledger_key
-from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.ledger_key import LedgerKey
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.problems import Fault
@@ -12,8 +12,8 @@ OWNER = "spec.auditor"
 
 
 def auditor_key(
-    gateway: Gateway, seen: Observed, ledger: SigningKey | None
-) -> tuple[SigningKey | None, list[Fault]]:
+    gateway: Gateway, seen: Observed, ledger: LedgerKey | None
+) -> tuple[LedgerKey | None, list[Fault]]:
     """Return the auditor's key, and what is wrong with it; neither without an auditor.
 
     `ledger` is the key of the workers, None where that cannot be used. The auditor judges for itself; here it
@@ -34,7 +34,7 @@ def auditor_key(
         key = ledger_key.read(text)
     except ledger_key.InvalidSigningKey as error:
         return None, [Fault(OWNER, "SecretInvalid", f"{named}: {reference.key} is no signing key: {error}")]
-    if ledger is not None and key.seed == ledger.seed:
+    if ledger is not None and key.public == ledger.public:
         message = f"{named}: {reference.key} is the ledger's own key: make one that no worker holds"
         return None, [Fault(OWNER, "SecretInvalid", message)]
     if _below(key.name, gateway.ledger_name) or _below(gateway.ledger_name, key.name):

@@ -57,9 +57,6 @@ def audited(situation: Situation) -> tuple[Condition, ...]:
         taken = ", ".join(str(ref) for ref in situation.auditor_conflicts)
         message = f"{taken}: exists and does not belong to this gateway; rename the gateway or delete it"
         return (_audited(False, "NameTaken", message),)
-    for fault in situation.configuration.faults:
-        if fault.field == OWNER:
-            return (_audited(False, fault.reason, fault.message),)
     aggregate = situation.aggregate
     if aggregate.fork:
         return (
@@ -71,6 +68,13 @@ def audited(situation: Situation) -> tuple[Condition, ...]:
         return (
             _audited(False, "AuditorStateSetBack", f"{aggregate.setback}: its state was set back or lost"),
         )
+    faults = [fault for fault in situation.configuration.faults if fault.field == OWNER]
+    # What was found is evidence, whatever is wrong with what the auditor is given besides.
+    found = _found_now(situation) if faults else None
+    if found:
+        return (found,)
+    for fault in faults:
+        return (_audited(False, fault.reason, fault.message),)
     report = seen.audit
     if report is not None and report.reachable:
         return (_of_report(situation, report),)
@@ -86,6 +90,20 @@ def audited(situation: Situation) -> tuple[Condition, ...]:
         return (_audited(None, "AuditorMissing", "the auditor has no pod"),)
     trouble = pod_trouble(seen.auditor_pod)
     return (_audited(None, "AuditorUnreachable", trouble or "the auditor does not answer on its port"),)
+
+
+def _found_now(situation: Situation) -> Condition | None:
+    """Return what a running auditor tells of the ledger that is wrong, or what it told before it could not be
+    believed or asked; None where that is nothing."""
+    report = situation.seen.audit
+    told = (
+        report is not None
+        and report.reachable
+        and (situation.aggregate.told or _unpublished(situation, report))
+    )
+    if report is None or not told:
+        return _evidence_before(situation)
+    return _audited(False, _worst(report.findings), _found(report)) if report.by_code else None
 
 
 def _of_report(situation: Situation, report: AuditReport) -> Condition:

@@ -87,7 +87,7 @@ class Configuration:
     routing_key: str = ""
     shred_keys: ShredKeys = UNWANTED
     #: The auditor's; None without one that can be used.
-    auditor_key: ledger_key.SigningKey | None = None
+    auditor_key: ledger_key.LedgerKey | None = None
     #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
     witness_ports: tuple[int, ...] | None = ()
     #: Who may ask the auditor's index, as its file says it; None where that cannot be used, or nobody may.
@@ -201,7 +201,7 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
 
 def _signing_key(
     gateway: Gateway, seen: Observed, generated: Manifest | None
-) -> tuple[ledger_key.SigningKey | None, list[Problem]]:
+) -> tuple[ledger_key.LedgerKey | None, list[Problem]]:
     reference = gateway.spec.ledger.signing_key_secret_ref
     if reference is None:
         reference, secret = SigningKeyRef(name=names(gateway).ledger), generated

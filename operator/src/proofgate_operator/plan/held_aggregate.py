@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor
 from proofgate_operator.build.checkpoint import Aggregate, InvalidCheckpoint, read_aggregate
-from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.ledger_key import LedgerKey
 from proofgate_operator.build.naming import Manifest, child, names
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.held_checkpoints import holding
@@ -35,7 +35,7 @@ class HeldAggregate:
     setback: str | None = None
 
 
-def held_aggregate(gateway: Gateway, seen: Observed, key: SigningKey | None) -> HeldAggregate:
+def held_aggregate(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> HeldAggregate:
     """Return what is to be held of the log of heads of `key`, beside what is held already."""
     live = seen.child("ConfigMap", names(gateway).auditor)
     if classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN) or (
@@ -69,7 +69,7 @@ def _written(
     return holding(gateway, live, {**head, "data": data}, urgent and bool(data), seen.now)
 
 
-def _read(note: str | None, key: SigningKey) -> Aggregate | None:
+def _read(note: str | None, key: LedgerKey) -> Aggregate | None:
     for verifying_key in (key.verifying_text, *key.former) if note else ():
         try:
             return read_aggregate(note or "", verifying_key)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from proofgate_operator.api.conditions import Condition, ConditionType
 from proofgate_operator.api.crd import MAX_FAULTS, MAX_FORMER_KEYS
-from proofgate_operator.build import statefulset
+from proofgate_operator.build import checkpoint, statefulset
 from proofgate_operator.build.naming import Defaults, Manifest, names, selector_labels
 from proofgate_operator.build.services import endpoint
 from proofgate_operator.plan.audited import auditor_status
@@ -66,7 +66,31 @@ def _ledger(situation: Situation) -> Manifest:
     known = [*before.get("formerVerifyingKeys", ()), *filter(None, [before.get("verifyingKey")])]
     former = [key for key in dict.fromkeys(known) if key != current][-MAX_FORMER_KEYS:]
     found: Manifest = {"verifyingKey": current} if current else {}
-    return {**found, "formerVerifyingKeys": former} if former else found
+    if former:
+        found["formerVerifyingKeys"] = former
+    signing = _signing(situation, [*filter(None, [current]), *reversed(former)])
+    return {**found, "signing": signing} if signing else found
+
+
+def _signing(situation: Situation, known: list[str]) -> list[Manifest]:
+    """Return which shards sign with which of the known keys, as their newest checkpoints show.
+
+    A worker that tells none just now has not changed by that; one that is not there any more signs nothing.
+    """
+    before = {
+        shard: item.get("verifyingKey")
+        for item in situation.seen.ledger.get("signing", ())
+        for shard in item.get("shards", ())
+    }
+    keys = [*known, *dict.fromkeys(key for key in situation.configuration.former_keys if key not in known)]
+    signing: dict[str, list[int]] = {key: [] for key in keys}
+    for shard in situation.shards:
+        note = shard.report.checkpoint if shard.report else ""
+        key = checkpoint.signer(note, keys) if note else before.get(shard.ordinal)
+        if key in signing:
+            signing[key].append(shard.ordinal)
+    items = [{"verifyingKey": key, "shards": sorted(shards)} for key, shards in signing.items() if shards]
+    return items[: MAX_FORMER_KEYS + 1]
 
 
 def _shards(situation: Situation, workers: Manifest | None) -> tuple[Manifest, ...]:

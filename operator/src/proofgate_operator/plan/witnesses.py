@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.witnesses import Witnesses
 from proofgate_operator.build import witness_policy
-from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.ledger_key import LedgerKey
 from proofgate_operator.build.witness_policy import InvalidWitnessPolicy
 from proofgate_operator.plan.addresses import range_fault
 from proofgate_operator.plan.api_keys import entry
@@ -19,7 +19,7 @@ _FIELD = f"{OWNER}.witnesses"
 
 
 def witness_ports(
-    gateway: Gateway, seen: Observed, key: SigningKey | None
+    gateway: Gateway, seen: Observed, key: LedgerKey | None
 ) -> tuple[tuple[int, ...] | None, list[Fault]]:
     """Return the ports at which witnesses are asked, and what is wrong with what the spec says of them.
 

@@ -124,6 +124,25 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_over_an_answer_is_counted_and_the_others_are_analysed() {
+        let metrics = metrics();
+        let (tap, analyst, _findings) = analysis(&config(), &metrics);
+        hand_over(&tap, 10);
+        drop(tap);
+        let mut seen = 0;
+        analyst.run_with(|analyst, answered| {
+            seen += 1;
+            assert_ne!(seen, 3, "on purpose");
+            analyst.analyse(answered);
+        });
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"panic\"}"),
+            1
+        );
+        assert_eq!(count(&metrics, "proofgate_analysis_answers_total"), 9);
+    }
+
+    #[test]
     fn numbers_out_of_their_bounds_are_refused() {
         assert!(config().check().is_ok());
         let wrong: [fn(&mut AnalysisConfig); 7] = [

@@ -1,17 +1,19 @@
 //! The few things a reader asks of a file system, as a trait, so that faults and moments can be injected.
 
-use std::fs::File;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 /// A file system that is only read.
 pub trait ReadStorage: Send + Sync {
-    /// Opens an existing file for reading.
+    /// Opens an existing file for reading. Whoever writes the volume may have put something else there: nobody waits for
+    /// the writer of a pipe.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; `InvalidData` for what is no regular file.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
     /// Names in a directory, sorted.
@@ -50,7 +52,18 @@ pub struct FileStorage;
 
 impl ReadStorage for FileStorage {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        Ok(Arc::new(File::open(path)?))
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)?;
+        // With the flag, a regular file is read as without it.
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is no regular file",
+            ));
+        }
+        Ok(Arc::new(file))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -94,4 +107,37 @@ pub fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Resul
         }
     }
     Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_and_no_writer_of_a_pipe_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("tree");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let regular = folder.path().join("checkpoint");
+        std::fs::write(&regular, "note").unwrap();
+        let (told, asked) = mpsc::channel();
+        let paths = [pipe, folder.path().to_owned()];
+        std::thread::spawn(move || {
+            for path in paths {
+                let refused = FileStorage.open(&path).err().map(|error| error.kind());
+                told.send(refused).unwrap();
+            }
+        });
+        for _ in 0..2 {
+            let refused = asked.recv_timeout(Duration::from_secs(10));
+            assert_eq!(refused, Ok(Some(io::ErrorKind::InvalidData)));
+        }
+        let mut read = [0; 4];
+        let file = FileStorage.open(&regular).unwrap();
+        assert_eq!(read_full(&*file, &mut read, 0).unwrap(), 4);
+        assert_eq!(&read, b"note");
+    }
 }

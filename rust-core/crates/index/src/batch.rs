@@ -1,18 +1,31 @@
 //! Joins the records of a stretch of one log to exchanges.
 
+use crate::analysed::Analysed;
 use crate::exchange::{Attempt, End, Exchange, Late, LateKind, RequestId, Verdict, day, time, whole};
 use crate::names::Names;
 use crate::place::Place;
-use proofgate_ledger::record::{self, Admission, Completion, PolicyNote, Record, Rejection};
+use proofgate_ledger::Hash;
+use proofgate_ledger::record::{self, Admission, Completion, PolicyNote, Record, Rejection, SettingsDigest};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-/// The exchanges of a day in a batch.
+/// The exchanges of a day in a batch, and what the analysis of answers found on it.
 #[derive(Clone, Debug, Default)]
 pub struct Day {
     names: Names,
     /// In the order of their records.
     pub exchanges: Vec<Exchange>,
+    /// In the order of their records.
+    pub analysed: Vec<Analysed>,
+}
+
+/// Since when a configuration is in force in a log, and the SHA-256 under which it is archived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Configured {
+    /// Unix microseconds.
+    pub ts: i64,
+    /// Of what the configuration's file says.
+    pub digest: Hash,
 }
 
 impl Day {
@@ -42,6 +55,8 @@ pub struct Batch {
     pub sealed: bool,
     /// With how many records other logs ended, as it says: incarnation and number.
     pub ended: Vec<(String, u64)>,
+    /// The configuration that it tells of last; none where it tells of none, and the one before goes on.
+    pub configured: Option<Configured>,
 }
 
 impl Batch {
@@ -63,6 +78,7 @@ pub(crate) struct Joining {
     late: Vec<Late>,
     sealed: bool,
     ended: Vec<(String, u64)>,
+    configured: Option<Configured>,
 }
 
 impl Joining {
@@ -98,6 +114,7 @@ impl Joining {
                 },
             }),
             Record::Open(open) => {
+                self.configure(open.ts, open.config, open.settings);
                 let ended = open.predecessor.iter().filter(|named| !named.running);
                 let ended = ended.map(|named| (named.incarnation.as_ref().to_owned(), named.size));
                 self.ended.extend(ended);
@@ -107,7 +124,12 @@ impl Joining {
                 self.ended.push(ended);
             }
             Record::Seal(_) => self.sealed = true,
-            Record::Gap(_) | Record::Config(_) | Record::Analysis(_) | Record::Unknown(_) => {}
+            Record::Config(config) => self.configure(config.ts, config.config, config.settings),
+            Record::Analysis(analysis) => {
+                let of = self.days.entry(day(time(analysis.ts))).or_default();
+                of.analysed.push(Analysed::of(analysis, &mut of.names));
+            }
+            Record::Gap(_) | Record::Unknown(_) => {}
         }
         Ok(())
     }
@@ -119,7 +141,15 @@ impl Joining {
             late: self.late,
             sealed: self.sealed,
             ended: self.ended,
+            configured: self.configured,
         }
+    }
+
+    fn configure(&mut self, ts: u64, config: Hash, settings: Option<SettingsDigest>) {
+        self.configured = Some(Configured {
+            ts: time(ts),
+            digest: settings.map_or(config, |settings| settings.0),
+        });
     }
 
     fn admit(&mut self, admission: &Admission<'_>) {

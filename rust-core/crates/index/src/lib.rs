@@ -6,12 +6,14 @@
 //! | reading one of them on, in batches, none of which goes beyond what was signed | `reader`, `place` |
 //! | the records of one exchange as one row | `batch`, `exchange`, `names` |
 //! | what each minute holds | `minutes` |
+//! | what the analysis of answers found | `analysed` |
 //!
 //! Only what a verified checkpoint covers is handed out: a batch ends where the log's root is known to lead to the signed
 //! one. The volume is only read. Whoever keeps the rows keeps the [`Place`] of the batch with them, or after them, and goes
 //! on from there.
 #![forbid(unsafe_code)]
 
+mod analysed;
 mod batch;
 mod error;
 mod exchange;
@@ -21,7 +23,8 @@ mod place;
 mod reader;
 mod signed;
 
-pub use batch::{Batch, Day};
+pub use analysed::{Analysed, Window};
+pub use batch::{Batch, Configured, Day};
 pub use error::IndexError;
 pub use exchange::{Attempt, End, Exchange, Late, LateKind, RequestId, Verdict};
 pub use minutes::{Held, Minutes};

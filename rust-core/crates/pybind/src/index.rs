@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use proofgate_evidence::{EvidenceError, FileStorage, key_successions, prove, read_records};
 use proofgate_index::{
-    Batch, Day, End, Exchange, Held, IndexError, Limits, Place, Reader, RequestId, signed_logs,
+    Analysed, Batch, Day, End, Exchange, Held, IndexError, Limits, Place, Reader, RequestId, Window,
+    signed_logs,
 };
 use proofgate_ledger::{Checkpoint, Hash, VerifyingKey, leaf_hash, record, verify_inclusion};
 use pyo3::conversion::IntoPyObject;
@@ -159,6 +160,12 @@ impl ExchangeBatch {
         self.0.ended.clone()
     }
 
+    #[getter]
+    fn configured<'py>(&self, python: Python<'py>) -> Option<(i64, Bound<'py, PyBytes>)> {
+        let configured = self.0.configured?;
+        Some((configured.ts, PyBytes::new(python, &configured.digest)))
+    }
+
     fn days(&self) -> Vec<i64> {
         self.0.days.keys().copied().collect()
     }
@@ -180,12 +187,7 @@ impl ExchangeBatch {
         log: i64,
         version: i64,
     ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let of = self.day(day)?;
-        if texts.len() != of.texts().len() || lists.len() != of.lists().len() {
-            return Err(PyValueError::new_err(
-                "a number for each text and each list is wanted",
-            ));
-        }
+        let of = self.numbered(day, &texts, &lists)?;
         let rows = of.exchanges.iter();
         rows.map(|exchange| PyTuple::new(python, cells(exchange, &texts, &lists, log, version)))
             .collect()
@@ -223,6 +225,21 @@ impl ExchangeBatch {
             .collect()
     }
 
+    fn analysed<'py>(
+        &self,
+        python: Python<'py>,
+        day: i64,
+        texts: Vec<i64>,
+        lists: Vec<i64>,
+        log: i64,
+        version: i64,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let of = self.numbered(day, &texts, &lists)?;
+        let rows = of.analysed.iter();
+        rows.map(|found| PyTuple::new(python, analysed_cells(found, &texts, &lists, log, version)))
+            .collect()
+    }
+
     fn unended(&self) -> Vec<(i64, i64)> {
         self.0.unended().collect()
     }
@@ -238,6 +255,17 @@ impl ExchangeBatch {
     fn day(&self, day: i64) -> PyResult<&Day> {
         self.0.days.get(&day).ok_or_else(|| PyKeyError::new_err(day))
     }
+
+    /// A day, when there is a number for each of its texts and lists.
+    fn numbered(&self, day: i64, texts: &[i64], lists: &[i64]) -> PyResult<&Day> {
+        let of = self.day(day)?;
+        if texts.len() == of.texts().len() && lists.len() == of.lists().len() {
+            return Ok(of);
+        }
+        Err(PyValueError::new_err(
+            "a number for each text and each list is wanted",
+        ))
+    }
 }
 
 /// A row, in the order of the columns of the table `exchange`.
@@ -249,10 +277,7 @@ fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, ver
         Cell::Whole(Some(exchange.ts)),
         Cell::Whole(Some(log)),
         Cell::Whole(Some(exchange.seq)),
-        match &exchange.id {
-            RequestId::Own(bytes) => Cell::Bytes(bytes),
-            RequestId::Other(text) => Cell::Text(text),
-        },
+        id_cell(&exchange.id),
         Cell::Whole(exchange.tenant.map(text)),
         Cell::Whole(exchange.tenant_seq),
         Cell::Whole(exchange.key.map(text)),
@@ -273,6 +298,44 @@ fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, ver
         of_end(|end| end.bytes),
         of_end(|end| end.duration),
     ]
+}
+
+/// A row, in the order of the columns of the table `analysis`.
+fn analysed_cells<'b>(
+    found: &'b Analysed,
+    texts: &[i64],
+    lists: &[i64],
+    log: i64,
+    version: i64,
+) -> [Cell<'b>; 17] {
+    let window = found.window.as_ref();
+    let of_window = |value: fn(&Window) -> Option<i64>| Cell::Whole(window.and_then(value));
+    [
+        Cell::Whole(Some(found.ts)),
+        Cell::Whole(Some(log)),
+        Cell::Whole(Some(found.seq)),
+        id_cell(&found.exchange),
+        Cell::Whole(Some(texts[found.tenant as usize])),
+        Cell::Whole(Some(texts[found.model as usize])),
+        Cell::Whole(found.findings.map(|list| lists[list as usize])),
+        Cell::Whole(Some(version)),
+        Cell::Whole(found.entropy),
+        Cell::Whole(found.repetition),
+        Cell::Whole(found.stretch),
+        of_window(|window| Some(window.number)),
+        of_window(|window| Some(window.answers)),
+        of_window(|window| window.length),
+        of_window(|window| Some(window.refusal)),
+        of_window(|window| Some(window.cut)),
+        window.map_or(Cell::Whole(None), |window| Cell::Text(&window.tests)),
+    ]
+}
+
+fn id_cell(id: &RequestId) -> Cell<'_> {
+    match id {
+        RequestId::Own(bytes) => Cell::Bytes(bytes),
+        RequestId::Other(text) => Cell::Text(text),
+    }
 }
 
 /// Records of one log, as they are stored, with the paths to the root of a checkpoint.

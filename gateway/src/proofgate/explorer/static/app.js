@@ -2,6 +2,8 @@
 import { button, download, el } from "./dom.js";
 import { contradictions, forgetContradictions } from "./kept.js";
 import { failure } from "./steps.js";
+import * as analysis from "./analysis.js";
+import * as budgets from "./budgets.js";
 import * as cosignatures from "./cosignatures.js";
 import * as exchange from "./exchange.js";
 import * as exchanges from "./exchanges.js";
@@ -20,6 +22,8 @@ const VIEWS = {
   exchanges: { title: "Exchanges", view: exchanges.view },
   exchange: { title: "Exchange", view: exchange.view },
   tenants: { title: "Tenants", view: tenants.view },
+  budgets: { title: "Budgets", view: budgets.view },
+  analysis: { title: "Analysis", view: analysis.view },
   witnesses: { title: "Witnesses", view: cosignatures.view },
   keys: { title: "Keys", view: keys.view },
 };

@@ -1,5 +1,6 @@
 //! The thread that analyses answers.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
@@ -39,20 +40,28 @@ impl Analyst {
     }
 
     /// Analyses what comes until the data-plane thread has ended.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(self) {
+        self.run_with(Self::analyse);
+    }
+
+    /// The same with `analyse` for each answer. One over which it panics is counted as lost; the others go on.
+    pub(super) fn run_with(mut self, mut analyse: impl FnMut(&mut Self, &Answered)) {
         yield_to_all();
         while let Some(first) = self.answers.blocking_recv() {
             thread::park_timeout(GATHERING);
             let mut next = Some(first);
             while let Some(answered) = next {
-                self.analyse(&answered);
+                // What the monitor holds are sums: one that is cut short is a number that is off, and no more.
+                if catch_unwind(AssertUnwindSafe(|| analyse(&mut self, &answered))).is_err() {
+                    self.metrics.lost(Lost::Panic);
+                }
                 drop(answered);
                 next = self.answers.try_recv().ok();
             }
         }
     }
 
-    fn analyse(&mut self, answered: &Answered) {
+    pub(super) fn analyse(&mut self, answered: &Answered) {
         let answer = Answer {
             dialect: answered.copy.dialect,
             events: answered.events,

@@ -19,16 +19,19 @@ pub(crate) enum Lost {
     Queue,
     /// The ledger had no room for a finding.
     Record,
+    /// The analysis of the answer panicked.
+    Panic,
 }
 
 impl Lost {
-    const ALL: [Self; 3] = [Self::Memory, Self::Queue, Self::Record];
+    const ALL: [Self; 4] = [Self::Memory, Self::Queue, Self::Record, Self::Panic];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Queue => "queue",
             Self::Record => "record",
+            Self::Panic => "panic",
         }
     }
 }
@@ -106,7 +109,7 @@ impl AnalysisMetrics {
         );
         registry.register(
             "analysis_lost",
-            "Answers that were not analysed for want of memory or time, and findings that the ledger had no room for",
+            "Answers that were not analysed for want of memory or time or by a panic, and findings that the ledger had no room for",
             lost_family,
         );
         registry.register(

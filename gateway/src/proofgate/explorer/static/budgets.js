@@ -1,0 +1,130 @@
+// What tenants may use, what they have used, and where each lives: limits of the configuration that the records name, sums of the index.
+import { el, svg, table } from "./dom.js";
+import { dollars } from "./exchange.js";
+import { form, fromAddress, query } from "./filters.js";
+import { read } from "./reader.js";
+import { ring } from "./ring.js";
+import { forReader, missing } from "./sign-in.js";
+import { count, plural } from "./words.js";
+
+const NAMES = ["tenant"];
+const INTRO = "What each tenant may use, what its records say that it used, and the shard that serves it.";
+const UNKNOWN = new Map([
+  ["configuration_not_named", "No log tells which configuration it is under. A worker writes it as the first record of each log; once one was read, limits stand here."],
+  ["configuration_unknown", "The configuration that the records name is not archived beside the ledger. Workers put it into the folder “configurations” when they start."],
+  ["configuration_changed", "What is archived under the name of the configuration is something else: it is not shown."],
+  ["configuration_unreadable", "The configuration that the records name cannot be read."],
+]);
+
+export async function view(argument) {
+  const filters = fromAddress(argument, NAMES);
+  return forReader("Budgets", INTRO, async ({ tenant }) => {
+    const told = await read(`v1/budgets?${query(filters)}`);
+    return [form("budgets", filters, tenant, NAMES), missing(told.index), ...content(told)];
+  });
+}
+
+function content({ tenants, left_out: leftOut, shards, windows, configuration }) {
+  const limits = source(configuration);
+  if (tenants.length === 0) {
+    return [limits, el("p", { class: "empty" }, "No tenant is known. One stands here when the configuration in force names it, or some seconds after its first request was admitted.")];
+  }
+  return [
+    limits,
+    el(
+      "section",
+      { "aria-labelledby": "used" },
+      el("h2", { id: "used" }, "Budgets"),
+      table(`Used in these windows, out of what is allowed: ${spans(windows)}`, columns(windows), tenants.map((of) => row(of, windows)), "wide"),
+      windows.month && !windows.month.whole ? el("p", { class: "caveat" }, "Of this month the index keeps a part only, and what was used before is missing.") : null,
+      leftOut > 0 ? el("p", { class: "caveat" }, `${plural(leftOut, "tenant")} found no room here: ask for one.`) : null,
+      el(
+        "p",
+        { class: "hint" },
+        "Tokens are those of prompts and answers, as providers counted them, of exchanges that were admitted in the window. Workers count those that have not ended by what was reserved for them, and so may refuse a little earlier. “Unpriced” ended without a known cost.",
+      ),
+    ),
+    models(tenants),
+    el("section", { "aria-labelledby": "ring" }, el("h2", { id: "ring" }, "Where they live"), ring(tenants, shards)),
+  ];
+}
+
+/** Where the limits come from, or why there are none. */
+function source({ digest, since, others, beside, code }) {
+  if (code) return el("p", { class: "caveat" }, UNKNOWN.get(code) ?? "The configuration is not known.", " ", el("code", {}, String(digest || code)));
+  return el(
+    "p",
+    { class: "hint" },
+    "Limits are those of the configuration ",
+    el("code", { title: String(digest) }, String(digest).slice(0, 16)),
+    `, which the records name since ${time(since)}.`,
+    others.length > 0 ? [" Shards that are still under another one: ", others.map((other) => [el("code", {}, other.slice(0, 16)), " "])] : null,
+    beside ? " Tenants that do not stand in it come from objects beside it, and their limits are not archived." : null,
+  );
+}
+
+const time = (text) => `${String(text).replace("T", " ").slice(0, 19)} UTC`;
+const spans = ({ day, month }) => `the day from ${time(day.since)}${month ? `, the month from ${time(month.since)}` : ""}`;
+
+function columns({ month }) {
+  const all = [{ name: "Tenant" }, { name: "Tokens today" }, { name: "Cost today" }, month ? { name: "Cost this month" } : null];
+  return [...all, { name: "Rates" }, { name: "Each key" }].filter(Boolean);
+}
+
+function row({ tenant, limits, key_limits: ofKeys, spent }, { month }) {
+  const day = spent.day ?? {};
+  const cells = [
+    el("a", { href: `#/exchanges/${query({ tenant })}` }, tenant),
+    [used(day.tokens, limits?.tokens_per_day, count), day.open > 0 ? el("small", {}, ` ${count(day.open)} not ended`) : null],
+    [used(day.cost_nanodollars, limits?.nanodollars_per_day, dollars), day.unpriced > 0 ? el("small", {}, ` ${count(day.unpriced)} unpriced`) : null],
+    month ? used(spent.month?.cost_nanodollars, limits?.nanodollars_per_month, dollars) : null,
+    limits === null ? el("small", {}, "not known") : rates(limits),
+    limits === null ? "" : all(ofKeys),
+  ];
+  return month ? cells : cells.filter((_, at) => at !== 3);
+}
+
+/** What was used of what is allowed, in words and as a bar. */
+function used(value, most, name) {
+  if (!(most > 0)) return `${name(value ?? 0)}`;
+  const part = Math.min(1, (value ?? 0) / most);
+  return [
+    `${name(value ?? 0)} of ${name(most)}`,
+    svg(
+      "svg",
+      { class: part >= 1 ? "use full" : "use", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
+      svg("path", { d: "M0 5.5H100" }),
+      svg("rect", { x: 0, y: 0, width: part * 100, height: 5 }),
+    ),
+    part >= 1 ? el("small", {}, "all of it") : null,
+  ];
+}
+
+const PER = [
+  ["requests_per_minute", (value) => `${count(value)} requests a minute`],
+  ["tokens_per_minute", (value) => `${count(value)} tokens a minute`],
+  ["concurrency", (value) => `${count(value)} at once`],
+];
+const PER_KEY = [
+  ...PER,
+  ["tokens_per_day", (value) => `${count(value)} tokens a day`],
+  ["nanodollars_per_day", (value) => `${dollars(value)} a day`],
+  ["nanodollars_per_month", (value) => `${dollars(value)} a month`],
+];
+const rates = (limits, names = PER) => names.filter(([name]) => limits[name] !== undefined).map(([name, text]) => text(limits[name])).join(", ");
+const all = (limits) => rates(limits ?? {}, PER_KEY);
+
+/** Budgets of single models; null where there are none. */
+function models(tenants) {
+  const rows = tenants.flatMap(({ tenant, model_budgets: budgets }) =>
+    budgets.map(({ model, nanodollars_per_day: day, nanodollars_per_month: month, spent }) => [
+      tenant,
+      model,
+      used(spent.day, day, dollars),
+      month ? used(spent.month, month, dollars) : "",
+    ]),
+  );
+  if (rows.length === 0) return null;
+  const names = [{ name: "Tenant" }, { name: "Model" }, { name: "Cost today" }, { name: "Cost this month" }];
+  return el("section", { "aria-labelledby": "models" }, el("h2", { id: "models" }, "Budgets of models"), table("In the same windows", names, rows, "wide"));
+}

@@ -1,0 +1,63 @@
+"""HAProxy's ring: which worker serves a tenant while all of them are up and nobody was placed elsewhere.
+
+As HAProxy's configuration has it: `balance hash` of the tenant, `hash-type consistent sdbm avalanche`, a
+weight of 100, and the id of a server is its shard's number and one (HAProxy 2.6, `src/lb_chash.c`,
+`src/hash.c`, `include/haproxy/tools.h`). A test holds it against HAProxy itself.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+#: Points of a worker: `BE_WEIGHT_SCALE` for each unit of its weight.
+POINTS = 16 * 100
+#: Numbers of points that the id of a server takes: `SRV_EWGHT_RANGE`.
+_RANGE = 256 * 16
+#: Places on the ring.
+SIZE = 1 << 32
+_MASK = SIZE - 1
+
+
+def place(tenant: str) -> int:
+    """Where on the ring a tenant stands, from 0 to below `SIZE`."""
+    found = 0
+    for byte in tenant.encode():
+        found = (byte + (found << 6) + (found << 16) - found) & _MASK
+    return _avalanche(found)
+
+
+class Ring:
+    """The ring of some workers, by the numbers of their shards."""
+
+    def __init__(self, shards: Iterable[int]) -> None:
+        # Of two points at one place HAProxy's tree keeps both, the one that came first before the other.
+        points = [
+            (_avalanche((shard + 1) * _RANGE + number), order, shard)
+            for order, shard in enumerate(dict.fromkeys(shards))
+            for number in range(POINTS)
+        ]
+        points.sort()
+        self._places = [at for at, _, _ in points]
+        self._shards = [shard for _, _, shard in points]
+
+    def shard(self, tenant: str) -> int | None:
+        """The shard whose point is the nearest to a tenant's place; None on an empty ring."""
+        if not self._places:
+            return None
+        at = place(tenant)
+        following = bisect_left(self._places, at) % len(self._places)
+        before = following - 1
+        behind, ahead = (at - self._places[before]) & _MASK, (self._places[following] - at) & _MASK
+        return self._shards[before if behind <= ahead else following]
+
+
+def _avalanche(value: int) -> int:
+    """`full_hash`: one of Bob Jenkins' hashes of an integer, times a prime."""
+    value = (value + 0x7ED55D16 + (value << 12)) & _MASK
+    value = (value ^ 0xC761C23C ^ (value >> 19)) & _MASK
+    value = (value + 0x165667B1 + (value << 5)) & _MASK
+    value = ((value + 0xD3A2646C) ^ (value << 9)) & _MASK
+    value = (value + 0xFD7046C5 + (value << 3)) & _MASK
+    value = (value ^ 0xB55A4F09 ^ (value >> 16)) & _MASK
+    return (value * 3221225473) & _MASK

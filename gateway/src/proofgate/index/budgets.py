@@ -1,0 +1,208 @@
+"""What tenants may use, what the records say that they used, and the shard that each lives on.
+
+What they may use stands in the configuration that is archived beside the ledger; which one is in force the
+signed records say. What they used is added up from the index.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from proofgate import archive
+from proofgate.front_door import ring
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.filter import Filter
+from proofgate.index.query import Questions
+from proofgate.index.schema import time_text
+
+#: Tenants that one answer tells: it is put together in memory, which is the auditor's too.
+MOST_TENANTS = 1000
+_MOST_NAMES = 20_000
+
+_MICROSECONDS = 1_000_000
+_DAY_MICROSECONDS = 86_400 * _MICROSECONDS
+_SPANS = ("day", "month")
+_QUOTA = (
+    *("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency"),
+    *("nanodollars_per_day", "nanodollars_per_month"),
+)
+#: As in `totals`, sums are floating-point. A refusal uses nothing.
+_SUMS = """
+SELECT (SELECT text FROM text WHERE id = tenant), (SELECT text FROM text WHERE id = model), log,
+  total(prompt_tokens) + total(completion_tokens), total(cost),
+  sum(tenant_seq IS NOT NULL AND end_seq IS NOT NULL AND cost IS NULL),
+  sum(tenant_seq IS NOT NULL AND end_seq IS NULL), max(CASE WHEN tenant_seq IS NOT NULL THEN ts END)
+FROM exchange WHERE"""
+_GROUPS = "GROUP BY tenant, model, log"
+_FIGURES = ("tokens", "cost_nanodollars", "unpriced", "open")
+
+
+@dataclass(frozen=True)
+class _InForce:
+    """The configuration that most lately came into force, and what else there is to say of it."""
+
+    digest: str = ""
+    since: int = 0
+    #: Of shards whose newest log names another one.
+    others: tuple[str, ...] = ()
+    document: dict[str, Any] | None = None
+    code: str = ""
+
+
+def budgets(
+    questions: Questions, ledger: Path, tenant: str | None = None, now: int | None = None
+) -> dict[str, Any]:
+    """All tenants, or one, as of `now` in unix microseconds.
+
+    `tenants` have `limits`, `key_limits` and `model_budgets` (these with what was `spent` on them, in
+    nanodollars), null where the configuration does not name them; by span what was `spent`: `tokens`,
+    `cost_nanodollars`, and how many ended without a known cost (`unpriced`) or not yet (`open`); `recorded`,
+    the shard of the newest admission in these spans and its time; and `ring`, where on the ring a tenant
+    stands, as a part of it, and whose shard that is. Besides these the `shards` on the ring, the `windows`,
+    and the `configuration` with a `code` where it is not known.
+
+    Raises IndexUnusableError.
+    """
+    now = time.time_ns() // 1000 if now is None else now
+    shards, in_force = _read_logs(questions, ledger)
+    configured = _configured(in_force.document)
+    told = {of["tenant"]: of for of in configured if tenant in (None, of["tenant"])}
+    has_month = any(_limits_a_month(of) for of in told.values())
+    windows = _windows(questions, now, _SPANS if has_month else _SPANS[:1])
+    for span, window in windows.items():
+        _add_spent(questions, tenant, span, window, told)
+    found = ring.Ring(shards)
+    for name, of in told.items():
+        of["ring"] = {"at": ring.place(name) / ring.SIZE, "shard": found.shard(name)}
+    names = sorted(told)
+    return {
+        "tenants": [told[name] for name in names[:MOST_TENANTS]],
+        "left_out": max(0, len(names) - MOST_TENANTS),
+        "shards": shards,
+        "windows": {
+            span: {"since": time_text(begin), "until": time_text(end), "whole": is_whole}
+            for span, (begin, end, is_whole) in windows.items()
+        },
+        "configuration": {
+            "digest": in_force.digest,
+            "since": time_text(in_force.since) if in_force.since else None,
+            "others": list(in_force.others),
+            "beside": bool((in_force.document or {}).get("tenant_shards")),
+            "code": in_force.code,
+        },
+    }
+
+
+def _read_logs(questions: Questions, ledger: Path) -> tuple[list[int], _InForce]:
+    """The shards whose newest log goes on, and the configuration."""
+    newest: dict[int, tuple[str, bool, bytes | None, int]] = {}
+    for log in questions.logs():
+        number = log[0].split("/")[-2]
+        # Names of logs ascend with their times, and so do the logs.
+        if number.isascii() and number.isdecimal() and int(number) < 1 << 16:
+            newest[int(number)] = log
+    live = {shard: log for shard, log in newest.items() if not log[1]}
+    named = {(since, digest) for _, _, digest, since in (live or newest).values() if digest is not None}
+    if not named:
+        return sorted(live), _InForce(code="configuration_not_named")
+    since, digest = max(named)
+    others = {other.hex() for _, other in named if other != digest}
+    found = _InForce(digest.hex(), since, tuple(sorted(others)))
+    try:
+        document = json.loads(archive.find(ledger, digest.hex()))
+    except archive.ArchiveError as error:
+        return sorted(live), replace(found, code=error.code)
+    except (OSError, ValueError, RecursionError):
+        return sorted(live), replace(found, code="configuration_unreadable")
+    if not isinstance(document, dict):
+        return sorted(live), replace(found, code="configuration_unreadable")
+    return sorted(live), replace(found, document=document)
+
+
+def _configured(document: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The tenants of a configuration, with nothing of theirs but limits."""
+    tenants = (document or {}).get("tenants")
+    found = [of for of in tenants if isinstance(of, dict)] if isinstance(tenants, list) else []
+    return [
+        _tenant(
+            of["name"],
+            limits=_quota(of.get("limits")),
+            key_limits=_quota(of.get("key_limits")),
+            model_budgets=_model_budgets(of.get("model_budgets")),
+        )
+        for of in found
+        if isinstance(of.get("name"), str)
+    ]
+
+
+def _tenant(name: str, **configured: Any) -> dict[str, Any]:
+    """A tenant of which nothing is added up yet; limits are null where the configuration does not name it."""
+    nothing: dict[str, Any] = {"limits": None, "key_limits": None, "model_budgets": []}
+    return {"tenant": name, **nothing, **configured, "spent": {}, "recorded": None}
+
+
+def _quota(told: Any) -> dict[str, int]:
+    told = told if isinstance(told, dict) else {}
+    return {name: told[name] for name in _QUOTA if type(told.get(name)) is int}
+
+
+def _model_budgets(told: Any) -> list[dict[str, Any]]:
+    found = [of for of in told if isinstance(of, dict)] if isinstance(told, list) else []
+    return [{"model": str(of.get("model")), **_quota(of), "spent": {}} for of in found]
+
+
+def _limits_a_month(of: dict[str, Any]) -> bool:
+    return any("nanodollars_per_month" in quota for quota in (of["limits"], *of["model_budgets"]))
+
+
+def _windows(questions: Questions, now: int, spans: tuple[str, ...]) -> dict[str, tuple[int, int, bool]]:
+    """The UTC day and month that a time is in: from and before, and whether the index has all of it."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=now)
+    midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    first = midnight.replace(day=1)
+    ends = {
+        "day": (midnight, midnight + timedelta(days=1)),
+        "month": (first, (first + timedelta(days=31)).replace(day=1)),
+    }
+    pruned = (questions.pruned_before or 0) * _DAY_MICROSECONDS
+    found = {}
+    for span in spans:
+        begin, end = (int(at.timestamp()) * _MICROSECONDS for at in ends[span])
+        found[span] = (max(begin, min(pruned, end - 1)), end, begin >= pruned)
+    return found
+
+
+def _add_spent(
+    questions: Questions,
+    tenant: str | None,
+    span: str,
+    window: tuple[int, int, bool],
+    told: dict[str, dict[str, Any]],
+) -> None:
+    """Adds what was used in a window to each tenant; one that has admissions and is not told of yet comes to
+    it."""
+    for of in told.values():
+        of["spent"][span] = dict.fromkeys(_FIGURES, 0)
+    asked = Filter(tenant=tenant, since=window[0], until=window[1])
+    for _, (name, model, log, *figures, newest) in questions.sums(asked, _SUMS, [], _GROUPS):
+        if newest is None:
+            # Nothing of it was admitted: it may be nobody's name.
+            continue
+        if name not in told and len(told) >= _MOST_NAMES:
+            raise IndexUnusableError(f"these are more than {_MOST_NAMES} tenants: ask for one", "bad_filter")
+        of = told.setdefault(name, _tenant(name))
+        spent = of["spent"].setdefault(span, dict.fromkeys(_FIGURES, 0))
+        for figure, value in zip(_FIGURES, figures, strict=True):
+            spent[figure] += int(value)
+        for budget in of["model_budgets"]:
+            if budget["model"] == model:
+                budget["spent"][span] = budget["spent"].get(span, 0) + int(figures[1])
+        origin = questions.origin(log)
+        at = time_text(newest)
+        if origin is not None and (of["recorded"] is None or at > of["recorded"]["time"]):
+            of["recorded"] = {"shard": origin.split("/")[-2], "time": at}
