@@ -11,6 +11,7 @@ mod keeping;
 mod policy;
 mod policy_queue;
 mod prices;
+mod served;
 mod signature;
 mod telemetry;
 mod tree;
