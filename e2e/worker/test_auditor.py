@@ -27,6 +27,7 @@ from proofgate_operator.workers.admin_port import AdminPort
 from e2e.attacks import ATTACKS, Others, remove_a_checkpoint
 from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following, heads, signed
 from e2e.local_gateway import local_gateway, wait_until
+from e2e.served import look, served
 
 THREAT_MODEL = Path(__file__).parents[2] / "docs" / "threat-model.md"
 
@@ -168,6 +169,18 @@ def test_what_each_notices_of_an_attack_is_what_the_threat_model_says(
     shutil.rmtree(audit.ledger)
     shutil.copytree(history[0].ledger, audit.ledger)
     assert set(codes) <= {finding["code"] for finding in audit.look()[1]}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_the_auditor_notices_the_same_where_the_worker_serves_its_folder(
+    history: tuple[Audit, Others], tmp_path: Path, attack: str
+) -> None:
+    audit = history[0].copy(tmp_path / "audit")
+    with served(audit.ledger) as url:
+        assert look(audit, url) == [], "it is the ledger that was seen on its volume"
+        ATTACKS[attack](audit, history[1])
+        codes = sorted({finding["code"] for finding in look(audit, url)})
+    assert (", ".join(f"`{code}`" for code in codes) or "—") == table()[attack][2]
 
 
 def test_a_state_that_lacks_what_is_held_of_it_is_not_begun_anew(history: tuple[Audit, Others], tmp_path: Path) -> None:

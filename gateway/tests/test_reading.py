@@ -67,7 +67,7 @@ class Port:
         return self.client.get("/ledger/names", params={"path": path}, headers=AUTHORIZED)
 
     def file(self, path: str, **more: int) -> httpx.Response:
-        return self.client.get("/ledger/file", params={"path": path} | more, headers=AUTHORIZED)
+        return self.client.get("/ledger/file", params={"path": path, **more}, headers=AUTHORIZED)
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ class LedgerFiles:
         return sorted(found)
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
-        """The length of a file, and at most `most` and MOST_BYTES of its bytes from `offset` on: fewer only at
+        """The length of a file, and its bytes from `offset` on: `most` or MOST_BYTES of them, fewer only at
         its end. Raises ReadingError."""
         if not _FILE.fullmatch(path):
             raise ReadingError("not_evidence", "no file of evidence has this path")
