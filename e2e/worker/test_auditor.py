@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -171,15 +171,29 @@ def test_what_each_notices_of_an_attack_is_what_the_threat_model_says(
     assert set(codes) <= {finding["code"] for finding in audit.look()[1]}
 
 
+@pytest.fixture(scope="module")
+def worker_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Audit], str]]:
+    """What stands in for the worker of an audit's ledger: its URL."""
+    folder = tmp_path_factory.mktemp("served") / "ledger"
+    with served(folder) as url:
+
+        def serve(audit: Audit) -> str:
+            folder.unlink(missing_ok=True)
+            folder.symlink_to(audit.ledger)
+            return url
+
+        yield serve
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_the_auditor_notices_the_same_where_the_worker_serves_its_folder(
-    history: tuple[Audit, Others], tmp_path: Path, attack: str
+    history: tuple[Audit, Others], worker_of: Callable[[Audit], str], tmp_path: Path, attack: str
 ) -> None:
     audit = history[0].copy(tmp_path / "audit")
-    with served(audit.ledger) as url:
-        assert look(audit, url) == [], "it is the ledger that was seen on its volume"
-        ATTACKS[attack](audit, history[1])
-        codes = sorted({finding["code"] for finding in look(audit, url)})
+    url = worker_of(audit)
+    assert look(audit, url) == [], "it is the ledger that was seen on its volume"
+    ATTACKS[attack](audit, history[1])
+    codes = sorted({finding["code"] for finding in look(audit, url)})
     assert (", ".join(f"`{code}`" for code in codes) or "—") == table()[attack][2]
 
 

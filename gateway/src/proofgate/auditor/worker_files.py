@@ -82,8 +82,10 @@ class WorkerFiles:
         return sorted(set(names))
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
-        """The length of a file, and its bytes from `offset` on: `most` or BLOCK_BYTES of them, fewer only at its
-        end. Raises FileNotFoundError when it is not there, WorkerError."""
+        """The length of a file, and its bytes from `offset` on: `most` or BLOCK_BYTES, fewer only at its end.
+
+        Raises FileNotFoundError when it is not there, WorkerError.
+        """
         most = min(most, BLOCK_BYTES)
         body, told = self._get(f"/ledger/file?path={quote(path)}&offset={offset}&most={most}", most)
         if told is None or not told.isascii() or not told.isdigit() or len(told) > 19:
