@@ -265,10 +265,12 @@ def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     if witnesses.urls:
         witnesses.round()
         done = watch.poll(_ALL, scrub)
-    # Of a worker that does not answer, what was suspected stays so.
-    while done["suspicious"] and (watch.served is None or all(watch.served.standing().values())):
+    while done["suspicious"]:
         time.sleep(options.second_look)
         done = watch.poll(_ALL, scrub)
+        # Of a worker that does not answer, what was suspected stays so.
+        if not done["changed"] and watch.served is not None and not all(watch.served.standing().values()):
+            break
     findings = watch.findings()
     code = max((_EXIT_CODES[finding["verdict"]] for finding in findings), default=0)
     if options.json:
