@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,6 +28,7 @@ from proofgate_operator.workers.admin_port import AdminPort
 from e2e.attacks import ATTACKS, Others, remove_a_checkpoint
 from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following, heads, signed
 from e2e.local_gateway import local_gateway, wait_until
+from e2e.served import look, served
 
 THREAT_MODEL = Path(__file__).parents[2] / "docs" / "threat-model.md"
 
@@ -169,6 +170,32 @@ def test_what_each_notices_of_an_attack_is_what_the_threat_model_says(
     shutil.rmtree(audit.ledger)
     shutil.copytree(history[0].ledger, audit.ledger)
     assert set(codes) <= {finding["code"] for finding in audit.look()[1]}
+
+
+@pytest.fixture(scope="module")
+def worker_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Audit], str]]:
+    """What stands in for the worker of an audit's ledger: its URL."""
+    folder = tmp_path_factory.mktemp("served") / "ledger"
+    with served(folder) as url:
+
+        def serve(audit: Audit) -> str:
+            folder.unlink(missing_ok=True)
+            folder.symlink_to(audit.ledger)
+            return url
+
+        yield serve
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_the_auditor_notices_the_same_where_the_worker_serves_its_folder(
+    history: tuple[Audit, Others], worker_of: Callable[[Audit], str], tmp_path: Path, attack: str
+) -> None:
+    audit = history[0].copy(tmp_path / "audit")
+    url = worker_of(audit)
+    assert look(audit, url) == [], "it is the ledger that was seen on its volume"
+    ATTACKS[attack](audit, history[1])
+    codes = sorted({finding["code"] for finding in look(audit, url)})
+    assert (", ".join(f"`{code}`" for code in codes) or "—") == table()[attack][2]
 
 
 def test_a_state_that_lacks_what_is_held_of_it_is_not_begun_anew(history: tuple[Audit, Others], tmp_path: Path) -> None:

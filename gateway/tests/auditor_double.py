@@ -36,6 +36,7 @@ class Auditor:
         held: str | None = None,
         policy: bytes | None = None,
         keeping_key: str | None = None,
+        served: object | None = None,
     ) -> None:
         if not signing_key.startswith("PRIVATE+KEY+"):
             raise ValueError("not a private note key")
@@ -44,6 +45,9 @@ class Auditor:
         if not (new_aggregate or resume):
             raise _error("the state is empty", "auditor_state_missing")
         self.opened = (ledger, state, ledger_key)
+        self.served = served
+        #: How workers stood, as it was told before each poll.
+        self.reach: list[dict[str, Any]] = []
         self.keeping_key = keeping_key
         self.patience = (beat_us, second_look_us, stall_us)
         self.found: list[dict[str, Any]] = []
@@ -66,6 +70,9 @@ class Auditor:
         #: The newest head of a log of reads that was told, and why one was found to be another.
         self.reads: tuple[int, int, bytes] | None = None
         self.changed_reads: list[str] = []
+
+    def take_reach(self, workers: str) -> None:
+        self.reach.append(json.loads(workers))
 
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
         self.asked.append((now_us, budget_bytes, scrub_bytes))

@@ -56,6 +56,7 @@ def manifests(
         auditor_key=AUDITORS_KEY if subject.auditor else None,
         witness_ports=witness_ports,
         readers=readers,
+        reading_token="reading-token",
     )
     door = front_door(subject, configuration, replicas, Shares(replicas))
     return wanted(subject, Observed(), configuration, door, replicas, DEFAULTS)
@@ -130,6 +131,39 @@ def test_an_auditor_comes_beside_everything_else_and_changes_none_of_it() -> Non
 )
 def test_a_manifest_of_the_auditor_is_as_its_golden_file(found: Manifest) -> None:
     path = GOLDEN / "auditor" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
+    text = yaml.safe_dump(found, sort_keys=False, width=110)
+    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+def of_an_auditor_of_workers() -> list[Manifest]:
+    """Return what an auditor comes with, or changes, where each worker has a volume of its own."""
+    return [
+        found
+        for found in manifests(ledger=PER_WORKER, auditor=AUDITOR)
+        if found not in manifests(ledger=PER_WORKER) and found not in manifests(auditor=AUDITOR)
+    ]
+
+
+def test_an_auditor_of_workers_mounts_whom_to_ask_and_may_ask_them() -> None:
+    names = {
+        f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_an_auditor_of_workers()
+    }
+    assert {path.name for path in (GOLDEN / "auditor-per-worker").glob("*.yaml")} == names
+    assert names == {
+        "statefulset-demo-auditor.yaml",
+        "secret-demo-auditor.yaml",
+        "networkpolicy-demo-auditor.yaml",
+        "networkpolicy-demo-worker.yaml",
+    }
+
+
+@pytest.mark.parametrize(
+    "found", of_an_auditor_of_workers(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
+)
+def test_of_an_auditor_of_workers_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
+    path = GOLDEN / "auditor-per-worker" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
     text = yaml.safe_dump(found, sort_keys=False, width=110)
     if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
         path.write_text(text)

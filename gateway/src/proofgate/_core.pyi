@@ -500,13 +500,16 @@ class Auditor:
         held: str | None = None,
         policy: bytes | None = None,
         keeping_key: str | None = None,
+        served: object | None = None,
     ) -> Self:
         """Opens the state, or begins one: with `new_aggregate`, or with `resume` when it is empty and nothing
         is `held`, the signed note of an older checkpoint of the aggregate log: the state has to contain it.
 
         Times are in microseconds: between two heads of a log, until what looks wrong is looked at again, and
         until records that wait for a checkpoint are a stall. `policy` is a c2sp.org/tlog-policy. Whose
-        tombstones hold is whose verifying key `keeping_key` is. Raises ValueError for a key that is none, and
+        tombstones hold is whose verifying key `keeping_key` is. With `served` the ledger is read
+        from that, below `ledger`: `list(path)` gives names, `open(path)` a length and first bytes and
+        `read(path, offset, most)` bytes; they raise OSError. Raises ValueError for a key that is none, and
         AuditorError: `auditor_policy` for a policy that is none, or none for this log.
         """
 
@@ -523,6 +526,10 @@ class Auditor:
     def accepted(self, since_us: int) -> list[tuple[str, str]]:
         """The logs whose heads were accepted at that `now_us` of a poll or later: directory and signed
         note."""
+
+    def take_reach(self, workers: str) -> None:
+        """Takes how the workers stand that serve a shard each, before a poll: JSON `{shard: {"answers",
+        "failing": why or null}}`. A shard without one has been scaled away. Raises ValueError."""
 
     def reads_told(self) -> tuple[int, int, bytes] | None:
         """The newest head of a log of reads that was told: when that was begun, its size and root. As the

@@ -20,10 +20,13 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from proofgate import _core, profiling
 from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
 from proofgate.http_errors import error as answer_error
+from proofgate.reading.routes import Reading
+from proofgate.reading.token import reading_token
 from proofgate.reload import Outcome
 
 REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_END = "# EOF\n"
 # Whatever else keeps a worker from being ready stays until the process is replaced: a failed fsync, say, is
 # never retried within an incarnation. Only then does the liveness probe ask for a restart.
 PASSING = frozenset({None, "retiring", "draining"})
@@ -57,8 +60,8 @@ class Controls(Protocol):
         """What is to be seen beside the worker's own status; no values of the configuration."""
 
 
-def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
-    """The admin application of one worker."""
+def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None = None) -> FastAPI:
+    """The admin application of one worker, which lets an auditor read its ledger's folder with `reading`."""
     # No documentation pages: the admin port lists its endpoints in README.md, not to whoever scans ports.
     app = FastAPI(title="Proofgate worker", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(Refusal, answer_refusal)
@@ -83,7 +86,7 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(worker.metrics(), media_type=METRICS_TYPE)
+        return Response(_metrics(worker, reading), media_type=METRICS_TYPE)
 
     @app.get("/status")
     async def status() -> JSONResponse:
@@ -168,7 +171,21 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
         profiling.set_enabled(_stages(await request.body()))
         return {"stages": profiling.is_enabled()}
 
+    if reading is not None:
+
+        def authorize(request: Request) -> None:
+            token = controls.token
+            _authorize(request, reading_token(token) if token else None, "reading", "the reading token")
+
+        reading.add_routes(app, authorize)
+
     return app
+
+
+def _metrics(worker: _core.Worker, reading: Reading | None) -> str:
+    metrics = worker.metrics()
+    more = reading.metrics() if reading is not None else ""
+    return metrics.removesuffix(_END) + more + (_END if metrics.endswith(_END) else "")
 
 
 def _checkpoint(worker: _core.Worker) -> str | None:
@@ -191,19 +208,19 @@ def _stages(body: bytes) -> bool:
     raise Refusal(HTTPStatus.BAD_REQUEST, "invalid_request", message)
 
 
-def _authorize(request: Request, token: str | None, what: str) -> None:
+def _authorize(request: Request, token: str | None, what: str, name: str = "the admin token") -> None:
     authorization = request.headers.getlist("authorization")
     if token is None:
         message = f"{what} over HTTP is off: set admin.tokenFile"
         raise Refusal(HTTPStatus.FORBIDDEN, f"{what}_disabled", message)
     scheme, _, given = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not given:
-        message = "send the admin token once, as Authorization: Bearer"
+        message = f"send {name} once, as Authorization: Bearer"
         challenge = {"WWW-Authenticate": "Bearer"}
         raise Refusal(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
     # Bytes, because compare_digest refuses text outside ASCII with an exception.
     if not hmac.compare_digest(given.encode(), token.encode()):
-        raise Refusal(HTTPStatus.FORBIDDEN, "wrong_token", "this is not the admin token")
+        raise Refusal(HTTPStatus.FORBIDDEN, "wrong_token", f"this is not {name}")
 
 
 def _answer_core_error(_: Request, error: Exception) -> Response:

@@ -17,6 +17,7 @@ from proofgate.index import access_log_command, export_command
 from proofgate.index import command as index_command
 from proofgate.keeping import erasing, holds, pruning, shred_keys_command, shredding
 from proofgate.mirror import fetch_command
+from proofgate.reading import command as reading_command
 from proofgate.witness import command as witness_command
 
 _EXIT_CODES = """\
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     quickstart_command.add(partial(_command, commands), _address)
     status_command.add(partial(_command, commands))
+    reading_command.add(partial(_command, commands))
     _add_worker_commands(commands)
     _add_front_door(commands)
     _add_prices(commands)

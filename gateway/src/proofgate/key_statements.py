@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from proofgate import _core
@@ -22,17 +23,27 @@ def of_the_line(ledger: Path, ledger_key: str) -> list[tuple[str, str]]:
 
     Both keys have signed each; what else stands there is left out. Raises OSError.
     """
-    notes = {}
+    contents: dict[str, bytes] = {}
     try:
         files = sorted(path for path in (ledger / STATEMENTS).iterdir() if _FILE.fullmatch(path.name))
     except FileNotFoundError:
         return []
     for path in files[:_MOST_FILES]:
         content = read_regular(path, _MOST_BYTES)
-        if content is not None and path.stem == hashlib.sha256(content).hexdigest()[:32]:
+        if content is not None:
+            contents[path.name] = content
+    return among(contents, ledger_key)
+
+
+def among(contents: Mapping[str, bytes], ledger_key: str) -> list[tuple[str, str]]:
+    """As `of_the_line`, of files by their names."""
+    notes = {}
+    for name, content in contents.items():
+        stem = name.removesuffix(".note")
+        if len(content) <= _MOST_BYTES and stem == hashlib.sha256(content).hexdigest()[:32]:
             note = content.decode("utf-8", "replace")
             if _is_signed(note):
-                notes[path.name] = note
+                notes[name] = note
     line = set(_line("\n".join([ledger_key, *notes.values()])))
     return [(name, note) for name, note in notes.items() if set(_named(note)) <= line]
 

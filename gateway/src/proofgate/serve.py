@@ -29,6 +29,7 @@ from proofgate.config import Config
 from proofgate.http_server import Server, address_of, bind, on_signals
 from proofgate.key_sets import KeySets
 from proofgate.policy.runners import Policies
+from proofgate.reading.routes import Reading
 from proofgate.reload import Outcome, Reloader, warn
 from proofgate.telemetry.exporter import Exporter
 from proofgate.tenant_shards import TenantShards
@@ -46,6 +47,10 @@ HURRY_SECONDS = 1.0
 _JOIN_SLICE_SECONDS = 0.2
 _JOIN_PAUSE_SECONDS = 0.05
 _WATCH_SECONDS = 1.0
+# An auditor that reads this worker's folder from it has nobody else to ask for the seal.
+_READ_SECONDS = 5.0
+# An answer that nobody takes ends after this, and with it the memory that it holds.
+_UNTAKEN_MILLISECONDS = 30_000
 
 
 def serve(config: Config, shard: int) -> int:
@@ -62,6 +67,7 @@ def serve(config: Config, shard: int) -> int:
     stages = asked or configured
     # The admin port first: a worker that cannot be probed must not open an incarnation.
     with bind(config.settings.admin.listen) as listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN_MILLISECONDS)
         volume.claim(config.ledger_directory, config.settings.ledger.name)
         archive = Archive(config.ledger_directory)
         archive.keep(config.public_json())
@@ -125,6 +131,7 @@ class WorkerProcess:
         self._signalled = asyncio.Event()
         self._deadline: float | None = None
         self._verifying_key = config.verifying_key
+        self._reading = Reading(config.ledger_directory)
         key_sets.follow(config)
         self._access_tokens.follow(config)
 
@@ -217,7 +224,7 @@ class WorkerProcess:
             f"proofgate ready: traffic={self._worker.address} admin={address_of(listener)} "
             f"origin={self._worker.origin} verifying-key={self._verifying_key}"
         )
-        return Server(create_app(self._worker, self), announcement)
+        return Server(create_app(self._worker, self, self._reading), announcement)
 
     async def _wait_for_signal(self, serving: asyncio.Task[None]) -> bool:
         """True after a signal; False when the worker or the admin server ended by themselves."""
@@ -240,6 +247,7 @@ class WorkerProcess:
             left = self._deadline - time.monotonic()
             if await profiling.in_thread(self._worker.join, min(_JOIN_SLICE_SECONDS, max(left, 0.0))):
                 log.info("sealed: %s", self._worker.origin)
+                await self._read()
                 return True
             reason = self._worker.ready()
             if reason not in PASSING:
@@ -249,4 +257,13 @@ class WorkerProcess:
                 log.error("the drain deadline passed: the next incarnation closes what is left")
                 return False
             # A join whose threads have ended does not wait.
+            await asyncio.sleep(_JOIN_PAUSE_SECONDS)
+
+    async def _read(self) -> None:
+        """Waits until an auditor that follows this worker has read the seal, for a moment."""
+        assert self._deadline is not None  # noqa: S101 - set before the signal is announced
+        looks, until = self._reading.looks, time.monotonic() + _READ_SECONDS
+        while not self._reading.has_seen(looks):
+            if time.monotonic() >= min(until, self._deadline):
+                return
             await asyncio.sleep(_JOIN_PAUSE_SECONDS)

@@ -247,9 +247,12 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"jwt": {"issuers": [ISSUER, ISSUER]}}, "spec.jwt.issuers[1]: Duplicate value"),
         ({"auditor": {}}, "spec.auditor.signingKeySecretRef: Required value"),
         (
-            {"auditor": AUDITOR, "ledger": {"volume": {"mode": "PerWorker"}}},
-            "spec.auditor needs spec.ledger.volume.mode Shared: with a volume for each worker no other pod"
-            " can mount them all",
+            {
+                "auditor": {**AUDITOR, "memory": "512Mi", "index": {}},
+                "ledger": {"volume": {"mode": "PerWorker"}},
+            },
+            "spec.auditor.index, mirrors and siem need spec.ledger.volume.mode Shared: they read a volume"
+            " that is mounted, and no other pod can mount those of workers that have one each",
         ),
         ({"auditor": {**AUDITOR, "cpu": "1.5"}}, "spec.auditor.cpu must be a whole number of cores"),
         ({"auditor": {**AUDITOR, "memory": "64Mi"}}, "spec.auditor.memory must be at least 192Mi"),

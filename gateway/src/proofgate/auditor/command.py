@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core
+from proofgate.auditor import workers
+from proofgate.auditor.served import ROOT, ServedLedger
 from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.evidence import VERDICTS, read_verifying_key
 from proofgate.index import audited
@@ -33,9 +35,9 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         "Verifies\nwhat workers sign as they sign it, verifies it again for ever, and names what\n"
         "contradicts it. With --once it looks once, and its exit code is fsck's: 0, 10, 30 or 40.",
     )
-    parser.add_argument(
-        "--ledger", type=Path, required=True, metavar="DIR", help="the ledger, which is only read"
-    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger, which is only read")
+    workers.add_arguments(parser, source)
     parser.add_argument(
         "--state",
         type=Path,
@@ -136,19 +138,13 @@ def run(options: argparse.Namespace) -> int:
     """Looks once, or follows until a signal."""
     from proofgate.auditor.watch import Watch
     from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
-    from proofgate.key_statements import of_the_line
+    from proofgate.key_statements import among, of_the_line
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    ledger, state = options.ledger.resolve(), options.state.resolve()
-    if not ledger.is_dir():
-        return fail(f"{options.ledger} is not a directory", EXIT_USAGE)
-    if state == ledger or ledger in state.parents:
-        return fail(
-            "--state lies in the ledger: whoever sets that back would set the auditor back", EXIT_USAGE
-        )
-    refused = next(
-        filter(None, (part.wrong_arguments(options) for part in (audited, mirrored, streamed))), None
+    parts = (workers,) if options.ledger is None else (audited, mirrored, streamed)
+    refused = _wrong_folders(options) or next(
+        filter(None, (part.wrong_arguments(options) for part in parts)), None
     )
     if refused:
         return fail(refused, EXIT_USAGE)
@@ -163,7 +159,8 @@ def run(options: argparse.Namespace) -> int:
             )
             return fail(f"--witness-ca: {options.witness_ca}: {why} [auditor_witness_ca]", EXIT_USAGE)
     try:
-        auditor = _open(options)
+        served = workers.served(options)
+        auditor = _open(options, served)
         urls = check_urls(auditor.witness_urls(), options.allow_http_witnesses)
     except OSError as error:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
@@ -176,13 +173,18 @@ def run(options: argparse.Namespace) -> int:
         logging.getLogger("proofgate.auditor").warning(
             "a new aggregate log begins in %s: nothing that happened before is known to it", options.state
         )
-    watch = Watch(auditor, options.scrub << 20)
+    watch = Watch(auditor, options.scrub << 20, served=served)
     keeping_key = None if options.keeping_key is None else read_verifying_key(options.keeping_key)
     ledger_key = read_verifying_key(options.ledger_key)
 
     def statements() -> list[str]:
         try:
-            return [note for _, note in of_the_line(options.ledger, ledger_key)]
+            found = (
+                of_the_line(options.ledger, ledger_key)
+                if served is None
+                else among(served.statements(), ledger_key)
+            )
+            return [note for _, note in found]
         except OSError:
             # That the ledger cannot be read is told elsewhere.
             return []
@@ -193,11 +195,22 @@ def run(options: argparse.Namespace) -> int:
     return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
 
 
-def _open(options: argparse.Namespace) -> _core.Auditor:
+def _wrong_folders(options: argparse.Namespace) -> str | None:
+    if options.ledger is None:
+        return None
+    ledger, state = options.ledger.resolve(), options.state.resolve()
+    if not ledger.is_dir():
+        return f"{options.ledger} is not a directory"
+    if state == ledger or ledger in state.parents:
+        return "--state lies in the ledger: whoever sets that back would set the auditor back"
+    return None
+
+
+def _open(options: argparse.Namespace, served: ServedLedger | None) -> _core.Auditor:
     from proofgate.auditor.watch import seconds
 
     return _core.Auditor(
-        str(options.ledger),
+        str(options.ledger) if served is None else ROOT,
         str(options.state),
         options.signing_key.read_text(encoding="utf-8"),
         read_verifying_key(options.ledger_key),
@@ -209,6 +222,7 @@ def _open(options: argparse.Namespace) -> _core.Auditor:
         _held(options.held) if options.held else None,
         None if options.witness_policy is None else options.witness_policy.read_bytes(),
         None if options.keeping_key is None else read_verifying_key(options.keeping_key),
+        served,
     )
 
 
@@ -254,6 +268,9 @@ def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     while done["suspicious"]:
         time.sleep(options.second_look)
         done = watch.poll(_ALL, scrub)
+        # Of a worker that does not answer, what was suspected stays so.
+        if not done["changed"] and watch.served is not None and not all(watch.served.standing().values()):
+            break
     findings = watch.findings()
     code = max((_EXIT_CODES[finding["verdict"]] for finding in findings), default=0)
     if options.json:

@@ -79,9 +79,20 @@ def _lines(watch: Watch) -> Iterator[str]:
     )
     for head in watch.heads():
         yield f'{_PREFIX}_lag_seconds{{shard="{_label(head["shard"])}"}} {head["lag"] / _MICROSECONDS:.3f}'
+    yield from _workers(watch)
     yield from _witnesses(watch.witnesses())
     yield from _mirrors(watch.mirrors)
     yield from _streams(watch.streams)
+
+
+def _workers(watch: Watch) -> Iterator[str]:
+    if watch.served is None:
+        return
+    yield from _family("worker_up", "gauge", "Whether the worker of the shard can be read")
+    for shard, answers in sorted(watch.served.standing().items()):
+        yield f'{_PREFIX}_worker_up{{shard="{_label(shard)}"}} {int(answers)}'
+    yield from _family("worker_bytes_total", "counter", "Bytes of files that were read from workers")
+    yield f"{_PREFIX}_worker_bytes_total {watch.served.bytes_read}"
 
 
 def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from proofgate import _core
 
 if TYPE_CHECKING:
+    from proofgate.auditor.served import ServedLedger
     from proofgate.mirror.mirror import Mirror
     from proofgate.siem.stream import Stream
 
@@ -73,6 +74,8 @@ class Watch:
     mirrors: list[Mirror] = field(default_factory=list)
     #: Where what was accepted is sent to, exchange by exchange.
     streams: list[Stream] = field(default_factory=list)
+    #: Where each worker serves its own folder: those, as one ledger.
+    served: ServedLedger | None = None
     #: When a poll last ended well, in unix seconds; 0 before the first.
     last_poll: float = 0.0
     #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
@@ -93,6 +96,8 @@ class Watch:
         now_us = time.time_ns() // 1000
         if self.reads is not None:
             self.auditor.take_reads(*self.reads())
+        if self.served is not None:
+            self.auditor.take_reach(self.served.begin())
         try:
             done: dict[str, Any] = json.loads(self.auditor.poll(now_us, budget, scrub))
         finally:
@@ -169,6 +174,8 @@ class Watch:
         # Of a single log or shard that cannot be read, the shard is told.
         unreadable = (of for of in found.values() if of["code"] == "unreadable" and not of["shard"])
         self.blind = next((str(of["message"]) for of in unreadable), None)
+        if self.served is not None and not any(self.served.standing().values()):
+            self.blind = "no worker answers"
         for key in found.keys() - self._known:
             finding = found[key]
             log.error("%s: %s: %s [%s]", finding["verdict"], finding["origin"], finding["message"], key[0])

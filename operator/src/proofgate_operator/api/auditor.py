@@ -167,10 +167,12 @@ AUDITOR_RULES = (
         "message": "spec.auditor.siem: egress needs spec.networkPolicies: Managed",
     },
     {
-        "rule": "!has(self.auditor) || !self.auditor.enabled || self.ledger.volume.mode == 'Shared'",
+        "rule": "!has(self.auditor) || !self.auditor.enabled || self.ledger.volume.mode == 'Shared' ||"
+        " self.auditor.mirrors.size() == 0 && self.auditor.siem.size() == 0 &&"
+        " (!has(self.auditor.index) || !self.auditor.index.enabled)",
         "fieldPath": ".auditor",
-        "message": "spec.auditor needs spec.ledger.volume.mode Shared: with a volume for each worker no other"
-        " pod can mount them all",
+        "message": "spec.auditor.index, mirrors and siem need spec.ledger.volume.mode Shared: they read a"
+        " volume that is mounted, and no other pod can mount those of workers that have one each",
     },
     {
         "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.allowFrom)",

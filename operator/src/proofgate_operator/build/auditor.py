@@ -1,4 +1,4 @@
-"""The auditor: one pod that reads the ledger's volume and keeps a state of its own.
+"""The auditor: one pod that reads the ledger's volume, or workers that have one each, and keeps a state.
 
 Two auditors must never write one state. So it is a StatefulSet of one: its controller makes no second pod
 before the first is known to be gone, also when a node is lost, and a Deployment's would. With `Parallel` it
@@ -14,7 +14,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.index import Index
 from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.api.witnesses import Witnesses
-from proofgate_operator.build import mirrors, siem
+from proofgate_operator.build import auditor_workers, mirrors, siem
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
 from proofgate_operator.build.naming import (
     LEDGER_VOLUME,
@@ -110,9 +110,12 @@ def service(gateway: Gateway) -> Manifest:
     }
 
 
-def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults) -> list[str]:
+def _command(
+    gateway: Gateway, auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults
+) -> list[str]:
+    source = auditor_workers.options() if auditor_workers.are_asked(gateway) else ("--ledger", LEDGER_FOLDER)
     return [
-        *("/opt/proofgate/bin/proofgate", "auditor", "--ledger", LEDGER_FOLDER, "--state", _STATE_FOLDER),
+        *("/opt/proofgate/bin/proofgate", "auditor", *source, "--state", _STATE_FOLDER),
         *("--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}", "--ledger-key", ledger_key),
         # While nothing is held, it begins; once something is, a lost state is no beginning.
         *("--held", f"{_HELD_FOLDER}/{held_entry(origin)}"),
@@ -175,7 +178,7 @@ def _container(
         "name": CONTAINER,
         "image": gateway.spec.worker.image or defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": _command(auditor, origin, ledger_key, defaults),
+        "command": _command(gateway, auditor, origin, ledger_key, defaults),
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": size, "limits": size},
         "securityContext": container_security(),
@@ -193,7 +196,11 @@ def _container(
         ),
         "lifecycle": stopped_once_it_can_be(),
         "volumeMounts": [
-            {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER, "readOnly": True},
+            (
+                auditor_workers.mount()
+                if auditor_workers.are_asked(gateway)
+                else {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER, "readOnly": True}
+            ),
             {"name": "state", "mountPath": _STATE_FOLDER},
             {"name": "signing-key", "mountPath": _KEY_FOLDER, "readOnly": True},
             {"name": "held", "mountPath": _HELD_FOLDER, "readOnly": True},
@@ -212,6 +219,13 @@ def _container(
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
+
+
+def _ledger_volume(gateway: Gateway) -> Manifest:
+    claim = gateway.spec.ledger.volume.existing_claim or names(gateway).claim
+    # Mounted read-only in the container. Of one export that is mounted in two ways on one node, NFS clients
+    # make one.
+    return {"name": LEDGER_VOLUME, "persistentVolumeClaim": {"claimName": claim}}
 
 
 def statefulset(
@@ -240,14 +254,9 @@ def statefulset(
             **pull_secrets(defaults),
             "containers": [_container(gateway, auditor, origin, ledger_key, defaults)],
             "volumes": [
-                {
-                    "name": LEDGER_VOLUME,
-                    # Mounted read-only in the container. Of one export that is mounted in two ways on one
-                    # node, NFS clients make one.
-                    "persistentVolumeClaim": {
-                        "claimName": gateway.spec.ledger.volume.existing_claim or own.claim
-                    },
-                },
+                auditor_workers.volume(gateway)
+                if auditor_workers.are_asked(gateway)
+                else _ledger_volume(gateway),
                 {"name": "state", "persistentVolumeClaim": {"claimName": claim_name(gateway, auditor)}},
                 {
                     "name": "signing-key",

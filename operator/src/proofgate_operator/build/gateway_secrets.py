@@ -55,6 +55,14 @@ def routing_key(admin_token: str) -> str:
     return hmac.new(admin_token.encode(), b"proofgate routing key", hashlib.sha256).hexdigest()[:32]
 
 
+def reading_token(admin_token: str) -> str:
+    """Return the token by which an auditor reads workers' folders: 256 bits, in hexadecimal.
+
+    Workers make it of their admin token likewise.
+    """
+    return hmac.new(admin_token.encode(), b"proofgate ledger reading", hashlib.sha256).hexdigest()
+
+
 def admin_secret(gateway: Gateway, token: str) -> Manifest:
     """Return the Secret of the token that the workers' admin port asks for."""
     head = child(gateway, "v1", "Secret", names(gateway).admin, "worker")

@@ -6,7 +6,7 @@ from typing import Any
 
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway, NetworkPolicies
-from proofgate_operator.build import auditor, haproxy, mirrors, siem, statefulset
+from proofgate_operator.build import auditor, auditor_workers, haproxy, mirrors, siem, statefulset
 from proofgate_operator.build.naming import (
     MONITORING_LABEL,
     OPERATOR,
@@ -81,13 +81,17 @@ def _operator(defaults: Defaults) -> list[Manifest]:
 def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     """Traffic and health checks come from HAProxy only; a tenant cannot walk around the affinity.
 
-    The operator asks workers on their admin port whether they may go.
+    The operator asks workers on their admin port whether they may go; the auditor reads there what lies on
+    their volumes, where they have one each.
     """
     balancer = {"podSelector": {"matchLabels": selector_labels(gateway, haproxy.COMPONENT)}}
     ingress: list[dict[str, Any]] = [
         {"from": [balancer], "ports": _ports(TRAFFIC_PORT, ADMIN_PORT)},
         {"from": _monitoring(gateway), "ports": _ports(ADMIN_PORT)},
     ]
+    if gateway.auditor and auditor_workers.are_asked(gateway):
+        reader = {"podSelector": {"matchLabels": selector_labels(gateway, auditor.COMPONENT)}}
+        ingress.append({"from": [reader], "ports": _ports(ADMIN_PORT)})
     if operator := _operator(defaults):
         ingress.append({"from": operator, "ports": _ports(ADMIN_PORT)})
     return _policy(gateway, names(gateway).worker, statefulset.COMPONENT, ingress)
@@ -111,13 +115,15 @@ def auditor_policy(
     gateway: Gateway, wanted: Auditor, defaults: Defaults, witness_ports: Sequence[int] = ()
 ) -> Manifest:
     """Its port is read by monitoring, the operator, and whom the spec names. It calls witnesses at these
-    ports, its mirrors, its sinks, and name servers for that; without any nobody, not even for names."""
+    ports, its mirrors, its sinks, workers that have a volume each, and name servers for that; without any
+    nobody, not even for names."""
     allowed = [peer.as_written() for peer in wanted.allow_from or ()]
     readers = [*_monitoring(gateway), *_operator(defaults), *allowed]
     ingress = [{"from": readers, "ports": _ports(auditor.PORT)}]
     policy = _policy(gateway, names(gateway).auditor, auditor.COMPONENT, ingress)
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
     asked = [
+        *([_to_workers(gateway)] if auditor_workers.are_asked(gateway) else []),
         *([_to_witnesses(wanted, witness_ports)] if witness_ports else []),
         *mirrors.egress(wanted.mirrors),
         *siem.egress(wanted.siem),
@@ -126,6 +132,11 @@ def auditor_policy(
         by_udp = [{"port": port, "protocol": "UDP"} for port in _NAME_PORTS]
         policy["spec"]["egress"] = [{"ports": [*by_udp, *_ports(*_NAME_PORTS)]}, *asked]
     return policy
+
+
+def _to_workers(gateway: Gateway) -> Manifest:
+    workers = {"podSelector": {"matchLabels": selector_labels(gateway, statefulset.COMPONENT)}}
+    return {"to": [workers], "ports": _ports(ADMIN_PORT)}
 
 
 def _to_witnesses(wanted: Auditor, ports: Sequence[int]) -> Manifest:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import auditor, readers
+from proofgate_operator.build import auditor, auditor_workers, readers
+from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.plan.audit_key import OWNER
 from proofgate_operator.plan.configuration import Configuration
@@ -12,9 +13,10 @@ from proofgate_operator.plan.ownership import Ownership, classify
 
 
 def auditor_manifests(
-    gateway: Gateway, seen: Observed, configuration: Configuration, defaults: Defaults
+    gateway: Gateway, seen: Observed, configuration: Configuration, workers: int, defaults: Defaults
 ) -> Iterator[Manifest]:
-    """Yield what an auditor needs besides its network policy and its PodMonitor, in the order of applying.
+    """Yield what an auditor of that many workers needs besides its network policy and its PodMonitor, in the
+    order of applying.
 
     Without a key that can be used, of its own or of the ledger, and with additions to its pod that cannot be,
     an auditor that runs goes on as it is. The claim of one that is gone follows the retain policy all the
@@ -33,10 +35,22 @@ def auditor_manifests(
     # Before the set that mounts it. While what the spec names cannot be used, the readers before stay.
     if configuration.readers is not None:
         yield readers.secret(gateway, configuration.readers)
+    if auditor_workers.are_asked(gateway) and configuration.reading_token:
+        yield auditor_workers.secret(gateway, configuration.reading_token, workers, defaults)
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
     faulty = any(fault.field == OWNER for fault in configuration.faults)
     if key and ledger and digests and digests.auditor and not faulty:
         yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults)
+
+
+def workers_mark(gateway: Gateway, configuration: Configuration, workers: int) -> str | None:
+    """Return a digest of the list of workers that an auditor's pod mounts; None where it mounts none.
+
+    The kubelet renews the files of a pod that is marked with another one, and of others about once a minute.
+    """
+    if gateway.auditor is None or not auditor_workers.are_asked(gateway) or not configuration.reading_token:
+        return None
+    return keyed_digest(configuration.reading_token.encode(), [str(workers)])
 
 
 def is_to_stop(gateway: Gateway, seen: Observed) -> bool:

@@ -16,7 +16,7 @@ from proofgate_operator.api.upstream import (
 )
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.digests import keyed_digest
-from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, routing_key
+from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, reading_token, routing_key
 from proofgate_operator.build.haproxy import rendered_config
 from proofgate_operator.build.haproxy_maps import TENANT_MAP
 from proofgate_operator.build.naming import Defaults, Manifest, names
@@ -86,6 +86,8 @@ class Configuration:
     former_keys: tuple[str, ...] = ()
     routing_key: str = ""
     shred_keys: ShredKeys = UNWANTED
+    #: By which an auditor reads the volumes of workers that have one each; empty without the admin token.
+    reading_token: str = ""
     #: The auditor's; None without one that can be used.
     auditor_key: ledger_key.LedgerKey | None = None
     #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
@@ -370,6 +372,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
         routing_key=own_key,
         shred_keys=shred_keys,
+        reading_token=reading_token(token) if token else "",
         auditor_key=audit_key,
         witness_ports=ports,
         readers=readers,

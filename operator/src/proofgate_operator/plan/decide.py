@@ -23,7 +23,7 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifes
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.accepted import accepted_text
-from proofgate_operator.plan.auditor import auditor_manifests, is_to_stop
+from proofgate_operator.plan.auditor import auditor_manifests, is_to_stop, workers_mark
 from proofgate_operator.plan.conditions import STALLED
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
@@ -155,7 +155,7 @@ def wanted(
     if gateway.spec.monitoring.pod_monitors is PodMonitors.AUTO and seen.knows_monitors:
         manifests += monitoring.pod_monitors(gateway)
     if own.ledger not in configuration.missing_secrets:
-        manifests += auditor_manifests(gateway, seen, configuration, defaults)
+        manifests += auditor_manifests(gateway, seen, configuration, replicas, defaults)
     return [sealed(manifest) for manifest in manifests]
 
 
@@ -201,9 +201,14 @@ def _contested(seen: Observed, manifests: Iterable[Manifest]) -> tuple[str, ...]
 
 
 def _to_renew(
-    gateway: Gateway, seen: Observed, configuration: Configuration, door: FrontDoor, apply: Iterable[Manifest]
+    gateway: Gateway,
+    seen: Observed,
+    configuration: Configuration,
+    door: FrontDoor,
+    workers: int,
+    apply: Iterable[Manifest],
 ) -> dict[str, dict[str, str]]:
-    """Return the pods that are not marked with what they are to take on, of workers and of HAProxy.
+    """Return the pods that are not marked with what they are to take on, of workers, HAProxy and the auditor.
 
     None before what they mount has been written, and seen again: the kubelet learns of it by a watch of its
     own, and a pod that it looks at too soon gets the old files once more.
@@ -213,6 +218,8 @@ def _to_renew(
         return {}
     told = [(pod, {CONFIG_ANNOTATION: configuration.digests.config}) for pod in live_pods(seen.worker_pods)]
     told += [(pod, mark(door.digest, seen.now)) for pod in live_pods(seen.haproxy_pods)]
+    if (listed := workers_mark(gateway, configuration, workers)) and seen.auditor_pod:
+        told += [(pod, {CONFIG_ANNOTATION: listed}) for pod in live_pods([seen.auditor_pod])]
     return {
         pod["metadata"]["name"]: annotations
         for pod, annotations in told
@@ -233,7 +240,7 @@ def _templates(gateway: Gateway) -> set[Ref]:
 def _files(gateway: Gateway) -> set[Ref]:
     """Return what pods mount of the operator's making."""
     own = names(gateway)
-    return {Ref("ConfigMap", own.config), Ref("Secret", own.tenants)}
+    return {Ref("ConfigMap", own.config), Ref("Secret", own.tenants), Ref("Secret", own.auditor)}
 
 
 def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
@@ -276,7 +283,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         delete = _superfluous(gateway, seen)
         stop_auditor = is_to_stop(gateway, seen)
         rescale = _rescaled(gateway, live_set, movement, manifests)
-        renew = _to_renew(gateway, seen, configuration, door, apply)
+        renew = _to_renew(gateway, seen, configuration, door, movement.replicas, apply)
         written = not unpublished and not _files(gateway) & set(map(ref_of, apply))
         if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
             movement = replace(movement, retire=None, since=None)

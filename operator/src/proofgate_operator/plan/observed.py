@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
-from proofgate_operator.build import storage
+from proofgate_operator.build import auditor_workers, storage
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.plan.drift import Applied
@@ -158,7 +158,7 @@ def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
     name, wanted = names(gateway).auditor, gateway.auditor
     brought = wanted is not None and wanted.storage.existing_claim is not None
     index = wanted.wanted_index if wanted is not None else None
-    asked = index is not None and index.readers_secret_ref is not None
+    asked = auditor_workers.are_asked(gateway) or (index is not None and index.readers_secret_ref is not None)
     kinds = (
         *("ServiceAccount", "NetworkPolicy", "Service", "StatefulSet", "ConfigMap"),
         *(() if brought else ("PersistentVolumeClaim",)),

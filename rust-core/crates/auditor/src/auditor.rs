@@ -11,6 +11,7 @@ use crate::log::Log;
 use crate::look::{View, look, rest};
 use crate::parties::{identity, require_known};
 use crate::published::Published;
+use crate::reach::{self, Standing, Workers};
 use crate::reads::Reads;
 use crate::removal;
 use crate::scrub::{Next, Scrub};
@@ -92,6 +93,9 @@ pub struct ShardHead {
     pub lag: u64,
     /// The signed checkpoint, as it was read.
     pub checkpoint: String,
+    /// How its worker stands, where each serves its own shard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Standing>,
 }
 
 /// Follows a ledger and keeps the aggregate log of its heads.
@@ -110,6 +114,10 @@ pub struct Auditor {
     last_beat: u64,
     /// The ended log that was glanced at last.
     glanced: Option<(String, Ulid)>,
+    /// Where each worker serves its own shard: how they stand.
+    workers: Option<Workers>,
+    /// Shards of which nothing can be judged in this poll.
+    away: BTreeSet<String>,
 }
 
 impl Auditor {
@@ -183,7 +191,15 @@ impl Auditor {
             scrub: Scrub::default(),
             last_beat: 0,
             glanced: None,
+            workers: None,
+            away: BTreeSet::new(),
         })
+    }
+
+    /// Takes how the workers stand that each serve their own shard: the volume has what the answering ones serve. Told
+    /// before each poll.
+    pub fn take_reach(&mut self, workers: Workers) {
+        self.workers = Some(workers);
     }
 
     /// What readers have of the aggregate log.
@@ -228,6 +244,9 @@ impl Auditor {
             self.cosigning.raise(&mut raised);
             self.look(now, &there, &mut fresh, &mut raised);
             for (shard, logs) in &mut self.catalogue {
+                if self.away.contains(shard) {
+                    continue;
+                }
                 let there = there.get(shard);
                 chain::end(logs);
                 chain::judge(
@@ -287,6 +306,10 @@ impl Auditor {
                 ended: newest.row.ended,
                 lag: since.map_or(0, |since| now.saturating_sub(since)),
                 checkpoint: head.note.clone(),
+                worker: self
+                    .workers
+                    .as_ref()
+                    .map(|workers| reach::standing(workers, shard)),
             })
         });
         heads.collect()
@@ -321,6 +344,9 @@ impl Auditor {
                 return None;
             }
         };
+        if let Some(workers) = &self.workers {
+            self.away = reach::judge(workers, &self.catalogue, &ledger, raised);
+        }
         let mut there: BTreeMap<String, BTreeSet<Ulid>> = BTreeMap::new();
         for Shard {
             dir,
@@ -329,7 +355,9 @@ impl Auditor {
             ..
         } in shards
         {
-            let Some(name) = name else { continue };
+            let Some(name) = name.filter(|name| !self.away.contains(name)) else {
+                continue;
+            };
             let logs = self.catalogue.entry(name.clone()).or_default();
             for incarnation in &incarnations {
                 logs.entry(*incarnation).or_insert_with(|| {
@@ -338,7 +366,11 @@ impl Auditor {
             }
             there.insert(name, incarnations.into_iter().collect());
         }
-        for (shard, logs) in &mut self.catalogue {
+        for (shard, logs) in self
+            .catalogue
+            .iter_mut()
+            .filter(|(shard, _)| !self.away.contains(*shard))
+        {
             let Some(there) = there.get(shard) else {
                 if logs.values().any(|log| log.row.head.is_some()) {
                     let message = format!("none of its {} logs is there", logs.len());
@@ -398,7 +430,11 @@ impl Auditor {
         let glances: Vec<_> = ended[start..]
             .iter()
             .chain(&ended[..start])
-            .take(GLANCES)
+            .take(if self.workers.is_some() {
+                reach::GLANCES
+            } else {
+                GLANCES
+            })
             .cloned()
             .collect();
         self.glanced = glances.last().cloned();
@@ -440,7 +476,8 @@ impl Auditor {
                 return;
             };
             let logs = self.catalogue.get_mut(&place.0);
-            let Some(log) = logs.and_then(|logs| logs.get_mut(&place.1)) else {
+            let log = logs.and_then(|logs| logs.get_mut(&place.1));
+            let Some(log) = log.filter(|_| !self.away.contains(&place.0)) else {
                 self.scrub.skip(place);
                 continue;
             };

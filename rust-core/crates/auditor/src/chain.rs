@@ -3,6 +3,7 @@
 use crate::facts::Named;
 use crate::finding::{Code, Raised};
 use crate::log::Log;
+use crate::reach::is_away;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, consistency};
 use proofgate_ledger::Checkpoint;
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,6 +201,7 @@ fn agree(
             }
         }
         Ok(true) => {}
+        Err(error) if is_away(&error) => {}
         Err(error) => raised.raise(Code::Unreadable, &origin, &shard, error.to_string()),
     }
 }

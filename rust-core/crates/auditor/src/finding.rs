@@ -53,6 +53,8 @@ pub enum Code {
     Stalled,
     /// A file or directory cannot be read.
     Unreadable,
+    /// A worker that serves its shard itself does not answer, or is gone without a seal.
+    WorkerUnreachable,
     /// The log of who read what is not the one that was told.
     AccessLogChanged,
     /// A witness has cosigned more of the aggregate log than there is.
@@ -66,9 +68,11 @@ impl Code {
     #[must_use]
     pub fn verdict(self) -> Verdict {
         match self {
-            Self::PredecessorMissing | Self::NoSuccessor | Self::Stalled | Self::Unreadable => {
-                Verdict::Incomplete
-            }
+            Self::PredecessorMissing
+            | Self::NoSuccessor
+            | Self::Stalled
+            | Self::Unreadable
+            | Self::WorkerUnreachable => Verdict::Incomplete,
             Self::CheckpointMissing
             | Self::CheckpointRefused
             | Self::RecordsChanged

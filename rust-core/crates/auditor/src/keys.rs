@@ -1,6 +1,7 @@
 //! The line of the ledger's keys, as the statements on the volume lead along it.
 
 use crate::finding::{Code, Raised};
+use crate::reach::is_away;
 use proofgate_evidence::{ReadStorage, key_successions};
 use proofgate_ledger::VerifyingKey;
 use std::path::Path;
@@ -11,6 +12,7 @@ pub(crate) fn follow(volume: &dyn ReadStorage, ledger: &Path, key: &mut Verifyin
     let name = key.name().to_owned();
     let kept = match key_successions::read(volume, ledger) {
         Ok(kept) => kept,
+        Err(error) if is_away(&error) => return,
         Err(error) => return raised.raise(Code::Unreadable, &name, "", error.to_string()),
     };
     let mut refuse = |why: String| raised.raise(Code::KeySuccessionRefused, &name, "", why);

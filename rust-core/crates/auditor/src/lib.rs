@@ -10,6 +10,7 @@
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
 //! | asking witnesses to cosign it | `cosigning` |
 //! | heads of the log of who read what | `reads` |
+//! | workers that serve their shards themselves, and do not answer | `reach` |
 //! | whose keys go together | `parties` |
 //! | the auditor's own state, and what is held of it elsewhere | `catalogue`, `held` |
 //!
@@ -33,6 +34,7 @@ mod log;
 mod look;
 mod parties;
 mod published;
+mod reach;
 mod reads;
 mod removal;
 mod scrub;
@@ -49,5 +51,6 @@ pub use finding::{Code, Finding};
 pub use log::Head;
 pub use proofgate_state::{StateDirectory, StateStorage};
 pub use published::Published;
+pub use reach::{Reach, Standing, Workers};
 pub use reads::ReadsHead;
 pub use tile::Tile;

@@ -3,6 +3,7 @@
 use crate::chain::Successors;
 use crate::finding::{Code, Raised};
 use crate::log::{Log, Target};
+use crate::reach::is_away;
 use crate::removal;
 use crate::tail::{Budget, Step, Tail, is_written_behind, missing_files};
 use proofgate_evidence::{EvidenceError, ReadStorage, checkpoint_file};
@@ -40,7 +41,7 @@ pub(crate) fn look(
     if let Err(error) = try_look(view, log, successors, budget, raised) {
         // Of a directory that is gone the next listing tells.
         raised.unsettled(&log.origin);
-        if !is_gone(&error) {
+        if !is_gone(&error) && !is_away(&error) {
             raised.raise(Code::Unreadable, &log.origin, &log.row.shard, error.to_string());
         }
     }

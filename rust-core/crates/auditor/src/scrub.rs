@@ -3,6 +3,7 @@
 use crate::finding::{Code, Raised};
 use crate::log::Log;
 use crate::look::is_gone;
+use crate::reach::is_away;
 use crate::tail::{Budget, Step, Tail};
 use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Hash;
@@ -130,7 +131,7 @@ impl Scrub {
                 ),
             ),
             Ok(Step::Refused(message)) => (Code::RecordsChanged, message),
-            Err(error) if is_gone(&error) => return self.skip(place),
+            Err(error) if is_gone(&error) || is_away(&error) => return self.skip(place),
             Err(error) => (Code::Unreadable, error.to_string()),
         };
         match reading.again_at {

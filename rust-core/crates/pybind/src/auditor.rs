@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use proofgate_auditor::{
     self as core, Answer, AuditorError, Cosigning, Published, Question, ReadsHead, Settings, StateDirectory,
 };
-use proofgate_evidence::FileStorage;
+use proofgate_evidence::{FileStorage, ReadStorage};
 use proofgate_ledger::{Hash, LedgerError, TrustPolicy, VerifyingKey};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,6 +18,7 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::errors::auditor_error;
+use crate::served::Served;
 
 /// Follows a ledger. One thread polls; what is published is read without waiting for it.
 #[pyclass(module = "proofgate._core", frozen)]
@@ -80,7 +81,7 @@ fn texts(hashes: &[Hash]) -> Vec<String> {
 #[pymethods]
 impl Auditor {
     #[new]
-    #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false, resume=false, held=None, policy=None, keeping_key=None))]
+    #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false, resume=false, held=None, policy=None, keeping_key=None, served=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn new(
         python: Python<'_>,
@@ -96,6 +97,7 @@ impl Auditor {
         held: Option<&str>,
         policy: Option<&[u8]>,
         keeping_key: Option<&str>,
+        served: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let invalid = |error: LedgerError| PyValueError::new_err(error.to_string());
         let signing = proofgate_signer::read_keys(signing_key)
@@ -128,7 +130,10 @@ impl Auditor {
                 source,
             })?;
             let directory = Arc::new(directory.ok_or(AuditorError::Locked)?);
-            let volume = Arc::new(FileStorage);
+            let volume: Arc<dyn ReadStorage> = match served {
+                Some(object) => Arc::new(Served::new(object)),
+                None => Arc::new(FileStorage),
+            };
             match (resume, new_aggregate) {
                 (true, _) => core::Auditor::resume(volume, directory, signing, settings, held),
                 (false, true) => core::Auditor::create(volume, directory, signing, settings),
@@ -155,6 +160,13 @@ impl Auditor {
         });
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen?;
         json(&poll.map_err(|error| auditor_error(python, &error))?)
+    }
+
+    fn take_reach(&self, python: Python<'_>, workers: &str) -> PyResult<()> {
+        let workers =
+            serde_json::from_str(workers).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        python.detach(|| self.auditor().take_reach(workers));
+        Ok(())
     }
 
     fn reads_told<'py>(&self, python: Python<'py>) -> Option<(u64, u64, Bound<'py, PyBytes>)> {

@@ -11,6 +11,7 @@ mod keeping;
 mod policy;
 mod policy_queue;
 mod prices;
+mod served;
 mod shred_keys;
 mod signature;
 mod telemetry;

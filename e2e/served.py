@@ -1,0 +1,76 @@
+"""A ledger that is audited over the admin ports of its workers, or of what stands in for them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from proofgate import _core
+from proofgate.auditor.served import ROOT, ServedLedger
+from proofgate.http_errors import Refusal, answer_refusal
+from proofgate.reading.routes import Reading
+
+from e2e.asgi_server import asgi_server
+from e2e.auditing import Audit
+
+#: As the command has it with `--second-look 0.1`.
+_SECOND_LOOK = 100_000
+_ALL = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class ServedAudit(Audit):
+    """An auditor that reads its ledger from workers, listed in a file beside it."""
+
+    @property
+    def workers(self) -> Path:
+        return self.folder / "workers.json"
+
+    @property
+    def arguments(self) -> list[str]:
+        keys = ["--signing-key", str(self.folder / "auditor-key"), "--ledger-key", self.key]
+        source = ["--workers", str(self.workers), "--worker-token", str(self.folder / "reading-token")]
+        return ["auditor", *source, "--state", str(self.state), *keys, "--second-look", "0.1"]
+
+    def list_workers(self, workers: dict[str, str]) -> None:
+        """Writes the list of workers: their admin addresses by shard."""
+        draft = self.workers.with_suffix(".draft")
+        draft.write_text(json.dumps({shard: f"http://{admin}" for shard, admin in workers.items()}))
+        draft.replace(self.workers)
+
+
+@contextmanager
+def served(ledger: Path) -> Iterator[str]:
+    """A ledger's folder as a worker serves it, to anybody; gives its URL."""
+    app = FastAPI()
+    app.add_exception_handler(Refusal, answer_refusal)
+    Reading(ledger).add_routes(app, lambda _request: None)
+    with asgi_server(app) as url:
+        yield url
+
+
+def look(audit: Audit, url: str) -> list[dict[str, Any]]:
+    """What one look over HTTP finds, as `--once` does it."""
+    ledger = ServedLedger(lambda: {"0": url}, None, patience=0)
+    keeping = (audit.folder / "keeping-key").read_text()
+    key = (audit.folder / "auditor-key").read_text()
+    times = (1, _SECOND_LOOK, 30_000_000)
+    auditor = _core.Auditor(
+        ROOT, str(audit.state), key, audit.key, *times, resume=True, keeping_key=keeping, served=ledger
+    )
+    try:
+        while True:
+            auditor.take_reach(ledger.begin())
+            done = json.loads(auditor.poll(time.time_ns() // 1000, _ALL, _ALL))
+            if not done["suspicious"]:
+                found: list[dict[str, Any]] = json.loads(auditor.findings())["findings"]
+                return found
+            time.sleep(_SECOND_LOOK / 1e6)
+    finally:
+        ledger.close()

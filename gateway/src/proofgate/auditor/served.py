@@ -1,0 +1,294 @@
+"""A ledger of which each worker serves its own folder, as the one tree that it is on a shared volume.
+
+Each look begins by asking all workers at once what they hold. One that gives no answer is asked for nothing
+more in that look, and is left alone for a while before the next: the others are looked at meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from proofgate.auditor.worker_files import BLOCK_BYTES, LOOK_SECONDS, WorkerError, WorkerFiles
+from proofgate.key_statements import STATEMENTS
+
+log = logging.getLogger("proofgate.auditor")
+
+#: Where the tree hangs for the core; of no file system.
+ROOT = "ledger"
+#: Away for so long it is a finding: a worker that is replaced is back before.
+PATIENCE_SECONDS = 60.0
+#: All workers are asked at once what they hold, and not waited for any longer.
+_ROLL_CALL_SECONDS = 8.0
+_AT_A_TIME = 64
+_LONGEST_PAUSE = 30.0
+_MOST_SHARDS = 1024
+#: A segment's header does not change once it is written; a small file is fetched whole when it is opened.
+_HEADER_BYTES = 128
+_SMALL_BYTES = 1 << 16
+_SEGMENTS = (".seg", ".next")
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass
+class _Held:
+    """What a worker says that it holds."""
+
+    shards: dict[str, frozenset[str]] = field(default_factory=dict)
+    statements: dict[str, bytes] = field(default_factory=dict)
+
+
+class _Worker:
+    """One worker, and how reading from it went."""
+
+    def __init__(self, shard: str, files: WorkerFiles, url: str) -> None:
+        self.shard, self.files, self.url = shard, files, url
+        self.held: _Held | None = None
+        self.failing_since: float | None = None
+        self.why = ""
+        self.listed = True
+        self._failures = 0
+        self._not_before = 0.0
+        #: A roll call that has not come back: nobody else uses the connection.
+        self.asked: Future[_Held] | None = None
+
+    def is_due(self) -> bool:
+        return self.asked is None and time.monotonic() >= self._not_before
+
+    def failed(self, why: str) -> None:
+        now = time.monotonic()
+        self.held, self.why = None, why
+        self.failing_since = now if self.failing_since is None else self.failing_since
+        self._not_before = now + min(_LONGEST_PAUSE, 2.0**self._failures)
+        self._failures = min(self._failures + 1, 6)
+
+    def was_read(self) -> None:
+        if self.failing_since is not None:
+            log.info("the worker of shard %s can be read again", self.shard)
+        self.failing_since, self._failures = None, 0
+
+    def hold(self) -> _Held:
+        """What it holds, in the thread of the roll call. Raises OSError."""
+        self.files.begin()
+        held = _Held()
+        names = self.files.names("")
+        shards = [name for name in names if name.isascii() and name.isdigit()]
+        if len(shards) > _MOST_SHARDS:
+            raise WorkerError(f"it says that it holds {len(shards)} shards")
+        for shard in shards:
+            # Gone since the listing: the next one tells.
+            with suppress(FileNotFoundError):
+                held.shards[shard] = frozenset(self.files.names(shard))
+        if STATEMENTS in names:
+            for name in self.files.names(STATEMENTS)[:_MOST_SHARDS]:
+                with suppress(FileNotFoundError):
+                    path = f"{STATEMENTS}/{name}"
+                    held.statements[name] = self.files.read(path, 0, _SMALL_BYTES)[1]
+        return held
+
+
+class ServedLedger:
+    """The tree, for the core to read: `list`, `open` and `read` as `_core.Auditor` wants them.
+
+    `workers` tells the URL of each shard's worker; it is asked at the beginning of each look, and a list that
+    cannot be had is the one before. A worker that leaves the list is read for as long as it answers, so that
+    the seal of one that is scaled away is seen. `patience` is how many seconds a worker may be away, and
+    `look_seconds` what one may take of a look.
+    """
+
+    def __init__(
+        self,
+        workers: Callable[[], Mapping[str, str]],
+        token_file: Path | None,
+        patience: float = PATIENCE_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._list, self._token_file = workers, token_file
+        self._patience, self._look_seconds = patience, look_seconds
+        self._workers: dict[str, _Worker] = {}
+        self._pool = ThreadPoolExecutor(_AT_A_TIME, "worker-folder")
+        self._statements: dict[str, bytes] = {}
+        self.bytes_read = 0
+        self.follow_the_list()
+
+    def follow_the_list(self) -> None:
+        """Takes on the list of workers. Raises ValueError and OSError, and keeps what it has."""
+        wanted = dict(self._list())
+        made = {
+            shard: _Worker(shard, WorkerFiles(url, self._token_file, self._look_seconds), url)
+            for shard, url in wanted.items()
+            if shard not in self._workers or self._workers[shard].url != url
+        }
+        self._workers |= made
+        for shard, worker in self._workers.items():
+            worker.listed = shard in wanted
+
+    def begin(self) -> str:
+        """Begins a look: how each worker stands, for the core's `take_reach`."""
+        try:
+            self.follow_the_list()
+        except (ValueError, OSError) as error:
+            log.error("the list of workers cannot be read, and stays as it was: %s", error)  # noqa: TRY400
+        for worker in self._workers.values():
+            if worker.held is not None:
+                worker.was_read()
+            worker.held = None
+        self._call_the_roll()
+        # One that has left the list and is gone: its shard has no worker.
+        for shard in [of for of, worker in self._workers.items() if not worker.listed and not worker.held]:
+            self._workers.pop(shard).files.close()
+        reach = {
+            shard: {"answers": worker.held is not None, "failing": self._told(worker)}
+            for shard, worker in self._workers.items()
+        }
+        for worker in self._answering():
+            # A shard that nobody serves lies where it does not belong: it is looked at, and found.
+            for shard in worker.held.shards if worker.held else ():
+                reach.setdefault(shard, {"answers": True, "failing": None})
+        return json.dumps(reach)
+
+    def _told(self, worker: _Worker) -> str | None:
+        since = worker.failing_since
+        if since is None or time.monotonic() - since < self._patience:
+            return None
+        return f"its worker has not been read for {time.monotonic() - since:.0f} s: {worker.why}"
+
+    def _call_the_roll(self) -> None:
+        due = [worker for worker in self._workers.values() if worker.is_due()]
+        for worker in due:
+            worker.asked = self._pool.submit(worker.hold)
+        wait_for([worker.asked for worker in due if worker.asked], _ROLL_CALL_SECONDS)
+        for worker in self._workers.values():
+            if worker.asked is None:
+                continue
+            if not worker.asked.done():
+                if worker in due:
+                    worker.failed("it does not say what it holds")
+                continue
+            done, worker.asked = worker.asked, None
+            try:
+                held = done.result()
+            except OSError as error:
+                worker.failed(str(error))
+            else:
+                # An answer to an earlier look is late, and none to this one.
+                worker.held = held if worker in due else None
+        self._statements = self._merged()
+
+    def standing(self) -> dict[str, bool]:
+        """By the shard, whether its worker can be read."""
+        return {shard: worker.failing_since is None for shard, worker in list(self._workers.items())}
+
+    def statements(self) -> dict[str, bytes]:
+        """The statements of key succession that workers hold, by the names of their files. Where they hold
+        others under one name, there is one more, of another name, for each."""
+        return self._statements
+
+    def _merged(self) -> dict[str, bytes]:
+        merged: dict[str, bytes] = {}
+        for worker in self._answering():
+            for name, content in worker.held.statements.items() if worker.held else ():
+                if merged.setdefault(name, content) != content:
+                    merged[f"{worker.shard}-{name}"] = content
+        return merged
+
+    def _answering(self) -> list[_Worker]:
+        order = sorted(self._workers.values(), key=lambda worker: int(worker.shard))
+        return [worker for worker in order if worker.held is not None]
+
+    def _of(self, path: str) -> tuple[_Worker, str]:
+        """Who serves what lies in a log, and its path there."""
+        _, shard, incarnation, *_ = path.split("/")
+        own = self._workers.get(shard)
+        for worker in ([own] if own else []) + self._answering():
+            if worker.held and incarnation in worker.held.shards.get(shard, ()):
+                return worker, path.split("/", 1)[1]
+        if own is not None and own.held is None:
+            raise WorkerError(own.why or "its worker does not answer")
+        raise FileNotFoundError("it is not there")
+
+    def list(self, path: str) -> list[str]:
+        """The names in a folder. Raises OSError."""
+        _, *below = path.split("/")
+        held = [worker.held for worker in self._answering() if worker.held]
+        if not below:
+            names = {shard for of in held for shard in of.shards}
+            return sorted(names | ({STATEMENTS} if self.statements() else set()))
+        if below == [STATEMENTS]:
+            return sorted(self.statements())
+        if len(below) == 1:
+            logs = [of.shards[below[0]] for of in held if below[0] in of.shards]
+            if not logs:
+                raise FileNotFoundError("it is not there")
+            return sorted(frozenset().union(*logs))
+        worker, there = self._of(path)
+        return self._asked(worker, lambda: worker.files.names(there))
+
+    def open(self, path: str) -> tuple[int, bytes]:
+        """The length of a file, and what was read of its beginning with it. Raises OSError."""
+        _, *below = path.split("/")
+        if below[0] == STATEMENTS:
+            content = self.statements().get(below[-1])
+            if content is None:
+                raise FileNotFoundError("it is not there")
+            return len(content), content
+        worker, there = self._of(path)
+        most = _HEADER_BYTES if path.endswith(_SEGMENTS) else _SMALL_BYTES
+        length, beginning = self._asked(worker, lambda: worker.files.read(there, 0, most))
+        self.bytes_read += len(beginning)
+        # What is still zero may be written a moment later.
+        return length, beginning if any(beginning) else b""
+
+    def read(self, path: str, offset: int, most: int) -> bytes:
+        """At most `most` bytes of a file from `offset` on; none at its end. Raises OSError."""
+        worker, there = self._of(path)
+        most = min(most, BLOCK_BYTES)
+        content = self._asked(worker, lambda: worker.files.read(there, offset, most))[1]
+        self.bytes_read += len(content)
+        return content
+
+    def _asked(self, worker: _Worker, ask: Callable[[], _Answer]) -> _Answer:
+        try:
+            return ask()
+        except WorkerError as error:
+            worker.failed(str(error))
+            raise
+
+    def close(self) -> None:
+        """Lets all connections go."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for worker in self._workers.values():
+            worker.files.close()
+
+
+def read_list(path: Path) -> dict[str, str]:
+    """The list of workers in a file of JSON: the URL of each by its shard. Raises ValueError and OSError."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError(f"{path} is not JSON") from None
+    if not isinstance(document, dict):
+        raise ValueError(f"{path} is not an object of URLs by shards")  # noqa: TRY004 - it is a file's content
+    return checked(document)
+
+
+def checked(workers: Mapping[str, object]) -> dict[str, str]:
+    """The URLs of workers by their shards. Raises ValueError for what is none."""
+    found: dict[str, str] = {}
+    for shard, url in workers.items():
+        if not (shard.isascii() and shard.isdigit() and len(shard) <= 9 and shard == str(int(shard))):
+            raise ValueError(f"{shard!r} is not the number of a shard")
+        if not isinstance(url, str):
+            raise ValueError(f"the worker of shard {shard} has no URL")  # noqa: TRY004 - as above
+        WorkerFiles(url, None)
+        found[shard] = url
+    return found

@@ -1,0 +1,174 @@
+"""One worker's ledger folder, read from its admin port.
+
+Who answers may be broken or lie: an answer is whole, in time, and of the size that was asked for, or it is
+none. What it says is believed by nobody before it is verified.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import json
+import time
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from proofgate.timed_http import TimedResponse
+
+CONNECT_SECONDS = 3.0
+ANSWER_SECONDS = 5.0
+#: What may be spent on one worker in one look, so that a slow one does not stop the others.
+LOOK_SECONDS = 60.0
+#: Bytes of a file in one request.
+BLOCK_BYTES = 1 << 20
+#: Of a listing.
+_MOST_LISTED = 8 << 20
+_MOST_REFUSED = 1 << 16
+_MOST_NAMES = 100_001
+_LENGTH = "Proofgate-Length"
+_GONE = "no_such_file"
+
+
+class WorkerError(OSError):
+    """The worker gave no answer that can be used. What it serves may be there all the same."""
+
+
+class WorkerFiles:
+    """Reads from one worker, over one connection. For one thread at a time."""
+
+    def __init__(self, url: str, token_file: Path | None, look_seconds: float = LOOK_SECONDS) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"{url} is not an http(s) URL")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("a URL of a worker holds no password: name a --worker-token")
+        secure = parts.scheme == "https"
+        made = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        # Reading the port refuses one that is none.
+        self._connection = made(parts.hostname, parts.port, timeout=CONNECT_SECONDS)
+        self._path = parts.path.rstrip("/")
+        self._token_file = token_file
+        self._headers: dict[str, str] = {}
+        self._fresh = True
+        self._closed = False
+        self._look_seconds = look_seconds
+        self._spent = 0.0
+
+    def begin(self) -> None:
+        """Begins a look: reads the token, and counts anew. Raises WorkerError."""
+        self._spent = 0.0
+        if self._token_file is None:
+            return
+        try:
+            token = self._token_file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            raise WorkerError(f"{self._token_file} cannot be read") from None
+        if not token.isprintable() or " " in token or not token:
+            raise WorkerError(f"{self._token_file} is not one token on one line")
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder. Raises FileNotFoundError when there is none, WorkerError."""
+        body, _ = self._get(f"/ledger/names?path={quote(folder)}", _MOST_LISTED)
+        try:
+            document = json.loads(body)
+            names = document["names"]
+        except (ValueError, RecursionError, KeyError, TypeError):
+            raise WorkerError("it answered with no list of names") from None
+        if not isinstance(names, list) or len(names) > _MOST_NAMES:
+            raise WorkerError("it answered with no list of names")
+        if not all(isinstance(name, str) and 0 < len(name) <= 255 and "/" not in name for name in names):
+            raise WorkerError("it answered with names that are none")
+        return sorted(set(names))
+
+    def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
+        """The length of a file, and its bytes from `offset` on: `most` or BLOCK_BYTES, fewer only at its end.
+
+        Raises FileNotFoundError when it is not there, WorkerError.
+        """
+        most = min(most, BLOCK_BYTES)
+        body, told = self._get(f"/ledger/file?path={quote(path)}&offset={offset}&most={most}", most)
+        if told is None or not told.isascii() or not told.isdigit() or len(told) > 19:
+            raise WorkerError("it answered without the length of the file")
+        length = int(told)
+        if len(body) != max(0, min(most, length - offset)):
+            message = f"it answered with {len(body)} bytes of a file of {length} from byte {offset} on"
+            raise WorkerError(message)
+        return length, body
+
+    def close(self) -> None:
+        """Lets the connection go, for good."""
+        self._closed = True
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        self._connection.close()
+        self._fresh = True
+
+    def _get(self, target: str, most: int) -> tuple[bytes, str | None]:
+        began = time.monotonic()
+        if self._closed or self._spent > self._look_seconds:
+            raise WorkerError(f"it took more than {self._look_seconds:g} s of one look")
+        try:
+            return self._exchange(target, most)
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            self._disconnect()
+            raise _worker_error(error) from None
+        finally:
+            self._spent += time.monotonic() - began
+
+    def _exchange(self, target: str, most: int) -> tuple[bytes, str | None]:
+        fresh = self._fresh
+        try:
+            response = self._ask(target)
+        except (ConnectionError, http.client.BadStatusLine):
+            if fresh:
+                raise
+            # The worker has closed a connection on which nothing was asked for some seconds.
+            self._disconnect()
+            response = self._ask(target)
+        with response:
+            limit = most if response.status == http.client.OK else _MOST_REFUSED
+            body = response.read(limit + 1)
+            if len(body) > limit or response.length:
+                raise WorkerError("its answer is not of the length that it has to be of")
+            if response.status != http.client.OK:
+                raise _refusal(response.status, body)
+            return body, response.getheader(_LENGTH)
+
+    def _ask(self, target: str) -> http.client.HTTPResponse:
+        if self._fresh:
+            self._connection.timeout = CONNECT_SECONDS
+            self._connection.connect()
+            self._fresh = False
+        self._connection.response_class = functools.partial(  # type: ignore[assignment]
+            TimedResponse, deadline=time.monotonic() + ANSWER_SECONDS
+        )
+        self._connection.request("GET", self._path + target, headers=self._headers)
+        return self._connection.getresponse()
+
+
+def _refusal(status: int, body: bytes) -> OSError:
+    try:
+        code = str(json.loads(body)["error"]["code"])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        code = ""
+    # Another server, or a worker that knows no such route, says 404 too: that is no word about the file.
+    if status == http.client.NOT_FOUND and code == _GONE:
+        return FileNotFoundError("it is not there")
+    known = code if code.replace("_", "").isalnum() and code.isascii() and len(code) <= 64 else "no code"
+    return WorkerError(f"it answered with status {status} ({known})")
+
+
+def _worker_error(error: Exception) -> WorkerError:
+    if isinstance(error, WorkerError):
+        return error
+    if isinstance(error, TimeoutError):
+        return WorkerError(f"it gave no whole answer within {ANSWER_SECONDS:g} s")
+    if isinstance(error, OSError):
+        return WorkerError(f"it cannot be reached: {error.strerror or 'the connection failed'}")
+    if isinstance(error, UnicodeError):
+        return WorkerError("it cannot be reached: the name of its host is none")
+    return WorkerError("its answer is not HTTP")

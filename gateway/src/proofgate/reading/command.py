@@ -1,0 +1,36 @@
+"""The command `reading-token`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.reading.token import reading_token
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "reading-token",
+        run,
+        "print the token by which an auditor reads workers' folders",
+        "It is made of\ntheir admin token, and opens nothing but that. Give it to `proofgate auditor\n"
+        "--worker-token`, where workers have a volume each.",
+    )
+    parser.add_argument("token_file", type=Path, metavar="FILE", help="the workers' admin.tokenFile")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the token."""
+    try:
+        admin_token = options.token_file.read_text(encoding="ascii").strip()
+    except OSError as error:
+        return fail(f"{options.token_file} cannot be read: {error.strerror}", EXIT_USAGE)
+    except UnicodeDecodeError:
+        return fail(f"{options.token_file} is no token: it is not text", EXIT_USAGE)
+    if len(admin_token.split()) != 1:
+        return fail(f"{options.token_file} is not one token on one line", EXIT_USAGE)
+    print(reading_token(admin_token))
+    return EXIT_OK

@@ -1,0 +1,131 @@
+"""What of a ledger folder may be read by others, and reading it safely whatever lies there.
+
+Only evidence has a name here: no salts, no stored payloads, nothing that a writer keeps for itself. Whoever
+writes the volume may have put links, pipes or devices in their places: none is followed or waited for.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+#: Bytes of one answer.
+MOST_BYTES = 1 << 20
+#: Names of one answer: ten years of a log every hour.
+MOST_NAMES = 100_000
+
+_SHARD = r"[0-9]{1,9}"
+_ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
+_NUMBER = r"[0-9]{20}"
+_STATEMENT = r"[0-9A-Za-z._-]{1,100}\.note"
+_IN_A_LOG = (
+    rf"{_NUMBER}\.(?:seg|next|record|tlog-proof|consistency)|checkpoint|{_ULID}\.checkpoint"
+    r"|tree|tombstone|erasures"
+)
+#: By the folder: what it may hold that is told and read.
+_FOLDERS = (
+    (re.compile(""), re.compile(rf"{_SHARD}|ledger-name|key-successions|configurations")),
+    (re.compile(_SHARD), re.compile(_ULID)),
+    (re.compile(rf"{_SHARD}/{_ULID}"), re.compile(_IN_A_LOG)),
+    (re.compile("key-successions"), re.compile(_STATEMENT)),
+    (re.compile("configurations"), re.compile(r"[0-9a-f]{64}\.json")),
+)
+_FILE = re.compile(
+    rf"ledger-name|{_SHARD}/{_ULID}/(?:{_IN_A_LOG})|key-successions/{_STATEMENT}"
+    r"|configurations/[0-9a-f]{64}\.json"
+)
+
+#: Opening a link, and a socket.
+_LINKS = (errno.ELOOP, errno.ENXIO)
+
+
+class ReadingError(Exception):
+    """What was asked for cannot be told: `not_evidence`, `no_such_file`, `too_many_names`, `ledger_io`."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class LedgerFiles:
+    """One ledger folder."""
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger = ledger
+
+    def names(self, folder: str) -> list[str]:
+        """The names of evidence in a folder, by its path below the ledger's; "" is that itself. Sorted.
+
+        Raises ReadingError.
+        """
+        allowed = next((names for path, names in _FOLDERS if path.fullmatch(folder)), None)
+        if allowed is None:
+            raise ReadingError("not_evidence", "no folder of evidence has this path")
+        found: list[str] = []
+        with (
+            _told(),
+            self._folder(folder.split("/") if folder else []) as opened,
+            os.scandir(opened) as entries,
+        ):
+            for entry in entries:
+                if allowed.fullmatch(entry.name):
+                    found.append(entry.name)
+                if len(found) > MOST_NAMES:
+                    message = f"the folder holds more than {MOST_NAMES} names"
+                    raise ReadingError("too_many_names", message)
+        return sorted(found)
+
+    def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
+        """The length of a file, and its bytes from `offset` on: `most` or MOST_BYTES of them, fewer only at
+        its end. Raises ReadingError."""
+        if not _FILE.fullmatch(path):
+            raise ReadingError("not_evidence", "no file of evidence has this path")
+        *folders, name = path.split("/")
+        with _told(), self._folder(folders) as folder:
+            # A pipe is not waited for.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            file = os.open(name, flags, dir_fd=folder)
+            try:
+                told = os.fstat(file)
+                if not stat.S_ISREG(told.st_mode):
+                    raise ReadingError("no_such_file", "there is no such file")
+                wanted = max(0, min(most, MOST_BYTES, told.st_size - offset))
+                content = bytearray()
+                while len(content) < wanted and (
+                    more := os.pread(file, wanted - len(content), offset + len(content))
+                ):
+                    content += more
+                # It became shorter meanwhile.
+                length = told.st_size if len(content) == wanted else offset + len(content)
+                return length, bytes(content)
+            finally:
+                os.close(file)
+
+    @contextmanager
+    def _folder(self, path: list[str]) -> Iterator[int]:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        opened = os.open(self._ledger, flags)
+        try:
+            for name in path:
+                below = os.open(name, flags | os.O_NOFOLLOW, dir_fd=opened)
+                os.close(opened)
+                opened = below
+            yield opened
+        finally:
+            os.close(opened)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What the system says, in this module's words. A link, or a file in a folder's place, is not there."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno in _LINKS:
+            raise ReadingError("no_such_file", "there is no such file") from None
+        raise ReadingError("ledger_io", f"it cannot be read: {error.strerror}") from None

@@ -1,0 +1,154 @@
+"""The routes of the admin port by which an auditor reads a worker's ledger folder.
+
+They run in threads of the main thread's priority, the lowest, and few at a time: traffic and probes notice
+nothing of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from proofgate.http_errors import Refusal
+from proofgate.reading.files import MOST_BYTES, LedgerFiles, ReadingError
+
+#: An auditor asks one thing after the other. Each holds a block of its answer until that is sent.
+READS_AT_A_TIME = 4
+LENGTH_HEADER = "Proofgate-Length"
+#: An auditor that has not looked for so long does not follow this worker.
+_FOLLOWED_SECONDS = 10.0
+#: Looks after the seal until all of the log was read: the one that runs, and one that begins behind the seal.
+_LOOKS = 2
+_STATUS = {
+    "not_evidence": HTTPStatus.FORBIDDEN,
+    "no_such_file": HTTPStatus.NOT_FOUND,
+    "too_many_names": HTTPStatus.SERVICE_UNAVAILABLE,
+    "ledger_io": HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+class Reading:
+    """What a worker serves of its folder, and what was read of it."""
+
+    def __init__(self, ledger: Path) -> None:
+        self._files = LedgerFiles(ledger)
+        self._slots = threading.BoundedSemaphore(READS_AT_A_TIME)
+        self._lock = threading.Lock()
+        self._results: Counter[str] = Counter()
+        self._bytes = 0
+        #: How often the ledger itself was listed, which begins an auditor's look, and when last.
+        self._looks = 0
+        self._last_look = float("-inf")
+
+    def add_routes(self, app: FastAPI, authorize: Callable[[Request], None]) -> None:
+        """Adds the routes; `authorize` raises a Refusal for whoever may not read."""
+
+        @app.get("/ledger/names")
+        def names(request: Request, path: Annotated[str, Query(max_length=128)] = "") -> Response:
+            authorize(request)
+            if not path:
+                with self._lock:
+                    self._looks += 1
+                    self._last_look = time.monotonic()
+            return self._answer(lambda: JSONResponse({"names": self._files.names(path)}))
+
+        @app.get("/ledger/file")
+        def file(
+            request: Request,
+            path: Annotated[str, Query(max_length=256)],
+            offset: Annotated[int, Query(ge=0, lt=1 << 63)] = 0,
+            most: Annotated[int, Query(ge=0, le=MOST_BYTES)] = MOST_BYTES,
+        ) -> Response:
+            authorize(request)
+
+            def read() -> Response:
+                length, content = self._files.read(path, offset, most)
+                with self._lock:
+                    self._bytes += len(content)
+                headers = {LENGTH_HEADER: str(length)}
+                return Response(content, media_type="application/octet-stream", headers=headers)
+
+            return self._answer(read)
+
+    def _answer(self, read: Callable[[], Response]) -> Response:
+        if not self._slots.acquire(blocking=False):
+            self._count("busy")
+            message = f"this worker answers {READS_AT_A_TIME} readers of its ledger at a time; ask again"
+            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
+        try:
+            answer = _Held(read(), self._slots.release)
+        except BaseException as error:
+            self._slots.release()
+            if not isinstance(error, ReadingError):
+                raise
+            self._count(error.code)
+            raise Refusal(_STATUS[error.code], error.code, str(error)) from None
+        self._count("ok")
+        return answer
+
+    def _count(self, result: str) -> None:
+        with self._lock:
+            self._results[result] += 1
+
+    @property
+    def looks(self) -> int:
+        """How many looks of an auditor have begun."""
+        with self._lock:
+            return self._looks
+
+    def is_followed(self) -> bool:
+        """Whether an auditor has looked a moment ago."""
+        with self._lock:
+            return time.monotonic() - self._last_look < _FOLLOWED_SECONDS
+
+    def has_seen(self, looks: int) -> bool:
+        """Whether what was there when `looks` had begun has been read whole, as far as can be told here."""
+        return not self.is_followed() or self.looks >= looks + _LOOKS
+
+    def metrics(self) -> str:
+        """What was read, as Prometheus text; nothing before the first time."""
+        with self._lock:
+            if not self._results:
+                return ""
+            name = "proofgate_ledger_reads"
+            lines = [
+                f"# HELP {name} Answers to readers of the worker's ledger folder, by how they ended.",
+                f"# TYPE {name} counter",
+                *(f'{name}_total{{result="{of}"}} {count}' for of, count in sorted(self._results.items())),
+                f"# HELP {name}_bytes Bytes of files in those answers.",
+                f"# TYPE {name}_bytes counter",
+                f"{name}_bytes_total {self._bytes}",
+            ]
+        return "".join(f"{line}\n" for line in lines)
+
+
+class _Held(Response):
+    """An answer that calls `done` once it is with the system, or its reader is gone.
+
+    The end of the body is sent apart: it waits until the transport has taken the rest, so that a reader that
+    takes nothing holds its slot, and no more than that.
+    """
+
+    def __init__(self, answer: Response, done: Callable[[], None]) -> None:
+        super().__init__(answer.body, answer.status_code)
+        self.raw_headers = answer.raw_headers
+        self._done = done
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        try:
+            await send(start)
+            await send({"type": "http.response.body", "body": self.body, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._done()

@@ -1,0 +1,74 @@
+"""The auditor of workers that each have a volume of their own: whom it asks, and with what."""
+
+import json
+from typing import Any
+
+from proofgate.reading.token import reading_token
+
+from proofgate_operator.plan.api_keys import entry
+from proofgate_operator.plan.auditor import workers_mark
+from proofgate_operator.plan.configuration import read_configuration
+from proofgate_operator.plan.observed import Observed, Ref
+from tests.gateways import DEFAULTS
+from tests.test_auditor import WHOLE, Audited, made
+
+WORKERS = Ref("Secret", "demo-auditor")
+PER_WORKER = {"volume": {"mode": "PerWorker"}}
+
+
+def of_workers(**changes: Any) -> Audited:
+    return Audited(**{"ledger": PER_WORKER, **changes})
+
+
+def listed(audited: Audited) -> dict[str, str]:
+    found: dict[str, str] = json.loads(entry(audited.world.children[WORKERS] or {}, "workers.json") or "")
+    return found
+
+
+def test_every_worker_is_listed_by_the_name_that_its_pod_keeps() -> None:
+    audited = of_workers(replicas=3)
+    domain = "demo-workers.team.svc.cluster.local:9090"
+    assert listed(audited) == {str(shard): f"http://demo-worker-{shard}.{domain}" for shard in range(3)}
+    assert made(audited.world) == WHOLE | {WORKERS}
+
+
+def test_its_token_is_the_one_that_workers_make_of_theirs_and_not_theirs() -> None:
+    audited = of_workers()
+    admin = entry(audited.world.child("Secret", "demo-admin"), "token")
+    assert admin
+    token = entry(audited.world.children[WORKERS] or {}, "reading-token")
+    assert token == reading_token(admin) != admin
+
+
+def test_it_mounts_no_volume_of_the_ledger() -> None:
+    template = of_workers().world.child("StatefulSet", "demo-auditor")["spec"]["template"]["spec"]
+    claims = [
+        volume["persistentVolumeClaim"] for volume in template["volumes"] if "persistentVolumeClaim" in volume
+    ]
+    assert [claim["claimName"] for claim in claims] == ["demo-auditor"]
+    secrets = [volume["secret"]["secretName"] for volume in template["volumes"] if "secret" in volume]
+    assert secrets == ["demo-auditor", "auditor-key"]
+    command = template["containers"][0]["command"]
+    assert "--ledger" not in command and "--workers" in command
+
+
+def test_a_list_that_has_changed_replaces_no_pod_and_marks_it() -> None:
+    audited = of_workers(replicas=2)
+    before = audited.world.child("StatefulSet", "demo-auditor")["spec"]["template"]
+
+    def mark(workers: int) -> str | None:
+        seen = Observed(audited.world.children, audited.world.secrets)
+        configuration = read_configuration(audited.world.gateway, seen, DEFAULTS)
+        return workers_mark(audited.world.gateway, configuration, workers)
+
+    assert audited.plan().renew["demo-auditor-0"] == {"proofgate.dev/config-digest": mark(2)}
+    assert mark(2) != mark(3)
+    audited.world.manifest["spec"]["replicas"] = 3
+    audited.world.settle()
+    assert list(listed(audited)) == ["0", "1", "2"]
+    assert audited.world.child("StatefulSet", "demo-auditor")["spec"]["template"] == before
+
+
+def test_an_auditor_that_mounts_the_ledger_is_marked_with_nothing() -> None:
+    audited = Audited()
+    assert "demo-auditor-0" not in audited.plan().renew and WORKERS not in made(audited.world)

@@ -1,0 +1,94 @@
+//! A ledger of which each worker serves its own shard: what can be said while one of them does not answer.
+
+use crate::chain::Logs;
+use crate::finding::{Code, Raised};
+use proofgate_evidence::EvidenceError;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// Logs that have ended and are glanced at in one poll: each costs a worker that serves traffic some requests.
+pub(crate) const GLANCES: usize = 32;
+
+/// Whether a worker can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Reach {
+    /// It answered when the poll began.
+    pub answers: bool,
+    /// Why it could not be read, once that has lasted so long that it is to be told.
+    pub failing: Option<String>,
+}
+
+/// The workers that serve a shard each, by the shard's name. A shard without one has been scaled away.
+pub type Workers = BTreeMap<String, Reach>;
+
+/// How the worker of a shard stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is read.
+    Answers,
+    /// It does not answer, and should.
+    Silent,
+    /// There is none any more: what it served cannot be verified again.
+    Gone,
+}
+
+/// How the worker of a shard stands.
+pub(crate) fn standing(workers: &Workers, shard: &str) -> Standing {
+    match workers.get(shard) {
+        Some(Reach { answers: true, .. }) => Standing::Answers,
+        Some(_) => Standing::Silent,
+        None => Standing::Gone,
+    }
+}
+
+/// Raises what is to be told of the workers, and returns the shards of which nothing can be judged now.
+pub(crate) fn judge(
+    workers: &Workers,
+    catalogue: &BTreeMap<String, Logs>,
+    ledger: &str,
+    raised: &mut Raised,
+) -> BTreeSet<String> {
+    for (shard, reach) in workers {
+        let origin = format!("{ledger}/{shard}");
+        if let Some(why) = &reach.failing {
+            raised.raise_now(Code::WorkerUnreachable, &origin, shard, why.clone());
+        } else if !reach.answers {
+            raised.unsettled(&origin);
+        }
+    }
+    let shards = catalogue.keys().chain(workers.keys());
+    let away: BTreeSet<String> = shards
+        .filter(|shard| standing(workers, shard) != Standing::Answers)
+        .cloned()
+        .collect();
+    for (shard, logs) in catalogue.iter().filter(|(shard, _)| away.contains(*shard)) {
+        for log in logs.values() {
+            raised.unsettled(&log.origin);
+        }
+        if standing(workers, shard) == Standing::Gone && !is_sealed(logs) {
+            let message = "its worker is gone, and its last log is not known to be sealed".to_owned();
+            raised.raise(
+                Code::WorkerUnreachable,
+                &format!("{ledger}/{shard}"),
+                shard,
+                message,
+            );
+        }
+    }
+    away
+}
+
+/// Whether nothing is to come of a shard: all of its logs have ended, the newest with a seal that names no successor.
+fn is_sealed(logs: &Logs) -> bool {
+    let mut accepted = logs.values().filter(|log| log.row.head.is_some());
+    let newest = accepted.clone().next_back();
+    newest.is_none_or(|log| log.row.facts.sealed && log.row.facts.successor.is_none())
+        && accepted.all(|log| log.row.ended)
+}
+
+/// Whether a worker stopped to answer while it was read. The next poll tells of it.
+pub(crate) fn is_away(error: &EvidenceError) -> bool {
+    matches!(error, EvidenceError::Io { source, .. } if source.kind() == io::ErrorKind::HostUnreachable)
+}

@@ -1,0 +1,172 @@
+//! What is said of a shard whose worker serves it and does not answer, is gone, or breaks off.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod audit;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use audit::{Audit, SECOND, auditor_key, dir, remove, settings, two_lives};
+use proofgate_auditor::{Auditor, Code, Reach, Standing, Workers};
+use proofgate_evidence::{ReadFile, ReadStorage};
+use proofgate_state::memory::Memory;
+use proofgate_wal::simulated::SimulatedDisk;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::filled;
+
+fn answering() -> Workers {
+    told(true, None)
+}
+
+fn told(answers: bool, failing: Option<&str>) -> Workers {
+    let failing = failing.map(str::to_owned);
+    Workers::from([("3".to_owned(), Reach { answers, failing })])
+}
+
+fn standing(audit: &Audit) -> Option<Standing> {
+    audit.auditor.heads(audit.now)[0].worker
+}
+
+#[test]
+fn a_worker_that_does_not_answer_is_told_once_that_is_to_be_told_and_nothing_else_is() {
+    let (disk, _first, _second) = two_lives();
+    let mut audit = Audit::of(&disk);
+    audit.auditor.take_reach(answering());
+    audit.is_quiet();
+    assert_eq!(standing(&audit), Some(Standing::Answers));
+    // What a worker does not serve is not there to be read.
+    audit.volume.swap(&SimulatedDisk::new());
+    audit.auditor.take_reach(told(false, None));
+    audit.is_quiet();
+    assert_eq!(standing(&audit), Some(Standing::Silent));
+    audit.auditor.take_reach(told(false, Some("it is away")));
+    audit.poll();
+    assert_eq!(
+        audit.codes(),
+        [Code::WorkerUnreachable],
+        "at once: who says so has waited"
+    );
+    assert_eq!(audit.auditor.findings()[0].shard, "3");
+    audit.restart();
+    audit.auditor.take_reach(told(false, None));
+    audit.watch();
+    assert_eq!(
+        audit.codes(),
+        [Code::WorkerUnreachable],
+        "as long as it does not answer"
+    );
+    audit.volume.swap(&disk);
+    audit.auditor.take_reach(answering());
+    audit.is_quiet();
+}
+
+#[test]
+fn a_worker_that_answers_that_its_logs_are_gone_is_a_deletion() {
+    let (disk, first, _second) = two_lives();
+    let mut audit = Audit::of(&disk);
+    audit.auditor.take_reach(answering());
+    audit.is_quiet();
+    remove(&disk, &dir(&first));
+    audit.auditor.take_reach(answering());
+    audit.expect(Code::LogMissing);
+    audit.volume.swap(&SimulatedDisk::new());
+    audit.auditor.take_reach(answering());
+    audit.expect(Code::ShardMissing);
+}
+
+#[test]
+fn a_sealed_shard_whose_worker_is_gone_is_no_finding_and_is_told_so() {
+    let (disk, _first, mut second) = two_lives();
+    second.seal().unwrap();
+    let mut audit = Audit::of(&disk);
+    audit.auditor.take_reach(answering());
+    audit.is_quiet();
+    audit.volume.swap(&SimulatedDisk::new());
+    audit.auditor.take_reach(Workers::new());
+    audit.is_quiet();
+    assert_eq!(standing(&audit), Some(Standing::Gone));
+}
+
+#[test]
+fn a_shard_that_was_not_sealed_when_its_worker_went_is_told_until_it_is_back() {
+    let (disk, _first, _second) = two_lives();
+    let mut audit = Audit::of(&disk);
+    audit.auditor.take_reach(answering());
+    audit.is_quiet();
+    audit.volume.swap(&SimulatedDisk::new());
+    audit.auditor.take_reach(Workers::new());
+    audit.watch();
+    assert_eq!(audit.codes(), [Code::WorkerUnreachable]);
+    audit.volume.swap(&disk);
+    audit.auditor.take_reach(answering());
+    audit.is_quiet();
+}
+
+#[test]
+fn a_suspicion_outlives_the_silence_of_its_worker() {
+    let (disk, first, _second) = two_lives();
+    let mut audit = Audit::of(&disk);
+    audit.auditor.take_reach(answering());
+    audit.is_quiet();
+    remove(&disk, &dir(&first));
+    audit.poll();
+    audit.auditor.take_reach(told(false, None));
+    audit.watch();
+    assert!(audit.auditor.findings().is_empty());
+    audit.auditor.take_reach(answering());
+    audit.poll();
+    assert_eq!(audit.codes(), [Code::LogMissing], "it is no first look any more");
+}
+
+/// A disk of a worker that stops to answer between two calls.
+struct Breaking(SimulatedDisk, Arc<AtomicBool>);
+
+impl Breaking {
+    fn asked(&self, path: &Path) -> io::Result<()> {
+        // What the ledger holds was asked for before.
+        let listed = path.components().count() <= 2;
+        match self.1.load(Ordering::Relaxed) && !listed {
+            true => Err(io::Error::new(io::ErrorKind::HostUnreachable, "it broke")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl ReadStorage for Breaking {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.asked(path)?;
+        self.0.open(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.asked(path)?;
+        self.0.list(path)
+    }
+}
+
+#[test]
+fn a_worker_that_breaks_off_while_it_is_read_makes_no_finding_of_its_own() {
+    let (disk, mut worker) = filled();
+    let broken = Arc::new(AtomicBool::new(false));
+    let volume = Arc::new(Breaking(disk, Arc::clone(&broken)));
+    let mut auditor =
+        Auditor::create(volume, Arc::new(Memory::default()), auditor_key(), settings()).unwrap();
+    let mut now = 1_000 * SECOND;
+    for breaks in [false, true, false] {
+        broken.store(breaks, Ordering::Relaxed);
+        worker.complete_one(if breaks { "unread" } else { "read" });
+        for _ in 0..8 {
+            now += SECOND;
+            auditor.take_reach(answering());
+            auditor.poll(now, u64::MAX, u64::MAX).unwrap();
+        }
+        assert_eq!(auditor.findings(), []);
+    }
+    assert_eq!(auditor.heads(now)[0].size, worker.promised.appended.len() as u64);
+}
