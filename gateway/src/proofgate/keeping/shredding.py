@@ -133,6 +133,13 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
     # All volumes first: a key of one may be held by what lies on another.
     known = sorted({key["key"] for key in shred(options.keys, carry_out=False)})
     keys = shred(known, carry_out=False) if known else []
+    for key in keys:
+        # What is signed of a key that nobody knows would tell of a slip of the pen for ever.
+        if key["action"] == "destroy" and key["key"] not in there and not key["exchanges"]:
+            raise arguments.UsageError(
+                f"{key['key']} is no shred key of {options.tenant}:"
+                " neither is it there, nor does an admission name it"
+            )
     going = [key["key"] for key in keys if key["action"] != "stay"]
     if options.yes and going:
         shred(going, carry_out=True)
