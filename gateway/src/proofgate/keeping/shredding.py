@@ -84,15 +84,16 @@ def run(options: argparse.Namespace) -> int:
     going = [key["key"] for key in keys if key["action"] != "stay"]
     stay = len(keys) - len(going)
     left = bool(going) and options.yes and not _remove(options, going)
+    command = _kubectl(options, going) if left else None
     if options.json:
-        print(json.dumps({"done": options.yes, "stay": stay, "left_to_you": left, "keys": keys}, indent=2))
+        print(json.dumps({"done": options.yes, "stay": stay, "left_to_you": command, "keys": keys}, indent=2))
     else:
         for line in _lines(keys, done=options.yes):
             print(line)
         if not options.yes:
             print(f"nothing was changed: --yes destroys {len(going)} keys of {options.tenant}; {stay} stay")
-    if left and not options.json:
-        print(f"it is signed, and the keys are still there. Remove them:\n  {_kubectl(options, going)}")
+        if command is not None:
+            print(f"it is signed, and nobody has seen that the keys are gone. Remove them:\n  {command}")
     return EXIT_FAILED if stay or left or not keys else EXIT_OK
 
 
