@@ -56,6 +56,14 @@ exchanges 2
 tenant 1751241600000000 acme
 reason request of 1 July
 """,
+    "key_destruction": """proofgate.dev/key-destruction@v1
+proofgate.dev/team/llm
+key a3231e094fea5a0d
+tenant acme
+destroyed 1764086400000000
+exchanges 12
+reason the contract ended
+""",
     "succession": f"""proofgate.dev/key-succession@v1
 old {KEYS[0]}
 new {KEYS[1]}

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer, SigningKey};
 use libfuzzer_sys::fuzz_target;
 use proofgate_evidence::erasures;
-use proofgate_ledger::{Erasure, KeySuccession, Tombstone, VerifyingKey};
+use proofgate_ledger::{Erasure, KeyDestruction, KeySuccession, Tombstone, VerifyingKey};
 use sha2::{Digest, Sha256};
 
 const NAME: &str = "fuzz.example/keeping";
@@ -52,6 +52,9 @@ fuzz_target!(|text: &str| {
         let twice = format!("{note}{note}");
         let read = erasures::read(&twice, &erasure.origin, erasure.size, verifying);
         assert_eq!(read.len(), 2);
+    }
+    if let Ok(destruction) = KeyDestruction::verify(&note, verifying) {
+        assert_eq!(destruction.body(), text);
     }
     assert!(KeySuccession::verify(&note).is_err(), "one signature is none");
     let note = format!("{note}{}", signature(second, text));
