@@ -365,6 +365,44 @@ def test_statements_of_all_workers_are_read_and_where_they_differ_both_are(folde
     assert ledger.open(f"ledger/key-successions/1-{name}") == (5, b"other")
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"": [str(shard) for shard in range(1025)]},
+        {
+            "": ["0", "1"],
+            "0": [f"a{number}" for number in range(20_000)],
+            "1": [f"b{n}" for n in range(20_000)],
+        },
+        {"": ["key-successions"], "key-successions": [f"{number}.note" for number in range(257)]},
+    ],
+    ids=["shards", "logs", "statements"],
+)
+def test_a_worker_that_makes_up_more_than_one_can_hold_is_not_believed(
+    folders: Folders, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = folders.ledger(patience=0)
+    folders.list = {"0": folders.list["0"]}
+    monkeypatch.setattr(WorkerFiles, "names", lambda _self, folder: names.get(folder, []))
+    assert "it says that it holds" in reach(ledger)["0"]["failing"]
+
+
+def test_whatever_goes_wrong_with_one_worker_the_others_are_read(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = folders.ledger(patience=0)
+    hold = served_module._Worker.hold
+
+    def breaks(self: Any) -> Any:
+        if self.shard == "0":
+            raise ZeroDivisionError
+        return hold(self)
+
+    monkeypatch.setattr(served_module._Worker, "hold", breaks)
+    told = reach(ledger)
+    assert (told["0"]["answers"], told["1"]) == (False, ANSWERS)
+
+
 def test_a_block_is_no_larger_than_a_block(folders: Folders) -> None:
     content = bytes(range(256)) * (BLOCK_BYTES // 256 + 1)
     (folders.folders[0] / "0" / LOG / SEGMENT).write_bytes(content)

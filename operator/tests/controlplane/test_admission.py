@@ -363,7 +363,7 @@ def test_the_volume_may_grow(namespace: Namespace) -> None:
     namespace.apply(gateway_manifest(ledger={"volume": {"storageClassName": "lab-shared", "size": "1500Mi"}}))
 
 
-def test_an_auditors_storage_is_chosen_once_and_grows_and_a_disabled_one_may_have_a_volume_for_each_worker(
+def test_an_auditors_storage_is_chosen_once_and_grows_and_workers_may_have_a_volume_each(
     namespace: Namespace,
 ) -> None:
     def storage(**wanted: str) -> dict[str, Any]:
@@ -382,7 +382,10 @@ def test_an_auditors_storage_is_chosen_once_and_grows_and_a_disabled_one_may_hav
     namespace.apply(storage(storageClassName="fast", size="2Gi"))
     namespace.kubectl("delete", "ggw", "demo")
     own = {"volume": {"mode": "PerWorker"}}
-    namespace.apply(gateway_manifest(ledger=own, auditor={**AUDITOR, "enabled": False}))
+    namespace.apply(gateway_manifest(ledger=own, auditor=AUDITOR))
+    indexed = {**AUDITOR, "memory": "512Mi", "index": {}}
+    namespace.apply(gateway_manifest(ledger=own, auditor={**indexed, "enabled": False}))
+    namespace.apply(gateway_manifest(ledger=own, auditor={**indexed, "index": {"enabled": False}}))
 
 
 def test_the_largest_gateway_the_schema_allows_is_let_in(namespace: Namespace) -> None:

@@ -31,6 +31,11 @@ _ROLL_CALL_SECONDS = 8.0
 _AT_A_TIME = 64
 _LONGEST_PAUSE = 30.0
 _MOST_SHARDS = 1024
+#: Of all shards together: the auditor remembers three kilobytes of each.
+_MOST_LOGS = 32_768
+_MOST_STATEMENTS = 256
+#: One byte more than a statement may have.
+_STATEMENT_BYTES = 8193
 #: A segment's header does not change once it is written; a small file is fetched whole when it is opened.
 _HEADER_BYTES = 128
 _SMALL_BYTES = 1 << 16
@@ -88,11 +93,16 @@ class _Worker:
             # Gone since the listing: the next one tells.
             with suppress(FileNotFoundError):
                 held.shards[shard] = frozenset(self.files.names(shard))
+            if (logs := sum(map(len, held.shards.values()))) > _MOST_LOGS:
+                raise WorkerError(f"it says that it holds more than {_MOST_LOGS} logs: {logs}")
         if STATEMENTS in names:
-            for name in self.files.names(STATEMENTS)[:_MOST_SHARDS]:
+            statements = self.files.names(STATEMENTS)
+            if len(statements) > _MOST_STATEMENTS:
+                raise WorkerError(f"it says that it holds {len(statements)} statements of key succession")
+            for name in statements:
                 with suppress(FileNotFoundError):
                     path = f"{STATEMENTS}/{name}"
-                    held.statements[name] = self.files.read(path, 0, _SMALL_BYTES)[1]
+                    held.statements[name] = self.files.read(path, 0, _STATEMENT_BYTES)[1]
         return held
 
 
@@ -177,8 +187,9 @@ class ServedLedger:
             done, worker.asked = worker.asked, None
             try:
                 held = done.result()
-            except OSError as error:
-                worker.failed(str(error))
+            except Exception as error:
+                # Whatever it is, the others are to be looked at.
+                worker.failed(str(error) if isinstance(error, OSError) else type(error).__name__)
             else:
                 # An answer to an earlier look is late, and none to this one.
                 worker.held = held if worker in due else None

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+from proofgate.reading.files import MOST_NAMES
 from proofgate.timed_http import TimedResponse
 
 CONNECT_SECONDS = 3.0
@@ -21,10 +22,9 @@ ANSWER_SECONDS = 5.0
 LOOK_SECONDS = 60.0
 #: Bytes of a file in one request.
 BLOCK_BYTES = 1 << 20
-#: Of a listing.
-_MOST_LISTED = 8 << 20
+#: Of a listing: it is taken apart in memory, which has to last for all workers.
+_MOST_LISTED = 2 << 20
 _MOST_REFUSED = 1 << 16
-_MOST_NAMES = 100_001
 _LENGTH = "Proofgate-Length"
 _GONE = "no_such_file"
 
@@ -75,7 +75,7 @@ class WorkerFiles:
             names = document["names"]
         except (ValueError, RecursionError, KeyError, TypeError):
             raise WorkerError("it answered with no list of names") from None
-        if not isinstance(names, list) or len(names) > _MOST_NAMES:
+        if not isinstance(names, list) or len(names) > MOST_NAMES:
             raise WorkerError("it answered with no list of names")
         if not all(isinstance(name, str) and 0 < len(name) <= 255 and "/" not in name for name in names):
             raise WorkerError("it answered with names that are none")

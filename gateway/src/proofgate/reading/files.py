@@ -16,8 +16,8 @@ from pathlib import Path
 
 #: Bytes of one answer.
 MOST_BYTES = 1 << 20
-#: Names of one answer: ten years of a log every hour.
-MOST_NAMES = 100_000
+#: Names of one answer, which is as many logs as a worker may have: three years of one each hour.
+MOST_NAMES = 32_768
 
 _SHARD = r"[0-9]{1,9}"
 _ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
