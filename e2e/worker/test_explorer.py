@@ -315,7 +315,18 @@ def test_the_page_is_used_by_keyboard_alone(ledger: Explored, page: Browser) -> 
     for _ in range(9):
         page.key(TAB)
         seen.append(page.focused())
-    views = ["Overview", "Findings", "Tree", "Receipt", "Exchanges", "Tenants", "Witnesses", "Keys"]
+    views = [
+        "Overview",
+        "Findings",
+        "Tree",
+        "Receipt",
+        "Exchanges",
+        "Tenants",
+        "Budgets",
+        "Analysis",
+        "Witnesses",
+        "Keys",
+    ]
     assert seen == ["To the content", *views]
     page.open(f"{ledger.url}/#/findings")
     page.wait_for("Nothing was found")
