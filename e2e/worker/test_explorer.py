@@ -312,10 +312,21 @@ def test_the_page_is_used_by_keyboard_alone(ledger: Explored, page: Browser) -> 
     page.open(f"{ledger.url}/")
     page.wait_for("No witness is asked")
     seen = []
-    for _ in range(9):
+    for _ in range(11):
         page.key(TAB)
         seen.append(page.focused())
-    views = ["Overview", "Findings", "Tree", "Receipt", "Exchanges", "Tenants", "Witnesses", "Keys"]
+    views = [
+        "Overview",
+        "Findings",
+        "Tree",
+        "Receipt",
+        "Exchanges",
+        "Tenants",
+        "Budgets",
+        "Analysis",
+        "Witnesses",
+        "Keys",
+    ]
     assert seen == ["To the content", *views]
     page.open(f"{ledger.url}/#/findings")
     page.wait_for("Nothing was found")

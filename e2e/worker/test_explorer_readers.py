@@ -234,9 +234,34 @@ def test_what_a_hostile_writer_put_into_records_is_shown_as_text_and_what_is_mis
     stuck = {"behind": 7, "code": HOSTILE}
     page = json.dumps({"exchanges": [row], "next": None, "index": stuck}).encode()
     totals = json.dumps({"tenants": [{**of, "days": [{**of, "day": HOSTILE}]}], "index": stuck}).encode()
-    between.changes = {"/v1/exchanges": lambda _: page, "/v1/tenants": lambda _: totals}
+    quota = dict.fromkeys(("tokens_per_day", "nanodollars_per_month", "requests_per_minute", "concurrency"), HOSTILE)
+    spent = {"day": dict.fromkeys(("tokens", "cost_nanodollars", "unpriced", "open"), HOSTILE)}
+    lives = {"recorded": {"shard": HOSTILE, "time": HOSTILE}, "ring": {"at": HOSTILE, "shard": HOSTILE}}
+    models = [{"model": HOSTILE, "nanodollars_per_day": HOSTILE, "spent": {"day": HOSTILE}}]
+    budgets = {
+        "tenants": [
+            {"tenant": HOSTILE, "limits": quota, "key_limits": quota, "model_budgets": models, "spent": spent, **lives},
+        ],
+        "left_out": HOSTILE,
+        "shards": [HOSTILE],
+        "windows": {"day": dict.fromkeys(("since", "until", "whole"), HOSTILE)},
+        "configuration": {"digest": HOSTILE, "since": HOSTILE, "others": [HOSTILE], "beside": HOSTILE, "code": ""},
+        "index": stuck,
+    }
+    test = dict.fromkeys(("feature", "distance_ppm", "p_ppb", "differs"), HOSTILE)
+    numbers = ("entropy_millibits", "length_millitokens", "refusal_permille", "repetition_permille", "cut_permille")
+    window_of = dict.fromkeys((*numbers, "time", "tenant", "model", "exchange", "number", "answers"), HOSTILE)
+    window_of |= {"findings": [HOSTILE], "tests": [test], "record": {"origin": HOSTILE, "index": HOSTILE}}
+    flagged = {name: value for name, value in window_of.items() if name != "tests"}
+    analysis = {"windows": [window_of], "answers": [flagged], "more": True, "index": stuck}
+    between.changes = {
+        "/v1/exchanges": lambda _: page,
+        "/v1/tenants": lambda _: totals,
+        "/v1/budgets": lambda _: json.dumps(budgets).encode(),
+        "/v1/analysis": lambda _: json.dumps(analysis).encode(),
+    }
     sign_in(window, between.url, "officer")
-    for view in ("#/exchanges", "#/tenants"):
+    for view in ("#/exchanges", "#/tenants", "#/budgets", "#/analysis"):
         window.open(f"{between.url}/{view}")
         assert HOSTILE in window.wait_for("The index does not go on")
         assert window.run("return document.title").endswith("Proofgate auditor")

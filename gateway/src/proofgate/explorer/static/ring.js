@@ -51,7 +51,7 @@ function words({ tenant, ring, recorded }) {
 
 /** The ring, and the same as a table. */
 export function ring(tenants, shards) {
-  const all = tenants.filter(({ ring: place }) => place).map((of, index) => ({ ...of, number: index + 1 }));
+  const all = tenants.filter(({ ring: place }) => Number.isFinite(place?.at)).map((of, index) => ({ ...of, number: index + 1 }));
   const drawn = all.slice(0, MOST).sort((one, other) => one.ring.at - other.ring.at);
   const names = [...new Set([...shards, ...drawn.map((of) => home(of).shard).filter((shard) => shard !== null)])].sort((one, other) => one - other);
   return el(
