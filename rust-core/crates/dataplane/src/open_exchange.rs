@@ -416,6 +416,7 @@ impl OpenExchange {
             received,
             bytes: self.bytes,
             response,
+            payloads: None,
             usage,
             charged,
             cost_nanodollars: cost,
