@@ -125,7 +125,8 @@ class Worker:
 
     def prove(self, request_id: str, timeout_seconds: float) -> str:
         """Proofs of the records of one exchange, as JSON:
-        `{"records": [{"kind", "index", "record": "<stored text>", "proof": "<tlog-proof text>"}]}`.
+        `{"records": [{"kind", "index", "record": "<stored text>", "proof": "<tlog-proof text>"}]}`, and
+        `shred_key_missing` where the salt needs a key of that id which is not at hand.
 
         Waits until a checkpoint covers the records. Raises KeyError for an unknown exchange, LedgerError
         when no checkpoint covered it in time.
@@ -691,11 +692,26 @@ def verify_checkpoint(note: str, verifying_key: str) -> str:
     Returns JSON `{"origin", "size", "root"}`. Raises ProofError.
     """
 
-def prove(path: str, request_id: str, verifying_key: str | None = None, scan: bool = False) -> str:
-    """`Worker.prove` from the files of a ledger, without a worker. With a key, signatures are checked.
+def prove(
+    path: str,
+    request_id: str,
+    verifying_key: str | None = None,
+    scan: bool = False,
+    shred_keys: str | None = None,
+) -> str:
+    """`Worker.prove` from the files of a ledger, without a worker. With a key, signatures are checked; with a
+    folder of shred keys, salts that need one are made.
 
     Looks near the time in the id; with `scan` it reads everything. Raises KeyError or a ProofgateError.
     """
+
+def shred_keys(directory: str) -> dict[str, list[str]]:
+    """The ids of the shred keys in a folder, by tenant, the newest first. Raises LedgerError, which repeats
+    nothing of a key: `shred_keys_malformed` for a file that holds none.
+    """
+
+def shred_key_file(tenant: str) -> str:
+    """The name of a tenant's file in a folder of shred keys."""
 
 def consistency(
     old: tuple[str, str],
@@ -717,12 +733,14 @@ def fsck(
     against: list[tuple[str, str]] = ...,
     keeping_key: str | None = None,
     mirror: bool = False,
+    shred_keys: str | None = None,
 ) -> tuple[int, str]:
     """Reads every incarnation under `path` again and checks it.
 
     Also against signed notes in files that were kept outside, each a path and a text. Whose tombstones hold
     is whose verifying key `keeping_key` is. Raises ValueError when that could speak for the ledger. With
-    `mirror` it is a copy without what a mirror leaves out: salts, trees, and logs that go on.
+    `mirror` it is a copy without what a mirror leaves out: salts, trees, and logs that go on. `shred_keys` is
+    a folder of keys for salts that need one.
 
     Returns the exit class (0 ok, 10 incomplete, 30 diverged from a known checkpoint, 40 invalid) and a JSON
     report.

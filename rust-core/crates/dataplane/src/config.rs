@@ -38,6 +38,10 @@ pub struct Config {
     /// Whether there are tenants in shards, and their digests are part of the configuration's.
     #[serde(default)]
     pub(crate) tenant_shards: bool,
+    /// The folder of tenants' shred keys, which is read when this comes into service, so that they are nowhere else; `None`
+    /// means that salts are stored whole.
+    #[serde(default)]
+    pub(crate) shred_keys: Option<String>,
     /// Issuers of JSON Web Tokens; their keys arrive later.
     #[serde(default)]
     pub(crate) jwt: Vec<Issuer>,

@@ -162,7 +162,7 @@ impl OpenExchange {
     /// Records the admission. The record is not written yet: that takes until the end of this turn of the event loop.
     ///
     /// # Errors
-    /// [`Unavailable`] when the ledger cannot take both records of the exchange; what was granted is given back then.
+    /// [`Unavailable`] when the ledger cannot take both records of the exchange, or its tenant lacks a key; what was granted is given back then.
     pub(crate) fn admit(
         admitted: Admitted<'_>,
         mut granted: Granted<'_>,
@@ -172,7 +172,9 @@ impl OpenExchange {
         let recorder = &gateway.recorder;
         let grant = granted.grant.as_ref().ok_or(Unavailable::Stopped)?;
         let mut room = recorder.reserve()?;
-        let salt = recorder.next_salt()?;
+        let shred_key = admitted.catalog.terms.shred_key(&admitted.tenant.name)?;
+        let stored = recorder.next_salt()?;
+        let salt = shred_key.map_or(stored, |key| key.salt(&stored));
         let started_at = grant.at();
         let id = gateway.request_id(started_at);
         let salted = Salted::new(&salt);
@@ -202,7 +204,7 @@ impl OpenExchange {
             bytes: admitted.body.len() as u64,
             request,
             salt: Some(salt),
-            shred_key: None,
+            shred_key: shred_key.map(|key| key.id()),
             reserved: grant.reserved(),
             reserved_nanodollars: grant.reserved_cost(),
             policy: admitted.policy.clone(),

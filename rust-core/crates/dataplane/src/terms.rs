@@ -1,10 +1,12 @@
 //! What a configuration says of requests, apart from where they go: who may ask for what, how much, and under which rules.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
-use proofgate_ledger::Hash;
+use proofgate_evidence::{FileStorage, ShredKeys};
+use proofgate_ledger::{Hash, ShredKey};
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, TenantPolicy};
 use proofgate_wire::Limits;
@@ -41,7 +43,13 @@ pub(crate) struct Terms {
     pub(crate) telemetry: Settings,
     /// Of the configuration, without the shards of tenants.
     pub(crate) digest: Hash,
+    /// The keys of tenants that lie off the ledger's volume; `None` where salts are stored whole.
+    pub(crate) shred_keys: Option<Arc<ShredKeys>>,
 }
+
+/// A tenant without a shred key, where every tenant has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoShredKey;
 
 /// What a tenant may call, how much it may use, and under which rules.
 pub(crate) struct Plan {
@@ -127,7 +135,19 @@ impl Terms {
             telemetry: Settings::new(&config.telemetry)?,
             digest: digest(&config.config_digest)
                 .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
+            shred_keys: shred_keys(config)?,
         })
+    }
+
+    /// The key that the salts of a tenant's new exchanges need; `None` where they need none.
+    ///
+    /// # Errors
+    /// [`NoShredKey`]: none of its exchanges may be admitted.
+    pub(crate) fn shred_key(&self, tenant: &str) -> Result<Option<&Arc<ShredKey>>, NoShredKey> {
+        match &self.shred_keys {
+            Some(keys) => keys.current(tenant).map(Some).ok_or(NoShredKey),
+            None => Ok(None),
+        }
     }
 
     /// The plan of a tenant that this authenticator found.
@@ -154,6 +174,26 @@ impl Terms {
             name: Arc::clone(&tenant.name),
             quotas: Arc::clone(&self.plans[plan].quotas),
         })
+    }
+}
+
+/// The keys of tenants, and one for each tenant of the configuration.
+fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
+    let Some(directory) = &config.shred_keys else {
+        return Ok(None);
+    };
+    let keys = ShredKeys::read(&FileStorage, Path::new(directory))
+        .map_err(|error| Error::Config(format!("shred keys: {error}")))?;
+    match config
+        .tenants
+        .iter()
+        .find(|tenant| keys.current(&tenant.name).is_none())
+    {
+        Some(tenant) => Err(Error::Config(format!(
+            "tenant {:?} has no shred key",
+            tenant.name
+        ))),
+        None => Ok(Some(Arc::new(keys))),
     }
 }
 

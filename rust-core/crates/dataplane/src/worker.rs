@@ -507,7 +507,7 @@ impl Worker {
     /// [`Error::NotRunning`]; [`Error::Ledger`] when no checkpoint covers the records in time.
     pub fn prove(&self, request_id: &str, timeout: Duration) -> Result<Vec<Evidence>, Error> {
         let running = self.running()?;
-        use proofgate_evidence::{EvidenceError, Search};
+        use proofgate_evidence::{EvidenceError, FileStorage, Search, ShredKeys};
         let failed = |error: EvidenceError| Error::Ledger(error.to_string());
         let log = running.current.get();
         let shard = log.directory.parent().unwrap_or(&log.directory);
@@ -518,7 +518,10 @@ impl Worker {
         while log.watermark.checkpointed() < size && Instant::now() < deadline {
             thread::park_timeout(Duration::from_millis(20));
         }
-        evidence::prove(found, Some(&running.verifying_key)).map_err(failed)
+        let shred_keys = self.config().shred_keys.clone();
+        let shred_keys = shred_keys.map(|directory| ShredKeys::read(&FileStorage, Path::new(&directory)));
+        let shred_keys = shred_keys.transpose().map_err(failed)?;
+        evidence::prove(found, Some(&running.verifying_key), shred_keys.as_ref()).map_err(failed)
     }
 
     /// Retires the worker, or takes that back; returns whether it is on its way out then.

@@ -75,6 +75,18 @@ pub struct SaltId(#[serde(with = "hex")] pub [u8; 8]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ShredKeyId(#[serde(with = "hex")] pub [u8; 8]);
 
+impl std::str::FromStr for ShredKeyId {
+    type Err = LedgerError;
+
+    /// Reads 16 lower-case hex digits.
+    fn from_str(text: &str) -> Result<Self, LedgerError> {
+        let id = hex::read(text).ok_or(LedgerError::ShredKeysMalformed(
+            "an id is 16 lower-case hex digits",
+        ))?;
+        Ok(Self(id))
+    }
+}
+
 impl std::fmt::Display for ShredKeyId {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))

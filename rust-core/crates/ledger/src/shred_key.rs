@@ -4,11 +4,15 @@
 //! The volume holds a random half of each salt. The salt is `HMAC-SHA256(key, "proofgate/v1/split-salt" ‖ 0x00 ‖ half)`:
 //! neither key nor half alone tells anything of it. `docs/ledger.md`, section 5.
 
+use crate::LedgerError;
+use crate::checkpoint::parse_hash;
 use crate::record::ShredKeyId;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+/// Most lines of a tenant's file of keys.
+pub const MAX_SHRED_KEYS: usize = 64;
 const ID_DOMAIN: &[u8] = b"proofgate/v1/shred-key-id\0";
 const SALT_DOMAIN: &[u8] = b"proofgate/v1/split-salt\0";
 const PAYLOAD_DOMAIN: &[u8] = b"proofgate/v1/payload-key\0";
@@ -39,6 +43,33 @@ impl ShredKey {
             id: ShredKeyId(id),
             keyed,
         }
+    }
+
+    /// Reads a tenant's file: a key in each line, 32 bytes in base64, the newest first. The first is used for new exchanges,
+    /// the others open older ones.
+    ///
+    /// # Errors
+    /// [`LedgerError::ShredKeysMalformed`], which repeats nothing of the text.
+    pub fn parse_file(text: &str) -> Result<Vec<Self>, LedgerError> {
+        let malformed = |reason| Err(LedgerError::ShredKeysMalformed(reason));
+        if text.is_empty() {
+            return malformed("it holds no key");
+        }
+        let mut keys: Vec<Self> = Vec::new();
+        for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
+            let Some(key) = parse_hash(line).filter(|key| *key != [0; 32]) else {
+                return malformed("a line is not 32 bytes of strict base64");
+            };
+            let key = Self::new(key);
+            if keys.iter().any(|known| known.id == key.id) {
+                return malformed("it holds a key twice");
+            }
+            keys.push(key);
+            if keys.len() > MAX_SHRED_KEYS {
+                return malformed("it holds more than 64 keys");
+            }
+        }
+        Ok(keys)
     }
 
     /// What admissions name it by: the first 8 bytes of `SHA-256("proofgate/v1/shred-key-id" ‖ 0x00 ‖ key)`.
@@ -79,7 +110,9 @@ impl std::fmt::Debug for ShredKey {
 
 #[cfg(test)]
 mod tests {
-    use super::ShredKey;
+    use super::{MAX_SHRED_KEYS, ShredKey};
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    use proptest::prelude::*;
     use sha2::Sha256;
 
     fn counted(from: u8) -> [u8; 32] {
@@ -122,5 +155,56 @@ mod tests {
         fn zeroes<T: zeroize::ZeroizeOnDrop>() {}
         zeroes::<Sha256>();
         zeroes::<ShredKey>();
+    }
+    fn file(keys: &[[u8; 32]]) -> String {
+        keys.iter()
+            .map(|key| format!("{}\n", STANDARD.encode(key)))
+            .collect()
+    }
+
+    #[test]
+    fn a_file_is_one_key_in_each_line_and_nothing_else() {
+        let whole = file(&[counted(1), counted(2)]);
+        assert_eq!(ShredKey::parse_file(&whole).unwrap().len(), 2);
+        assert_eq!(ShredKey::parse_file(whole.trim_end()).unwrap().len(), 2);
+        let bad = [
+            String::new(),
+            "\n".to_owned(),
+            format!("{whole}\n"),
+            format!("\n{whole}"),
+            whole.replace('\n', "\r\n"),
+            format!(" {whole}"),
+            format!("{whole}{whole}"),
+            format!("{}\n", STANDARD.encode([1; 31])),
+            format!("{}\n", STANDARD.encode([1; 33])),
+            whole.replace('=', ""),
+            file(&[[0; 32]]),
+            file(&std::array::from_fn::<_, { MAX_SHRED_KEYS + 1 }, _>(|at| {
+                [u8::try_from(at + 1).unwrap(); 32]
+            })),
+        ];
+        for text in bad {
+            assert!(ShredKey::parse_file(&text).is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_read_in_their_order(keys in prop::collection::hash_set(any::<[u8; 32]>(), 1..6)) {
+            let keys: Vec<[u8; 32]> = keys.into_iter().filter(|key| *key != [0; 32]).collect();
+            prop_assume!(!keys.is_empty());
+            let read = ShredKey::parse_file(&file(&keys)).unwrap();
+            let ids: Vec<_> = read.iter().map(ShredKey::id).collect();
+            let expected: Vec<_> = keys.into_iter().map(|key| ShredKey::new(key).id()).collect();
+            prop_assert_eq!(ids, expected);
+        }
+
+        #[test]
+        fn text_from_outside_is_read_or_refused_and_no_refusal_repeats_it(text in "[A-Za-z0-9+/=\n]{0,200}|\\PC{0,60}") {
+            if let Err(refused) = ShredKey::parse_file(&text) {
+                let said = refused.to_string();
+                prop_assert!(text.len() < 12 || !said.contains(&text));
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@ mod keeping;
 mod policy;
 mod policy_queue;
 mod prices;
+mod shred_keys;
 mod signature;
 mod telemetry;
 mod tree;
@@ -37,5 +38,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     prices::register(module)?;
     signature::register(module)?;
     index::register(module)?;
+    shred_keys::register(module)?;
     evidence::register(module)
 }
