@@ -15,7 +15,7 @@ pub mod seal;
 mod writer;
 
 pub use error::PayloadError;
-pub use open::{Body, Exchange, ShredKeys, show};
+pub use open::{Body, Exchange, show};
 pub use proofgate_evidence::payloads::Field;
 pub use punch::punch;
 pub use read::StoredPayloads;

@@ -3,17 +3,13 @@
 use crate::{PayloadError, PayloadKey, Place};
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::payloads::{Field, PayloadFiles};
-use proofgate_evidence::{FoundRecord, ReadStorage, Search, find, key_successions, prove, stored_salt};
+use proofgate_evidence::{
+    FoundRecord, ReadStorage, Search, ShredKeys, find, key_successions, prove, stored_salt,
+};
 use proofgate_ledger::commitment::commit;
 use proofgate_ledger::record::{self, Admission, Completion, Kept, Record};
-use proofgate_ledger::{Hash, ShredKey, ShredKeyId, VerifyingKey};
+use proofgate_ledger::{Hash, VerifyingKey};
 use std::path::{Path, PathBuf};
-
-/// Shred keys by their ids.
-pub trait ShredKeys: Send {
-    /// The key of this id, if it is there.
-    fn find(&self, id: ShredKeyId) -> Option<&ShredKey>;
-}
 
 /// A body of an exchange, or why it is not there.
 pub type Body = Result<Vec<u8>, PayloadError>;
@@ -48,7 +44,7 @@ impl Exchange {
     /// Opens what is stored of an exchange whose records were verified.
     pub(crate) fn open(
         storage: &dyn ReadStorage,
-        keys: &dyn ShredKeys,
+        keys: &ShredKeys,
         admitted: Admitted,
         end: Option<Vec<u8>>,
     ) -> Result<Self, PayloadError> {
@@ -100,7 +96,7 @@ impl Exchange {
 struct Stored<'s> {
     storage: &'s dyn ReadStorage,
     files: Option<&'s PayloadFiles>,
-    keys: &'s dyn ShredKeys,
+    keys: &'s ShredKeys,
     origin: &'s str,
     dir: &'s Path,
     admission: &'s Admission<'s>,
@@ -157,10 +153,13 @@ impl Stored<'_> {
         let id = self.admission.shred_key.ok_or(PayloadError::Refused)?;
         let half =
             stored_salt(self.storage, self.dir, self.admission.seq)?.ok_or(PayloadError::SaltErased)?;
-        let shred_key = self.keys.find(id).ok_or_else(|| PayloadError::KeyMissing {
-            tenant: self.admission.tenant.clone().into_owned(),
-            id: id.to_string(),
-        })?;
+        let shred_key =
+            self.keys
+                .find(&self.admission.tenant, id)
+                .ok_or_else(|| PayloadError::KeyMissing {
+                    tenant: self.admission.tenant.clone().into_owned(),
+                    id: id.to_string(),
+                })?;
         let salt = shred_key.salt(&half);
         Ok((PayloadKey::new(shred_key, &salt), salt))
     }
@@ -182,7 +181,7 @@ pub fn show(
     storage: &dyn ReadStorage,
     ledger: &Path,
     key: &VerifyingKey,
-    keys: &dyn ShredKeys,
+    keys: &ShredKeys,
     request_id: &str,
 ) -> Result<Exchange, PayloadError> {
     let key = key_successions::follow(storage, ledger, key)?;

@@ -1,11 +1,11 @@
 //! Reads all exchanges of a ledger with what was stored of them.
 
 use crate::open::{Admitted, end_of};
-use crate::{Exchange, PayloadError, ShredKeys};
+use crate::{Exchange, PayloadError};
 use proofgate_evidence::layout::shards;
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_evidence::removal::read_tombstone;
-use proofgate_evidence::{ReadStorage, Ulid, checkpoint_file, key_successions, prove};
+use proofgate_evidence::{ReadStorage, ShredKeys, Ulid, checkpoint_file, key_successions, prove};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{Checkpoint, Mmr, VerifyingKey, leaf_hash};
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub struct StoredPayloads<'s> {
     storage: &'s dyn ReadStorage,
     key: VerifyingKey,
-    keys: Box<dyn ShredKeys>,
+    keys: ShredKeys,
     shards: VecDeque<VecDeque<(PathBuf, Ulid)>>,
     log: Option<SignedLog<'s>>,
     /// Admissions of the shard that have no end yet.
@@ -35,7 +35,7 @@ impl<'s> StoredPayloads<'s> {
         storage: &'s dyn ReadStorage,
         path: &Path,
         key: &VerifyingKey,
-        keys: Box<dyn ShredKeys>,
+        keys: ShredKeys,
     ) -> Result<Self, PayloadError> {
         let logs = |shard: proofgate_evidence::layout::Shard| {
             let dir = |incarnation: &Ulid| (shard.dir.join(incarnation.to_string()), *incarnation);
@@ -70,7 +70,7 @@ impl<'s> StoredPayloads<'s> {
             if let Some((dir, incarnation)) = shard.pop_front() {
                 self.log = SignedLog::open(self.storage, &self.key, &dir, incarnation)?;
             } else if let Some((_, admitted)) = self.open.pop_first() {
-                return Exchange::open(self.storage, &*self.keys, admitted, None).map(Some);
+                return Exchange::open(self.storage, &self.keys, admitted, None).map(Some);
             } else {
                 self.shards.pop_front();
             }
@@ -93,7 +93,7 @@ impl<'s> StoredPayloads<'s> {
         // Of an admission in a log that was removed there is nothing to open.
         let ended = end_of(&log.dir, &record).and_then(|place| self.open.remove(&place));
         let Some(admitted) = ended else { return Ok(None) };
-        Exchange::open(self.storage, &*self.keys, admitted, Some(record)).map(Some)
+        Exchange::open(self.storage, &self.keys, admitted, Some(record)).map(Some)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::PayloadError;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use proofgate_evidence::payloads::Field;
+use proofgate_evidence::payloads::{Field, SEAL};
 use proofgate_ledger::ShredKey;
 use zeroize::Zeroizing;
 
@@ -64,6 +64,7 @@ impl PayloadKey {
     /// [`PayloadError::Refused`]: it is too long for the cipher.
     pub fn seal(&self, place: &Place<'_>, body: &mut Vec<u8>) -> Result<(), PayloadError> {
         let aad = Aad::from(place.data());
+        body.reserve_exact(SEAL);
         self.cipher()?
             .seal_in_place_append_tag(place.nonce(), aad, body)
             .map_err(|_| PayloadError::Refused)

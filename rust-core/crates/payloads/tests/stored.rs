@@ -15,7 +15,7 @@ use proofgate_payloads::{Field, PayloadKey, Place, punch, show};
 use proofgate_wal::simulated::SimulatedDisk;
 use proptest::prelude::*;
 use std::path::Path;
-use support::{Keys, REQUEST, RESPONSE, Worker, keys, one_exchange, read, told, vkey};
+use support::{REQUEST, RESPONSE, Worker, keys, keys_of, one_exchange, read, told, vkey};
 
 #[test]
 fn what_was_said_is_read_back_byte_for_byte() {
@@ -47,7 +47,7 @@ fn nothing_of_what_was_said_is_on_the_disk() {
 #[test]
 fn without_its_key_or_its_half_of_the_salt_nothing_opens() {
     let (worker, seq) = one_exchange();
-    let (exchanges, _) = read(&worker.disk, Keys(vec![ShredKey::new([8; 32])]));
+    let (exchanges, _) = read(&worker.disk, keys_of(&[[8; 32]]));
     assert_eq!(told(&exchanges[0].request), Err("shred_key_missing"));
     worker.disk.rot(&worker.dir.join(SALTS), |bytes| {
         bytes[seq as usize * 32..][..32].fill(0);

@@ -1,13 +1,13 @@
 //! A worker in miniature whose tenant wants payloads stored, on a simulated disk.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_evidence::Ulid;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use proofgate_evidence::{ShredKeys, Ulid};
 use proofgate_ledger::commitment::{commit, salt_id};
 use proofgate_ledger::record::{Admission, Completion, ConfigDigests, ConfigId, Kept, Outcome, Payloads};
-use proofgate_ledger::{ShredKey, ShredKeyId, SigningKey, VerifyingKey};
-use proofgate_payloads::{
-    Exchange, Field, Payload, PayloadError, PayloadKey, PayloadWriter, ShredKeys, StoredPayloads,
-};
+use proofgate_ledger::{ShredKey, SigningKey, VerifyingKey};
+use proofgate_payloads::{Exchange, Field, Payload, PayloadError, PayloadKey, PayloadWriter, StoredPayloads};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Follower, Options, Shard, Storage, Unsynced, WalError, Writer, succession};
 use std::path::{Path, PathBuf};
@@ -29,17 +29,18 @@ pub fn shred_key() -> ShredKey {
     ShredKey::new([9; 32])
 }
 
-/// The shred keys that a reader has.
-pub struct Keys(pub Vec<ShredKey>);
-
-impl ShredKeys for Keys {
-    fn find(&self, id: ShredKeyId) -> Option<&ShredKey> {
-        self.0.iter().find(|key| key.id() == id)
-    }
+/// The shred keys of a reader whose folder holds these, of the tenant.
+pub fn keys_of(keys: &[[u8; 32]]) -> ShredKeys {
+    let disk = SimulatedDisk::new();
+    let lines = keys.iter().map(|key| STANDARD.encode(key) + "\n");
+    disk.create_dir(Path::new("/keys")).unwrap();
+    let file = disk.create(Path::new("/keys/acme")).unwrap();
+    file.write_at(lines.collect::<String>().as_bytes(), 0).unwrap();
+    ShredKeys::read(&disk, Path::new("/keys")).unwrap()
 }
 
-pub fn keys() -> Keys {
-    Keys(vec![shred_key()])
+pub fn keys() -> ShredKeys {
+    keys_of(&[[9; 32]])
 }
 
 pub struct Worker {
@@ -194,9 +195,9 @@ pub fn one_exchange() -> (Worker, u64) {
 }
 
 /// All exchanges of a disk, with the codes of what went wrong besides.
-pub fn read(disk: &SimulatedDisk, keys: Keys) -> (Vec<Exchange>, Vec<&'static str>) {
+pub fn read(disk: &SimulatedDisk, keys: ShredKeys) -> (Vec<Exchange>, Vec<&'static str>) {
     let (mut exchanges, mut errors) = (Vec::new(), Vec::new());
-    let all = StoredPayloads::new(disk, Path::new("/3"), &vkey(), Box::new(keys)).unwrap();
+    let all = StoredPayloads::new(disk, Path::new("/3"), &vkey(), keys).unwrap();
     for one in all {
         match one {
             Ok(exchange) => exchanges.push(exchange),
