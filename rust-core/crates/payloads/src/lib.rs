@@ -7,6 +7,7 @@
 //! record commits to, and the record is under a checkpoint of the ledger's key.
 #![forbid(unsafe_code)]
 
+mod check;
 mod error;
 mod open;
 mod punch;
@@ -14,10 +15,11 @@ mod read;
 pub mod seal;
 mod writer;
 
+pub use check::check;
 pub use error::PayloadError;
 pub use open::{Body, Exchange, show};
 pub use proofgate_evidence::payloads::Field;
-pub use punch::punch;
+pub use punch::{is_punched, punch};
 pub use read::StoredPayloads;
 pub use seal::{PayloadKey, Place};
 pub use writer::{Payload, PayloadWriter};

@@ -30,6 +30,8 @@ pub(crate) struct Admitted {
 pub struct Exchange {
     /// The directory of the log that holds its admission.
     pub dir: PathBuf,
+    /// Number of its admission there.
+    pub seq: u64,
     /// The admission, as it is stored: JSON.
     pub admission: Vec<u8>,
     /// Its end, a completion or an aborted, as it is stored; `None` where no end is under a checkpoint.
@@ -54,7 +56,7 @@ impl Exchange {
             record: admission,
         } = admitted;
         let files = PayloadFiles::open(storage, &dir)?;
-        let (request, response) = {
+        let (seq, request, response) = {
             let Record::Admission(admitted) = record::parse(&admission)? else {
                 return Err(PayloadError::NoExchange("it is no admission".to_owned()));
             };
@@ -71,10 +73,11 @@ impl Exchange {
                 admission: &admitted,
             };
             let of = |field| stored.body(field, completion.as_ref());
-            (of(Field::Request), of(Field::Response))
+            (admitted.seq, of(Field::Request), of(Field::Response))
         };
         Ok(Self {
             dir,
+            seq,
             admission,
             end,
             request,
@@ -83,7 +86,6 @@ impl Exchange {
     }
 
     /// One of its bodies.
-    #[must_use]
     pub fn body(&self, field: Field) -> &Body {
         match field {
             Field::Request => &self.request,

@@ -1,8 +1,7 @@
 //! Overwrites what is stored of exchanges.
 
-use crate::PayloadError;
-use proofgate_evidence::EvidenceError;
 use proofgate_evidence::payloads::{ENTRY, Field, HEADER, PAYLOAD_INDEX, PAYLOADS, PayloadFiles};
+use proofgate_evidence::{EvidenceError, ReadStorage};
 use proofgate_wal::{Storage, StoredFile, write_full};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +15,12 @@ const AT_ONCE: usize = 256 << 10;
 /// its own: another exchange's bytes stay.
 ///
 /// # Errors
-/// [`PayloadError::Evidence`].
-pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) -> Result<(), PayloadError> {
+/// [`EvidenceError::Io`].
+pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) -> Result<(), EvidenceError> {
     let Some(files) = PayloadFiles::open(storage, incarnation_dir)? else {
         return Ok(());
     };
-    let open = |name: &str| -> Result<(Arc<dyn StoredFile>, PathBuf), PayloadError> {
+    let open = |name: &str| -> Result<(Arc<dyn StoredFile>, PathBuf), EvidenceError> {
         let path = incarnation_dir.join(name);
         let file = storage
             .open_writable(&path)
@@ -40,7 +39,7 @@ pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) 
                         .map_err(EvidenceError::io("write", &frames_path))?;
                 }
                 Ok(None) | Err(EvidenceError::Corruption { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -54,6 +53,30 @@ pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) 
     }
     index.sync().map_err(EvidenceError::io("sync", &index_path))?;
     Ok(())
+}
+
+/// Whether nothing is stored of these admissions of a log.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn is_punched(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    admissions: &[u64],
+) -> Result<bool, EvidenceError> {
+    let Some(files) = PayloadFiles::open(storage, incarnation_dir)? else {
+        return Ok(true);
+    };
+    for seq in admissions {
+        for field in Field::ALL {
+            match files.place(*seq, field) {
+                Ok(None) => {}
+                Ok(Some(_)) | Err(EvidenceError::Corruption { .. }) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(true)
 }
 
 fn zero(file: &dyn StoredFile, mut offset: u64, bytes: u64) -> io::Result<()> {

@@ -5,7 +5,9 @@ use crate::{Exchange, PayloadError};
 use proofgate_evidence::layout::shards;
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_evidence::removal::read_tombstone;
-use proofgate_evidence::{ReadStorage, ShredKeys, Ulid, checkpoint_file, key_successions, prove};
+use proofgate_evidence::{
+    EvidenceError, ReadStorage, ShredKeys, Ulid, checkpoint_file, key_successions, prove,
+};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{Checkpoint, Mmr, VerifyingKey, leaf_hash};
 use std::collections::{BTreeMap, VecDeque};
@@ -30,13 +32,13 @@ impl<'s> StoredPayloads<'s> {
     /// Begins with a gateway's directory, a shard's, or one incarnation's.
     ///
     /// # Errors
-    /// [`PayloadError::Evidence`] when there is no log or it cannot be listed.
+    /// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
     pub fn new(
         storage: &'s dyn ReadStorage,
         path: &Path,
         key: &VerifyingKey,
         keys: ShredKeys,
-    ) -> Result<Self, PayloadError> {
+    ) -> Result<Self, EvidenceError> {
         let logs = |shard: proofgate_evidence::layout::Shard| {
             let dir = |incarnation: &Ulid| (shard.dir.join(incarnation.to_string()), *incarnation);
             shard.incarnations.iter().map(dir).collect()

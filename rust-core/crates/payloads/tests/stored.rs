@@ -9,9 +9,10 @@ mod support;
 
 use proofgate_evidence::payloads::{FrameHeader, HEADER, PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::salts::SALTS;
+use proofgate_evidence::{Verdict, fsck};
 use proofgate_ledger::ShredKey;
 use proofgate_ledger::record::Kept;
-use proofgate_payloads::{Field, PayloadKey, Place, punch, show};
+use proofgate_payloads::{Field, PayloadKey, Place, check, is_punched, punch, show};
 use proofgate_wal::simulated::SimulatedDisk;
 use proptest::prelude::*;
 use std::path::Path;
@@ -64,9 +65,11 @@ fn what_is_punched_out_is_gone_and_its_neighbours_stay() {
     worker.exchange(b"another", b"one");
     worker.sign().unwrap();
     let sealed = worker.disk.read(&worker.dir.join(PAYLOADS)).unwrap();
+    assert!(!is_punched(&worker.disk, &worker.dir, &[gone]).unwrap());
     for _ in 0..2 {
         punch(&worker.disk, &worker.dir, &[gone, gone + 1000]).unwrap();
     }
+    assert!(is_punched(&worker.disk, &worker.dir, &[gone]).unwrap());
     let left = worker.disk.read(&worker.dir.join(PAYLOADS)).unwrap();
     assert_eq!(left[HEADER..][..REQUEST.len()], [0; REQUEST.len()]);
     assert_eq!(left.len(), sealed.len());
@@ -217,4 +220,37 @@ proptest! {
             prop_assert!(told(&exchange.response).is_err() || told(&exchange.response) == Ok(RESPONSE));
         }
     }
+}
+
+#[test]
+fn fsck_finds_what_completions_claim_and_is_not_there_and_what_does_not_open() {
+    let codes = |disk: &SimulatedDisk| {
+        let key = vkey();
+        let mut report = fsck(disk, Path::new("/3"), Some(&key), &[]).unwrap();
+        report.add(check(disk, Path::new("/3"), &key, keys()).unwrap());
+        let of_logs = report.incarnations.iter().flat_map(|log| &log.findings);
+        let found: Vec<_> = of_logs
+            .chain(&report.findings)
+            .filter(|finding| finding.code.is_some_and(|code| code.starts_with("payload")))
+            .map(|finding| (finding.code.unwrap(), finding.verdict))
+            .collect();
+        (found, report.verdict)
+    };
+    let (worker, seq) = one_exchange();
+    assert_eq!(codes(&worker.disk).0, []);
+    let damaged = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let disk = worker.disk.snapshot();
+        disk.rot(&worker.dir.join(name), |bytes| change(bytes));
+        codes(&disk)
+    };
+    let at = seq as usize * 16;
+    let (found, verdict) = damaged(PAYLOAD_INDEX, &|bytes| bytes[at..at + 16].fill(0));
+    assert_eq!(
+        (&found[..], verdict),
+        (&[("payload_missing", Verdict::Invalid)][..], Verdict::Invalid)
+    );
+    let (found, _) = damaged(PAYLOAD_INDEX, &|bytes| bytes[at + 5] = 1);
+    assert_eq!(found, [("payload_damaged", Verdict::Invalid)]);
+    let (found, _) = damaged(PAYLOADS, &|bytes| bytes[HEADER] ^= 1);
+    assert_eq!(found, [("payload_refused", Verdict::Invalid)]);
 }

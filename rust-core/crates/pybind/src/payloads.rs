@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use proofgate_evidence::{FileStorage, ShredKeys};
+use proofgate_evidence::{EvidenceError, FileStorage, ShredKeys};
 use proofgate_ledger::VerifyingKey;
-use proofgate_payloads::{Body, Exchange, PayloadError};
+use proofgate_payloads::{Body, Exchange};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::payload_error;
+use crate::errors::{evidence_error, payload_error};
 use crate::shred_keys::read_shred_keys;
 
 static STORAGE: FileStorage = FileStorage;
@@ -24,7 +24,7 @@ fn key(text: &str) -> PyResult<VerifyingKey> {
     VerifyingKey::from_file_text(text).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-fn keys_in(folder: Option<&Path>) -> Result<ShredKeys, PayloadError> {
+fn keys_in(folder: Option<&Path>) -> Result<ShredKeys, EvidenceError> {
     Ok(read_shred_keys(folder)?.unwrap_or_default())
 }
 
@@ -66,7 +66,7 @@ impl StoredPayloads {
             let keys = keys_in(shred_keys.as_deref())?;
             proofgate_payloads::StoredPayloads::new(&STORAGE, &ledger, &key, keys)
         });
-        let reader = opened.map_err(|error| payload_error(python, &error))?;
+        let reader = opened.map_err(|error| evidence_error(python, &error))?;
         Ok(Self(Mutex::new(reader)))
     }
 
