@@ -40,6 +40,9 @@ __all__ = [
     "prove",
     "reveal",
     "reveal_digest",
+    "shred_key_file",
+    "shred_key_ids",
+    "shred_keys",
     "sign_export",
     "sign_key_succession",
     "sign_s3",
@@ -729,6 +732,26 @@ class Keeper:
         `erase`, `erased` or `stay`. Raises ValueError and KeepingError.
         """
 
+    def shred(
+        self,
+        ledger: str,
+        ledger_key: str,
+        signing_key: str,
+        tenant: str,
+        only: list[str] | None,
+        there: list[str],
+        policy: tuple[int, dict[str, int]] | None,
+        reason: str,
+        now_us: int,
+        carry_out: bool,
+    ) -> str:
+        """Plans which shred keys of a tenant are destroyed and, if `carry_out`, signs that they are: those of
+        the ids `only`, or all that its admissions name and that are `there`. `policy` as in `erase`.
+
+        Returns a JSON list of `{"key", "action", "exchanges", "reasons"}`; `action` is `destroy`, `destroyed`
+        or `stay`. What it says to be destroyed is to be removed then. Raises ValueError and KeepingError.
+        """
+
 def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
     """Checks one record against its proof and the signed checkpoint in it.
 
@@ -769,6 +792,9 @@ def shred_keys(directory: str) -> dict[str, list[str]]:
     """The ids of the shred keys in a folder, by tenant, the newest first. Raises LedgerError, which repeats
     nothing of a key: `shred_keys_malformed` for a file that holds none.
     """
+
+def shred_key_ids(text: str) -> list[str]:
+    """The ids of the shred keys in a tenant's file. Raises ValueError, which repeats nothing of it."""
 
 def shred_key_file(tenant: str) -> str:
     """The name of a tenant's file in a folder of shred keys."""

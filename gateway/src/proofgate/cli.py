@@ -23,7 +23,7 @@ from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
 from proofgate.index import access_log_command, export_command
 from proofgate.index import command as index_command
-from proofgate.keeping import erasing, holds, pruning
+from proofgate.keeping import erasing, holds, pruning, shred_keys_command, shredding
 from proofgate.mirror import fetch_command
 from proofgate.witness import command as witness_command
 
@@ -31,7 +31,7 @@ _EXIT_CODES = """\
 exit codes:
   0   done; for serve: drained and sealed
   1   the worker could not start, or its log was not sealed before the drain deadline;
-      policy test: an example or a sample failed; erase: something of it stays
+      policy test: an example or a sample failed; erase, shred: something of it stays
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
   10  fsck, auditor --once and verify-export: incomplete, 30: diverged,
       40 these, index and verify: invalid
@@ -89,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     holds.add(partial(_command, commands))
     pruning.add(partial(_command, commands))
     erasing.add(partial(_command, commands))
+    shredding.add(partial(_command, commands))
+    shred_keys_command.add(partial(_command, commands))
     auditor_command.add(partial(_command, commands), _address)
     index_command.add(partial(_command, commands))
     export_command.add(partial(_command, commands))
@@ -265,6 +267,15 @@ def _add_policy_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         action.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
 
 
+def _add_shred_keys(parser: argparse.ArgumentParser, when: str) -> None:
+    parser.add_argument(
+        "--shred-keys",
+        type=Path,
+        metavar="DIR",
+        help=f"{when}the folder of tenants' shred keys, for salts that need one",
+    )
+
+
 def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     prove = _command(
         commands,
@@ -301,6 +312,7 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         action="store_true",
         help="with --ledger: read everything, for an id whose time is not where its records are",
     )
+    _add_shred_keys(prove, "with --ledger: ")
     prove.add_argument(
         "--token-file", type=Path, metavar="FILE", help="with --admin: the file with the admin token"
     )
@@ -357,6 +369,7 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
     )
     reveal.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
     reveal.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
+    _add_shred_keys(reveal, "with --ledger: ")
     reveal.add_argument(
         "--body", type=Path, required=True, metavar="FILE", help="the bytes of the request or the answer"
     )
@@ -413,6 +426,7 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         action="store_true",
         help="it is a copy that a mirror held: salts, trees and logs that go on are not looked for",
     )
+    _add_shred_keys(fsck, "")
     fsck.add_argument("--json", action="store_true", help="print the report as JSON")
 
     export = _command(

@@ -48,6 +48,8 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
     document = _public(config)
     document["config_digest"] = public_digest(config)
     document["profile_stages"] = profile_stages
+    folder = config.shred_keys_directory
+    document["shred_keys"] = None if folder is None else str(folder.absolute())
     document["ledger"] |= {"shard": shard, "signing_key": config.signing_key.get_secret_value()}
     for provider in document["providers"]:
         key = config.provider_keys.get(provider["name"])
@@ -175,6 +177,7 @@ def _public(config: Config) -> Json:
         "plans": [{"name": plan.name, **_terms(plan, settings.ledger.payloads)} for plan in settings.plans],
         "tenants": _tenants(config),
         "tenant_shards": settings.tenant_shards is not None,
+        "shred_keys": settings.ledger.shred_keys_directory is not None,
         "jwt": _jwt(config),
         "policy": policy_document(settings.policy),
         "policies": [

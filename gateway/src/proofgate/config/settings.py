@@ -84,7 +84,8 @@ class Payloads(Section):
 
 
 class Ledger(Section):
-    """Where and how records are kept. Every field of it is fixed for the life of a worker."""
+    """Where and how records are kept. Every field of it but `shredKeysDirectory` is fixed for the life of a
+    worker."""
 
     name: LogOrigin
     """Name of the signing key and start of every origin: letters, digits and `. _ - /`, at most 128."""
@@ -104,6 +105,9 @@ class Ledger(Section):
     """Whether bodies are stored. Without this section nobody may have them stored."""
     held_checkpoints: HeldCheckpoints | None = None
     """Where checkpoints are held outside the ledger. Without it nothing shows that a volume was set back."""
+    shred_keys_directory: FilePath | None = None
+    """The folder of tenants' shred keys, not on the ledger's volume. Each tenant needs one then, and is
+    refused without. It alone may change while a worker runs. Without it salts are stored whole."""
 
 
 class Admin(Section):

@@ -26,13 +26,11 @@ impl ShredKeys {
     /// # Errors
     /// [`EvidenceError::ShredKeys`] for a file that holds no keys, or more than may be; [`EvidenceError::Io`].
     pub fn read(storage: &dyn ReadStorage, dir: &Path) -> Result<Self, EvidenceError> {
-        let mut tenants = HashMap::new();
-        for name in storage.list(dir).map_err(EvidenceError::io("list", dir))? {
-            let Some(tenant) = tenant_of(&name) else { continue };
-            let keys = read_file(storage, &dir.join(&name))?;
-            tenants.insert(tenant.into(), keys.into_iter().map(Arc::new).collect());
-        }
-        Ok(Self { tenants })
+        let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+        let files = names.iter().filter_map(|name| Some((tenant_of(name)?, name)));
+        files
+            .map(|(tenant, name)| Ok((tenant.into_owned(), read_file(storage, &dir.join(name))?)))
+            .collect()
     }
 
     /// The key of a tenant's new exchanges.
@@ -51,6 +49,19 @@ impl ShredKeys {
     pub fn ids(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ShredKeyId>)> {
         let tenants = self.tenants.iter();
         tenants.map(|(tenant, keys)| (&**tenant, keys.iter().map(|key| key.id())))
+    }
+}
+
+impl FromIterator<(String, Vec<ShredKey>)> for ShredKeys {
+    /// Of tenants, each with its keys, the newest first.
+    fn from_iter<I: IntoIterator<Item = (String, Vec<ShredKey>)>>(tenants: I) -> Self {
+        let shared = |keys: Vec<ShredKey>| keys.into_iter().map(Arc::new).collect();
+        let tenants = tenants.into_iter();
+        Self {
+            tenants: tenants
+                .map(|(tenant, keys)| (tenant.into(), shared(keys)))
+                .collect(),
+        }
     }
 }
 

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proofgate_evidence::{EvidenceError, FileStorage, ShredKeys};
+use proofgate_ledger::ShredKey;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::evidence_error;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(shred_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(shred_key_ids, module)?)?;
     module.add_function(wrap_pyfunction!(shred_key_file, module)?)
 }
 
@@ -28,6 +31,12 @@ fn shred_keys(python: Python<'_>, directory: PathBuf) -> PyResult<BTreeMap<Strin
         (tenant.to_owned(), ids)
     });
     Ok(told.collect())
+}
+
+#[pyfunction]
+fn shred_key_ids(text: &str) -> PyResult<Vec<String>> {
+    let keys = ShredKey::parse_file(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(keys.iter().map(|key| key.id().to_string()).collect())
 }
 
 #[pyfunction]
