@@ -52,9 +52,7 @@ def show(options: argparse.Namespace) -> int:
         raise EvidenceError("--out is for one body: give --request or --response as well")
     key = read_verifying_key(options.key)
     try:
-        exchange = _core.stored_payload(
-            str(options.ledger), key, options.request_id, str(options.shred_keys)
-        )
+        exchange = _core.stored_payload(str(options.ledger), key, options.request_id, str(options.shred_keys))
     except ValueError as error:
         raise EvidenceError(str(error)) from None
     bodies = {
