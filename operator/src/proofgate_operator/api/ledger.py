@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import SECRET_KEY, Quantity, SecretKeyRef, Section, rules
+from proofgate_operator.api.fields import SECRET_KEY, Quantity, SecretKeyRef, SecretRef, Section, rules
 from proofgate_operator.api.volume import LedgerVolume, Volume
 
 #: A schema-less URL. It is a line of every checkpoint and names its signature: no space and no `+` (C2SP
@@ -65,6 +65,16 @@ class SigningKeyRef(SecretKeyRef):
     """Entry of the Secret."""
 
 
+class ShredKeys(Section):
+    """Keys of tenants that lie off the ledger's volume. Whoever destroys one makes what was said under it
+    unopenable, in backups and snapshots of the volume too."""
+
+    secret_ref: SecretRef | None = None
+    """A Secret of your own with an entry for each tenant, named as the tenant: lines of 32 bytes in base64,
+    the newest first. Absent: the operator makes one, `<gateway>-shred-keys`, and a key for each tenant that
+    has none. It takes none away, and the Secret outlives the gateway."""
+
+
 class Ledger(Section):
     """The record of every exchange."""
 
@@ -89,3 +99,6 @@ class Ledger(Section):
     set, it is immutable. Absent: the operator makes one, once, as `<gateway>-ledger`. It stays as long as the
     evidence does: with `retainPolicy: Retain`, or a claim that you brought, it outlives the gateway. One that
     is lost is not made anew (SigningKeyLost)."""
+    shred_keys: ShredKeys | None = None
+    """Salts that need a key of their tenant. Absent: salts are stored whole, and copies of the volume keep
+    those that are erased. A change rolls the workers."""
