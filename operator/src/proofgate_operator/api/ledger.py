@@ -86,8 +86,8 @@ class Ledger(Section):
     rotation: Rotation = Rotation()
     """When a worker's log ends and its next one begins. A change rolls the workers."""
     payloads: Payloads | None = None
-    """Whether requests and answers are stored, and how. Absent: only where a plan or a tenant says so. A
-    change rolls the workers."""
+    """Whether requests and answers are stored, and how. Absent: only where a plan or a tenant says so. It
+    rolls the workers only when the first may have any stored, or nobody any more."""
     volume: LedgerVolume = Volume()
     """Where the ledger is kept."""
     origin: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_LEDGER_ORIGIN)] = None

@@ -252,7 +252,11 @@ def worker_config_text(gateway: Gateway, memory: int, defaults: Defaults) -> str
 def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
     """Return the part of the file that only a new worker takes on."""
     content = worker_config(gateway, whole(gateway.spec.worker.memory), defaults)
-    return _text({name: content[name] for name in FIXED_SECTIONS if name in content})
+    fixed = {name: content[name] for name in FIXED_SECTIONS if name in content}
+    if "payloads" in fixed["ledger"]:
+        # Whose bodies are stored, and how long ones, a running worker takes on.
+        fixed["ledger"]["payloads"] = {"budgetBytes": _PAYLOAD_BUDGET_BYTES}
+    return _text(fixed)
 
 
 def config_map(gateway: Gateway, text: str, accepted: str | None = None) -> Manifest:
