@@ -17,6 +17,8 @@ __all__ = [
     "PolicyQueue",
     "ProofError",
     "ProofgateError",
+    "StoredExchange",
+    "StoredPayloads",
     "Tree",
     "Witness",
     "WitnessError",
@@ -45,6 +47,7 @@ __all__ = [
     "sign_key_succession",
     "sign_s3",
     "split_key_successions",
+    "stored_payload",
     "verify_checkpoint",
     "verify_export",
     "verify_log_records",
@@ -301,6 +304,63 @@ def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str
     Returns JSON `{"decision": "allow"|"flag"|"redact"|"block", "would_block", "rule": id|null, "by_score",
     "score", "matches": [{"rule", "start", "end"}]}`, offsets in bytes of UTF-8. `rule` blocks, or brought the
     score up to the threshold; the budget does not apply. Raises ConfigError.
+    """
+
+@final
+class StoredExchange:
+    """An exchange with what was stored of it. Its records were under a checkpoint."""
+
+    @property
+    def directory(self) -> str:
+        """The directory of the log that holds its admission."""
+
+    @property
+    def admission(self) -> bytes:
+        """The admission record as it is stored, JSON."""
+
+    @property
+    def end(self) -> bytes | None:
+        """Its `completion` or `aborted` record as it is stored; None where none is under a checkpoint."""
+
+    @property
+    def request(self) -> bytes | None:
+        """What the client sent, opened and compared with the record's commitment; None: see `no_request`."""
+
+    @property
+    def response(self) -> bytes | None:
+        """What the client got, opened and compared with the record's commitment; None: see `no_response`."""
+
+    @property
+    def no_request(self) -> tuple[str, str] | None:
+        """Why there is no request: a stable code and a sentence. `payload_not_stored`, `payload_missing`,
+        `shred_key_missing`, `salt_erased`, `payload_refused`, `payload_mismatch`, or one of the ledger."""
+
+    @property
+    def no_response(self) -> tuple[str, str] | None:
+        """The same of the response."""
+
+@final
+class StoredPayloads:
+    """The exchanges of a ledger with what was stored of them, in the order in which they ended, shard by
+    shard; those without an end come last in theirs. Removed logs are passed over."""
+
+    def __new__(cls, ledger: str, verifying_key: str, shred_keys: str | None = None) -> Self:
+        """Begins with a ledger's, a shard's or a log's directory, and a folder of shred keys.
+
+        Raises ValueError for a key that is none; LedgerError.
+        """
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> StoredExchange:
+        """The next exchange. Raises LedgerError for a log whose records do not lead to what was signed; what
+        comes after that is of the log behind it.
+        """
+
+def stored_payload(
+    ledger: str, verifying_key: str, request_id: str, shred_keys: str | None = None
+) -> StoredExchange:
+    """What is stored of one exchange, whose records are proved first. Raises LedgerError: `no_such_exchange`
+    when it is not there, `record_not_covered` while no checkpoint covers it.
     """
 
 @final

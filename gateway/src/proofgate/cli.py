@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from proofgate import __version__, _core, key_rotation, quickstart_command, receipt_command, status_command
+from proofgate import (
+    __version__,
+    _core,
+    key_rotation,
+    payload_command,
+    quickstart_command,
+    receipt_command,
+    status_command,
+)
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
@@ -79,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_policy_commands(commands)
     receipt_command.add(partial(_command, commands))
     _add_evidence_commands(commands)
+    payload_command.add(partial(_command, commands))
     holds.add(partial(_command, commands))
     pruning.add(partial(_command, commands))
     erasing.add(partial(_command, commands))

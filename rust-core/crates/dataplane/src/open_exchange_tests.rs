@@ -100,6 +100,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
         SlowPaths {
             outlet: telemetry::outlet().0,
             tap: None,
+            payloads: None,
             receipts: ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
         },
     ));

@@ -46,6 +46,8 @@ pub(crate) enum Unavailable {
     Full,
     /// The ledger takes no records any more.
     Stopped,
+    /// What it says could not be stored, and its tenant wants that.
+    Payloads,
     /// Its tenant has no shred key, and its salt would need one.
     NoShredKey,
 }
@@ -76,6 +78,7 @@ impl From<Unavailable> for Rejection {
         match unavailable {
             Unavailable::Full => Rejection::LEDGER_FULL,
             Unavailable::Stopped => Rejection::LEDGER_STOPPED,
+            Unavailable::Payloads => Rejection::PAYLOADS_UNAVAILABLE,
             Unavailable::NoShredKey => Rejection::NO_SHRED_KEY,
         }
     }

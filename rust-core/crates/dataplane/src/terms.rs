@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
+use proofgate_evidence::payloads::MAX_PAYLOAD;
 use proofgate_evidence::{FileStorage, ShredKeys};
 use proofgate_ledger::{Hash, ShredKey};
 use proofgate_limits::{Quotas, TenantLimits};
@@ -58,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) profile: Profile,
     /// What is asked beyond the rules, in this order.
     pub(crate) hooks: Box<[Arc<Hook>]>,
+    /// Bytes of a body that is stored, at most; `None` where none is.
+    pub(crate) payload_bytes: Option<usize>,
 }
 
 impl Terms {
@@ -87,6 +90,7 @@ impl Terms {
                 )),
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
                 hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
+                payload_bytes: payload_bytes(config, "tenant", &tenant.name, tenant.payload_bytes)?,
             };
             Ok(plan)
         });
@@ -103,6 +107,7 @@ impl Terms {
                 )),
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
                 hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
+                payload_bytes: payload_bytes(config, "plan", &plan.name, plan.payload_bytes)?,
             };
             Ok(plan)
         });
@@ -201,6 +206,31 @@ fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy
     engine
         .profile(policy)
         .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
+}
+
+/// What a tenant or plan has stored, where that can be.
+fn payload_bytes(
+    config: &Config,
+    kind: &str,
+    name: &str,
+    most: Option<usize>,
+) -> Result<Option<usize>, Error> {
+    let Some(bytes) = most else { return Ok(None) };
+    let refuse = |why: &str| {
+        Err(Error::Config(format!(
+            "{kind} {name:?} has payloads stored: {why}"
+        )))
+    };
+    let Some(payloads) = config.ledger.payloads else {
+        return refuse("ledger.payloads is not configured");
+    };
+    if config.shred_keys.is_none() {
+        return refuse("that needs shred keys, and there is no folder of them");
+    }
+    if bytes > MAX_PAYLOAD || bytes.saturating_mul(2) > payloads.budget_bytes {
+        return refuse("a body may be at most half of the memory of all, and 64 MiB");
+    }
+    Ok(most)
 }
 
 /// The indices of the plans that have names: they stand behind those of the tenants.

@@ -14,7 +14,7 @@ use proofgate_auth::{KeySet, WantedKeySets};
 use proofgate_ledger::VerifyingKey;
 use proofgate_policy::Engine;
 use proofgate_stages::Profiler;
-use proofgate_wal::Recovered;
+use proofgate_wal::{Recovered, Unsynced};
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
@@ -27,7 +27,7 @@ use crate::data_plane::DataPlane;
 use crate::gateway::SlowPaths;
 use crate::held_checkpoint::HeldCheckpoint;
 use crate::hooks::{HooksInService, PolicyQueue};
-use crate::incarnation::NextLog;
+use crate::incarnation::{NextLog, storage};
 use crate::ledger_delay::LedgerDelay;
 use crate::ledger_keys::LedgerKeys;
 use crate::ledger_thread::{LedgerThread, Rotation};
@@ -35,6 +35,7 @@ use crate::lifecycle::Phase;
 use crate::limit_thread::{self, SharedStore, WorkerLife};
 use crate::limit_use::LimitUse;
 use crate::metrics::Metrics;
+use crate::payloads;
 use crate::receipts::ReceiptDesk;
 use crate::reload::{self, Change, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
@@ -288,7 +289,7 @@ impl Worker {
             .recovered
             .as_ref()
             .is_some_and(|found| found.missing.is_some());
-        let log = begun.log;
+        let mut log = begun.log;
         let (limit_thread, limits) = limit_thread::open(&WorkerLife {
             gateway: Path::new(&config.ledger.directory),
             shard: config.ledger.shard,
@@ -323,6 +324,16 @@ impl Worker {
         let finish = Arc::new(AtomicBool::new(false));
 
         let delay = Arc::new(LedgerDelay::new(Arc::clone(&self.profiler)));
+        let unsynced = config.ledger.payloads.map(|_| Arc::new(Unsynced::default()));
+        if let Some(unsynced) = &unsynced {
+            log.follower.sync_beside(Arc::clone(unsynced));
+        }
+        let stored = config.ledger.payloads.zip(unsynced.clone());
+        let stored = stored.map(|(payloads, unsynced)| {
+            let of = (next.shard_directory(), ledger.name.as_str(), ledger.shard);
+            payloads::payloads(payloads, &storage(), of, unsynced, &metrics.payloads)
+        });
+        let (desk_of_payloads, payload_thread) = stored.unzip();
         let ledger_thread = LedgerThread {
             follower: log.follower,
             key: self.keys.signing.clone(),
@@ -333,12 +344,14 @@ impl Worker {
             current: current.clone(),
             rotation: Rotation::new(bounds, Arc::clone(&desk), next),
             held,
+            unsynced,
             checkpoint_timestamp: metrics.checkpoint_timestamp.clone(),
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
         let (outlet, lines, exchanges) = telemetry::outlet();
         let analysed = config.analysis.as_ref().map(|config| analysis(config, &metrics));
-        let tellers = Threads::new(1 + usize::from(analysed.is_some()));
+        let others = [analysed.is_some(), payload_thread.is_some()];
+        let tellers = Threads::new(1 + others.into_iter().filter(|is_there| *is_there).count());
         let (tap, analyst, findings) = match analysed {
             Some((tap, analyst, findings)) => (Some(tap), Some(analyst), Some(findings)),
             None => (None, None, None),
@@ -367,6 +380,7 @@ impl Worker {
                 outlet,
                 receipts,
                 tap,
+                payloads: desk_of_payloads,
             },
             findings,
             phase: phase.clone(),
@@ -381,6 +395,12 @@ impl Worker {
             access_log.run();
             true
         })?;
+        if let Some(payload_thread) = payload_thread {
+            tellers.spawn("payloads", move || {
+                payload_thread.run();
+                true
+            })?;
+        }
         if let Some(analyst) = analyst {
             tellers.spawn("analysis", move || {
                 analyst.run();

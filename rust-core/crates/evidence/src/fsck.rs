@@ -10,6 +10,7 @@ mod erasure_check;
 mod exchanges;
 mod held;
 mod keys;
+mod payload_check;
 mod removed;
 mod salt_check;
 mod scan;
@@ -196,6 +197,16 @@ pub struct Report {
     /// What concerns none of them: logs that a checkpoint held outside speaks of and that are not there, and statements about
     /// keys.
     pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Adds what was found besides, which concerns no log by itself.
+    pub fn add(&mut self, findings: Vec<Finding>) {
+        let worst = findings.iter().map(|finding| finding.verdict).max();
+        self.verdict = worst.map_or(self.verdict, |worst| worst.max(self.verdict));
+        self.exit_code = self.verdict.exit_code();
+        self.findings.extend(findings);
+    }
 }
 
 /// Checks a gateway's directory, a shard's or one incarnation's. Without a key of the ledger, signatures are not checked,

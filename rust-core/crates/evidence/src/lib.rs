@@ -8,6 +8,7 @@
 //! | `tree` | node hashes of the range over them, derived | [`TreeFile`] |
 //! | `checkpoint`, `<incarnation>.checkpoint` | the newest signed notes | [`checkpoint_file`] |
 //! | `salts` | what the commitments in records were salted with | [`salts`] |
+//! | `payloads`, `payload-index` | bodies, sealed, where they are stored | [`payloads`] |
 //! | `erasures` | which of them were destroyed, and why | [`erasures`] |
 //! | `tombstone`, `<seq>.record`, … | what stays of a log that was removed by right | [`removal`] |
 //!
@@ -32,6 +33,7 @@ pub mod layout;
 pub mod log_reader;
 mod lookup;
 mod note_files;
+pub mod payloads;
 mod pinned;
 pub mod prove;
 pub mod removal;

@@ -168,6 +168,7 @@ fn complete(log: &mut Incarnation, (id, admission, ts): (String, u64, u64)) {
             received: None,
             bytes: 512,
             response: [3; 32],
+            payloads: None,
             usage: Some(Usage {
                 prompt_tokens: 250,
                 completion_tokens: 50,

@@ -51,6 +51,7 @@ fn main() -> Result<(), LedgerError> {
         received: None,
         bytes: 600,
         response: [3; 32],
+        payloads: None,
         usage: Some(Usage {
             prompt_tokens: 250,
             completion_tokens: 20,

@@ -412,6 +412,48 @@ pub struct Usage {
     pub partial: bool,
 }
 
+/// What became of a body that was to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// It is stored.
+    Stored,
+    /// It is longer than what is stored of a body.
+    TooLarge,
+    /// It went through the gateway without being held: a form with files that was still coming when it was admitted.
+    Streamed,
+    /// There was no room for it, in memory or on the volume.
+    NoRoom,
+    /// It could not be written, or not in time.
+    Failed,
+    /// The exchange ended before it was all there and could be handed over.
+    Interrupted,
+}
+
+impl Kept {
+    /// Its name in records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::TooLarge => "too_large",
+            Self::Streamed => "streamed",
+            Self::NoRoom => "no_room",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What became of the bodies of an exchange whose tenant wants them stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Payloads {
+    /// What the client sent.
+    pub request: Kept,
+    /// What it was answered.
+    pub response: Kept,
+}
+
 /// The end of an admitted exchange; written before the last byte of the response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion<'a> {
@@ -444,6 +486,9 @@ pub struct Completion<'a> {
     /// Commitment to the response body, base64, with the salt of the admission.
     #[serde(with = "base64_hash")]
     pub response: Hash,
+    /// What is stored of the bodies; absent where that is not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payloads: Option<Payloads>,
     /// Tokens, where the provider told them.
     pub usage: Option<Usage>,
     /// Tokens charged to its tenant's limits in place of those reserved; null when the reservation stands.

@@ -4,8 +4,8 @@ use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
     Aborted, Admission, AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Attempt, Coming,
-    Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote, Predecessor, Received, Record,
-    Rejection, SaltId, Seal, Sent, SettingsDigest, ShredKeyId, Takeover, Usage, parse,
+    Completion, Config, ConfigId, Gap, Kept, MAX_RECORD, Open, Outcome, Payloads, PolicyNote, Predecessor,
+    Received, Record, Rejection, SaltId, Seal, Sent, SettingsDigest, ShredKeyId, Takeover, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -136,6 +136,10 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 received: None,
                 bytes: 99,
                 response: [0; 32],
+                payloads: Some(Payloads {
+                    request: Kept::Stored,
+                    response: Kept::TooLarge,
+                }),
                 usage: Some(Usage {
                     prompt_tokens: 4,
                     completion_tokens: 5,
@@ -147,7 +151,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 policy: None,
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"client_disconnect","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":{"prompt_tokens":4,"completion_tokens":5},"charged":9,"duration_us":6,"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"client_disconnect","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","payloads":{"request":"stored","response":"too_large"},"usage":{"prompt_tokens":4,"completion_tokens":5},"charged":9,"duration_us":6,"config":"abababababababab"}"#,
         ),
         (
             Record::Admission(Admission {
@@ -196,6 +200,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 }),
                 bytes: 0,
                 response: [0; 32],
+                payloads: None,
                 usage: None,
                 charged: None,
                 cost_nanodollars: None,
@@ -356,6 +361,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 received: None,
                 bytes: 99,
                 response: [0; 32],
+                payloads: None,
                 usage: None,
                 charged: None,
                 cost_nanodollars: None,

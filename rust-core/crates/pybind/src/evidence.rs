@@ -166,6 +166,7 @@ fn fsck(
         ));
     }
     let report = python.detach(|| {
+        let opens = read_shred_keys(shred_keys.as_deref())?;
         let mut held = Vec::new();
         // What is wrong with the ledger's statements, the report tells.
         let line = follow(&path, key.clone()).unwrap_or_else(|_| key.clone());
@@ -178,10 +179,14 @@ fn fsck(
             keeping: keeping.as_ref(),
             shred: shred_keys.as_ref(),
         };
-        match mirror {
-            true => proofgate_evidence::fsck_mirror(&FileStorage, &path, keys, &held),
-            false => proofgate_evidence::fsck(&FileStorage, &path, keys, &held),
+        if mirror {
+            return proofgate_evidence::fsck_mirror(&FileStorage, &path, keys, &held);
         }
+        let mut report = proofgate_evidence::fsck(&FileStorage, &path, keys, &held)?;
+        if let (Some(key), Some(opens)) = (&key, opens) {
+            report.add(proofgate_payloads::check(&FileStorage, &path, key, opens)?);
+        }
+        Ok(report)
     });
     let report = report.map_err(|error| evidence_error(python, &error))?;
     let json = serde_json::to_string(&report).map_err(|error| PyValueError::new_err(error.to_string()))?;

@@ -8,6 +8,7 @@ mod errors;
 mod evidence;
 mod index;
 mod keeping;
+mod payloads;
 mod policy;
 mod policy_queue;
 mod prices;
@@ -34,7 +35,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::ExchangeBatch>()?;
     module.add_class::<keeping::Keeper>()?;
     module.add_class::<tree::Tree>()?;
+    module.add_class::<payloads::StoredPayloads>()?;
+    module.add_class::<payloads::StoredExchange>()?;
     errors::register(module)?;
+    payloads::register(module)?;
     policy::register(module)?;
     prices::register(module)?;
     signature::register(module)?;

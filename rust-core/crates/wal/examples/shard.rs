@@ -170,6 +170,7 @@ impl Log {
                 received: None,
                 bytes: 512,
                 response: [3; 32],
+                payloads: None,
                 usage: Some(Usage {
                     prompt_tokens: 250,
                     completion_tokens: 50,

@@ -247,6 +247,7 @@ fn recovery(root: &Path) -> f64 {
                     received: None,
                     bytes: 4096,
                     response: [1; 32],
+                    payloads: None,
                     usage: Some(Usage {
                         prompt_tokens: 100,
                         completion_tokens: 200,

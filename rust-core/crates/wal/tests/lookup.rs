@@ -112,6 +112,7 @@ impl Log {
                 received: None,
                 bytes: 7,
                 response: [2; 32],
+                payloads: None,
                 usage: None,
                 charged: None,
                 cost_nanodollars: None,

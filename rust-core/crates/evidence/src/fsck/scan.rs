@@ -2,6 +2,7 @@
 
 use super::analyses::Analysed;
 use super::erasure_check::ErasureCheck;
+use super::payload_check::PayloadCheck;
 use super::salt_check::{SaltCheck, SaltFate};
 use super::tree_check::TreeCheck;
 use super::{CheckpointState, Finding, IncarnationReport, Keys, TreeState, Verdict, keys, removed};
@@ -188,6 +189,8 @@ struct Scan<'k> {
     tree: TreeCheck,
     salts: Option<SaltCheck<'k>>,
     mirror: bool,
+    /// A mirror holds no payloads.
+    payloads: Option<PayloadCheck<'k>>,
     /// Where a keeper's key is known.
     erasures: Option<ErasureCheck>,
     signer: Option<VerifyingKey>,
@@ -198,7 +201,7 @@ struct Scan<'k> {
 
 impl<'k> Scan<'k> {
     fn new(
-        storage: &dyn ReadStorage,
+        storage: &'k dyn ReadStorage,
         dir: &Path,
         incarnation: Ulid,
         (by, destroyed, mirror): (Keys<'k>, &'k Destroyed, bool),
@@ -218,6 +221,7 @@ impl<'k> Scan<'k> {
                 false => Some(SaltCheck::open(storage, dir, by.shred, destroyed)?),
             },
             mirror,
+            payloads: (!mirror).then(|| PayloadCheck::new(storage, dir)),
             erasures: None,
             signer: None,
             flaws: Vec::new(),
@@ -302,6 +306,9 @@ impl<'k> Scan<'k> {
                     erasures.admission(stored.seq, &admission.tenant, admission.ts, salt);
                 }
             }
+            if let (Ok(Record::Completion(completion)), Some(payloads)) = (&taken, &mut self.payloads) {
+                payloads.completion(completion, stored.seq < covered)?;
+            }
             if let Ok(Record::Analysis(analysis)) = &taken {
                 self.analyses.push(Analysed::of(analysis));
             }
@@ -383,6 +390,14 @@ impl<'k> Scan<'k> {
         }
         self.judge_tree();
         self.judge_salts(signed.map_or(0, |signed| signed.size));
+        let payloads = self.payloads.take().map(PayloadCheck::judge);
+        for (file, code, verdict, message) in payloads.into_iter().flatten() {
+            let found = finding(&file, 0, verdict, message);
+            self.report.findings.push(Finding {
+                code: Some(code),
+                ..found
+            });
+        }
         let mut scanned = Scanned {
             report: self.report,
             dir: self.dir,

@@ -344,6 +344,7 @@ impl Worker {
                 received,
                 bytes: 7,
                 response: [2; 32],
+                payloads: None,
                 usage: None,
                 charged: None,
                 cost_nanodollars: None,
