@@ -11,6 +11,7 @@ mod keeping;
 mod policy;
 mod policy_queue;
 mod prices;
+mod replay;
 mod signature;
 mod telemetry;
 mod tree;
@@ -31,6 +32,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::ExchangeReader>()?;
     module.add_class::<index::ExchangeBatch>()?;
     module.add_class::<keeping::Keeper>()?;
+    module.add_class::<replay::RecordedExchanges>()?;
+    module.add_class::<replay::RecordedExchange>()?;
+    module.add_class::<replay::PyReplayer>()?;
     module.add_class::<tree::Tree>()?;
     errors::register(module)?;
     policy::register(module)?;

@@ -1,0 +1,62 @@
+"""Where the bodies of exchanges are."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Protocol
+
+from proofgate.replay.recorded import Recorded
+
+#: A longer body is not read, in bytes.
+MOST = 64 << 20
+#: What a file may be named by: a request id leads nowhere else.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+class Source(Protocol):
+    """Hands out bodies. What it hands out is what the record commits to, where one does."""
+
+    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+        """The body of a request or of its answer; or why not: `not_stored`, `erased` (the commitment binds
+        nothing any more), `other_body` (it is not what the record commits to), `too_large`."""
+
+
+class Folder:
+    """Files that somebody kept: `<request id>.request` and `<request id>.response`, byte for byte."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+        """As of every source; no record commits to the body of a request that was refused."""
+        length = recorded.length(answer)
+        if length is None or not _NAME.fullmatch(recorded.id):
+            return "not_stored"
+        if length > MOST:
+            return "too_large"
+        content = _read(self._folder / f"{recorded.id}.{'response' if answer else 'request'}", length)
+        if content is None:
+            return "not_stored"
+        if len(content) != length:
+            return "other_body"
+        if not recorded.was_admitted:
+            return content
+        opens = recorded.core.opens(answer, content)
+        if opens is None:
+            return "erased"
+        return content if opens else "other_body"
+
+
+def _read(path: Path, length: int) -> bytes | None:
+    """What a regular file holds, at most one byte more than `length`; None where there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        return file.read(length + 1)
