@@ -7,6 +7,7 @@ exchange has not ended), `unready` (its content is the reason), `failed` (a thre
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -29,6 +30,7 @@ from index_double import (
 from keeper_double import Keeper
 from mirror_core_double import Tree, fsck_pinned, sign_s3
 from policy_queue_double import PolicyItem, PolicyQueue
+from replay_double import RecordedExchange, RecordedExchanges, Replayer
 from witness_double import Witness
 
 __version__ = "0.0.0"
@@ -39,6 +41,9 @@ __all__ = [
     "Keeper",
     "PolicyItem",
     "PolicyQueue",
+    "RecordedExchange",
+    "RecordedExchanges",
+    "Replayer",
     "Tree",
     "Witness",
     "fsck_pinned",
@@ -348,13 +353,49 @@ def consistency(
     return json.dumps({"origin": f"{origin}/0/01JDOUBLE", "old": 3, "new": 7, "hashes": hashes})
 
 
-def prove(path: str, request_id: str, verifying_key: str | None = None, scan: bool = False) -> str:
+def prove(
+    path: str,
+    request_id: str,
+    verifying_key: str | None = None,
+    scan: bool = False,
+    shred_keys: str | None = None,
+) -> str:
     assert verifying_key != ""
     if request_id == "old-clock" and not scan:
         raise KeyError(request_id)
     if not os.path.isdir(path):  # noqa: PTH112 - the double has the real signature
         raise LedgerError(f"{path} is not a ledger", "ledger_not_found")
+    if request_id == "exchange-split":
+        return _proofs(request_id, None if shred_keys else "a3231e094fea5a0d")
     return _proofs(request_id)
+
+
+def shred_key_ids(text: str) -> list[str]:
+    lines = text.removesuffix("\n").split("\n")
+    try:
+        keys = [base64.b64decode(line, validate=True) for line in lines]
+    except ValueError:
+        keys = [b""]
+    if not 1 <= len(keys) <= 64 or any(len(key) != 32 for key in keys):
+        raise ValueError("shred keys: a line is not 32 bytes of strict base64")
+    return [hashlib.sha256(b"proofgate/v1/shred-key-id\0" + key).hexdigest()[:16] for key in keys]
+
+
+def shred_keys(directory: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    if not Path(directory).is_dir():
+        raise LedgerError(f"list {directory}: no such directory", "ledger_io")
+    for path in sorted(Path(directory).iterdir()):
+        try:
+            if not path.name.startswith("."):
+                found[path.name] = shred_key_ids(path.read_text())
+        except ValueError as error:
+            raise LedgerError(f"{path}: {error}", "shred_keys_malformed") from None
+    return found
+
+
+def shred_key_file(tenant: str) -> str:
+    return f"_{tenant.replace('/', '_')}" if "/" in tenant else tenant
 
 
 def fsck(
@@ -363,6 +404,7 @@ def fsck(
     against: list[tuple[str, str]] | None = None,
     keeping_key: str | None = None,
     mirror: bool = False,
+    shred_keys: str | None = None,
 ) -> tuple[int, str]:
     if keeping_key is not None and keeping_key == verifying_key:
         raise ValueError("the keeper's key could speak for the ledger")
@@ -371,7 +413,12 @@ def fsck(
     verdict = Path(path) / "verdict"
     exit_class = int(verdict.read_text()) if verdict.exists() else 0
     incarnation = {"origin": "a/0/01JDOUBLE", "records": 7, "findings": []}
-    report = {"signatures": verifying_key is not None, "against": len(against or []), "mirror": mirror}
+    report: dict[str, Any] = {
+        "signatures": verifying_key is not None,
+        "against": len(against or []),
+        "mirror": mirror,
+    }
+    report |= {"shred_keys": shred_keys}
     return exit_class, json.dumps(report | {"incarnations": [incarnation]})
 
 
@@ -440,9 +487,12 @@ def _accepted(config_json: str) -> Any:
     return config
 
 
-def _proofs(request_id: str) -> str:
+def _proofs(request_id: str, shred_key_missing: str | None = None) -> str:
     if not request_id.startswith(("exchange-", "old-clock")):
         raise KeyError(request_id)
     record_hash = hashlib.sha256(RECORD.encode()).hexdigest()
     proof = f"c2sp.org/tlog-proof@v1\nindex 3\n{record_hash}\n\ncheckpoint\n"
-    return json.dumps({"records": [{"kind": "admission", "index": 3, "record": RECORD, "proof": proof}]})
+    record = {"kind": "admission", "index": 3, "record": RECORD, "proof": proof}
+    if shred_key_missing is not None:
+        record["shred_key_missing"] = shred_key_missing
+    return json.dumps({"records": [record]})

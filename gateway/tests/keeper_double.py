@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 LOG = {
     "origin": "a/0/X",
@@ -28,6 +28,9 @@ class Keeper:
     #: The arguments of the last `prune` and of the last `erase`.
     pruned: tuple[Any, ...] = ()
     erased: tuple[Any, ...] = ()
+    #: The arguments of each `shred` since a test began; and the keys that a hold keeps, of each ledger.
+    shreds: ClassVar[list[tuple[Any, ...]]] = []
+    held: ClassVar[dict[str, set[str]]] = {}
 
     def __init__(self, state: str, begin: tuple[str, str] | None = None) -> None:
         self._file = Path(state) / "holds"
@@ -108,6 +111,33 @@ class Keeper:
             return json.dumps([log | {"exchanges": 1}])
         return json.dumps(
             [log, log | {"action": "erased"}, log | {"action": "stay", "reasons": STAYS["reasons"]}]
+        )
+
+    def shred(
+        self,
+        ledger: str,
+        ledger_key: str,
+        signing_key: str,
+        tenant: str,
+        only: list[str] | None,
+        there: list[str],
+        policy: tuple[int, dict[str, int]] | None,
+        reason: str,
+        now_us: int,
+        carry_out: bool,
+    ) -> str:
+        assert signing_key.startswith("PRIVATE+KEY+")
+        assert now_us > 0
+        Keeper.shreds.append((ledger, ledger_key, tenant, only, there, policy, reason, carry_out))
+        keys = sorted({*(only or ()), *(key for key in there if only is None or key in only)})
+        held = Keeper.held.get(ledger, set())
+        return json.dumps(
+            [
+                {"key": key, "exchanges": 2, "action": "stay", "reasons": STAYS["reasons"]}
+                if key in held
+                else {"key": key, "exchanges": 2, "action": "destroy", "reasons": []}
+                for key in keys
+            ]
         )
 
 

@@ -93,6 +93,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
         "prices": [],
         "plans": [],
         "tenant_shards": False,
+        "shred_keys": None,
         "tenants": [
             {
                 "name": name,

@@ -20,6 +20,8 @@ __all__ = [
     "RecordedExchange",
     "RecordedExchanges",
     "Replayer",
+    "StoredExchange",
+    "StoredPayloads",
     "Tree",
     "Witness",
     "WitnessError",
@@ -41,10 +43,14 @@ __all__ = [
     "prove",
     "reveal",
     "reveal_digest",
+    "shred_key_file",
+    "shred_key_ids",
+    "shred_keys",
     "sign_export",
     "sign_key_succession",
     "sign_s3",
     "split_key_successions",
+    "stored_payload",
     "verify_checkpoint",
     "verify_export",
     "verify_log_records",
@@ -128,7 +134,8 @@ class Worker:
 
     def prove(self, request_id: str, timeout_seconds: float) -> str:
         """Proofs of the records of one exchange, as JSON:
-        `{"records": [{"kind", "index", "record": "<stored text>", "proof": "<tlog-proof text>"}]}`.
+        `{"records": [{"kind", "index", "record": "<stored text>", "proof": "<tlog-proof text>"}]}`, and
+        `shred_key_missing` where the salt needs a key of that id which is not at hand.
 
         Waits until a checkpoint covers the records. Raises KeyError for an unknown exchange, LedgerError
         when no checkpoint covered it in time.
@@ -303,6 +310,63 @@ def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str
     """
 
 @final
+class StoredExchange:
+    """An exchange with what was stored of it. Its records were under a checkpoint."""
+
+    @property
+    def directory(self) -> str:
+        """The directory of the log that holds its admission."""
+
+    @property
+    def admission(self) -> bytes:
+        """The admission record as it is stored, JSON."""
+
+    @property
+    def end(self) -> bytes | None:
+        """Its `completion` or `aborted` record as it is stored; None where none is under a checkpoint."""
+
+    @property
+    def request(self) -> bytes | None:
+        """What the client sent, opened and compared with the record's commitment; None: see `no_request`."""
+
+    @property
+    def response(self) -> bytes | None:
+        """What the client got, opened and compared with the record's commitment; None: see `no_response`."""
+
+    @property
+    def no_request(self) -> tuple[str, str] | None:
+        """Why there is no request: a stable code and a sentence. `payload_not_stored`, `payload_missing`,
+        `shred_key_missing`, `salt_erased`, `payload_refused`, `payload_mismatch`, or one of the ledger."""
+
+    @property
+    def no_response(self) -> tuple[str, str] | None:
+        """The same of the response."""
+
+@final
+class StoredPayloads:
+    """The exchanges of a ledger with what was stored of them, in the order in which they ended, shard by
+    shard; those without an end come last in theirs. Removed logs are passed over."""
+
+    def __new__(cls, ledger: str, verifying_key: str, shred_keys: str | None = None) -> Self:
+        """Begins with a ledger's, a shard's or a log's directory, and a folder of shred keys.
+
+        Raises ValueError for a key that is none; LedgerError.
+        """
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> StoredExchange:
+        """The next exchange. Raises LedgerError for a log whose records do not lead to what was signed; what
+        comes after that is of the log behind it.
+        """
+
+def stored_payload(
+    ledger: str, verifying_key: str, request_id: str, shred_keys: str | None = None
+) -> StoredExchange:
+    """What is stored of one exchange, whose records are proved first. Raises LedgerError: `no_such_exchange`
+    when it is not there, `record_not_covered` while no checkpoint covers it.
+    """
+
+@final
 class ExchangeReader:
     """Reads one log on, up to a checkpoint and never beyond it."""
 
@@ -444,10 +508,6 @@ class RecordedExchange:
     """The records of one exchange, under a checkpoint. Immutable."""
 
     @property
-    def place(self) -> tuple[str, int]:
-        """The directory of the log of its first record, and the number of that."""
-
-    @property
     def begin(self) -> bytes:
         """Its admission or its rejection, as it is stored."""
 
@@ -463,8 +523,14 @@ class RecordedExchange:
     def version(self) -> str:
         """Of the gateway that decided."""
 
-    def opens(self, answer: bool, body: bytes) -> bool | None:
-        """Whether the record commits to this body; None where the salt was erased. Raises LedgerError."""
+    def stored(self, answer: bool) -> bytes | str:
+        """The body of the request, or of the answer, as it was stored, opened and compared with what the
+        record commits to; or a code: `not_stored`, `erased`, `other_body`, or one of
+        `StoredExchange.no_request`.
+        """
+
+    def commits_to(self, answer: bool, body: bytes) -> str | None:
+        """None where the record commits to this body; otherwise a code, as `stored` has them."""
 
 @final
 class RecordedExchanges:
@@ -478,6 +544,7 @@ class RecordedExchanges:
         ledger: str,
         verifying_key: str,
         keeping_key: str | None = None,
+        shred_keys: str | None = None,
         *,
         since_us: int | None = None,
         until_us: int | None = None,
@@ -485,7 +552,8 @@ class RecordedExchanges:
         model: str | None = None,
         request_id: str | None = None,
     ) -> Self:
-        """Finds the logs. Exchanges begin at `since_us` or later, and before `until_us`.
+        """Finds the logs, and reads a folder of shred keys. Exchanges begin at `since_us` or later, and
+        before `until_us`.
 
         Raises LedgerError, and ValueError for what is no key.
         """
@@ -751,6 +819,26 @@ class Keeper:
         `erase`, `erased` or `stay`. Raises ValueError and KeepingError.
         """
 
+    def shred(
+        self,
+        ledger: str,
+        ledger_key: str,
+        signing_key: str,
+        tenant: str,
+        only: list[str] | None,
+        there: list[str],
+        policy: tuple[int, dict[str, int]] | None,
+        reason: str,
+        now_us: int,
+        carry_out: bool,
+    ) -> str:
+        """Plans which shred keys of a tenant are destroyed and, if `carry_out`, signs that they are: those of
+        the ids `only`, or all that its admissions name and that are `there`. `policy` as in `erase`.
+
+        Returns a JSON list of `{"key", "action", "exchanges", "reasons"}`; `action` is `destroy`, `destroyed`
+        or `stay`. What it says to be destroyed is to be removed then. Raises ValueError and KeepingError.
+        """
+
 def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
     """Checks one record against its proof and the signed checkpoint in it.
 
@@ -774,11 +862,29 @@ def verify_checkpoint(note: str, verifying_key: str) -> str:
     Returns JSON `{"origin", "size", "root"}`. Raises ProofError.
     """
 
-def prove(path: str, request_id: str, verifying_key: str | None = None, scan: bool = False) -> str:
-    """`Worker.prove` from the files of a ledger, without a worker. With a key, signatures are checked.
+def prove(
+    path: str,
+    request_id: str,
+    verifying_key: str | None = None,
+    scan: bool = False,
+    shred_keys: str | None = None,
+) -> str:
+    """`Worker.prove` from the files of a ledger, without a worker. With a key, signatures are checked; with a
+    folder of shred keys, salts that need one are made.
 
     Looks near the time in the id; with `scan` it reads everything. Raises KeyError or a ProofgateError.
     """
+
+def shred_keys(directory: str) -> dict[str, list[str]]:
+    """The ids of the shred keys in a folder, by tenant, the newest first. Raises LedgerError, which repeats
+    nothing of a key: `shred_keys_malformed` for a file that holds none.
+    """
+
+def shred_key_ids(text: str) -> list[str]:
+    """The ids of the shred keys in a tenant's file. Raises ValueError, which repeats nothing of it."""
+
+def shred_key_file(tenant: str) -> str:
+    """The name of a tenant's file in a folder of shred keys."""
 
 def consistency(
     old: tuple[str, str],
@@ -800,12 +906,14 @@ def fsck(
     against: list[tuple[str, str]] = ...,
     keeping_key: str | None = None,
     mirror: bool = False,
+    shred_keys: str | None = None,
 ) -> tuple[int, str]:
     """Reads every incarnation under `path` again and checks it.
 
     Also against signed notes in files that were kept outside, each a path and a text. Whose tombstones hold
     is whose verifying key `keeping_key` is. Raises ValueError when that could speak for the ledger. With
-    `mirror` it is a copy without what a mirror leaves out: salts, trees, and logs that go on.
+    `mirror` it is a copy without what a mirror leaves out: salts, trees, and logs that go on. `shred_keys` is
+    a folder of keys for salts that need one.
 
     Returns the exit class (0 ok, 10 incomplete, 30 diverged from a known checkpoint, 40 invalid) and a JSON
     report.

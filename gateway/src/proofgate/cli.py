@@ -9,13 +9,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from proofgate import __version__, _core, key_rotation, quickstart_command, receipt_command, status_command
+from proofgate import (
+    __version__,
+    _core,
+    key_rotation,
+    payload_command,
+    quickstart_command,
+    receipt_command,
+    status_command,
+)
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
 from proofgate.index import access_log_command, export_command
 from proofgate.index import command as index_command
-from proofgate.keeping import erasing, holds, pruning
+from proofgate.keeping import erasing, holds, pruning, shred_keys_command, shredding
 from proofgate.mirror import fetch_command
 from proofgate.replay import command as replay_command
 from proofgate.witness import command as witness_command
@@ -24,7 +32,7 @@ _EXIT_CODES = """\
 exit codes:
   0   done; for serve: drained and sealed
   1   the worker could not start, or its log was not sealed before the drain deadline;
-      policy test: an example or a sample failed; erase: something of it stays;
+      policy test: an example or a sample failed; erase, shred: something of it stays;
       replay: a verdict does not come out again
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
   3   replay: there was nothing to replay
@@ -81,9 +89,12 @@ def _parser() -> argparse.ArgumentParser:
     receipt_command.add(partial(_command, commands))
     _add_evidence_commands(commands)
     replay_command.add(partial(_command, commands))
+    payload_command.add(partial(_command, commands))
     holds.add(partial(_command, commands))
     pruning.add(partial(_command, commands))
     erasing.add(partial(_command, commands))
+    shredding.add(partial(_command, commands))
+    shred_keys_command.add(partial(_command, commands))
     auditor_command.add(partial(_command, commands), _address)
     index_command.add(partial(_command, commands))
     export_command.add(partial(_command, commands))
@@ -260,6 +271,15 @@ def _add_policy_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         action.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
 
 
+def _add_shred_keys(parser: argparse.ArgumentParser, when: str) -> None:
+    parser.add_argument(
+        "--shred-keys",
+        type=Path,
+        metavar="DIR",
+        help=f"{when}the folder of tenants' shred keys, for salts that need one",
+    )
+
+
 def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     prove = _command(
         commands,
@@ -296,6 +316,7 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         action="store_true",
         help="with --ledger: read everything, for an id whose time is not where its records are",
     )
+    _add_shred_keys(prove, "with --ledger: ")
     prove.add_argument(
         "--token-file", type=Path, metavar="FILE", help="with --admin: the file with the admin token"
     )
@@ -352,6 +373,7 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
     )
     reveal.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
     reveal.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
+    _add_shred_keys(reveal, "with --ledger: ")
     reveal.add_argument(
         "--body", type=Path, required=True, metavar="FILE", help="the bytes of the request or the answer"
     )
@@ -408,6 +430,7 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         action="store_true",
         help="it is a copy that a mirror held: salts, trees and logs that go on are not looked for",
     )
+    _add_shred_keys(fsck, "")
     fsck.add_argument("--json", action="store_true", help="print the report as JSON")
 
     export = _command(

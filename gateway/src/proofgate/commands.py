@@ -117,7 +117,11 @@ def prove(options: argparse.Namespace) -> int:
 
     if options.ledger is not None:
         records = evidence.prove_from_ledger(
-            options.ledger, options.request_id, options.key, scan=options.scan
+            options.ledger,
+            options.request_id,
+            options.key,
+            scan=options.scan,
+            shred_keys=options.shred_keys,
         )
     else:
         records = evidence.prove_from_worker(
@@ -126,6 +130,8 @@ def prove(options: argparse.Namespace) -> int:
     written = evidence.write_proofs(records, options.request_id, options.out)
     for proof, record in written:
         print(f"wrote {record}\nwrote {proof}")
+    for key in sorted({proven.shred_key_missing for proven in records if proven.shred_key_missing}):
+        print(f"no body can be shown with them: {evidence.no_shred_key(key)}")
     print("to verify, with the ledger's verifying key in the file verifying-key:")
     for proof, record in written:
         print(f"  proofgate verify {proof} --record {record} --key verifying-key")
@@ -152,7 +158,9 @@ def reveal(options: argparse.Namespace) -> int:
 
     try:
         if options.ledger is not None:
-            bodies = evidence.reveal_from_ledger(options.ledger, options.evidence, options.body, options.key)
+            bodies = evidence.reveal_from_ledger(
+                options.ledger, options.evidence, options.body, options.key, options.shred_keys
+            )
         elif options.record is not None:
             bodies = [evidence.reveal(Path(options.evidence), options.record, options.body, options.key)]
         else:
@@ -199,7 +207,12 @@ def fsck(options: argparse.Namespace) -> int:
     from proofgate import evidence
 
     exit_class, report = evidence.fsck(
-        options.directory, options.key, options.against, options.keeping_key, mirror=options.mirror
+        options.directory,
+        options.key,
+        options.against,
+        options.keeping_key,
+        mirror=options.mirror,
+        shred_keys=options.shred_keys,
     )
     print(json.dumps(report, indent=2) if options.json else evidence.render_report(exit_class, report))
     return exit_class

@@ -45,19 +45,28 @@ class ProvenRecord:
     kind: str
     record: str
     proof: str
+    shred_key_missing: str | None = None
+    """The shred key that its salt needs, where that was not at hand: the proof carries no salt then."""
 
 
 def prove_from_ledger(
-    directory: Path, request_id: str, key: str | None = None, *, scan: bool = False
+    directory: Path,
+    request_id: str,
+    key: str | None = None,
+    *,
+    scan: bool = False,
+    shred_keys: Path | None = None,
 ) -> list[ProvenRecord]:
-    """Proofs from the files of a ledger, near the time in the id or, with `scan`, wherever they are.
+    """Proofs from the files of a ledger, near the time in the id or, with `scan`, wherever they are. Salts
+    that need a shred key are made with those of a folder.
 
     Raises EvidenceError.
     """
     _require_request_id(request_id)
     verifying_key = read_verifying_key(key) if key is not None else None
     try:
-        answer = _core.prove(str(directory), request_id, verifying_key, scan)
+        folder = None if shred_keys is None else str(shred_keys)
+        answer = _core.prove(str(directory), request_id, verifying_key, scan, folder)
     except KeyError:
         where = f"under {directory}" if scan else f"under {directory} near the time in its id"
         advice = "" if scan else ": --scan reads everything"
@@ -129,11 +138,16 @@ def reveal(proof: Path, record: Path, body: Path, key: str) -> str:
     return _core.reveal(_read(record), read_text(proof), read_verifying_key(key), _read(body))
 
 
-def reveal_from_ledger(directory: Path, request_id: str, body: Path, key: str) -> list[str]:
+def reveal_from_ledger(
+    directory: Path, request_id: str, body: Path, key: str, shred_keys: Path | None = None
+) -> list[str]:
     """Which bodies of an exchange in a ledger's files a body is. Raises EvidenceError."""
     held, content = read_verifying_key(key), _read(body)
     revealed, refusals = [], []
-    for proven in prove_from_ledger(directory, request_id, key):
+    for proven in prove_from_ledger(directory, request_id, key, shred_keys=shred_keys):
+        if proven.shred_key_missing is not None:
+            refusals.append(f"{proven.kind}: {no_shred_key(proven.shred_key_missing)}")
+            continue
         try:
             revealed.append(_core.reveal(proven.record.encode(), proven.proof, held, content))
         except _core.ProofError as error:
@@ -141,6 +155,11 @@ def reveal_from_ledger(directory: Path, request_id: str, body: Path, key: str) -
     if not revealed:
         raise EvidenceError("; ".join(refusals))
     return revealed
+
+
+def no_shred_key(key: str) -> str:
+    """What to say of a salt whose shred key is not at hand."""
+    return f"its salt needs the shred key {key}, which is not at hand [shred_key_missing]"
 
 
 def consistency(old: Path, new: Path, key: str, ledger: Path | None, proof: Path | None) -> dict[str, Any]:
@@ -177,9 +196,11 @@ def fsck(
     keeping_key: str | None = None,
     *,
     mirror: bool = False,
+    shred_keys: Path | None = None,
 ) -> tuple[int, dict[str, Any]]:
     """Checks every incarnation under a directory, also against notes kept outside. Who may have removed logs
-    is whoever has the keeping key. A copy from a `mirror` lacks salts, trees and the logs that go on.
+    is whoever has the keeping key. A copy from a `mirror` lacks salts, trees and the logs that go on. Salts
+    that need a shred key are checked with those of a folder.
 
     Returns the exit class and the report.
 
@@ -193,7 +214,8 @@ def fsck(
     verifying_key = read_verifying_key(key) if key is not None else None
     keeper = read_verifying_key(keeping_key) if keeping_key is not None else None
     try:
-        exit_class, report = _core.fsck(str(directory), verifying_key, held, keeper, mirror)
+        folder = None if shred_keys is None else str(shred_keys)
+        exit_class, report = _core.fsck(str(directory), verifying_key, held, keeper, mirror, folder)
     except ValueError as error:
         raise EvidenceError(str(error)) from None
     except _core.LedgerError as error:
@@ -242,13 +264,19 @@ def _require_request_id(request_id: str) -> None:
 def _proven(answer: str) -> list[ProvenRecord]:
     try:
         records = [
-            ProvenRecord(kind=entry["kind"], record=entry["record"], proof=entry["proof"])
+            ProvenRecord(
+                kind=entry["kind"],
+                record=entry["record"],
+                proof=entry["proof"],
+                shred_key_missing=entry.get("shred_key_missing"),
+            )
             for entry in json.loads(answer)["records"]
         ]
         kinds = [proven.kind for proven in records]
         well_formed = (
             all(_KIND.fullmatch(kind) for kind in kinds)  # a kind becomes part of a file name
             and all(isinstance(text, str) for proven in records for text in (proven.record, proven.proof))
+            and all(isinstance(proven.shred_key_missing, str | None) for proven in records)
         )
     except (ValueError, KeyError, TypeError):
         well_formed = False

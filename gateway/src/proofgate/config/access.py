@@ -30,6 +30,7 @@ Endpoint = Literal[
     "Models",
     "Receipts",
 ]
+PayloadMode = Literal["Committed", "Stored"]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
@@ -92,6 +93,8 @@ class Plan(Section):
     """Where the tenant's policy differs from the gateway's."""
     policies: Listed[str] = ()
     """Names of `policies` that its requests ask for, in this order, once the rules have let them pass."""
+    payloads: PayloadMode | None = None
+    """Whether requests and answers are stored; as `ledger.payloads` says when it is not set."""
 
 
 class TenantShards(Section):
@@ -105,8 +108,8 @@ class Tenant(Plan):
     """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
 
     plan: str | None = None
-    """The plan that holds for it, in the place of its own models, endpoints, limits, budgets, policy and
-    policies."""
+    """The plan that holds for it, in the place of its own models, endpoints, limits, budgets, policy,
+    policies and payloads."""
     key_hashes: Listed[str] = ()
     """Keys that never expire."""
     key_hashes_file: FilePath | None = None

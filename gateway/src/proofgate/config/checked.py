@@ -32,9 +32,9 @@ class Config:
 
     Two are equal when they mean the same, whatever their files look like. `key_sets` are those of `jwksFile`,
     by issuer; `provider_keys`, `aws_credentials`, `service_accounts`, `provider_cas` and `client_identities`
-    those of providers that want some, None where they are missing; `files` the files that were read, with the
-    digests of what they held; `warnings` what is wrong and costs one provider or tenant alone, `content` the
-    file as it was read.
+    those of providers that want some, None where they are missing; `shred_keys` the ids of each tenant's,
+    None where salts are stored whole; `files` the files that were read, with the digests of what they held;
+    `warnings` what is wrong and costs one provider or tenant alone, `content` the file as it was read.
     """
 
     source: Path
@@ -53,6 +53,7 @@ class Config:
     client_identities: Mapping[str, Identity | None]
     tenant_keys: Mapping[str, tuple[KeyDigest, ...]]
     key_sets: Mapping[str, str]
+    shred_keys: Mapping[str, tuple[str, ...]] | None
     files: Mapping[Path, str | None] = field(compare=False, repr=False)
     document: Document = field(compare=False, repr=False)
     warnings: tuple[Problem, ...] = field(default=(), compare=False)
@@ -62,6 +63,12 @@ class Config:
     def issuers(self) -> tuple[Issuer, ...]:
         """Who signs tokens that are believed."""
         return self.settings.jwt.issuers if self.settings.jwt else ()
+
+    @property
+    def shred_keys_directory(self) -> Path | None:
+        """The folder of the shred keys."""
+        directory = self.settings.ledger.shred_keys_directory
+        return None if directory is None else self.source.parent / directory
 
     @property
     def tenant_shards(self) -> Path | None:

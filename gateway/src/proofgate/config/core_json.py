@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from proofgate.config.analysis import Analysis
     from proofgate.config.checked import Config
-    from proofgate.config.settings import Model
+    from proofgate.config.settings import Model, Payloads
     from proofgate.config.telemetry import Telemetry
 
 Json = dict[str, Any]
@@ -48,6 +48,8 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
     document = _public(config)
     document["config_digest"] = public_digest(config)
     document["profile_stages"] = profile_stages
+    folder = config.shred_keys_directory
+    document["shred_keys"] = None if folder is None else str(folder.absolute())
     document["ledger"] |= {"shard": shard, "signing_key": config.signing_key.get_secret_value()}
     for provider in document["providers"]:
         key = config.provider_keys.get(provider["name"])
@@ -115,6 +117,9 @@ def _public(config: Config) -> Json:
             "segment_bytes": settings.ledger.segment_bytes,
             "log_bytes": settings.ledger.rotation.bytes,
             "log_age_ms": _milliseconds(settings.ledger.rotation.seconds),
+            "payloads": None
+            if settings.ledger.payloads is None
+            else {"budget_bytes": settings.ledger.payloads.budget_bytes},
             "held_checkpoints": _held_checkpoints(config),
         },
         "listen": settings.listen,
@@ -169,9 +174,10 @@ def _public(config: Config) -> Json:
             for model in settings.models
         ],
         "prices": price_documents(settings.prices, settings.default_prices),
-        "plans": [{"name": plan.name, **_terms(plan)} for plan in settings.plans],
+        "plans": [{"name": plan.name, **_terms(plan, settings.ledger.payloads)} for plan in settings.plans],
         "tenants": _tenants(config),
         "tenant_shards": settings.tenant_shards is not None,
+        "shred_keys": settings.ledger.shred_keys_directory is not None,
         "jwt": _jwt(config),
         "policy": policy_document(settings.policy),
         "policies": [
@@ -253,7 +259,7 @@ def _tenants(config: Config) -> list[Json]:
             "keys": [
                 {"hash": key.hash, "expires_at": key.expires_at} for key in config.tenant_keys[tenant.name]
             ],
-            **_terms(plans.get(tenant.plan or "", tenant)),
+            **_terms(plans.get(tenant.plan or "", tenant), config.settings.ledger.payloads),
         }
         for tenant in config.settings.tenants
     ]
@@ -271,7 +277,7 @@ def targets_of(model: Model) -> list[Json]:
     ]
 
 
-def _terms(plan: Plan) -> Json:
+def _terms(plan: Plan, payloads: Payloads | None) -> Json:
     return {
         "models": None if plan.models is None else list(plan.models),
         "endpoints": None if plan.endpoints is None else [_word(name) for name in plan.endpoints],
@@ -280,7 +286,14 @@ def _terms(plan: Plan) -> Json:
         "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],
         "policy": tenant_policy_document(plan.policy),
         "policies": list(plan.policies),
+        "payload_bytes": _payload_bytes(plan, payloads),
     }
+
+
+def _payload_bytes(plan: Plan, payloads: Payloads | None) -> int | None:
+    if payloads is None or (plan.payloads or payloads.mode) == "Committed":
+        return None
+    return payloads.max_bytes
 
 
 def _jwt(config: Config) -> list[Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import stat
 from collections.abc import Iterable
@@ -33,11 +34,25 @@ def look_at(paths: Iterable[Path]) -> dict[Path, str | None]:
 
 def _digest_now(path: Path) -> str | None:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return _look_of_folder(path)
+        if not stat.S_ISREG(mode):
             return None  # a pipe has no content to look at twice
         return digest_of(read_bounded(path, CONFIG_MAXIMUM))
     except OSError:
         return None
+
+
+def _look_of_folder(path: Path) -> str:
+    """A digest of how a folder looks, without what its files hold: there may be many. Raises OSError."""
+    names = sorted(os.listdir(path))  # noqa: PTH208 - thousands of names, every two seconds
+    # A mount of Kubernetes is renewed as a whole, by another target of this link.
+    if "..data" in names:
+        return digest_of(os.readlink(path / "..data").encode())  # noqa: PTH115
+    looks = [(name, os.stat(path / name)) for name in names]  # noqa: PTH116
+    seen = [(name, look.st_ino, look.st_size, look.st_mtime_ns) for name, look in looks]
+    return digest_of(repr(seen).encode())
 
 
 class NamedFiles:
@@ -47,6 +62,11 @@ class NamedFiles:
         self._base = base
         self._findings = findings
         self.digests: dict[Path, str | None] = {}
+
+    def watch_folder(self, name: str) -> None:
+        """Notes how a folder looks now, before somebody reads it, so that a change of it is noticed."""
+        folder = self._base / name
+        self.digests |= look_at([folder])
 
     def text(self, path: FieldPath, name: str) -> str:
         """The content of a text file, or "" after reporting why there is none."""
@@ -61,6 +81,7 @@ class NamedFiles:
             message = f"{file} is larger than {FILE_MAXIMUM} bytes"
             self._findings.report("config_file_too_large", path, message)
         except OSError as error:
+            self.digests |= look_at([file])
             message = f"{file} cannot be read: {error.strerror}"
             self._findings.report("config_file_unreadable", path, message)
         except UnicodeDecodeError:

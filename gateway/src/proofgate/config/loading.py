@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from proofgate.config.checked import Config
 from proofgate.config.document import Document, DocumentError, parse_document
-from proofgate.config.files import CONFIG_MAXIMUM, NamedFiles, digest_of, read_bounded
+from proofgate.config.files import CONFIG_MAXIMUM, NamedFiles, digest_of, look_at, read_bounded
 from proofgate.config.policy_rules import check_policy
 from proofgate.config.problems import Findings, InvalidConfigError, Problem, schema_problems
 from proofgate.config.reading import read_config
@@ -56,7 +56,7 @@ def _read(path: Path) -> bytes:
         content = read_bounded(path, CONFIG_MAXIMUM)
     except OSError as error:
         problem = Problem("config_unreadable", (), f"cannot be read: {error.strerror}")
-        raise InvalidConfigError(path, [problem], {path: None}) from None
+        raise InvalidConfigError(path, [problem], look_at([path])) from None
     if len(content) > CONFIG_MAXIMUM:
         problem = Problem("config_unreadable", (), f"is larger than {CONFIG_MAXIMUM} bytes")
         raise InvalidConfigError(path, [problem], {path: digest_of(content)})

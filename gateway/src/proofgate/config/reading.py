@@ -18,6 +18,7 @@ from proofgate.config.problems import Findings
 from proofgate.config.references import check_references
 from proofgate.config.service_accounts import service_accounts
 from proofgate.config.settings import Settings
+from proofgate.config.shred_keys import shred_keys
 
 _TOKEN_MINIMUM = 16
 
@@ -45,6 +46,7 @@ def read_config(
         client_identities=client_identities(settings, files, findings),
         tenant_keys=tenant_keys(settings, files, findings),
         key_sets=_key_sets(settings, files, findings),
+        shred_keys=shred_keys(source.parent, settings, files, findings),
         files=files.digests,
         document=document,
         warnings=tuple(findings.warnings),

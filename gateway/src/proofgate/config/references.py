@@ -25,6 +25,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_prices(settings, findings)
     _check_plans(settings, findings)
     _check_policies(settings, findings)
+    _check_payloads(settings, findings)
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
     check_telemetry(settings.telemetry, findings)
@@ -47,6 +48,16 @@ def unknown(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:
     """What to say of a name that does not exist."""
     close = did_you_mean(name, known)
     return f"no {kind} is named {name}: " + (f"did you mean {close}?" if close else otherwise)
+
+
+def _check_payloads(settings: Settings, findings: Findings) -> None:
+    if settings.ledger.payloads is not None:
+        return
+    for field, plans in (("plans", settings.plans), ("tenants", settings.tenants)):
+        for position, plan in enumerate(plans):
+            if plan.payloads == "Stored":
+                message = "set ledger.payloads: without that section nothing is stored"
+                findings.report("config_payloads", (field, position, "payloads"), message)
 
 
 def _check_names(settings: Settings, findings: Findings) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proofgate.config.access import Jwt, Plan, Tenant, TenantShards
+from proofgate.config.access import Jwt, PayloadMode, Plan, Tenant, TenantShards
 from proofgate.config.analysis import Analysis
 from proofgate.config.fields import (
     Address,
@@ -61,8 +61,31 @@ class HeldCheckpoints(Section):
     """Who writes them: the worker itself, with each checkpoint, or somebody else; then it only reads."""
 
 
+class Payloads(Section):
+    """Whether requests and answers are stored beside the log, sealed, and how. `mode` and `maxBytes` may change
+    while a worker runs; whether this section is there may not."""
+
+    mode: PayloadMode = "Committed"
+    """What holds for tenants and plans that say nothing else. `Committed`: records commit to bodies, and no
+    body is stored. `Stored`: bodies are stored too, which needs shred keys."""
+    max_bytes: Annotated[int, Field(ge=1024, le=64 << 20)] = 1 << 20
+    """Of one body, 1 KiB to 64 MiB, at most half of `budgetBytes`. A longer one is not stored, and its record
+    says so."""
+    budget_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 64 << 20
+    """Of memory for bodies on their way to the volume, 1 MiB to 1 TiB, besides `limits.bufferedBytes`. While
+    it is taken, tenants whose bodies are stored are refused. The volume must have as much free. Fixed for the
+    life of a worker."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Payloads:
+        if 2 * self.max_bytes > self.budget_bytes:
+            raise ValueError("maxBytes is more than half of budgetBytes: a body might never find room")
+        return self
+
+
 class Ledger(Section):
-    """Where and how records are kept. Every field of it is fixed for the life of a worker."""
+    """Where and how records are kept. Every field of it but `shredKeysDirectory` is fixed for the life of a
+    worker."""
 
     name: LogOrigin
     """Name of the signing key and start of every origin: letters, digits and `. _ - /`, at most 128."""
@@ -78,8 +101,13 @@ class Ledger(Section):
     """Size of one file of the log, 1 MiB to 1 GiB; one is prepared ahead."""
     rotation: Rotation = Rotation()
     """When a log ends while the worker serves."""
+    payloads: Payloads | None = None
+    """Whether bodies are stored. Without this section nobody may have them stored."""
     held_checkpoints: HeldCheckpoints | None = None
     """Where checkpoints are held outside the ledger. Without it nothing shows that a volume was set back."""
+    shred_keys_directory: FilePath | None = None
+    """The folder of tenants' shred keys, not on the ledger's volume. Each tenant needs one then, and is
+    refused without. It alone may change while a worker runs. Without it salts are stored whole."""
 
 
 class Admin(Section):

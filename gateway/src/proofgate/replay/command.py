@@ -17,7 +17,7 @@ from proofgate.keeping.arguments import moment
 from proofgate.replay.engines import Engines, archived, other
 from proofgate.replay.report import Report
 from proofgate.replay.run import Replay, exchanges, of_this_version, replay
-from proofgate.replay.sources import Folder, Source
+from proofgate.replay.sources import FirstOf, Folder, Source, Stored
 
 EXIT_NOTHING = 3
 #: Seconds between two lines of progress.
@@ -55,10 +55,16 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="the verifying key of whoever may remove logs, or a file; without it such a log is a problem",
     )
     parser.add_argument(
+        "--shred-keys",
+        type=Path,
+        metavar="DIR",
+        help="the folder of tenants' shred keys, which open what was stored",
+    )
+    parser.add_argument(
         "--bodies",
         type=Path,
         metavar="DIR",
-        help="bodies that somebody kept: ID.request and ID.response, byte for byte",
+        help="bodies that somebody kept, for what was not stored: ID.request and ID.response",
     )
     parser.add_argument(
         "--policy",
@@ -100,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
             str(options.ledger),
             read_verifying_key(options.key),
             keeping,
+            None if options.shred_keys is None else str(options.shred_keys),
             since_us=options.since,
             until_us=options.until,
             tenant=options.tenant,
@@ -113,8 +120,10 @@ def run(options: argparse.Namespace) -> int:
         return fail(str(error), EXIT_USAGE)
     except _core.LedgerError as error:
         return fail(f"{error} [{error.code}]", EXIT_USAGE)
-    source: Source | None = None if options.bodies is None else Folder(options.bodies)
-    replays = replay(exchanges(core, options.limit), source, engines)
+    sources: list[Source] = [Stored()]
+    if options.bodies is not None:
+        sources.append(Folder(options.bodies))
+    replays = replay(exchanges(core, options.limit), FirstOf(sources), engines)
     report = Report(options.examples, options.show_text)
     for replayed in _told(replays if options.policy is not None else of_this_version(replays)):
         report.add(replayed)

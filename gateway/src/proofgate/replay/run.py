@@ -46,11 +46,8 @@ def exchanges(core: _core.RecordedExchanges, limit: int | None) -> Iterator[Reco
     return map(Recorded.of, itertools.islice(handed(), limit))
 
 
-def replay(found: Iterable[Recorded], source: Source | None, engines: Engines) -> Iterator[list[Replay]]:
-    """Replays each exchange: its request, if a policy decided about it, and its answer, if there is one.
-
-    Without a source no bodies are there.
-    """
+def replay(found: Iterable[Recorded], source: Source, engines: Engines) -> Iterator[list[Replay]]:
+    """Replays each exchange: its request, if a policy decided about it, and its answer, if there is one."""
     for recorded in found:
         engine = engines(recorded)
         request = _one(recorded, "request", source, engine)
@@ -62,13 +59,13 @@ def replay(found: Iterable[Recorded], source: Source | None, engines: Engines) -
 
 
 def _one(
-    recorded: Recorded, direction: Direction, source: Source | None, engine: _core.Replayer | str
+    recorded: Recorded, direction: Direction, source: Source, engine: _core.Replayer | str
 ) -> Replay | None:
     if isinstance(engine, str):
         if not recorded.was_admitted and not recorded.begin["code"].startswith("policy_"):
             return None
         return Replay(recorded, direction, "not_replayable", engine, None, None, None)
-    body = "not_stored" if source is None else source.body(recorded, direction == "response")
+    body = source.body(recorded, direction == "response")
     content = body if isinstance(body, bytes) else None
     compare = engine.request if direction == "request" else engine.response
     text = compare(recorded.core, content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +22,16 @@ class Source(Protocol):
 
     def body(self, recorded: Recorded, answer: bool) -> bytes | str:
         """The body of a request or of its answer; or why not: `not_stored`, `erased` (the commitment binds
-        nothing any more), `other_body` (it is not what the record commits to), `too_large`."""
+        nothing any more), `shred_key_missing`, `other_body` (it is not what the record commits to),
+        `too_large`."""
+
+
+class Stored:
+    """What workers stored beside the log, for whoever has the keys of its tenants."""
+
+    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+        """As of every source; further codes are those of `proofgate payload`."""
+        return recorded.core.stored(answer)
 
 
 class Folder:
@@ -44,10 +54,24 @@ class Folder:
             return "other_body"
         if not recorded.was_admitted:
             return content
-        opens = recorded.core.opens(answer, content)
-        if opens is None:
-            return "erased"
-        return content if opens else "other_body"
+        return recorded.core.commits_to(answer, content) or content
+
+
+class FirstOf:
+    """Several sources: what one has not, the next one is asked for."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+
+    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+        """The first body; else why the first one that knows of it has none."""
+        reason = "not_stored"
+        for source in self._sources:
+            body = source.body(recorded, answer)
+            if isinstance(body, bytes):
+                return body
+            reason = body if reason == "not_stored" else reason
+        return reason
 
 
 def _read(path: Path, length: int) -> bytes | None:

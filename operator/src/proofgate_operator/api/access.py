@@ -17,6 +17,7 @@ from proofgate_operator.api.fields import (
     keyed_by,
     rules,
 )
+from proofgate_operator.api.ledger import PayloadMode
 from proofgate_operator.api.policy import TenantPolicy
 from proofgate_operator.api.prices import Dollars
 from proofgate_operator.api.python_policy import PolicyName
@@ -163,10 +164,12 @@ class Terms(Section):
     policies: Annotated[tuple[PolicyName, ...] | None, Field(min_length=1, max_length=8)] = None
     """Names from spec.policies that its requests ask for, in this order, once the rules have let them pass.
     Absent: none."""
+    payloads: PayloadMode | None = None
+    """Whether its requests and answers are stored. Absent: as spec.ledger.payloads says."""
 
 
 #: What a plan says, as a manifest spells it.
-TERMS = ("models", "endpoints", "limits", "keyLimits", "modelBudgets", "policy", "policies")
+TERMS = ("models", "endpoints", "limits", "keyLimits", "modelBudgets", "policy", "policies", "payloads")
 
 
 class Plan(Terms):
@@ -186,7 +189,7 @@ class Tenant(Terms):
     list locks out whoever has no token."""
     plan: ResourceName | None = None
     """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, limits, keyLimits, modelBudgets, policy and policies."""
+    endpoints, limits, keyLimits, modelBudgets, policy, policies and payloads."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
@@ -199,7 +202,7 @@ TenantOfTheGateway = Annotated[
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
                 "message": "spec.tenants: a tenant has a plan, or models, endpoints, limits, keyLimits,"
-                " modelBudgets, policy and policies of its own",
+                " modelBudgets, policy, policies and payloads of its own",
             }
         )
     ),

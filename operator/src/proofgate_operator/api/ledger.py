@@ -40,6 +40,23 @@ class Rotation(Section):
     """How long a log lasts at most, in seconds: a minute to 366 days."""
 
 
+class PayloadMode(StrEnum):
+    """What becomes of what is said."""
+
+    COMMITTED = "Committed"
+    STORED = "Stored"
+
+
+class Payloads(Section):
+    """Whether requests and answers are stored beside the log, sealed with keys of their tenants."""
+
+    mode: PayloadMode = PayloadMode.COMMITTED
+    """What holds for plans and tenants that say nothing else. Committed: records commit to requests and
+    answers, and none is stored. Stored: they are stored too, which needs shred keys."""
+    max_bytes: Annotated[int, Field(ge=1024, le=8 << 20)] = 1 << 20
+    """Of one request or answer, in bytes, at most 8 MiB. A longer one is not stored, and its record says so."""
+
+
 class SigningKeyRef(SecretKeyRef):
     """The Secret that holds a signing key."""
 
@@ -57,6 +74,9 @@ class Ledger(Section):
     """Seconds between signed checkpoints while records arrive."""
     rotation: Rotation = Rotation()
     """When a worker's log ends and its next one begins. A change rolls the workers."""
+    payloads: Payloads | None = None
+    """Whether requests and answers are stored, and how. Absent: only where a plan or a tenant says so. A change
+    rolls the workers."""
     volume: LedgerVolume = Volume()
     """Where the ledger is kept."""
     origin: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_LEDGER_ORIGIN)] = None

@@ -9,6 +9,7 @@ import yaml
 
 from proofgate_operator.api.access import TERMS, Tenant
 from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.ledger import PayloadMode
 from proofgate_operator.api.quantity import whole
 from proofgate_operator.api.telemetry import Telemetry
 from proofgate_operator.api.upstream import (
@@ -49,6 +50,10 @@ def _buffered_bytes(memory: int) -> int:
     """Return what a worker may hold of bodies and answers, in bytes; `memory` is all that it has."""
     # A worker from before there was a least is smaller, and its file has to be one that it accepts.
     return min(max(memory, MEMORY_LEAST) - MEMORY_OTHERWISE, _MOST_BUFFERED_BYTES)
+
+
+#: Bytes of memory for bodies on their way to the volume: twice the largest, and out of what bodies may take.
+_PAYLOAD_BUDGET_BYTES = 16 << 20
 
 
 def listen(port: int, defaults: Defaults) -> str:
@@ -160,6 +165,10 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "drainSeconds": spec.timeouts.drain_seconds,
         },
     }
+    payloads = _payloads(gateway)
+    if payloads is not None:
+        content["ledger"]["payloads"] = payloads
+        content["limits"]["bufferedBytes"] -= _PAYLOAD_BUDGET_BYTES
     if spec.timeouts.upstream_first_byte_seconds is not None:
         content["timeouts"]["upstreamFirstByteSeconds"] = spec.timeouts.upstream_first_byte_seconds
     if spec.telemetry is not None:
@@ -178,6 +187,16 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         if section is not None:
             content[name] = section.as_written()
     return content
+
+
+def _payloads(gateway: Gateway) -> Manifest | None:
+    """Return what the file says of stored payloads; None where nobody has any."""
+    spec = gateway.spec
+    section = spec.ledger.payloads
+    stored = any(terms.payloads is PayloadMode.STORED for terms in (*spec.plans, *spec.tenants))
+    if section is None and not stored:
+        return None
+    return {**(section.as_written() if section else {}), "budgetBytes": _PAYLOAD_BUDGET_BYTES}
 
 
 def _telemetry(telemetry: Telemetry) -> Manifest:

@@ -117,6 +117,7 @@ fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
                 bytes: 512,
                 request: [1; 32],
                 salt: Some(SaltId([4; 8])),
+                shred_key: None,
                 reserved: Some(300),
                 reserved_nanodollars: None,
                 policy: None,

@@ -21,8 +21,8 @@ pub(crate) use findings::{Finding, Findings, record_findings};
 pub(crate) use settings::AnalysisConfig;
 pub(crate) use tap::{Of, Tap};
 
+use crate::bounded_copy::Room;
 use crate::metrics::Metrics;
-use copy::Room;
 
 /// Answers that may wait to be analysed; their bytes are bounded besides.
 const ANSWERS: usize = 1024;

@@ -80,3 +80,23 @@ fn streams_of_old_rules_and_requests_under_new_ones_rebuild_nothing() {
         [1, 1]
     );
 }
+
+#[test]
+fn a_tenant_without_a_shred_key_and_a_file_that_holds_none_make_a_configuration_invalid() {
+    const KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n";
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut config = config("gold", "one");
+    config.shred_keys = Some(folder.path().display().to_string());
+    let refused = |config: &Config| Blueprint::new(config, None).map(|_| ()).unwrap_err().to_string();
+    std::fs::write(folder.path().join("another"), KEY).unwrap();
+    assert!(refused(&config).contains("\"t\" has no shred key"));
+    std::fs::write(folder.path().join("t"), format!("{KEY}secret\n")).unwrap();
+    assert!(refused(&config).contains("strict base64") && !refused(&config).contains("secret"));
+    std::fs::write(folder.path().join("t"), KEY).unwrap();
+    let terms = first(&config).terms;
+    assert!(terms.shred_key("t").unwrap().is_some() && terms.shred_key("new").is_err());
+    config.shred_keys = Some("/nowhere".to_owned());
+    assert!(refused(&config).contains("/nowhere"));
+    config.shred_keys = None;
+    assert!(first(&config).terms.shred_key("t").unwrap().is_none());
+}

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use crate::Error;
 use crate::analysis::AnalysisConfig;
 use crate::hooks::Hooks;
+use crate::payloads::PayloadsConfig;
 use crate::routes::Reasons;
 use crate::telemetry::TelemetryConfig;
 use crate::upstream::RateLimits;
@@ -38,6 +39,10 @@ pub struct Config {
     /// Whether there are tenants in shards, and their digests are part of the configuration's.
     #[serde(default)]
     pub(crate) tenant_shards: bool,
+    /// The folder of tenants' shred keys, which is read when this comes into service, so that they are nowhere else; `None`
+    /// means that salts are stored whole.
+    #[serde(default)]
+    pub(crate) shred_keys: Option<String>,
     /// Issuers of JSON Web Tokens; their keys arrive later.
     #[serde(default)]
     pub(crate) jwt: Vec<Issuer>,
@@ -126,6 +131,9 @@ pub(crate) struct Ledger {
     /// How long a log lasts at most.
     #[serde(rename = "log_age_ms", deserialize_with = "milliseconds")]
     pub log_age: Duration,
+    /// How bodies are stored; `None` where no tenant may have them stored.
+    #[serde(default)]
+    pub payloads: Option<PayloadsConfig>,
     /// Where a checkpoint of each shard is held, outside the ledger.
     pub held_checkpoints: Option<HeldCheckpoints>,
 }
@@ -346,6 +354,9 @@ pub(crate) struct Plan {
     /// Names of the policies that its requests ask for, in their order.
     #[serde(default)]
     pub policies: Vec<String>,
+    /// Bytes of a body that is stored, at most; `None` means that none is.
+    #[serde(default)]
+    pub payload_bytes: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -366,6 +377,9 @@ pub(crate) struct Tenant {
     /// Names of the policies that its requests ask for, in their order.
     #[serde(default)]
     pub policies: Vec<String>,
+    /// Bytes of a body that is stored, at most; `None` means that none is.
+    #[serde(default)]
+    pub payload_bytes: Option<usize>,
 }
 
 #[derive(Deserialize)]

@@ -189,6 +189,9 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
         gateway.traffic.show();
         gateway.clock.set();
         gateway.hook_room.settle();
+        if let Some(payloads) = &gateway.payloads {
+            payloads.look();
+        }
         {
             let mut limits = limits.borrow_mut();
             if gateway.take_limits_changed() {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, Search, prove};
+use proofgate_evidence::prove::{self, SaltIs};
+use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, Search, ShredKeys};
 use proofgate_ledger::{VerifyingKey, record};
 use serde::Serialize;
 
@@ -17,6 +18,9 @@ pub struct Evidence {
     pub record: String,
     /// The proof, a C2SP `.tlog-proof` document.
     pub proof: String,
+    /// The shred key that its salt needs, which was not at hand: the proof carries no salt. In hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shred_key_missing: Option<String>,
 }
 
 /// Finds all records of an exchange below `path`: a gateway's directory, a shard's or an incarnation's.
@@ -27,16 +31,20 @@ pub fn find(path: &Path, request_id: &str, search: Search) -> Result<Vec<FoundRe
     proofgate_evidence::find(&FileStorage, path, request_id, search)
 }
 
-/// Proves each record that a checkpoint covers.
+/// Proves each record that a checkpoint covers. Of a salt that needs a key which is not at hand, that is told.
 ///
 /// # Errors
 /// [`EvidenceError::NotCovered`] while no checkpoint covers any of them; otherwise as [`prove::proof`].
-pub fn prove(found: Vec<FoundRecord>, key: Option<&VerifyingKey>) -> Result<Vec<Evidence>, EvidenceError> {
+pub fn prove(
+    found: Vec<FoundRecord>,
+    key: Option<&VerifyingKey>,
+    shred_keys: Option<&ShredKeys>,
+) -> Result<Vec<Evidence>, EvidenceError> {
     let mut proven = Vec::with_capacity(found.len());
     let mut uncovered = None;
     for FoundRecord { dir, seq, record } in found {
-        let proof = match prove::proof_of(&FileStorage, &dir, seq, &record, key) {
-            Ok(proof) => proof.encode(),
+        let (proof, salt) = match prove::proof_with(&FileStorage, &dir, seq, &record, key, shred_keys) {
+            Ok(proven) => proven,
             Err(error @ EvidenceError::NotCovered { .. }) => {
                 uncovered.get_or_insert(error);
                 continue;
@@ -49,7 +57,11 @@ pub fn prove(found: Vec<FoundRecord>, key: Option<&VerifyingKey>) -> Result<Vec<
             kind,
             index: seq,
             record: String::from_utf8_lossy(&record).into_owned(),
-            proof,
+            proof: proof.encode(),
+            shred_key_missing: match salt {
+                SaltIs::Locked(id) => Some(id.to_string()),
+                _ => None,
+            },
         });
     }
     match uncovered {

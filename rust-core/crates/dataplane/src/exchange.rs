@@ -69,6 +69,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
     drop(sender);
     match heard {
         Heard::ClientGone => {
+            open.store().await;
             open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
             After::Close
         }

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::hooks::HookRoom;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Traffic};
+use crate::payloads::PayloadDesk;
 use crate::receipts::ReceiptDesk;
 use crate::recorder::Recorder;
 use crate::rejection::{RejectedRequest, Rejection};
@@ -37,6 +38,8 @@ pub(crate) struct Gateway {
     pub(crate) outlet: Outlet,
     /// Where answers are analysed, if they are.
     pub(crate) tap: Option<Tap>,
+    /// Where bodies are stored, if they are.
+    pub(crate) payloads: Option<PayloadDesk>,
     /// Who has which part of the traffic.
     pub(crate) traffic: Traffic,
     pub(crate) profiler: Arc<Profiler>,
@@ -104,6 +107,8 @@ pub(crate) struct SlowPaths {
     pub(crate) receipts: ReceiptDesk,
     /// Analysis of answers.
     pub(crate) tap: Option<Tap>,
+    /// Storage of bodies.
+    pub(crate) payloads: Option<PayloadDesk>,
 }
 
 impl Gateway {
@@ -120,6 +125,7 @@ impl Gateway {
             outlet,
             receipts,
             tap,
+            payloads,
         } = slow_paths;
         let budget = Rc::new(Budget::new(
             catalog.terms.buffered_bytes,
@@ -133,6 +139,7 @@ impl Gateway {
             metrics,
             outlet,
             tap,
+            payloads,
             profiler,
             clock: Clock::new(),
             limiter: RefCell::new(limiter),

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -40,6 +40,11 @@ impl NextLog {
             ledger_directory: PathBuf::from(&ledger.directory),
             config,
         }
+    }
+
+    /// Where the logs of its shard are.
+    pub(crate) fn shard_directory(&self) -> &Path {
+        &self.shard_directory
     }
 
     fn terms(&self, until: Option<u64>) -> Terms<'_> {
@@ -99,7 +104,7 @@ impl NextLog {
     }
 }
 
-fn storage() -> Arc<dyn Storage> {
+pub(crate) fn storage() -> Arc<dyn Storage> {
     Arc::new(FileStorage)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use prometheus_client::metrics::gauge::Gauge;
 use proofgate_ledger::SigningKey;
 use proofgate_stages::Interval;
-use proofgate_wal::{Follower, Incarnation, Preparation, WalError};
+use proofgate_wal::{Follower, Incarnation, Preparation, Unsynced, WalError};
 
 use crate::clock::unix_seconds;
 use crate::config::Durability;
@@ -59,6 +59,8 @@ pub(crate) struct LedgerThread {
     pub(crate) current: CurrentLog,
     pub(crate) rotation: Rotation,
     pub(crate) held: Option<HeldCheckpoint>,
+    /// Files beside the logs that records speak of.
+    pub(crate) unsynced: Option<Arc<Unsynced>>,
     /// When the newest checkpoint was signed, in unix seconds.
     pub(crate) checkpoint_timestamp: Gauge,
 }
@@ -195,7 +197,10 @@ impl LedgerThread {
         self.follower.watermark().written_bytes() >= bounds.bytes || since.elapsed() >= bounds.age
     }
 
-    fn lay(&mut self, log: Incarnation) -> State {
+    fn lay(&mut self, mut log: Incarnation) -> State {
+        if let Some(unsynced) = &self.unsynced {
+            log.follower.sync_beside(Arc::clone(unsynced));
+        }
         let in_service = InService {
             origin: log.origin,
             directory: log.dir,

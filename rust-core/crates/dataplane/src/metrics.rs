@@ -1,5 +1,6 @@
 mod analysis;
 mod latency;
+mod payloads;
 pub(crate) mod single_writer;
 mod traffic;
 
@@ -18,6 +19,7 @@ use crate::hooks::HooksInService;
 use crate::telemetry::Signal;
 pub(crate) use analysis::{AnalysisMetrics, Lost};
 use latency::Latencies;
+pub(crate) use payloads::PayloadMetrics;
 use traffic::Shown;
 pub(crate) use traffic::{Report, RequestOutcome, Series, Traffic};
 
@@ -54,6 +56,7 @@ pub(crate) struct Metrics {
     traffic: Arc<Shown>,
     pub(crate) latencies: Arc<Latencies>,
     pub(crate) analysis: AnalysisMetrics,
+    pub(crate) payloads: PayloadMetrics,
     /// By [`Signal`].
     telemetry_dropped: [Counter; Signal::ALL.len()],
     pub(crate) shard_tenants: Gauge,
@@ -143,6 +146,7 @@ impl Metrics {
             traffic: Arc::default(),
             latencies: Arc::default(),
             analysis: AnalysisMetrics::new(&mut registry),
+            payloads: PayloadMetrics::new(&mut registry),
             telemetry_dropped: Signal::ALL.map(dropped),
             shard_tenants: Gauge::default(),
             shard_keys: Gauge::default(),

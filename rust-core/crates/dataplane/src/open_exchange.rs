@@ -11,6 +11,7 @@ use proofgate_ledger::record::{
     Admission, Attempt, Coming, Completion, ConfigId, Outcome, PolicyNote, Received, Sent, Usage,
 };
 use proofgate_limits::{CredentialId, Grant, Used};
+use proofgate_payloads::PayloadKey;
 use proofgate_prices::Price;
 use proofgate_providers::{Call, Dialect};
 use proofgate_stages::{Span, Stage};
@@ -23,6 +24,7 @@ use crate::gateway::Gateway;
 use crate::hooks::Masks;
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_table::Entry;
+use crate::payloads::{Asked, Keeping};
 use crate::pricing;
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
@@ -73,6 +75,8 @@ pub(crate) struct OpenExchange {
     pub(crate) error: Option<&'static str>,
     /// What is told of it, where somebody wants to know.
     pub(crate) observed: Option<Box<Observed>>,
+    /// What is stored of it, where its tenant wants that.
+    keeping: Option<Box<Keeping>>,
     /// A copy of its answer, where that is analysed, and the model that was asked for.
     copy: Option<(Box<AnswerCopy>, Arc<str>)>,
     pub(crate) span: Span,
@@ -116,6 +120,16 @@ impl Drop for Granted<'_> {
             self.gateway.limiter.borrow_mut().refund(grant, self.counts);
         }
     }
+}
+
+/// Begins to store an exchange that is to be admitted.
+fn keep(admitted: &Admitted<'_>, most: usize) -> Result<Box<Keeping>, Unavailable> {
+    let desk = admitted.gateway.payloads.as_ref();
+    let asked = match admitted.coming {
+        Some(_) => Asked::Coming,
+        None => Asked::Whole(admitted.body),
+    };
+    desk.ok_or(Unavailable::Payloads)?.begin(most, asked)
 }
 
 /// The names of dropped fields that a record has room for.
@@ -162,7 +176,7 @@ impl OpenExchange {
     /// Records the admission. The record is not written yet: that takes until the end of this turn of the event loop.
     ///
     /// # Errors
-    /// [`Unavailable`] when the ledger cannot take both records of the exchange; what was granted is given back then.
+    /// [`Unavailable`] when the ledger cannot take both records of the exchange, or its tenant lacks a key; what was granted is given back then.
     pub(crate) fn admit(
         admitted: Admitted<'_>,
         mut granted: Granted<'_>,
@@ -172,7 +186,13 @@ impl OpenExchange {
         let recorder = &gateway.recorder;
         let grant = granted.grant.as_ref().ok_or(Unavailable::Stopped)?;
         let mut room = recorder.reserve()?;
-        let salt = recorder.next_salt()?;
+        let shred_key = admitted.catalog.terms.shred_key(&admitted.tenant.name)?;
+        let stored_payloads = match admitted.catalog.terms.plan(admitted.tenant).payload_bytes {
+            Some(most) => Some(keep(&admitted, most)?),
+            None => None,
+        };
+        let stored = recorder.next_salt()?;
+        let salt = shred_key.map_or(stored, |key| key.salt(&stored));
         let started_at = grant.at();
         let id = gateway.request_id(started_at);
         let salted = Salted::new(&salt);
@@ -182,6 +202,10 @@ impl OpenExchange {
             whole: false,
         });
         let request = salted.commit("request", admitted.digest);
+        let payload_key = match &stored_payloads {
+            Some(_) => shred_key.map(|key| PayloadKey::new(key, &salt)),
+            None => None,
+        };
         let salt = salt_id(&salt);
         let key = admitted.key.hex();
         let config = admitted.config;
@@ -202,6 +226,7 @@ impl OpenExchange {
             bytes: admitted.body.len() as u64,
             request,
             salt: Some(salt),
+            shred_key: shred_key.map(|key| key.id()),
             reserved: grant.reserved(),
             reserved_nanodollars: grant.reserved_cost(),
             policy: admitted.policy.clone(),
@@ -248,6 +273,7 @@ impl OpenExchange {
             masks: None,
             error: None,
             observed: None,
+            keeping: stored_payloads,
             copy: None,
             span,
             stream: admitted.call.stream,
@@ -259,6 +285,9 @@ impl OpenExchange {
         });
         if let Some(grant) = &mut open.grant {
             gateway.limiter.borrow_mut().recorded(grant);
+        }
+        if let (Some(keeping), Some(desk), Some(key)) = (&mut open.keeping, &gateway.payloads, payload_key) {
+            keeping.admitted(desk, recorder.locate(admission), key);
         }
         Ok(open)
     }
@@ -357,6 +386,18 @@ impl OpenExchange {
         if let Some((copy, _)) = &mut self.copy {
             copy.take(bytes);
         }
+        if let Some(keeping) = &mut self.keeping {
+            keeping.respond(bytes);
+        }
+    }
+
+    /// Waits until what is to be stored is, or it is known why not: its answer is complete. Call it before its end.
+    pub(crate) async fn store(&mut self) {
+        if let (Some(keeping), Some(desk)) = (&mut self.keeping, &self.gateway.payloads) {
+            let place = self.gateway.recorder.locate(self.admission);
+            // Boxed: only these exchanges need the room.
+            Box::pin(keeping.settle(desk, place)).await;
+        }
     }
 
     /// Begins a copy of its answer, if that is to be analysed.
@@ -397,6 +438,10 @@ impl OpenExchange {
             request: self.salted.commit("received", arriving.digest),
             whole: arriving.whole,
         });
+        let payloads = match (self.keeping.take(), &self.gateway.payloads) {
+            (Some(keeping), Some(desk)) => Some(keeping.stated(desk)),
+            _ => None,
+        };
         let policy = self.policy.take();
         let recorder = &self.gateway.recorder;
         // The log may have changed since.
@@ -415,6 +460,7 @@ impl OpenExchange {
             received,
             bytes: self.bytes,
             response,
+            payloads,
             usage,
             charged,
             cost_nanodollars: cost,

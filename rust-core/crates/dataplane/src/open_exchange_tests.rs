@@ -1,11 +1,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use base64::Engine as _;
 use proofgate_auth::Shards;
 use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::stored_salt;
 use proofgate_json::Workspace;
-use proofgate_ledger::SigningKey;
-use proofgate_ledger::record::ConfigDigests;
+use proofgate_ledger::record::{ConfigDigests, SaltId};
+use proofgate_ledger::{ShredKey, SigningKey};
 use proofgate_limits::Limiter;
 use proofgate_providers::{BodyText, Call, Dialect};
 use proofgate_stages::Profiler;
@@ -45,6 +47,11 @@ struct Bench {
 }
 
 fn bench() -> Bench {
+    bench_with(None)
+}
+
+/// As [`bench`], with a folder of shred keys.
+fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
     let volume = TempDir::new().unwrap();
     let key = SigningKey::generate(LEDGER, [7; 32]).unwrap();
     let config = json!({
@@ -61,6 +68,7 @@ fn bench() -> Bench {
             "upstream_response_ms": 1, "answer_ms": 1, "connection_age_ms": 1, "drain_ms": 1, "lame_duck_ms": 1},
         "limits": {"head_bytes": 1, "body_bytes": 1, "connections": 1, "buffered_bytes": 1 << 20},
         "config_digest": "00".repeat(32),
+        "shred_keys": shred_keys,
     });
     let config: Config = serde_json::from_value(config).unwrap();
     let keys = LedgerKeys::new(&config.ledger).unwrap();
@@ -92,6 +100,7 @@ fn bench() -> Bench {
         SlowPaths {
             outlet: telemetry::outlet().0,
             tap: None,
+            payloads: None,
             receipts: ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
         },
     ));
@@ -115,6 +124,11 @@ impl Bench {
 
     /// Opens an exchange of the tenant.
     fn open(&self) -> Result<Box<OpenExchange>, Unavailable> {
+        self.open_as("acme")
+    }
+
+    /// The same under another name.
+    fn open_as(&self, name: &str) -> Result<Box<OpenExchange>, Unavailable> {
         let granted = self.granted();
         let call = Call::read(
             Dialect::Chat,
@@ -124,7 +138,7 @@ impl Bench {
         )
         .unwrap();
         let tenant = Tenant {
-            name: "acme".into(),
+            name: name.into(),
             plan: 0,
         };
         let model = self.catalog.route(&tenant, &call.model).unwrap();
@@ -224,4 +238,44 @@ fn a_panic_while_an_exchange_is_open_completes_its_record_and_gives_back_what_wa
     assert_eq!(kinds(&records), ["open", "admission", "completion", "seal"]);
     assert_eq!(records[2]["outcome"], "internal_error");
     assert_eq!(records[2]["charged"], 0);
+}
+
+/// A folder with a shred key of the tenant, and the key.
+fn shred_keys() -> (TempDir, ShredKey) {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(
+        folder.path().join("acme"),
+        "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n",
+    )
+    .unwrap();
+    (folder, ShredKey::new([7; 32]))
+}
+
+#[test]
+fn with_a_shred_key_the_volume_holds_half_of_the_salt_and_the_admission_names_both() {
+    let (folder, key) = shred_keys();
+    let bench = bench_with(Some(folder.path()));
+    let mut open = bench.open().unwrap();
+    open.end(Outcome::Complete, 200, None);
+    drop(open);
+    let half = stored_salt(&FileStorage, &bench.log, 1).unwrap().unwrap();
+    let admission = bench.records().remove(1);
+    assert_eq!(admission["shred_key"], key.id().to_string());
+    let named: SaltId = serde_json::from_value(admission["salt"].clone()).unwrap();
+    assert_eq!(named, salt_id(&key.salt(&half)));
+    assert_ne!(named, salt_id(&half));
+    let committed = Salted::new(&key.salt(&half)).commit("request", BodyDigest::new());
+    assert_eq!(
+        admission["request"],
+        base64::engine::general_purpose::STANDARD.encode(committed)
+    );
+}
+
+#[test]
+fn a_tenant_without_a_shred_key_is_not_admitted_where_tenants_have_one() {
+    let (folder, _) = shred_keys();
+    let bench = bench_with(Some(folder.path()));
+    let refused = bench.open_as("team/new").map(|_| ());
+    assert!(matches!(refused, Err(Unavailable::NoShredKey)));
+    assert_eq!(kinds(&bench.records()), ["open", "seal"]);
 }

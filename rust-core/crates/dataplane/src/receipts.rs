@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use proofgate_auth::{AuthError, Identity};
+use proofgate_evidence::ShredKeys;
 use proofgate_ledger::VerifyingKey;
 use proofgate_limits::Demand;
 use tokio::sync::oneshot;
@@ -107,6 +108,8 @@ struct Question {
     /// Whose exchange it must be.
     tenant: Arc<str>,
     held: Option<Held>,
+    /// What salts may need.
+    shred_keys: Option<Arc<ShredKeys>>,
 }
 
 /// What was found.
@@ -161,6 +164,7 @@ pub(crate) async fn answer(
         id: asked.id.clone(),
         tenant: Arc::clone(&tenant.name),
         held,
+        shred_keys: catalog.terms.shred_keys.clone(),
     };
     gateway.receipts.ask(question).await
 }

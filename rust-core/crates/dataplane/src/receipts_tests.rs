@@ -14,6 +14,7 @@ fn question_of(tenant: &str) -> Question {
         id: "id".into(),
         tenant: tenant.into(),
         held: None,
+        shred_keys: None,
     }
 }
 

@@ -20,11 +20,12 @@ use crate::ledger_delay::LedgerDelay;
 use crate::open_table::OpenTable;
 use crate::rejection::Rejection;
 use crate::rotation::Desk;
+use crate::terms::NoShredKey;
 use changeover::{Former, Marked};
 use refusals::Refusals;
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
-const EXCHANGE_BYTES: u64 = 5376;
+const EXCHANGE_BYTES: u64 = 5408;
 /// Room that a record of the worker itself needs, or a refusal.
 const RECORD_BYTES: u64 = 2048;
 
@@ -45,6 +46,10 @@ pub(crate) enum Unavailable {
     Full,
     /// The ledger takes no records any more.
     Stopped,
+    /// What it says could not be stored, and its tenant wants that.
+    Payloads,
+    /// Its tenant has no shred key, and its salt would need one.
+    NoShredKey,
 }
 
 impl From<WalError> for Unavailable {
@@ -62,11 +67,19 @@ impl From<Stopped> for Unavailable {
     }
 }
 
+impl From<NoShredKey> for Unavailable {
+    fn from(_: NoShredKey) -> Self {
+        Unavailable::NoShredKey
+    }
+}
+
 impl From<Unavailable> for Rejection {
     fn from(unavailable: Unavailable) -> Self {
         match unavailable {
             Unavailable::Full => Rejection::LEDGER_FULL,
             Unavailable::Stopped => Rejection::LEDGER_STOPPED,
+            Unavailable::Payloads => Rejection::PAYLOADS_UNAVAILABLE,
+            Unavailable::NoShredKey => Rejection::NO_SHRED_KEY,
         }
     }
 }
@@ -201,7 +214,7 @@ impl Recorder {
         Ok(self.writer.borrow_mut().reserve(RECORD_BYTES)?)
     }
 
-    /// The salt of the record that is appended next.
+    /// What is stored of the salt of the record that is appended next.
     pub(crate) fn next_salt(&self) -> Result<[u8; 32], Unavailable> {
         let mut writer = self.writer.borrow_mut();
         let seq = writer.next_seq();

@@ -159,6 +159,17 @@ impl Rejection {
         "ledger_full",
         "The ledger has no room to record this request, so it was not forwarded. Try again later.",
     );
+    /// Its tenant wants bodies stored, and they could not be.
+    pub(crate) const PAYLOADS_UNAVAILABLE: Rejection = Rejection::new(
+        503,
+        "payloads_unavailable",
+        "The gateway cannot store what this tenant's requests say, so nothing was sent. Try again later.",
+    );
+    pub(crate) const NO_SHRED_KEY: Rejection = Rejection::new(
+        503,
+        "shred_key_missing",
+        "The gateway has no shred key for this tenant, so nothing was sent. Ask whoever runs it.",
+    );
     pub(crate) const LEDGER_STOPPED: Rejection = Rejection::new(
         503,
         "ledger_stopped",

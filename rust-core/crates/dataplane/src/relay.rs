@@ -134,6 +134,7 @@ impl Relay<'_, '_> {
         };
         let (outcome, answer) = match &aborted {
             Aborted::Client => {
+                open.store().await;
                 open.end(Outcome::ClientDisconnect, answer_head.status, workspace.usage());
                 return After::Close;
             }
@@ -152,6 +153,7 @@ impl Relay<'_, '_> {
         }
         if reply.buffers.head.is_empty() {
             if progress.has_left_an_event_open(&answer_head) {
+                open.store().await;
                 open.end(outcome, answer_head.status, workspace.usage());
                 return After::Close;
             }

@@ -55,6 +55,7 @@ pub(crate) async fn finish_with_answer(
     open.error = Some(answer.code);
     open.respond(&answer.json(reply.dialect.family()));
     let id = open.id;
+    open.store().await;
     let completion = open.end(outcome, answer.status, usage);
     if !open.written(completion, Stage::CompletionRecord).await {
         return After::Close;

@@ -1,10 +1,13 @@
 //! What a configuration says of requests, apart from where they go: who may ask for what, how much, and under which rules.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
-use proofgate_ledger::Hash;
+use proofgate_evidence::payloads::MAX_PAYLOAD;
+use proofgate_evidence::{FileStorage, ShredKeys};
+use proofgate_ledger::{Hash, ShredKey};
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, TenantPolicy};
 use proofgate_wire::Limits;
@@ -41,7 +44,13 @@ pub(crate) struct Terms {
     pub(crate) telemetry: Settings,
     /// Of the configuration, without the shards of tenants.
     pub(crate) digest: Hash,
+    /// The keys of tenants that lie off the ledger's volume; `None` where salts are stored whole.
+    pub(crate) shred_keys: Option<Arc<ShredKeys>>,
 }
+
+/// A tenant without a shred key, where every tenant has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoShredKey;
 
 /// What a tenant may call, how much it may use, and under which rules.
 pub(crate) struct Plan {
@@ -50,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) profile: Profile,
     /// What is asked beyond the rules, in this order.
     pub(crate) hooks: Box<[Arc<Hook>]>,
+    /// Bytes of a body that is stored, at most; `None` where none is.
+    pub(crate) payload_bytes: Option<usize>,
 }
 
 impl Terms {
@@ -79,6 +90,7 @@ impl Terms {
                 )),
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
                 hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
+                payload_bytes: payload_bytes(config, "tenant", &tenant.name, tenant.payload_bytes)?,
             };
             Ok(plan)
         });
@@ -95,6 +107,7 @@ impl Terms {
                 )),
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
                 hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
+                payload_bytes: payload_bytes(config, "plan", &plan.name, plan.payload_bytes)?,
             };
             Ok(plan)
         });
@@ -127,7 +140,19 @@ impl Terms {
             telemetry: Settings::new(&config.telemetry)?,
             digest: digest(&config.config_digest)
                 .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
+            shred_keys: shred_keys(config)?,
         })
+    }
+
+    /// The key that the salts of a tenant's new exchanges need; `None` where they need none.
+    ///
+    /// # Errors
+    /// [`NoShredKey`]: none of its exchanges may be admitted.
+    pub(crate) fn shred_key(&self, tenant: &str) -> Result<Option<&Arc<ShredKey>>, NoShredKey> {
+        match &self.shred_keys {
+            Some(keys) => keys.current(tenant).map(Some).ok_or(NoShredKey),
+            None => Ok(None),
+        }
     }
 
     /// The plan of a tenant that this authenticator found.
@@ -157,10 +182,55 @@ impl Terms {
     }
 }
 
+/// The keys of tenants, and one for each tenant of the configuration.
+fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
+    let Some(directory) = &config.shred_keys else {
+        return Ok(None);
+    };
+    let keys = ShredKeys::read(&FileStorage, Path::new(directory))
+        .map_err(|error| Error::Config(format!("shred keys: {error}")))?;
+    match config
+        .tenants
+        .iter()
+        .find(|tenant| keys.current(&tenant.name).is_none())
+    {
+        Some(tenant) => Err(Error::Config(format!(
+            "tenant {:?} has no shred key",
+            tenant.name
+        ))),
+        None => Ok(Some(Arc::new(keys))),
+    }
+}
+
 fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy>) -> Result<Profile, Error> {
     engine
         .profile(policy)
         .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
+}
+
+/// What a tenant or plan has stored, where that can be.
+fn payload_bytes(
+    config: &Config,
+    kind: &str,
+    name: &str,
+    most: Option<usize>,
+) -> Result<Option<usize>, Error> {
+    let Some(bytes) = most else { return Ok(None) };
+    let refuse = |why: &str| {
+        Err(Error::Config(format!(
+            "{kind} {name:?} has payloads stored: {why}"
+        )))
+    };
+    let Some(payloads) = config.ledger.payloads else {
+        return refuse("ledger.payloads is not configured");
+    };
+    if config.shred_keys.is_none() {
+        return refuse("that needs shred keys, and there is no folder of them");
+    }
+    if bytes > MAX_PAYLOAD || bytes.saturating_mul(2) > payloads.budget_bytes {
+        return refuse("a body may be at most half of the memory of all, and 64 MiB");
+    }
+    Ok(most)
 }
 
 /// The indices of the plans that have names: they stand behind those of the tenants.

@@ -14,7 +14,7 @@ use proofgate_auth::{KeySet, WantedKeySets};
 use proofgate_ledger::VerifyingKey;
 use proofgate_policy::Engine;
 use proofgate_stages::Profiler;
-use proofgate_wal::Recovered;
+use proofgate_wal::{Recovered, Unsynced};
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
@@ -27,7 +27,7 @@ use crate::data_plane::DataPlane;
 use crate::gateway::SlowPaths;
 use crate::held_checkpoint::HeldCheckpoint;
 use crate::hooks::{HooksInService, PolicyQueue};
-use crate::incarnation::NextLog;
+use crate::incarnation::{NextLog, storage};
 use crate::ledger_delay::LedgerDelay;
 use crate::ledger_keys::LedgerKeys;
 use crate::ledger_thread::{LedgerThread, Rotation};
@@ -35,6 +35,7 @@ use crate::lifecycle::Phase;
 use crate::limit_thread::{self, SharedStore, WorkerLife};
 use crate::limit_use::LimitUse;
 use crate::metrics::Metrics;
+use crate::payloads;
 use crate::receipts::ReceiptDesk;
 use crate::reload::{self, Change, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
@@ -288,7 +289,7 @@ impl Worker {
             .recovered
             .as_ref()
             .is_some_and(|found| found.missing.is_some());
-        let log = begun.log;
+        let mut log = begun.log;
         let (limit_thread, limits) = limit_thread::open(&WorkerLife {
             gateway: Path::new(&config.ledger.directory),
             shard: config.ledger.shard,
@@ -323,6 +324,16 @@ impl Worker {
         let finish = Arc::new(AtomicBool::new(false));
 
         let delay = Arc::new(LedgerDelay::new(Arc::clone(&self.profiler)));
+        let unsynced = config.ledger.payloads.map(|_| Arc::new(Unsynced::default()));
+        if let Some(unsynced) = &unsynced {
+            log.follower.sync_beside(Arc::clone(unsynced));
+        }
+        let stored = config.ledger.payloads.zip(unsynced.clone());
+        let stored = stored.map(|(payloads, unsynced)| {
+            let of = (next.shard_directory(), ledger.name.as_str(), ledger.shard);
+            payloads::payloads(payloads, &storage(), of, unsynced, &metrics.payloads)
+        });
+        let (desk_of_payloads, payload_thread) = stored.unzip();
         let ledger_thread = LedgerThread {
             follower: log.follower,
             key: self.keys.signing.clone(),
@@ -333,12 +344,14 @@ impl Worker {
             current: current.clone(),
             rotation: Rotation::new(bounds, Arc::clone(&desk), next),
             held,
+            unsynced,
             checkpoint_timestamp: metrics.checkpoint_timestamp.clone(),
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
         let (outlet, lines, exchanges) = telemetry::outlet();
         let analysed = config.analysis.as_ref().map(|config| analysis(config, &metrics));
-        let tellers = Threads::new(1 + usize::from(analysed.is_some()));
+        let others = [analysed.is_some(), payload_thread.is_some()];
+        let tellers = Threads::new(1 + others.into_iter().filter(|is_there| *is_there).count());
         let (tap, analyst, findings) = match analysed {
             Some((tap, analyst, findings)) => (Some(tap), Some(analyst), Some(findings)),
             None => (None, None, None),
@@ -367,6 +380,7 @@ impl Worker {
                 outlet,
                 receipts,
                 tap,
+                payloads: desk_of_payloads,
             },
             findings,
             phase: phase.clone(),
@@ -381,6 +395,12 @@ impl Worker {
             access_log.run();
             true
         })?;
+        if let Some(payload_thread) = payload_thread {
+            tellers.spawn("payloads", move || {
+                payload_thread.run();
+                true
+            })?;
+        }
         if let Some(analyst) = analyst {
             tellers.spawn("analysis", move || {
                 analyst.run();
@@ -507,7 +527,7 @@ impl Worker {
     /// [`Error::NotRunning`]; [`Error::Ledger`] when no checkpoint covers the records in time.
     pub fn prove(&self, request_id: &str, timeout: Duration) -> Result<Vec<Evidence>, Error> {
         let running = self.running()?;
-        use proofgate_evidence::{EvidenceError, Search};
+        use proofgate_evidence::{EvidenceError, FileStorage, Search, ShredKeys};
         let failed = |error: EvidenceError| Error::Ledger(error.to_string());
         let log = running.current.get();
         let shard = log.directory.parent().unwrap_or(&log.directory);
@@ -518,7 +538,10 @@ impl Worker {
         while log.watermark.checkpointed() < size && Instant::now() < deadline {
             thread::park_timeout(Duration::from_millis(20));
         }
-        evidence::prove(found, Some(&running.verifying_key)).map_err(failed)
+        let shred_keys = self.config().shred_keys.clone();
+        let shred_keys = shred_keys.map(|directory| ShredKeys::read(&FileStorage, Path::new(&directory)));
+        let shred_keys = shred_keys.transpose().map_err(failed)?;
+        evidence::prove(found, Some(&running.verifying_key), shred_keys.as_ref()).map_err(failed)
     }
 
     /// Retires the worker, or takes that back; returns whether it is on its way out then.

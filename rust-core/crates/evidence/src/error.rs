@@ -63,6 +63,14 @@ pub enum EvidenceError {
     /// `consistency`: two checkpoints are not one history; the text says why.
     #[error("not consistent: {0}")]
     Inconsistent(String),
+    /// A file of shred keys is none; the text repeats nothing of it.
+    #[error("{}: {reason}", path.display())]
+    ShredKeys {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A path is neither an incarnation, nor a shard, nor a gateway directory.
     #[error("{} holds no log", .0.display())]
     NotALog(PathBuf),
@@ -92,6 +100,7 @@ impl EvidenceError {
             Self::Removed(_) => "log_removed",
             Self::Note { .. } => "bad_note",
             Self::Inconsistent(_) => "inconsistent",
+            Self::ShredKeys { .. } => "shred_keys_malformed",
             Self::NotALog(_) => "not_a_log",
             Self::Ledger(_) => "ledger_refused",
         }

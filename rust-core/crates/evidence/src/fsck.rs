@@ -10,14 +10,16 @@ mod erasure_check;
 mod exchanges;
 mod held;
 mod keys;
+mod payload_check;
 mod removed;
 mod salt_check;
 mod scan;
+mod shredded;
 mod tree_check;
 
 use crate::layout::shards;
 use crate::pinned::{Pinned, PinnedFile};
-use crate::{EvidenceError, ReadStorage};
+use crate::{EvidenceError, ReadStorage, ShredKeys};
 use proofgate_ledger::VerifyingKey;
 use serde::Serialize;
 use std::path::Path;
@@ -59,13 +61,15 @@ pub struct Keys<'k> {
     pub ledger: Option<&'k VerifyingKey>,
     /// The key of whoever may remove logs.
     pub keeping: Option<&'k VerifyingKey>,
+    /// The keys of tenants, for salts that need one.
+    pub shred: Option<&'k ShredKeys>,
 }
 
 impl<'k> From<Option<&'k VerifyingKey>> for Keys<'k> {
     fn from(ledger: Option<&'k VerifyingKey>) -> Self {
         Self {
             ledger,
-            keeping: None,
+            ..Self::default()
         }
     }
 }
@@ -163,8 +167,11 @@ pub struct IncarnationReport {
     pub torn: bool,
     /// Records of kinds that this version does not know.
     pub unknown_kinds: u64,
-    /// Admissions whose salt is all zeros: erased on purpose, or lost with the power. One of another value is a finding.
+    /// Admissions whose salt is all zeros: erased on purpose, or lost with the power; and those whose shred key a keeper signed
+    /// to have been destroyed. One of another value is a finding.
     pub erased_salts: u64,
+    /// Admissions whose salt needs a shred key that is not at hand: it was not compared with the id that they name.
+    pub unchecked_salts: u64,
     /// That it was removed by right; absent of a log that is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<RemovedReport>,
@@ -187,9 +194,19 @@ pub struct Report {
     pub keys: Vec<KeyReport>,
     /// Each incarnation, by shard and age.
     pub incarnations: Vec<IncarnationReport>,
-    /// What concerns none of them: logs that a checkpoint held outside speaks of and that are not there, and statements of
-    /// key succession.
+    /// What concerns none of them: logs that a checkpoint held outside speaks of and that are not there, and statements about
+    /// keys.
     pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Adds what was found besides, which concerns no log by itself.
+    pub fn add(&mut self, findings: Vec<Finding>) {
+        let worst = findings.iter().map(|finding| finding.verdict).max();
+        self.verdict = worst.map_or(self.verdict, |worst| worst.max(self.verdict));
+        self.exit_code = self.verdict.exit_code();
+        self.findings.extend(findings);
+    }
 }
 
 /// Checks a gateway's directory, a shard's or one incarnation's. Without a key of the ledger, signatures are not checked,
@@ -271,11 +288,13 @@ fn check(
         ledger: line.as_ref(),
         ..keys
     };
+    let (destroyed, refused) = shredded::read(storage, ledger, keys, of == Of::Ledger)?;
+    findings.extend(refused);
     for shard in &found {
         chain::check(
             storage,
             shard,
-            (keys, of != Of::Ledger),
+            (keys, &destroyed, of != Of::Ledger),
             &mut held,
             &mut incarnations,
         )?;

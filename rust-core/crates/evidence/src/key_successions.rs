@@ -1,30 +1,16 @@
 //! Where a ledger keeps its statements of key succession: files in the directory `key-successions` beside the shards.
 
 use crate::layout::shards;
-use crate::{EvidenceError, ReadStorage, read_full};
-use proofgate_ledger::{KeySuccession, MAX_STATEMENT, VerifyingKey};
-use sha2::{Digest, Sha256};
-use std::io;
+use crate::note_files;
+pub use crate::note_files::file_name;
+use crate::{EvidenceError, ReadStorage};
+use proofgate_ledger::{KeySuccession, VerifyingKey};
 use std::path::{Path, PathBuf};
 
 /// Name of the directory.
 pub const KEY_SUCCESSIONS: &str = "key-successions";
-/// How the names of its files end.
-const SUFFIX: &str = ".note";
 /// Most files that are looked at.
 const MAX_FILES: usize = 1024;
-
-/// The name of the file that holds this note: another one for each note.
-#[must_use]
-pub fn file_name(note: &str) -> String {
-    use std::fmt::Write as _;
-    let digest = Sha256::digest(note.as_bytes());
-    let mut name = String::with_capacity(32 + SUFFIX.len());
-    for byte in &digest[..16] {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name + SUFFIX
-}
 
 /// What stands there.
 #[derive(Debug, Default)]
@@ -51,40 +37,12 @@ impl KeptSuccessions {
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 1024 files.
 pub fn read(storage: &dyn ReadStorage, ledger: &Path) -> Result<KeptSuccessions, EvidenceError> {
-    let dir = ledger.join(KEY_SUCCESSIONS);
-    let mut names = match storage.list(&dir) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(KeptSuccessions::default());
-        }
-        other => other.map_err(EvidenceError::io("list", &dir))?,
-    };
-    names.retain(|name| name.ends_with(SUFFIX));
-    names.sort_unstable();
-    if names.len() > MAX_FILES {
-        return Err(EvidenceError::Corruption {
-            path: dir,
-            offset: 0,
-            reason: format!("{} statements of key succession are too many", names.len()),
-        });
-    }
     let mut kept = KeptSuccessions::default();
-    for name in names {
-        let path = dir.join(name);
-        let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
-        let mut bytes = vec![0; MAX_STATEMENT + 1];
-        let length = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
-        bytes.truncate(length);
-        let read = String::from_utf8(bytes)
-            .map_err(|_| "it is not UTF-8".to_owned())
-            .and_then(|note| match KeySuccession::verify(&note) {
-                Ok(statement) => Ok((statement, note)),
-                Err(error) => Err(error.to_string()),
-            });
+    for (path, note) in note_files::read(storage, &ledger.join(KEY_SUCCESSIONS), MAX_FILES)? {
+        let read = note.and_then(|note| match KeySuccession::verify(&note) {
+            Ok(statement) => Ok((statement, note)),
+            Err(error) => Err(error.to_string()),
+        });
         match read {
             Ok(signed) => kept.signed.push(signed),
             Err(why) => kept.refused.push((path, why)),

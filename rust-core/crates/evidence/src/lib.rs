@@ -8,10 +8,12 @@
 //! | `tree` | node hashes of the range over them, derived | [`TreeFile`] |
 //! | `checkpoint`, `<incarnation>.checkpoint` | the newest signed notes | [`checkpoint_file`] |
 //! | `salts` | what the commitments in records were salted with | [`salts`] |
+//! | `payloads`, `payload-index` | bodies, sealed, where they are stored | [`payloads`] |
 //! | `erasures` | which of them were destroyed, and why | [`erasures`] |
 //! | `tombstone`, `<seq>.record`, … | what stays of a log that was removed by right | [`removal`] |
 //!
-//! Beside the shards stands `key-successions`: which key of the ledger followed which ([`key_successions`]).
+//! Beside the shards stand `key-successions`: which key of the ledger followed which ([`key_successions`]); and
+//! `key-destructions`: which keys of tenants are no more ([`key_destructions`]). The keys themselves lie elsewhere ([`ShredKeys`]).
 //!
 //! The formats have their one home here, encoding included, so that the writer (the `wal` crate) and every reader agree.
 //! [`layout`] tells which logs there are, [`LogReader`](log_reader::LogReader) strings the records of one together,
@@ -25,10 +27,13 @@ mod error;
 mod export;
 pub mod frame;
 mod fsck;
+pub mod key_destructions;
 pub mod key_successions;
 pub mod layout;
 pub mod log_reader;
 mod lookup;
+mod note_files;
+pub mod payloads;
 mod pinned;
 pub mod prove;
 pub mod removal;
@@ -37,6 +42,7 @@ pub mod salts;
 pub mod segment;
 pub mod segment_reader;
 mod segments;
+mod shred_keys;
 mod storage;
 mod time_search;
 mod tree_file;
@@ -52,6 +58,7 @@ pub use lookup::{FoundRecord, Search, find, read_record, read_records, removed_a
 pub use pinned::PinnedFile;
 pub use salts::stored_salt;
 pub use segments::unused;
+pub use shred_keys::{ShredKeys, file_of as shred_key_file};
 pub use storage::{FileStorage, ReadFile, ReadStorage, read_full};
 pub use tree_file::{NODE, TREE, TreeFile};
 pub use ulid::Ulid;

@@ -6,9 +6,10 @@ use crate::log_reader::{Found, LogReader};
 use crate::lookup::read_record;
 use crate::removal::gone;
 use crate::salts::{SALT, stored_salt};
-use crate::{EvidenceError, ReadStorage, TreeFile};
+use crate::{EvidenceError, ReadStorage, ShredKeys, TreeFile};
 use proofgate_ledger::{
-    Checkpoint, Hash, LedgerError, Mmr, NodeReader, TlogProof, VerifyingKey, inclusion_proof, leaf_hash,
+    Checkpoint, Hash, LedgerError, Mmr, NodeReader, ShredKeyId, TlogProof, VerifyingKey, inclusion_proof,
+    leaf_hash,
     record::{self, Record},
     verify_inclusion,
 };
@@ -47,6 +48,34 @@ pub fn proof_of(
     record: &[u8],
     key: Option<&VerifyingKey>,
 ) -> Result<TlogProof, EvidenceError> {
+    Ok(proof_with(storage, incarnation_dir, seq, record, key, None)?.0)
+}
+
+/// What became of the salt of a record's commitment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaltIs {
+    /// The record commits to no body.
+    Unneeded,
+    /// The proof carries it.
+    Carried,
+    /// It was erased, or is not there.
+    Gone,
+    /// It needs this key of its tenant, which is not at hand.
+    Locked(ShredKeyId),
+}
+
+/// As [`proof_of`], with the keys of tenants, for salts that need one; and what became of the salt.
+///
+/// # Errors
+/// As [`proof`].
+pub fn proof_with(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    seq: u64,
+    record: &[u8],
+    key: Option<&VerifyingKey>,
+    shred_keys: Option<&ShredKeys>,
+) -> Result<(TlogProof, SaltIs), EvidenceError> {
     let leaf = leaf_hash(record);
     let not_covered = |size| EvidenceError::NotCovered {
         dir: incarnation_dir.to_owned(),
@@ -82,10 +111,11 @@ pub fn proof_of(
         hashes,
         checkpoint: note,
     };
-    if let Some(salt) = salt_of(storage, incarnation_dir, record)? {
-        proof.carry_salt(&salt);
+    let salt = salt_of(storage, incarnation_dir, record, shred_keys)?;
+    if let Ok(salt) = &salt {
+        proof.carry_salt(salt);
     }
-    Ok(proof)
+    Ok((proof, salt.err().unwrap_or(SaltIs::Carried)))
 }
 
 /// The path from the leaf at `seq` to the root of a checkpoint of the log, which the caller believes. Nodes come from the
@@ -124,14 +154,15 @@ pub fn inclusion(
     })
 }
 
-/// The salt of the commitment in a record; `None` for one without, and when it is gone.
+/// The salt of the commitment in a record, or why there is none.
 fn salt_of(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     record: &[u8],
-) -> Result<Option<[u8; SALT]>, EvidenceError> {
+    shred_keys: Option<&ShredKeys>,
+) -> Result<Result<[u8; SALT], SaltIs>, EvidenceError> {
     // Both commitments of an exchange are salted with the salt of its admission.
-    let (dir, admission) = match record::parse(record) {
+    let (dir, seq) = match record::parse(record) {
         Ok(Record::Admission(admission)) => (incarnation_dir.to_owned(), admission.seq),
         Ok(Record::Completion(completion)) => match &completion.incarnation {
             None => (incarnation_dir.to_owned(), completion.admission),
@@ -139,18 +170,35 @@ fn salt_of(
                 let named = parse_incarnation(named).map(|named| named.to_string());
                 match named.zip(incarnation_dir.parent()) {
                     Some((named, shard)) => (shard.join(named), completion.admission),
-                    None => return Ok(None),
+                    None => return Ok(Err(SaltIs::Gone)),
                 }
             }
         },
-        _ => return Ok(None),
+        _ => return Ok(Err(SaltIs::Unneeded)),
     };
-    match stored_salt(storage, &dir, admission) {
+    let stored = match stored_salt(storage, &dir, seq) {
         Err(EvidenceError::Io {
             call: "open", source, ..
-        }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
-        other => other,
-    }
+        }) if source.kind() == io::ErrorKind::NotFound => None,
+        other => other?,
+    };
+    let Some(stored) = stored else {
+        return Ok(Err(SaltIs::Gone));
+    };
+    // Whether it is a half, its admission tells.
+    let admission = match read_record(storage, &dir, seq) {
+        Err(error @ EvidenceError::Io { .. }) => return Err(error),
+        Err(_) => return Ok(Err(SaltIs::Gone)),
+        Ok(admission) => admission,
+    };
+    let Ok(Record::Admission(admission)) = record::parse(&admission) else {
+        return Ok(Err(SaltIs::Gone));
+    };
+    let Some(id) = admission.shred_key else {
+        return Ok(Ok(stored));
+    };
+    let key = shred_keys.and_then(|keys| keys.find(&admission.tenant, id));
+    Ok(key.map(|key| key.salt(&stored)).ok_or(SaltIs::Locked(id)))
 }
 
 /// The checkpoint that a later incarnation signed for what this one left, if one did.

@@ -10,6 +10,7 @@
 //! So the chain of the shard goes on through it. Records that are still there are no evidence any more: they are not read.
 
 use crate::layout::incarnation_of;
+use crate::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use crate::rules::Rules;
 use crate::salts::SALTS;
 use crate::segment::SegmentName;
@@ -34,7 +35,9 @@ const MOST_KEPT: usize = 64;
 /// A tree of 2^63 leaves has no longer proof of consistency.
 const MAX_CONSISTENCY: usize = 45 * 128;
 /// What a writer leaves beside segments, tree and salts.
-const OTHERS: [&str; 6] = [
+const OTHERS: [&str; 8] = [
+    PAYLOADS,
+    PAYLOAD_INDEX,
     "resume",
     "resume.tmp",
     "unlocked",

@@ -8,7 +8,8 @@ pub const SALTS: &str = "salts";
 /// Bytes of a salt.
 pub const SALT: usize = 32;
 
-/// The stored salt of record `seq` of an incarnation, to open its commitments; `None` when it was never written or has
+/// What is stored of the salt of record `seq` of an incarnation: the salt itself or, where the admission names a shred key, the
+/// half that the key makes the salt from. `None` when it was never written or has
 /// been erased (all zeros).
 ///
 /// # Errors

@@ -118,6 +118,7 @@ fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
                 bytes: 1024,
                 request: [1; 32],
                 salt: Some(SaltId([4; 8])),
+                shred_key: None,
                 reserved: Some(4352),
                 reserved_nanodollars: None,
                 policy: exchange.is_multiple_of(200).then(|| PolicyNote {
@@ -167,6 +168,7 @@ fn complete(log: &mut Incarnation, (id, admission, ts): (String, u64, u64)) {
             received: None,
             bytes: 512,
             response: [3; 32],
+            payloads: None,
             usage: Some(Usage {
                 prompt_tokens: 250,
                 completion_tokens: 50,

@@ -14,6 +14,7 @@ use proofgate_evidence::salts::{SALT, SALTS};
 use proofgate_evidence::{EvidenceError, ReadStorage, Search, Ulid, find, read_full};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{Erased, Erasure, SigningKey, VerifyingKey};
+use proofgate_payloads::{is_punched, punch};
 use proofgate_wal::{Storage, StoredFile, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -137,6 +138,7 @@ pub fn erase(
             state(storage, &log.dir, statement, signing)?;
         }
         destroy(storage, &log.dir, &log.admissions)?;
+        punch(storage, &log.dir, &log.admissions)?;
     }
     Ok(planned)
 }
@@ -259,7 +261,7 @@ fn plan_log(
         &admissions,
     )?;
     why.extend(refused);
-    let zero = are_zero(storage, &dir, &admissions)?;
+    let zero = are_zero(storage, &dir, &admissions)? && is_punched(storage, &dir, &admissions)?;
     let fate = match (why.is_empty(), stated && zero) {
         (_, true) => SaltFate::Erased,
         (true, false) => SaltFate::Erase,

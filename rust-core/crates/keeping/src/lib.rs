@@ -8,6 +8,7 @@
 //! | which logs may go, and why the others stay | [`Plan`] |
 //! | how one goes: its tombstone first | `remove` |
 //! | salts that are destroyed, signed first | [`erase`] |
+//! | keys of tenants that are destroyed, signed first | [`shred`] |
 //!
 //! Whoever deletes is not whoever signs records: the keeper's key is one of its own, and its state lies apart from the
 //! ledger. A state that is not there, or cannot be read, stops every deletion: it could have held anything.
@@ -20,6 +21,7 @@ mod keeper;
 mod plan;
 mod policy;
 mod remove;
+mod shred;
 mod survey;
 
 pub use erase::{Forgotten, PlannedErasure, Request, SaltFate, erase, plan_erasure};
@@ -29,3 +31,4 @@ pub use keeper::Keeper;
 pub use plan::{Fate, Plan, Planned, Reason, Removable, plan};
 pub use policy::Policy;
 pub use remove::prune;
+pub use shred::{KeyFate, PlannedShred, ShredRequest, plan_shred, shred};

@@ -114,6 +114,7 @@ fn of_checkpoints_held_outside_it_is_said_what_can_still_be_shown() {
         let keys = proofgate_evidence::Keys {
             ledger: Some(&key),
             keeping: Some(&keeping),
+            shred: None,
         };
         let report = fsck(disk, Path::new("/"), keys, &[one]).unwrap();
         (report.verdict, found(&report).first().and_then(|(code, _)| *code))

@@ -30,6 +30,7 @@ fn main() -> Result<(), LedgerError> {
         bytes: 1100,
         request: [9; 32],
         salt: Some(SaltId([4; 8])),
+        shred_key: None,
         reserved: Some(4352),
         reserved_nanodollars: None,
         policy: None,
@@ -50,6 +51,7 @@ fn main() -> Result<(), LedgerError> {
         received: None,
         bytes: 600,
         response: [3; 32],
+        payloads: None,
         usage: Some(Usage {
             prompt_tokens: 250,
             completion_tokens: 20,

@@ -75,7 +75,10 @@ pub enum LedgerError {
     /// A note's text is not a C2SP checkpoint.
     #[error("checkpoint: {0}")]
     CheckpointMalformed(&'static str),
-    /// A note's text is no tombstone, no erasure and no key succession.
+    /// A tenant's file of shred keys is none.
+    #[error("shred keys: {0}")]
+    ShredKeysMalformed(&'static str),
+    /// A note's text is no tombstone, no erasure, no destruction of a key and no key succession.
     #[error("statement: {0}")]
     StatementMalformed(&'static str),
     /// A request to a witness is not one of C2SP tlog-witness.

@@ -1,6 +1,6 @@
 //! What an outsider needs to check a gateway's evidence, and what a worker needs to produce it: records and their
 //! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, what witnesses add to them, proofs, and what a
-//! keeper signs of logs that it removes and of salts that it destroys.
+//! keeper signs of logs that it removes and of salts and keys that it destroys.
 //!
 //! The range hashes and bags its peaks exactly as RFC 6962 does, so its root *is* the RFC 6962 tree head and its
 //! proofs *are* RFC 9162 proofs. Checkpoints are C2SP signed notes and proofs are C2SP `.tlog-proof` files, so foreign
@@ -17,11 +17,13 @@ mod erasure;
 mod error;
 mod export_note;
 mod key;
+mod key_destruction;
 mod key_line;
 mod key_succession;
 mod note;
 mod proof;
 pub mod record;
+mod shred_key;
 mod signed_checkpoint;
 mod signer;
 mod statement;
@@ -36,12 +38,15 @@ pub use cosignature::Cosignature;
 pub use erasure::{Erased, Erasure};
 pub use error::LedgerError;
 pub use key::{CosignatureKey, CosigningKey, PrivateKey, PublicKey, SigningKey, VerifyingKey};
+pub use key_destruction::KeyDestruction;
 pub use key_line::{KeyOfLine, MAX_KEYS};
 pub use key_succession::KeySuccession;
 pub use note::{MAX_NOTE, MAX_SIGNATURES};
 pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
 };
+pub use record::ShredKeyId;
+pub use shred_key::{MAX_SHRED_KEYS, ShredKey};
 pub use signed_checkpoint::SignedCheckpoint;
 pub use signer::{SignError, Signer};
 pub use statement::{MAX_REASON, MAX_STATEMENT};

@@ -71,6 +71,28 @@ impl From<&Hash> for ConfigId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaltId(#[serde(with = "hex")] pub [u8; 8]);
 
+/// Which [`ShredKey`](crate::ShredKey) a salt needs: the first 8 bytes of a digest of it, in hex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ShredKeyId(#[serde(with = "hex")] pub [u8; 8]);
+
+impl std::str::FromStr for ShredKeyId {
+    type Err = LedgerError;
+
+    /// Reads 16 lower-case hex digits.
+    fn from_str(text: &str) -> Result<Self, LedgerError> {
+        let id = hex::read(text).ok_or(LedgerError::ShredKeysMalformed(
+            "an id is 16 lower-case hex digits",
+        ))?;
+        Ok(Self(id))
+    }
+}
+
+impl std::fmt::Display for ShredKeyId {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
 /// What the policy saw in one direction of an exchange; absent where no rule matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyNote<'a> {
@@ -261,6 +283,9 @@ pub struct Admission<'a> {
     /// Its salt, which also the completion's commitment has; absent in records that do not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<SaltId>,
+    /// The key that the salt is made with from the half that is stored; absent where the salt itself is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shred_key: Option<ShredKeyId>,
     /// Tokens set aside for it in its tenant's limits; null when the tenant has none.
     pub reserved: Option<u64>,
     /// Nanodollars set aside for it in its tenant's budgets; absent when it counts in none.
@@ -410,6 +435,48 @@ pub struct Usage {
     pub partial: bool,
 }
 
+/// What became of a body that was to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// It is stored.
+    Stored,
+    /// It is longer than what is stored of a body.
+    TooLarge,
+    /// It went through the gateway without being held: a form with files that was still coming when it was admitted.
+    Streamed,
+    /// There was no room for it, in memory or on the volume.
+    NoRoom,
+    /// It could not be written, or not in time.
+    Failed,
+    /// The exchange ended before it was all there and could be handed over.
+    Interrupted,
+}
+
+impl Kept {
+    /// Its name in records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::TooLarge => "too_large",
+            Self::Streamed => "streamed",
+            Self::NoRoom => "no_room",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What became of the bodies of an exchange whose tenant wants them stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Payloads {
+    /// What the client sent.
+    pub request: Kept,
+    /// What it was answered.
+    pub response: Kept,
+}
+
 /// The end of an admitted exchange; written before the last byte of the response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion<'a> {
@@ -442,6 +509,9 @@ pub struct Completion<'a> {
     /// Commitment to the response body, base64, with the salt of the admission.
     #[serde(with = "base64_hash")]
     pub response: Hash,
+    /// What is stored of the bodies; absent where that is not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payloads: Option<Payloads>,
     /// Tokens, where the provider told them.
     pub usage: Option<Usage>,
     /// Tokens charged to its tenant's limits in place of those reserved; null when the reservation stands.

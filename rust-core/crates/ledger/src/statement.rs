@@ -1,4 +1,4 @@
-//! What tombstones, erasures and key successions have in common: signed notes whose text is a line that names the format, and lines of a
+//! What tombstones, erasures, destructions and successions of keys have in common: signed notes whose text is a line that names the format, and lines of a
 //! word and a value in a fixed order.
 
 use crate::LedgerError;

@@ -4,8 +4,8 @@ use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
     Aborted, Admission, AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Attempt, Coming,
-    Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote, Predecessor, Received, Record,
-    Rejection, SaltId, Seal, Sent, SettingsDigest, Takeover, Usage, parse,
+    Completion, Config, ConfigId, Gap, Kept, MAX_RECORD, Open, Outcome, Payloads, PolicyNote, Predecessor,
+    Received, Record, Rejection, SaltId, Seal, Sent, SettingsDigest, ShredKeyId, Takeover, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -42,6 +42,7 @@ proptest::proptest! {
             bytes: number / 3,
             request: [7; 32],
             salt: noted.then_some(SaltId([0x5a; 8])),
+            shred_key: noted.then_some(ShredKeyId([0xc3; 8])),
             reserved,
             reserved_nanodollars: None,
             policy: noted.then(|| PolicyNote {
@@ -105,6 +106,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 bytes: 512,
                 request: [0; 32],
                 salt: Some(SaltId([0x5a; 8])),
+                shred_key: Some(ShredKeyId([0xc3; 8])),
                 reserved: Some(77),
                 reserved_nanodollars: None,
                 policy: Some(PolicyNote {
@@ -118,7 +120,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 dropped_unnamed: 0,
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {
@@ -134,6 +136,10 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 received: None,
                 bytes: 99,
                 response: [0; 32],
+                payloads: Some(Payloads {
+                    request: Kept::Stored,
+                    response: Kept::TooLarge,
+                }),
                 usage: Some(Usage {
                     prompt_tokens: 4,
                     completion_tokens: 5,
@@ -145,7 +151,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 policy: None,
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"client_disconnect","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":{"prompt_tokens":4,"completion_tokens":5},"charged":9,"duration_us":6,"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"client_disconnect","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","payloads":{"request":"stored","response":"too_large"},"usage":{"prompt_tokens":4,"completion_tokens":5},"charged":9,"duration_us":6,"config":"abababababababab"}"#,
         ),
         (
             Record::Admission(Admission {
@@ -166,6 +172,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 bytes: 512,
                 request: [0; 32],
                 salt: None,
+                shred_key: None,
                 reserved: None,
                 reserved_nanodollars: None,
                 policy: None,
@@ -193,6 +200,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 }),
                 bytes: 0,
                 response: [0; 32],
+                payloads: None,
                 usage: None,
                 charged: None,
                 cost_nanodollars: None,
@@ -353,6 +361,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 received: None,
                 bytes: 99,
                 response: [0; 32],
+                payloads: None,
                 usage: None,
                 charged: None,
                 cost_nanodollars: None,

@@ -59,6 +59,11 @@ pub(crate) fn index_error(python: Python<'_>, error: &proofgate_index::IndexErro
     with_code(python, LedgerError::new_err(error.to_string()), error.code())
 }
 
+/// The exception for stored payloads that cannot be read.
+pub(crate) fn payload_error(python: Python<'_>, error: &proofgate_payloads::PayloadError) -> PyErr {
+    with_code(python, LedgerError::new_err(error.to_string()), error.code())
+}
+
 /// The exception for evidence that does not verify.
 pub(crate) fn proof_error(python: Python<'_>, error: &impl ToString) -> PyErr {
     with_code(python, ProofError::new_err(error.to_string()), "proof")

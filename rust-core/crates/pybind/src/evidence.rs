@@ -18,6 +18,7 @@ use rand::TryRngCore;
 use serde::Serialize;
 
 use crate::errors::{evidence_error, proof_error};
+use crate::shred_keys::read_shred_keys;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify_proof, module)?)?;
@@ -102,19 +103,22 @@ fn reveal(
 }
 
 #[pyfunction]
-#[pyo3(signature = (path, request_id, verifying_key=None, scan=false))]
+#[pyo3(signature = (path, request_id, verifying_key=None, scan=false, shred_keys=None))]
 fn prove(
     python: Python<'_>,
     path: PathBuf,
     request_id: &str,
     verifying_key: Option<&str>,
     scan: bool,
+    shred_keys: Option<PathBuf>,
 ) -> PyResult<String> {
     let key = optional_key(verifying_key)?;
     let search = if scan { Search::Scan } else { Search::ByTime };
     let found = python.detach(|| {
         let key = follow(&path, key)?;
-        evidence::prove(evidence::find(&path, request_id, search)?, key.as_ref())
+        let shred_keys = read_shred_keys(shred_keys.as_deref())?;
+        let found = evidence::find(&path, request_id, search)?;
+        evidence::prove(found, key.as_ref(), shred_keys.as_ref())
     });
     let records = found.map_err(|error| evidence_error(python, &error))?;
     if !records.is_empty() {
@@ -140,7 +144,7 @@ pub(crate) fn optional_key(verifying_key: Option<&str>) -> PyResult<Option<Verif
 }
 
 #[pyfunction]
-#[pyo3(signature = (path, verifying_key, against=Vec::new(), keeping_key=None, mirror=false))]
+#[pyo3(signature = (path, verifying_key, against=Vec::new(), keeping_key=None, mirror=false, shred_keys=None))]
 fn fsck(
     python: Python<'_>,
     path: PathBuf,
@@ -148,6 +152,7 @@ fn fsck(
     against: Vec<(PathBuf, String)>,
     keeping_key: Option<&str>,
     mirror: bool,
+    shred_keys: Option<PathBuf>,
 ) -> PyResult<(u8, String)> {
     let key = optional_key(verifying_key)?;
     let keeping = optional_key(keeping_key)?;
@@ -161,20 +166,27 @@ fn fsck(
         ));
     }
     let report = python.detach(|| {
+        let opens = read_shred_keys(shred_keys.as_deref())?;
         let mut held = Vec::new();
         // What is wrong with the ledger's statements, the report tells.
         let line = follow(&path, key.clone()).unwrap_or_else(|_| key.clone());
         for (file, text) in &against {
             held.extend(proofgate_evidence::read_notes(file, text, line.as_ref())?);
         }
+        let shred_keys = read_shred_keys(shred_keys.as_deref())?;
         let keys = Keys {
             ledger: key.as_ref(),
             keeping: keeping.as_ref(),
+            shred: shred_keys.as_ref(),
         };
-        match mirror {
-            true => proofgate_evidence::fsck_mirror(&FileStorage, &path, keys, &held),
-            false => proofgate_evidence::fsck(&FileStorage, &path, keys, &held),
+        if mirror {
+            return proofgate_evidence::fsck_mirror(&FileStorage, &path, keys, &held);
         }
+        let mut report = proofgate_evidence::fsck(&FileStorage, &path, keys, &held)?;
+        if let (Some(key), Some(opens)) = (&key, opens) {
+            report.add(proofgate_payloads::check(&FileStorage, &path, key, opens)?);
+        }
+        Ok(report)
     });
     let report = report.map_err(|error| evidence_error(python, &error))?;
     let json = serde_json::to_string(&report).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -201,6 +213,7 @@ fn fsck_pinned<'py>(
         let keys = Keys {
             ledger: key.as_ref(),
             keeping: keeping.as_ref(),
+            shred: None,
         };
         proofgate_evidence::fsck_pinned(&FileStorage, &directory, keys, &held)
     });

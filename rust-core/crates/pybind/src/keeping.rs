@@ -1,15 +1,15 @@
 //! Keeping and forgetting: holds, and what goes of a ledger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proofgate_evidence::{FileStorage, key_successions, read_notes};
 use proofgate_keeping::{
-    self as core, Fate, Forgotten, KeepingError, Plan, Planned, PlannedErasure, Policy, Reason, Request,
-    SaltFate, Scope,
+    self as core, Fate, Forgotten, KeepingError, KeyFate, Plan, Planned, PlannedErasure, PlannedShred,
+    Policy, Reason, Request, SaltFate, Scope, ShredRequest,
 };
-use proofgate_ledger::VerifyingKey;
+use proofgate_ledger::{ShredKeyId, VerifyingKey};
 use proofgate_state::StateDirectory;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -98,6 +98,36 @@ impl<'p> ToldErasure<'p> {
             reasons,
         }
     }
+}
+
+/// A key as the plan of a shredding tells it.
+#[derive(Serialize)]
+struct ToldShred<'p> {
+    key: String,
+    action: &'static str,
+    exchanges: u64,
+    reasons: &'p [Reason],
+}
+
+impl<'p> ToldShred<'p> {
+    fn of(planned: &'p PlannedShred) -> Self {
+        let (action, reasons): (_, &[Reason]) = match &planned.fate {
+            KeyFate::Destroy => ("destroy", &[]),
+            KeyFate::Destroyed => ("destroyed", &[]),
+            KeyFate::Stay(reasons) => ("stay", reasons),
+        };
+        Self {
+            key: planned.key.to_string(),
+            action,
+            exchanges: planned.exchanges,
+            reasons,
+        }
+    }
+}
+
+fn shred_key_ids(texts: &[String]) -> PyResult<BTreeSet<ShredKeyId>> {
+    let ids = texts.iter().map(|text| text.parse().map_err(invalid));
+    ids.collect()
 }
 
 #[pymethods]
@@ -242,6 +272,54 @@ impl Keeper {
         let planned = planned.map_err(|error| keeping_error(python, &error))?;
         let told: Vec<_> = planned.iter().map(|log| ToldErasure::of(&key, log)).collect();
         json(&told)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn shred(
+        &self,
+        python: Python<'_>,
+        ledger: PathBuf,
+        ledger_key: &str,
+        signing_key: &str,
+        tenant: &str,
+        only: Option<Vec<String>>,
+        there: Vec<String>,
+        policy: Option<(u64, BTreeMap<String, u64>)>,
+        reason: &str,
+        now_us: u64,
+        carry_out: bool,
+    ) -> PyResult<String> {
+        let key = verifying(ledger_key)?;
+        let signing = proofgate_signer::read_keys(signing_key)
+            .map(|(key, _)| key)
+            .map_err(invalid)?;
+        let only = only.map(|ids| shred_key_ids(&ids)).transpose()?;
+        let there = shred_key_ids(&there)?;
+        let planned = python.detach(|| {
+            let key = key_successions::follow(&FileStorage, &ledger, &key)?;
+            let keeper = self.keeper();
+            keeper.require(&key, &signing)?;
+            let policy = policy
+                .map(|(days, tenants)| Policy::new(days, tenants))
+                .transpose()?;
+            let request = ShredRequest {
+                ledger: &ledger,
+                key: &key,
+                keeper: &keeper,
+                tenant,
+                only: only.as_ref(),
+                there: &there,
+                policy: policy.as_ref(),
+                reason,
+                now: now_us,
+            };
+            match carry_out {
+                true => core::shred(&FileStorage, &request, &signing),
+                false => core::plan_shred(&FileStorage, &signing.verifying_key(), &request),
+            }
+        });
+        let planned = planned.map_err(|error| keeping_error(python, &error))?;
+        json(&planned.iter().map(ToldShred::of).collect::<Vec<_>>())
     }
 }
 

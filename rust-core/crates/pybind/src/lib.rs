@@ -8,10 +8,12 @@ mod errors;
 mod evidence;
 mod index;
 mod keeping;
+mod payloads;
 mod policy;
 mod policy_queue;
 mod prices;
 mod replay;
+mod shred_keys;
 mod signature;
 mod telemetry;
 mod tree;
@@ -36,10 +38,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<replay::RecordedExchange>()?;
     module.add_class::<replay::PyReplayer>()?;
     module.add_class::<tree::Tree>()?;
+    module.add_class::<payloads::StoredPayloads>()?;
+    module.add_class::<payloads::StoredExchange>()?;
     errors::register(module)?;
+    payloads::register(module)?;
     policy::register(module)?;
     prices::register(module)?;
     signature::register(module)?;
     index::register(module)?;
+    shred_keys::register(module)?;
     evidence::register(module)
 }

@@ -19,7 +19,9 @@ const STRETCH: Limits = Limits {
 /// The records of an exchange, and what was in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
-    /// Directory of the log that holds its first record.
+    /// Of the log that holds its first record.
+    pub origin: String,
+    /// Directory of that log.
     pub dir: PathBuf,
     /// Number of that record there.
     pub seq: u64,
@@ -81,6 +83,8 @@ pub struct Exchanges<'s> {
     log: Option<(SignedLog, Reader<'s>, u64)>,
     /// Admitted and not ended, by log and number.
     open: BTreeMap<(PathBuf, u64), Exchange>,
+    /// Of the log at hand.
+    origin: String,
     /// Whole digests by what records name.
     configurations: HashMap<[u8; 8], Hash>,
     version: String,
@@ -112,6 +116,7 @@ impl<'s> Exchanges<'s> {
             logs: logs.into(),
             log: None,
             open: BTreeMap::new(),
+            origin: String::new(),
             configurations: HashMap::new(),
             version: String::new(),
             ready: VecDeque::new(),
@@ -145,7 +150,10 @@ impl<'s> Exchanges<'s> {
                 };
                 let opened = Reader::open(self.storage, &log.dir, &log.note, &self.key, None, STRETCH);
                 match opened {
-                    Ok(reader) => (log, reader, 0),
+                    Ok(reader) => {
+                        reader.origin().clone_into(&mut self.origin);
+                        (log, reader, 0)
+                    }
                     Err(error) => {
                         self.give_up(&log, 0, &error);
                         return true;
@@ -212,6 +220,7 @@ impl<'s> Exchanges<'s> {
 
     fn begun(&self, dir: &Path, seq: u64, stored: &[u8], config: &ConfigId) -> Exchange {
         Exchange {
+            origin: self.origin.clone(),
             dir: dir.to_owned(),
             seq,
             begin: stored.to_owned(),

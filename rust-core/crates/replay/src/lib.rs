@@ -3,6 +3,7 @@
 //! | what | where |
 //! |---|---|
 //! | the exchanges of a ledger, as far as checkpoints cover them, each with the name of its configuration | `exchanges` |
+//! | their bodies, as they were stored or as somebody kept them | `bodies` |
 //! | a configuration as it is archived: the engine and what holds for each tenant | `configuration` |
 //! | a verdict, as a record tells it or as rules come to it | `side` |
 //! | what rules make of bodies | `judge` |
@@ -13,13 +14,16 @@
 //! [`PATIENCE`] times as much, so that what a worker decided is decided here, too.
 #![forbid(unsafe_code)]
 
+mod bodies;
 mod compare;
 mod configuration;
 mod exchanges;
 mod judge;
 mod side;
 
+pub use bodies::Why;
 pub use compare::{Compared, Replayer, Standing};
 pub use configuration::{Basis, PATIENCE, ReplayError};
 pub use exchanges::{Exchange, Exchanges, Wanted};
+pub use proofgate_payloads::Field;
 pub use side::{Side, Word};

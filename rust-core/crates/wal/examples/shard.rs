@@ -133,6 +133,7 @@ impl Log {
                 bytes: 1024,
                 request: [1; 32],
                 salt: Some(SaltId([4; 8])),
+                shred_key: None,
                 reserved: Some(4352),
                 reserved_nanodollars: None,
                 policy: None,
@@ -169,6 +170,7 @@ impl Log {
                 received: None,
                 bytes: 512,
                 response: [3; 32],
+                payloads: None,
                 usage: Some(Usage {
                     prompt_tokens: 250,
                     completion_tokens: 50,

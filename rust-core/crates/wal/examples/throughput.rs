@@ -221,6 +221,7 @@ fn recovery(root: &Path) -> f64 {
                     bytes: 512,
                     request: [1; 32],
                     salt: Some(SaltId([4; 8])),
+                    shred_key: None,
                     reserved: Some(300),
                     reserved_nanodollars: None,
                     policy: None,
@@ -246,6 +247,7 @@ fn recovery(root: &Path) -> f64 {
                     received: None,
                     bytes: 4096,
                     response: [1; 32],
+                    payloads: None,
                     usage: Some(Usage {
                         prompt_tokens: 100,
                         completion_tokens: 200,

@@ -1,6 +1,6 @@
 //! The follower: reads the log behind the writer, extends the tree, makes it durable and signs checkpoints.
 //!
-//! Order of a checkpoint (docs: "Signing order"): `fdatasync` of segments and salts, then of the tree, then sign, then
+//! Order of a checkpoint (docs: "Signing order"): `fdatasync` of stored payloads, segments and salts, then of the tree, then sign, then
 //! persist. A failed sync is never repeated, because the kernel may have marked the lost pages clean: the log stops.
 //!
 //! What is hashed is what was read back from the volume, so it is signed only if its tag says that this process wrote it.
@@ -14,7 +14,7 @@ use crate::recovery::Left;
 use crate::resume::{self, Resume, ResumeKey};
 use crate::tree_writer::TreeWriter;
 use crate::watermark::Marked;
-use crate::{WalError, Watermark};
+use crate::{Unsynced, WalError, Watermark};
 use proofgate_evidence::TreeFile;
 use proofgate_evidence::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
 use proofgate_evidence::segment::{prepared_name, segment_name};
@@ -76,6 +76,8 @@ pub struct Follower {
     resume: Option<Resume>,
     /// A sync of this follower has failed.
     failed: bool,
+    /// What else must be on the disk before records are durable.
+    beside: Option<Arc<Unsynced>>,
 }
 
 impl std::fmt::Debug for Follower {
@@ -121,8 +123,14 @@ impl Follower {
             marked: None,
             resume: None,
             failed: false,
+            beside: None,
             preparer,
         }
+    }
+
+    /// Has files of which records speak synced before those records are durable.
+    pub fn sync_beside(&mut self, beside: Arc<Unsynced>) {
+        self.beside = Some(beside);
     }
 
     /// Progress shared with the data-plane thread.
@@ -440,6 +448,11 @@ impl Follower {
     }
 
     fn sync_files(&mut self) -> Result<(), WalError> {
+        if let Some(beside) = &self.beside {
+            for (file, path) in beside.take() {
+                file.sync().map_err(WalError::io("sync", &path))?;
+            }
+        }
         for (segment, path) in &self.unsynced {
             segment.file.sync().map_err(WalError::io("sync", path))?;
         }

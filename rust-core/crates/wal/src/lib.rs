@@ -44,6 +44,7 @@ pub mod simulated;
 mod storage;
 pub mod succession;
 mod tree_writer;
+mod unsynced;
 mod watermark;
 mod writer;
 
@@ -56,6 +57,7 @@ pub use preparer::Preparation;
 pub use proofgate_evidence::frame::{SEGMENT_HEADER, frame_bytes};
 pub use proofgate_evidence::{EvidenceError, FileStorage, ReadFile, ReadStorage, Ulid};
 pub use recovery::{Left, Missing, Recovered, Shard, Unended};
-pub use storage::{Directory, Storage, StoredFile, is_no_space};
+pub use storage::{Directory, Storage, StoredFile, is_no_space, write_full};
+pub use unsynced::Unsynced;
 pub use watermark::Watermark;
 pub use writer::{Mark, Reservation, Writer};

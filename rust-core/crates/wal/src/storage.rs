@@ -236,7 +236,10 @@ pub fn is_no_space(error: &io::Error) -> bool {
 }
 
 /// Writes all of `bytes`, in as many calls as the system wants.
-pub(crate) fn write_full(file: &dyn StoredFile, bytes: &[u8], offset: u64) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says, and `WriteZero` when it takes no more.
+pub fn write_full(file: &dyn StoredFile, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
         match file.write_at(&bytes[done..], offset + done as u64)? {

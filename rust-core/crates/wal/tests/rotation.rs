@@ -104,6 +104,7 @@ impl Rotated {
                     received: None,
                     bytes: 7,
                     response: [2; 32],
+                    payloads: None,
                     usage: None,
                     charged: None,
                     cost_nanodollars: None,

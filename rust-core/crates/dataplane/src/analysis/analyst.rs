@@ -57,7 +57,7 @@ impl Analyst {
             dialect: answered.copy.dialect,
             events: answered.events,
             body: answered.copy.bytes(),
-            partly: answered.copy.partly,
+            partly: answered.copy.partly(),
         };
         let Ok(mut measures) = answer.measure(self.monitor.settings()) else {
             self.metrics.unreadable();

@@ -7,8 +7,9 @@ use proofgate_providers::Dialect;
 use rand::Rng;
 use tokio::sync::mpsc::Sender;
 
-use super::copy::{AnswerCopy, Room};
+use super::copy::AnswerCopy;
 use super::settings::AnalysisConfig;
+use crate::bounded_copy::Room;
 use crate::gateway::Gateway;
 use crate::metrics::{AnalysisMetrics, Lost};
 use crate::request_id::RequestId;
@@ -88,7 +89,7 @@ impl Tap {
 
     /// Hands an answer over that its client has. Waits for nothing: what finds no room is counted.
     pub(crate) fn hand_over(&self, copy: AnswerCopy, events: bool, tokens: Option<u64>, of: Of) {
-        if copy.is_lost {
+        if copy.is_lost() {
             self.metrics.lost(Lost::Memory);
             return;
         }

@@ -68,7 +68,7 @@ fn receipt(directory: &Path, key: &VerifyingKey, question: &Question) -> Result<
     let kept = key_successions::read(&FileStorage, directory)?;
     let vkey_hint = key.to_text();
     let key = &key.with_successions(&kept.statements())?;
-    let proven = evidence::prove(found, Some(key))?;
+    let proven = evidence::prove(found, Some(key), question.shred_keys.as_deref())?;
     if proven.len() < dirs.len() {
         return Ok(Found::NotCovered);
     }

@@ -88,6 +88,7 @@ pub(super) async fn finish(
     append(piece, held);
     open.relay(piece);
     let usage = workspace.usage();
+    open.store().await;
     let completion = open.end(Outcome::Complete, answer_head.status, usage);
     write_piece(gateway, reply, answer_head, &mut workspace, true);
     let room = workspace.take_share();
@@ -119,6 +120,7 @@ pub(super) async fn end_as_reported(
     let Workspace { piece, held, .. } = &mut *workspace;
     append(piece, held);
     open.relay(piece);
+    open.store().await;
     let completion = open.end(Outcome::UpstreamError, answer_head.status, workspace.usage());
     if open.written(completion, Stage::CompletionRecord).await {
         let _ = send_piece(gateway, reply, answer_head, &mut workspace).await;
@@ -141,6 +143,7 @@ pub(super) async fn break_off(
         workspace.piece.extend_from_slice(event);
         open.respond(&workspace.piece);
     }
+    open.store().await;
     let completion = open.end(outcome, answer_head.status, workspace.usage());
     if answer_head.events && open.written(completion, Stage::CompletionRecord).await {
         let _ = send_piece(gateway, reply, answer_head, &mut workspace).await;

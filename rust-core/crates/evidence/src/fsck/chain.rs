@@ -6,6 +6,7 @@ use super::{
     CheckpointState, IncarnationReport, Keys, Verdict, analyses, exchanges, keys as key_line, removed,
 };
 use crate::checkpoint_file::{self, cover_name};
+use crate::key_destructions::Destroyed;
 use crate::layout::{Shard, parse_incarnation};
 use crate::rules::Predecessor;
 use crate::{EvidenceError, ReadStorage};
@@ -36,7 +37,7 @@ struct Ended {
 pub(super) fn check(
     storage: &dyn ReadStorage,
     shard: &Shard,
-    (keys, mirror): (Keys<'_>, bool),
+    (keys, destroyed, mirror): (Keys<'_>, &Destroyed, bool),
     held: &mut Held<'_>,
     reports: &mut Vec<IncarnationReport>,
 ) -> Result<(), EvidenceError> {
@@ -48,7 +49,7 @@ pub(super) fn check(
         let mut stated = heads.remove(incarnation).unwrap_or_default();
         let kept = held.meet(*incarnation);
         stated.extend(kept.iter().map(|one| one.head()));
-        let mut log = scan(storage, &dir, *incarnation, (keys, mirror), stated)?;
+        let mut log = scan(storage, &dir, *incarnation, (keys, destroyed, mirror), stated)?;
         for one in kept {
             let origin = &one.checkpoint.origin;
             if log.report.origin.as_ref().is_some_and(|own| own != origin) {

@@ -1,6 +1,7 @@
 //! Salts that are zero against the erasures that a keeper signed.
 
 use super::Verdict;
+use super::salt_check::SaltFate;
 use crate::erasures;
 use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::{Erased, Erasure, VerifyingKey};
@@ -27,7 +28,10 @@ pub(super) struct ErasureCheck {
     text: Result<String, String>,
     keeping: VerifyingKey,
     tenants: Vec<String>,
+    /// Their salt is zero, or its key was destroyed.
     erased: Vec<Admission>,
+    /// Numbers of those of the latter.
+    shredded: BTreeSet<u64>,
     there: Vec<Admission>,
 }
 
@@ -48,15 +52,19 @@ impl ErasureCheck {
             keeping: keeping.clone(),
             tenants: Vec::new(),
             erased: Vec::new(),
+            shredded: BTreeSet::new(),
             there: Vec::new(),
         })
     }
 
-    /// Takes an admission, and whether its salt is zero.
-    pub(super) fn admission(&mut self, seq: u64, tenant: &str, ts: u64, erased: bool) {
+    /// Takes an admission, and what became of its salt.
+    pub(super) fn admission(&mut self, seq: u64, tenant: &str, ts: u64, salt: SaltFate) {
         // Of a log without erasures, only what is zero matters.
-        if !erased && self.text.as_ref().is_ok_and(String::is_empty) {
+        if salt != SaltFate::Zero && self.text.as_ref().is_ok_and(String::is_empty) {
             return;
+        }
+        if salt == SaltFate::Shredded {
+            self.shredded.insert(seq);
         }
         let known = self.tenants.iter().position(|known| known == tenant);
         let tenant = known.unwrap_or_else(|| {
@@ -64,9 +72,9 @@ impl ErasureCheck {
             self.tenants.len() - 1
         });
         let admission = Admission { seq, tenant, ts };
-        match erased {
-            true => self.erased.push(admission),
-            false => self.there.push(admission),
+        match salt {
+            SaltFate::Zero | SaltFate::Shredded => self.erased.push(admission),
+            SaltFate::There => self.there.push(admission),
         }
     }
 
@@ -95,7 +103,7 @@ impl ErasureCheck {
         let (ones, tenants): (Vec<_>, Vec<_>) = signed
             .iter()
             .partition(|erasure| matches!(erasure.erased, Erased::One(_)));
-        let mut explained = BTreeSet::new();
+        let mut explained = self.shredded.clone();
         let mut left = BTreeSet::new();
         let mut count = |erasure: &Erasure, done: Vec<u64>, undone: Vec<u64>| {
             let there = (done.len() + undone.len()) as u64;

@@ -1,22 +1,38 @@
 //! The `salts` file against the admissions, which are what it has salts for.
 
+use crate::key_destructions::Destroyed;
 use crate::salts::{SALT, SALTS};
-use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
+use crate::{EvidenceError, ReadFile, ReadStorage, ShredKeys, read_full};
 use proofgate_ledger::commitment::salt_id;
-use proofgate_ledger::record::SaltId;
+use proofgate_ledger::record::Admission;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const WINDOW: usize = 256 << 10;
 
-pub(super) struct SaltCheck {
+/// What became of the salt of an admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SaltFate {
+    There,
+    /// It is zero.
+    Zero,
+    /// The key that it needs was destroyed, as a keeper signed.
+    Shredded,
+}
+
+pub(super) struct SaltCheck<'k> {
+    shred_keys: Option<&'k ShredKeys>,
+    destroyed: &'k Destroyed,
     file: Option<Arc<dyn ReadFile>>,
     path: PathBuf,
     window: Vec<u8>,
     window_at: u64,
-    /// Salts that are zero: erased on purpose.
+    /// Salts that are zero: erased on purpose; and those whose key was destroyed.
     pub(super) erased: u64,
+    /// Salts that need a key which is not at hand, and the first admission of which it should be.
+    pub(super) unchecked: u64,
+    pub(super) first_unchecked: Option<u64>,
     /// Salts that are not there, and the first and the last admission without one.
     pub(super) missing: u64,
     pub(super) first_missing: Option<u64>,
@@ -25,8 +41,13 @@ pub(super) struct SaltCheck {
     pub(super) first_changed: Option<u64>,
 }
 
-impl SaltCheck {
-    pub(super) fn open(storage: &dyn ReadStorage, dir: &Path) -> Result<Self, EvidenceError> {
+impl<'k> SaltCheck<'k> {
+    pub(super) fn open(
+        storage: &dyn ReadStorage,
+        dir: &Path,
+        shred_keys: Option<&'k ShredKeys>,
+        destroyed: &'k Destroyed,
+    ) -> Result<Self, EvidenceError> {
         let path = dir.join(SALTS);
         let file = match storage.open(&path) {
             Ok(file) => Some(file),
@@ -34,11 +55,15 @@ impl SaltCheck {
             Err(error) => return Err(EvidenceError::io("open", &path)(error)),
         };
         Ok(Self {
+            shred_keys,
+            destroyed,
             file,
             path,
             window: Vec::new(),
             window_at: 0,
             erased: 0,
+            unchecked: 0,
+            first_unchecked: None,
             missing: 0,
             first_missing: None,
             changed: 0,
@@ -46,27 +71,50 @@ impl SaltCheck {
         })
     }
 
-    /// Looks at the salt of an admission, which names it by `id`; whether it is zero. Numbers only grow.
-    pub(super) fn admission(&mut self, seq: u64, id: Option<SaltId>) -> Result<bool, EvidenceError> {
-        match self.salt(seq).map_err(EvidenceError::io("read", &self.path))? {
-            Some(salt) if salt == [0; SALT] => {
+    /// Looks at the salt of an admission, which names it by its id. Numbers only grow.
+    pub(super) fn admission(
+        &mut self,
+        seq: u64,
+        admission: &Admission<'_>,
+    ) -> Result<SaltFate, EvidenceError> {
+        let stored = self.salt(seq).map_err(EvidenceError::io("read", &self.path))?;
+        let Some(stored) = stored else {
+            self.missing += 1;
+            self.first_missing.get_or_insert(seq);
+            return Ok(SaltFate::There);
+        };
+        if stored == [0; SALT] {
+            self.erased += 1;
+            return Ok(SaltFate::Zero);
+        }
+        let salt = match admission.shred_key {
+            None => Some(stored),
+            Some(id) if self.destroyed.has(&admission.tenant, id) => {
                 self.erased += 1;
-                return Ok(true);
+                return Ok(SaltFate::Shredded);
             }
-            Some(salt) if id.is_some_and(|id| id != salt_id(&salt)) => {
+            Some(id) => {
+                let key = self.shred_keys.and_then(|keys| keys.find(&admission.tenant, id));
+                key.map(|key| key.salt(&stored))
+            }
+        };
+        match salt {
+            None => {
+                self.unchecked += 1;
+                if self.shred_keys.is_some() {
+                    self.first_unchecked.get_or_insert(seq);
+                }
+            }
+            Some(salt) if admission.salt.is_some_and(|id| id != salt_id(&salt)) => {
                 self.changed += 1;
                 self.first_changed.get_or_insert(seq);
             }
             Some(_) => {}
-            None => {
-                self.missing += 1;
-                self.first_missing.get_or_insert(seq);
-            }
         }
-        Ok(false)
+        Ok(SaltFate::There)
     }
 
-    /// The salt; `None` when it is not there.
+    /// What is stored of a salt; `None` when it is not there.
     fn salt(&mut self, seq: u64) -> io::Result<Option<[u8; SALT]>> {
         let (Some(file), Some(at)) = (&self.file, seq.checked_mul(SALT as u64)) else {
             return Ok(None);

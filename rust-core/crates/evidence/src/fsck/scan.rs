@@ -2,10 +2,12 @@
 
 use super::analyses::Analysed;
 use super::erasure_check::ErasureCheck;
-use super::salt_check::SaltCheck;
+use super::payload_check::PayloadCheck;
+use super::salt_check::{SaltCheck, SaltFate};
 use super::tree_check::TreeCheck;
 use super::{CheckpointState, Finding, IncarnationReport, Keys, TreeState, Verdict, keys, removed};
 use crate::checkpoint_file::{self, CHECKPOINT};
+use crate::key_destructions::Destroyed;
 use crate::log_reader::{Flaw, Found, LogReader};
 use crate::removal::{self, Removal};
 use crate::rules::Rules;
@@ -20,6 +22,9 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
+
+/// A salt needs a shred key that is neither among those that were given nor destroyed as was signed.
+const KEY_MISSING: &str = "shred_key_missing";
 
 /// A size and root that somebody stated of a log.
 #[derive(Clone, Debug)]
@@ -103,6 +108,7 @@ pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
         torn: false,
         unknown_kinds: 0,
         erased_salts: 0,
+        unchecked_salts: 0,
         removed: None,
         findings: Vec::new(),
     }
@@ -113,7 +119,7 @@ pub(super) fn scan(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
-    (by, mirror): (Keys<'_>, bool),
+    (by, destroyed, mirror): (Keys<'_>, &Destroyed, bool),
     mut heads: Vec<Head>,
 ) -> Result<Scanned, EvidenceError> {
     let refused = match removal::read(storage, dir, by.ledger, by.keeping)? {
@@ -122,7 +128,7 @@ pub(super) fn scan(
         Removal::None => None,
     };
     let key = by.ledger;
-    let mut scan = Scan::new(storage, dir, incarnation, mirror)?;
+    let mut scan = Scan::new(storage, dir, incarnation, (by, destroyed, mirror))?;
     if let Some(keeping) = by.keeping.filter(|_| !mirror) {
         scan.erasures = Some(ErasureCheck::open(storage, dir, keeping)?);
     }
@@ -173,7 +179,7 @@ pub(super) fn scan(
     Ok(scanned)
 }
 
-struct Scan {
+struct Scan<'k> {
     report: IncarnationReport,
     dir: PathBuf,
     incarnation: Ulid,
@@ -181,8 +187,10 @@ struct Scan {
     mmr: Mmr,
     /// Neither is in a mirror.
     tree: TreeCheck,
-    salts: Option<SaltCheck>,
+    salts: Option<SaltCheck<'k>>,
     mirror: bool,
+    /// A mirror holds no payloads.
+    payloads: Option<PayloadCheck<'k>>,
     /// Where a keeper's key is known.
     erasures: Option<ErasureCheck>,
     signer: Option<VerifyingKey>,
@@ -191,12 +199,12 @@ struct Scan {
     analyses: Vec<Analysed>,
 }
 
-impl Scan {
+impl<'k> Scan<'k> {
     fn new(
-        storage: &dyn ReadStorage,
+        storage: &'k dyn ReadStorage,
         dir: &Path,
         incarnation: Ulid,
-        mirror: bool,
+        (by, destroyed, mirror): (Keys<'k>, &'k Destroyed, bool),
     ) -> Result<Self, EvidenceError> {
         Ok(Self {
             report: empty_report(dir, incarnation),
@@ -210,9 +218,10 @@ impl Scan {
             },
             salts: match mirror {
                 true => None,
-                false => Some(SaltCheck::open(storage, dir)?),
+                false => Some(SaltCheck::open(storage, dir, by.shred, destroyed)?),
             },
             mirror,
+            payloads: (!mirror).then(|| PayloadCheck::new(storage, dir)),
             erasures: None,
             signer: None,
             flaws: Vec::new(),
@@ -289,13 +298,16 @@ impl Scan {
             self.push(stored, payload, covered)?;
             let taken = self.rules.take(stored.seq, payload);
             if let Ok(Record::Admission(admission)) = &taken {
-                let erased = match &mut self.salts {
-                    Some(salts) => salts.admission(stored.seq, admission.salt)?,
-                    None => false,
+                let salt = match &mut self.salts {
+                    Some(salts) => salts.admission(stored.seq, admission)?,
+                    None => SaltFate::There,
                 };
                 if let Some(erasures) = &mut self.erasures {
-                    erasures.admission(stored.seq, &admission.tenant, admission.ts, erased);
+                    erasures.admission(stored.seq, &admission.tenant, admission.ts, salt);
                 }
+            }
+            if let (Ok(Record::Completion(completion)), Some(payloads)) = (&taken, &mut self.payloads) {
+                payloads.completion(completion, stored.seq < covered)?;
             }
             if let Ok(Record::Analysis(analysis)) = &taken {
                 self.analyses.push(Analysed::of(analysis));
@@ -378,6 +390,14 @@ impl Scan {
         }
         self.judge_tree();
         self.judge_salts(signed.map_or(0, |signed| signed.size));
+        let payloads = self.payloads.take().map(PayloadCheck::judge);
+        for (file, code, verdict, message) in payloads.into_iter().flatten() {
+            let found = finding(&file, 0, verdict, message);
+            self.report.findings.push(Finding {
+                code: Some(code),
+                ..found
+            });
+        }
         let mut scanned = Scanned {
             report: self.report,
             dir: self.dir,
@@ -437,7 +457,19 @@ impl Scan {
         let Some(salts) = &self.salts else { return };
         let (erased, missing, changed) = (salts.erased, salts.missing, salts.changed);
         let (first_missing, first_changed) = (salts.first_missing, salts.first_changed);
+        let (unchecked, first_unchecked) = (salts.unchecked, salts.first_unchecked);
         self.report.erased_salts = erased;
+        self.report.unchecked_salts = unchecked;
+        if let Some(first) = first_unchecked {
+            let message = format!(
+                "the keys of the salts of {unchecked} admissions are not among those that were given, of record {first} first, and nobody signed that they were destroyed"
+            );
+            let found = finding(&self.dir.join(SALTS), 0, Verdict::Incomplete, message);
+            self.report.findings.push(Finding {
+                code: Some(KEY_MISSING),
+                ..found
+            });
+        }
         if let Some(first) = first_missing {
             // Salts are synced with the records that they are for.
             let verdict = match first < covered {

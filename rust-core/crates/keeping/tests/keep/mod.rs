@@ -104,6 +104,7 @@ pub fn check(disk: &SimulatedDisk) -> Report {
     let keys = Keys {
         ledger: Some(&key),
         keeping: Some(&keeping),
+        shred: None,
     };
     fsck(disk, Path::new("/"), keys, &[]).unwrap()
 }

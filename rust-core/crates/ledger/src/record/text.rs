@@ -43,23 +43,24 @@ pub(super) mod hex {
         deserializer: D,
     ) -> Result<[u8; N], D::Error> {
         let Text(text) = Text::deserialize(deserializer)?;
+        read(&text).ok_or_else(|| D::Error::custom(format!("not {} lower-case hex digits", 2 * N)))
+    }
+
+    /// Lower-case hex digits, and as many as the bytes have.
+    pub fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
         let digit = |c: u8| {
             DIGITS
                 .iter()
                 .position(|&d| d == c)
                 .and_then(|at| u8::try_from(at).ok())
         };
-        let wrong = || D::Error::custom(format!("not {} lower-case hex digits", 2 * N));
-        let mut bytes = [0u8; N];
         if text.len() != 2 * N {
-            return Err(wrong());
+            return None;
         }
+        let mut bytes = [0u8; N];
         for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            match (digit(pair[0]), digit(pair[1])) {
-                (Some(high), Some(low)) => *byte = high << 4 | low,
-                _ => return Err(wrong()),
-            }
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
         }
-        Ok(bytes)
+        Some(bytes)
     }
 }

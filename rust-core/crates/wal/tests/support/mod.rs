@@ -7,7 +7,7 @@ use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_ledger::record::{
     Admission, Coming, Completion, ConfigDigests, ConfigId, Outcome, Received, Seal,
 };
-use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, VerifyingKey, leaf_hash};
+use proofgate_ledger::{Checkpoint, Hash, Mmr, ShredKey, SigningKey, VerifyingKey, leaf_hash};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{
     FileStorage, Follower, Incarnation, Left, Options, Recovered, Shard, Storage, Ulid, WalError, Writer,
@@ -170,6 +170,8 @@ pub struct Worker {
     clock: u64,
     /// How many admissions of its one tenant the log holds.
     pub admitted: u64,
+    /// What the salts of its next admissions need.
+    pub shred_key: Option<ShredKey>,
 }
 
 /// Starts an incarnation the way a gateway does; on failure the promises made so far are in `promised`.
@@ -242,6 +244,7 @@ impl Worker {
             follower: log.follower,
             clock: 1,
             admitted: 0,
+            shred_key: None,
         }
     }
 
@@ -273,7 +276,9 @@ impl Worker {
 
     /// Appends an admission of the body `hello`, or of one that begins so and is still coming.
     pub fn admit_as(&mut self, id: &str, size: usize, coming: Option<Coming>) -> Result<u64, WalError> {
-        let salt = self.writer.salt(self.writer.next_seq())?;
+        let stored = self.writer.salt(self.writer.next_seq())?;
+        let salt = self.shred_key.as_ref().map_or(stored, |key| key.salt(&stored));
+        let shred_key = self.shred_key.as_ref().map(ShredKey::id);
         let ts = self.tick();
         let tenant_seq = self.admitted + 1;
         let appended = self.append(|seq, out| {
@@ -293,6 +298,7 @@ impl Worker {
                 bytes: 5,
                 request: proofgate_ledger::commitment::commit(&salt, "request", b"hello"),
                 salt: Some(proofgate_ledger::commitment::salt_id(&salt)),
+                shred_key,
                 reserved: None,
                 reserved_nanodollars: None,
                 policy: None,
@@ -338,6 +344,7 @@ impl Worker {
                 received,
                 bytes: 7,
                 response: [2; 32],
+                payloads: None,
                 usage: None,
                 charged: None,
                 cost_nanodollars: None,

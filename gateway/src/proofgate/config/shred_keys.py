@@ -1,0 +1,42 @@
+"""The folder of tenants' shred keys: whose are there. The keys themselves are read by the core alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.config.document import FieldPath
+from proofgate.config.files import NamedFiles
+from proofgate.config.problems import Findings
+from proofgate.config.settings import Settings
+
+
+def shred_keys(
+    base: Path, settings: Settings, files: NamedFiles, findings: Findings
+) -> dict[str, tuple[str, ...]] | None:
+    """The ids of each tenant's keys, the newest first; None where salts are stored whole.
+
+    A tenant without a key is a problem: what is said of it could never be forgotten in backups.
+    """
+    name = settings.ledger.shred_keys_directory
+    if name is None:
+        return None
+    path: FieldPath = ("ledger", "shredKeysDirectory")
+    directory, ledger = (base / name).absolute(), (base / settings.ledger.directory).absolute()
+    if directory.resolve().is_relative_to(ledger.resolve()):
+        message = f"{directory} is in the ledger's directory: whoever copies that would copy the keys, too"
+        findings.report("config_shred_keys_inside", path, message)
+        return {}
+    files.watch_folder(name)
+    try:
+        keys = _core.shred_keys(str(directory))
+    except _core.LedgerError as error:
+        # It names the file and repeats nothing of it.
+        findings.report("config_bad_shred_keys", path, f"{error}: make keys with proofgate shred-keys")
+        return {}
+    for position, tenant in enumerate(settings.tenants):
+        if tenant.name not in keys:
+            file = _core.shred_key_file(tenant.name)
+            message = f"{tenant.name} has no shred key: {directory} has no file {file}"
+            findings.report("config_no_shred_key", ("tenants", position, "name"), message)
+    return {tenant: tuple(ids) for tenant, ids in keys.items()}

@@ -1,0 +1,152 @@
+"""Tenants' shred keys where they lie: in a folder, or in a Secret that passes through.
+
+A file has a key in each line, base64 of 32 bytes, the newest first.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+
+#: Lines of a file, at most.
+MOST_KEYS = 64
+
+
+class ShredKeysError(Exception):
+    """Keys cannot be read, added or removed; the text says why and repeats nothing of them."""
+
+
+def rotated(text: str) -> str:
+    """A tenant's file, empty when it is new, with another key as its first line. Raises ShredKeysError."""
+    if text and len(_ids(text)) >= MOST_KEYS:
+        raise ShredKeysError(f"it holds {MOST_KEYS} keys, and no more may be: shred old ones first")
+    return base64.b64encode(secrets.token_bytes(32)).decode() + "\n" + text
+
+
+def without(text: str, keys: Collection[str]) -> str:
+    """A tenant's file without the keys of these ids. Raises ShredKeysError."""
+    lines = zip(text.splitlines(), _ids(text), strict=True)
+    return "".join(f"{line}\n" for line, key in lines if key not in keys)
+
+
+def _ids(text: str) -> list[str]:
+    try:
+        return _core.shred_key_ids(text)
+    except ValueError as error:
+        raise ShredKeysError(str(error)) from None
+
+
+class Folder:
+    """A folder of keys, one file for each tenant."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def ids(self) -> dict[str, list[str]]:
+        """The ids of all keys, by tenant, the newest first. Raises LedgerError."""
+        return _core.shred_keys(str(self._directory))
+
+    def rotate(self, tenant: str) -> str:
+        """Puts a new key before a tenant's others; returns its id. Raises ShredKeysError and OSError."""
+        text = rotated(self._read(tenant))
+        self._replace(tenant, text)
+        return _ids(text)[0]
+
+    def drop(self, tenant: str, keys: Collection[str]) -> None:
+        """Removes keys of a tenant by their ids. Where none would be left, a new one takes their place, so
+        that a worker takes on that they are gone. Raises ShredKeysError and OSError.
+        """
+        before = self._read(tenant)
+        if before:
+            left = without(before, keys)
+            if left != before:
+                self._replace(tenant, left or rotated(""))
+
+    def _path(self, tenant: str) -> Path:
+        return self._directory / _core.shred_key_file(tenant)
+
+    def _read(self, tenant: str) -> str:
+        try:
+            return self._path(tenant).read_text(encoding="ascii")
+        except FileNotFoundError:
+            return ""
+        except UnicodeDecodeError:
+            raise ShredKeysError(f"{self._path(tenant)} holds no shred keys") from None
+
+    def _replace(self, tenant: str, text: str) -> None:
+        """Replaces a file as a whole. What it held is overwritten where it lay."""
+        path = self._path(tenant)
+        temporary = path.with_name(f".{path.name}.tmp")
+        with contextlib.ExitStack() as opened:
+            old = None
+            with contextlib.suppress(FileNotFoundError):
+                old = opened.enter_context(path.open("r+b"))
+            temporary.unlink(missing_ok=True)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                if old is not None:
+                    os.fchmod(file.fileno(), os.fstat(old.fileno()).st_mode & 0o777)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+            if old is not None:
+                old.write(bytes(os.fstat(old.fileno()).st_size))
+                old.flush()
+                os.fsync(old.fileno())
+
+
+class Secret:
+    """A Secret of keys as `kubectl get secret -o json` prints it. Raises ShredKeysError for anything else."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._manifest: dict[str, Any] = json.loads(text)
+            known = self._manifest["kind"] == "Secret"
+            data = self._manifest.setdefault("data", {})
+            known = known and all(isinstance(value, str) for value in data.values())
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            known = False
+        if not known:
+            raise ShredKeysError("this is no Secret as `kubectl get secret -o json` prints it")
+        self._data: dict[str, str] = data
+
+    def text(self) -> str:
+        """The manifest, with what was done."""
+        return json.dumps(self._manifest)
+
+    def rotate(self, tenant: str) -> str:
+        """As `Folder.rotate`."""
+        text = rotated(self._read(tenant))
+        self._write(tenant, text)
+        return _ids(text)[0]
+
+    def drop(self, tenant: str, keys: Collection[str]) -> None:
+        """As `Folder.drop`."""
+        before = self._read(tenant)
+        if before:
+            self._write(tenant, without(before, keys) or rotated(""))
+
+    def _read(self, tenant: str) -> str:
+        try:
+            return base64.b64decode(self._data.get(_core.shred_key_file(tenant), ""), validate=True).decode(
+                "ascii"
+            )
+        except ValueError:
+            raise ShredKeysError(f"the entry of {tenant} holds no shred keys") from None
+
+    def _write(self, tenant: str, text: str) -> None:
+        self._data[_core.shred_key_file(tenant)] = base64.b64encode(text.encode()).decode()

@@ -1,0 +1,93 @@
+"""The command `shred-keys`: tenants' shred keys are listed, made and removed where they lie."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError
+
+#: More than a Secret may hold, as JSON.
+_MOST = 8 << 20
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "shred-keys",
+        _list,
+        "list tenants' shred keys, and make new ones",
+        "In a folder, or in a Secret that\npasses through: kubectl get secret NAME -o json\n"
+        "| proofgate shred-keys rotate - TENANT | kubectl replace -f -\n"
+        "No key is ever shown. `proofgate shred` destroys them.",
+    )
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    listed = _action(actions, "list", _list, "list the ids of all keys in a folder, newest first")
+    listed.add_argument("directory", type=Path, metavar="DIR", help="the folder")
+    rotated = _action(
+        actions, "rotate", _rotate, "put a new key before those of a tenant; the others open older ones"
+    )
+    dropped = _action(
+        actions, "drop", _drop, "remove keys: `shred` says which, and signs that they were destroyed"
+    )
+    for action in (rotated, dropped):
+        action.add_argument("where", metavar="DIR|-", help="the folder, or - for a Secret as JSON")
+    rotated.add_argument(
+        "tenants", nargs="+", metavar="TENANT", help="whose; one that has none gets its first"
+    )
+    dropped.add_argument("tenant", metavar="TENANT", help="whose")
+    dropped.add_argument(
+        "--key", dest="keys", action="append", required=True, metavar="ID", help="which; may be given again"
+    )
+
+
+def _action(actions: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
+    parser = actions.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
+    )
+    parser.set_defaults(command=_guarded(run))
+    return parser
+
+
+def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    def guarded(options: argparse.Namespace) -> int:
+        try:
+            return run(options)
+        except ShredKeysError as error:
+            return fail(str(error), EXIT_USAGE)
+        except OSError as error:
+            return fail(f"{error.filename}: {error.strerror}", EXIT_USAGE)
+
+    return guarded
+
+
+def _list(options: argparse.Namespace) -> int:
+    for tenant, keys in Folder(options.directory).ids().items():
+        print(f"{tenant}: {' '.join(keys)}")
+    return EXIT_OK
+
+
+def _rotate(options: argparse.Namespace) -> int:
+    def rotate(keys: Folder | Secret) -> None:
+        for tenant in options.tenants:
+            print(f"{tenant}: {keys.rotate(tenant)}", file=sys.stderr)
+
+    return _change(options.where, rotate)
+
+
+def _drop(options: argparse.Namespace) -> int:
+    return _change(options.where, lambda keys: keys.drop(options.tenant, options.keys))
+
+
+def _change(where: str, change: Callable[[Folder | Secret], None]) -> int:
+    if where != "-":
+        change(Folder(Path(where)))
+        return EXIT_OK
+    secret = Secret(sys.stdin.read(_MOST))
+    change(secret)
+    print(secret.text())
+    return EXIT_OK

@@ -1,0 +1,188 @@
+"""The command `shred`: a tenant's keys are destroyed, so that no copy of the ledger opens what was said."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from proofgate import evidence
+from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.keeping import arguments
+from proofgate.keeping.shred_key_files import Folder, ShredKeysError
+
+_Key = dict[str, Any]
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "shred",
+        run,
+        "destroy a tenant's shred keys, so that no copy of the ledger opens what was said",
+        "Backups\nand snapshots among them; all records and proofs stay as they are. That the keys are\n"
+        "destroyed is signed before. Without --yes nothing is changed. Exit code 1 when a key stays, or\n"
+        "is left to you.",
+    )
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        action="append",
+        required=True,
+        metavar="DIR",
+        help="the ledger; again for each volume, where each worker has one of its own",
+    )
+    parser.add_argument(
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+    )
+    arguments.add_state(parser)
+    parser.add_argument(
+        "--signing-key", type=Path, required=True, metavar="FILE", help="the keeper's, which signs what goes"
+    )
+    parser.add_argument("--tenant", required=True, metavar="NAME", help="whose keys")
+    parser.add_argument(
+        "--key",
+        dest="keys",
+        action="append",
+        metavar="ID",
+        help="which of them; may be given again (default: all)",
+    )
+    parser.add_argument(
+        "--shred-keys", type=Path, metavar="DIR", help="the folder of keys, from which they are removed"
+    )
+    parser.add_argument(
+        "--secret",
+        metavar="NAMESPACE/NAME",
+        default="NAMESPACE/GATEWAY-shred-keys",
+        help="the Secret of keys, for the command that is printed where they lie in one",
+    )
+    minimum = parser.add_mutually_exclusive_group(required=True)
+    minimum.add_argument(
+        "--minimum", type=arguments.days, metavar="DAYS", help="how long all exchanges are kept: 180d"
+    )
+    minimum.add_argument(
+        "--override-minimum",
+        action="store_true",
+        help="shred whatever the minimum is: where the law asks for it. A hold is never overridden",
+    )
+    arguments.add_tenant_minimum(parser)
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")
+    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plans, and with --yes signs and removes."""
+    try:
+        keys = _shred(options)
+    except (arguments.UsageError, ShredKeysError, ValueError) as error:
+        # The text of a key is not in it.
+        return fail(str(error), EXIT_USAGE)
+    going = [key["key"] for key in keys if key["action"] != "stay"]
+    stay = len(keys) - len(going)
+    left = bool(going) and options.yes and not _remove(options, going)
+    if options.json:
+        print(json.dumps({"done": options.yes, "stay": stay, "left_to_you": left, "keys": keys}, indent=2))
+    else:
+        for line in _lines(keys, done=options.yes):
+            print(line)
+        if not options.yes:
+            print(f"nothing was changed: --yes destroys {len(going)} keys of {options.tenant}; {stay} stay")
+    if left and not options.json:
+        print(f"it is signed, and the keys are still there. Remove them:\n  {_kubectl(options, going)}")
+    return EXIT_FAILED if stay or left or not keys else EXIT_OK
+
+
+def _shred(options: argparse.Namespace) -> list[_Key]:
+    """What becomes of each key. One that has to stay for any of the ledgers stays in all."""
+    if options.override_minimum and options.tenant_minimum:
+        raise arguments.UsageError("--tenant-minimum and --override-minimum contradict each other")
+    policy = None
+    if not options.override_minimum:
+        policy = (options.minimum, arguments.minimums(options.tenant_minimum))
+    there: list[str] = []
+    if options.shred_keys is not None:
+        there = Folder(options.shred_keys).ids().get(options.tenant, [])
+    keeper = arguments.open_keeper(options.state)
+    for ledger in options.ledger:
+        arguments.require_apart(options.state, ledger)
+    now, signing_key = arguments.now(), arguments.signing_key(options.signing_key)
+
+    def shred(only: list[str] | None, *, carry_out: bool) -> list[_Key]:
+        keys: dict[str, _Key] = {}
+        for ledger in options.ledger:
+            planned = keeper.shred(
+                str(ledger),
+                evidence.read_verifying_key(options.ledger_key),
+                signing_key,
+                options.tenant,
+                only,
+                there,
+                policy,
+                options.reason,
+                now,
+                carry_out,
+            )
+            for key in json.loads(planned):
+                _add(keys, key)
+        return [keys[key] for key in sorted(keys)]
+
+    # All volumes first: a key of one may be held by what lies on another.
+    known = sorted({key["key"] for key in shred(options.keys, carry_out=False)})
+    keys = shred(known, carry_out=False) if known else []
+    going = [key["key"] for key in keys if key["action"] != "stay"]
+    if options.yes and going:
+        shred(going, carry_out=True)
+    return keys
+
+
+def _add(keys: dict[str, _Key], key: _Key) -> None:
+    """Adds what one ledger says of a key: the strictest of all holds."""
+    before = keys.setdefault(key["key"], {**key, "exchanges": 0, "reasons": []})
+    before["exchanges"] += key["exchanges"]
+    before["reasons"] += key["reasons"]
+    order = ("destroyed", "destroy", "stay")
+    before["action"] = max(before["action"], key["action"], key=order.index)
+
+
+def _remove(options: argparse.Namespace, keys: list[str]) -> bool:
+    """Removes keys from the folder; whether they are gone."""
+    if options.shred_keys is None:
+        return False
+    folder = Folder(options.shred_keys)
+    try:
+        folder.drop(options.tenant, keys)
+    except OSError as error:
+        fail(f"{error.filename or options.shred_keys} cannot be written: {error.strerror}", EXIT_FAILED)
+        return False
+    return not set(keys) & set(folder.ids().get(options.tenant, []))
+
+
+def _kubectl(options: argparse.Namespace, keys: list[str]) -> str:
+    namespace, _, name = options.secret.rpartition("/")
+    flag = f"-n {shlex.quote(namespace)} " if namespace else ""
+    which = " ".join(f"--key {key}" for key in keys)
+    return (
+        f"kubectl {flag}get secret {shlex.quote(name)} -o json"
+        f" | proofgate shred-keys drop - {shlex.quote(options.tenant)} {which}"
+        f" | kubectl {flag}replace -f -"
+    )
+
+
+def _lines(keys: list[_Key], *, done: bool) -> Iterator[str]:
+    if not keys:
+        yield "no shred key is known: neither is one there, nor does an admission name one"
+    for key in keys:
+        match key["action"]:
+            case "destroy":
+                verb = "destroyed" if done else "goes"
+                yield f"{verb}: key {key['key']}, with the salts of {key['exchanges']} exchanges"
+            case "destroyed":
+                yield f"destroyed before: key {key['key']}, with the salts of {key['exchanges']} exchanges"
+            case _:
+                yield f"stays: key {key['key']}, with the salts of {key['exchanges']} exchanges"
+                for reason in key["reasons"]:
+                    yield f"  {reason['code']}: {reason['text']}"

@@ -1,0 +1,90 @@
+"""The command `payload show`: what was stored of an exchange, for whoever holds the keys to it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.commands import EXIT_FAILED, EXIT_OK, fail
+from proofgate.evidence import EvidenceError, read_verifying_key
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "payload",
+        show,
+        "show what was stored of an exchange",
+        "Its records are\n"
+        "proved first; a body that does not open, or is not what its record commits to, is not shown.",
+    )
+    parser.add_argument("action", choices=("show",), help="show: open a body, or tell what is stored")
+    parser.add_argument("request_id", metavar="ID", help="the exchange, as the response header named it")
+    parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the files of a ledger")
+    parser.add_argument(
+        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+    )
+    parser.add_argument(
+        "--shred-keys", type=Path, required=True, metavar="DIR", help="the folder of tenants' shred keys"
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--request", dest="body", action="store_const", const="request", help="what the client sent"
+    )
+    which.add_argument(
+        "--response", dest="body", action="store_const", const="response", help="what the client got"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="with --request or --response: a new file, in place of standard output",
+    )
+
+
+def show(options: argparse.Namespace) -> int:
+    """Writes one body, or tells of both whether they are there."""
+    if options.out is not None and options.body is None:
+        raise EvidenceError("--out is for one body: give --request or --response as well")
+    key = read_verifying_key(options.key)
+    try:
+        exchange = _core.stored_payload(str(options.ledger), key, options.request_id, str(options.shred_keys))
+    except ValueError as error:
+        raise EvidenceError(str(error)) from None
+    bodies = {
+        "request": (exchange.request, exchange.no_request),
+        "response": (exchange.response, exchange.no_response),
+    }
+    if options.body is None:
+        for name, (body, why) in bodies.items():
+            told = f"{len(body)} bytes" if body is not None else _reason(why)
+            print(f"{name}: {told}")
+        return EXIT_OK
+    body, why = bodies[options.body]
+    if body is None:
+        return fail(f"the {options.body} is not shown: {_reason(why)}", EXIT_FAILED)
+    _write(options.out, body)
+    return EXIT_OK
+
+
+def _reason(why: tuple[str, str] | None) -> str:
+    code, sentence = why or ("payload_not_stored", "it was not stored")
+    return f"{sentence} [{code}]"
+
+
+def _write(out: Path | None, body: bytes) -> None:
+    if out is None:
+        sys.stdout.buffer.write(body)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        # What was said is for nobody else.
+        file = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(file, "wb") as opened:
+            opened.write(body)
+    except OSError as error:
+        raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None

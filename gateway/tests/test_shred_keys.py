@@ -1,0 +1,258 @@
+"""Tenants' shred keys: how a configuration names them, and the commands that make and destroy them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ConfigDirectory
+from core_double import shred_key_ids
+from keeper_double import Keeper
+
+from proofgate.cli import main
+from proofgate.config import load
+from proofgate.config.files import look_at
+from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError, rotated, without
+from proofgate.reload import needs_restart
+
+VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
+SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/keeping+1a2b3c4d+c2VjcmV0"
+
+Capture = pytest.CaptureFixture[str]
+
+
+def line(byte: int) -> str:
+    return base64.b64encode(bytes([byte]) * 32).decode() + "\n"
+
+
+def key_id(byte: int) -> str:
+    return shred_key_ids(line(byte))[0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of keys: two of acme, the newer first, and one of globex."""
+    path = tmp_path / "shred-keys"
+    path.mkdir()
+    (path / "acme").write_text(line(2) + line(1))
+    (path / "globex").write_text(line(3))
+    return path
+
+
+@pytest.fixture
+def configured(config_directory: ConfigDirectory, folder: Path) -> ConfigDirectory:
+    config_directory.replace("directory: ledger", f"directory: ledger\n  shredKeysDirectory: {folder}")
+    return config_directory
+
+
+def test_the_core_is_told_where_keys_lie_and_python_holds_none(
+    configured: ConfigDirectory, folder: Path
+) -> None:
+    config = load(configured.file)
+    assert config.shred_keys == {"acme": (key_id(2), key_id(1)), "globex": (key_id(3),)}
+    core = config.to_core_json(shard=0)
+    assert json.loads(core)["shred_keys"] == str(folder)
+    for text in (core, repr(config), config.public_json().decode()):
+        assert all(line(byte).strip() not in text for byte in (1, 2, 3))
+
+
+def test_a_tenant_without_a_key_and_a_file_that_holds_none_are_refused(
+    configured: ConfigDirectory, folder: Path
+) -> None:
+    (folder / "globex").unlink()
+    assert configured.codes() == ["config_no_shred_key"]
+    (folder / "globex").write_text(line(3) + "sk-very-secret\n")
+    assert configured.codes() == ["config_bad_shred_keys"]
+
+
+@pytest.mark.parametrize(
+    ("directory", "code"), [("ledger", "config_shred_keys_inside"), ("nowhere", "config_bad_shred_keys")]
+)
+def test_keys_on_the_ledgers_volume_or_nowhere_are_refused(
+    config_directory: ConfigDirectory, directory: str, code: str
+) -> None:
+    config_directory.replace("directory: ledger", f"directory: ledger\n  shredKeysDirectory: {directory}")
+    assert config_directory.codes() == [code]
+
+
+def test_another_key_is_another_configuration_that_needs_no_restart_and_is_noticed(
+    configured: ConfigDirectory, folder: Path
+) -> None:
+    before = load(configured.file)
+    assert look_at(before.files) == before.files
+    Folder(folder).rotate("acme")
+    assert look_at(before.files) != before.files
+    after = load(configured.file)
+    assert after != before
+    assert not needs_restart(before, after)
+    assert after.digest() == before.digest(), "which key it is, admissions say"
+    # As a mount of Kubernetes changes: by the target of one link.
+    for target in ("..1", "..2"):
+        (folder / target).mkdir()
+        (folder / "..data").unlink(missing_ok=True)
+        (folder / "..data").symlink_to(target)
+        assert look_at(after.files) != after.files
+        after = load(configured.file)
+
+
+def test_a_folder_where_a_file_belongs_is_looked_at_once(config_directory: ConfigDirectory) -> None:
+    config_directory.replace("openai-key", "ledger")
+    files = load(config_directory.file).files
+    assert look_at(files) == files
+
+
+def test_a_new_key_comes_first_and_no_more_than_64_may_be() -> None:
+    text = rotated(line(1))
+    assert text.endswith(f"\n{line(1)}")
+    assert rotated(line(1)) != text
+    assert len(shred_key_ids(rotated(""))) == 1
+    with pytest.raises(ShredKeysError, match="shred old ones first"):
+        rotated("".join(line(byte) for byte in range(1, 65)))
+    assert without(line(2) + line(1), [key_id(2)]) == line(1)
+    with pytest.raises(ShredKeysError, match="strict base64"):
+        without("sk-very-secret\n", [key_id(2)])
+
+
+def test_keys_are_made_and_removed_in_a_folder(folder: Path, capsys: Capture) -> None:
+    (folder / "acme").chmod(0o640)
+    assert main(["shred-keys", "rotate", str(folder), "acme", "team/new"]) == 0
+    assert (folder / "_team_new").stat().st_mode & 0o777 == 0o600
+    keys = (folder / "acme").read_text()
+    assert keys.endswith(line(2) + line(1))
+    assert (folder / "acme").stat().st_mode & 0o777 == 0o640
+    assert main(["shred-keys", "list", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert f"{key_id(2)} {key_id(1)}\n" in shown
+    assert line(1).strip() not in shown
+    assert main(["shred-keys", "drop", str(folder), "acme", "--key", key_id(2)]) == 0
+    assert (folder / "acme").read_text() == keys.replace(line(2), "")
+    assert main(["shred-keys", "rotate", str(folder / "nowhere"), "acme"]) == 2
+
+
+def test_the_last_key_gives_way_to_a_new_one_and_is_overwritten_where_it_lay(folder: Path) -> None:
+    with (folder / "globex").open("rb") as old:
+        Folder(folder).drop("globex", [key_id(3)])
+        assert old.read() == bytes(len(line(3)))
+    left = Folder(folder).ids()["globex"]
+    assert len(left) == 1
+    assert left != [key_id(3)]
+
+
+def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    data = {"acme": base64.b64encode((line(2) + line(1)).encode()).decode()}
+    secret = {"kind": "Secret", "metadata": {"name": "keys", "resourceVersion": "7"}, "data": data}
+
+    def passed(*arguments: str) -> dict[str, str]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(secret)))
+        assert main(["shred-keys", *arguments]) == 0
+        changed = json.loads(capsys.readouterr().out)
+        assert changed | {"data": data} == secret, "nothing else of it"
+        return {name: base64.b64decode(entry).decode() for name, entry in changed["data"].items()}
+
+    assert passed("drop", "-", "acme", "--key", key_id(2)) == {"acme": line(1)}
+    left = passed("drop", "-", "acme", "--key", key_id(2), "--key", key_id(1))
+    assert shred_key_ids(left["acme"])[0] not in (key_id(1), key_id(2))
+    assert passed("rotate", "-", "acme")["acme"].endswith(line(2) + line(1))
+    for text in ("", "[]", '{"kind": "Secret", "data": {"acme": 1}}', '{"kind": "List"}'):
+        with pytest.raises(ShredKeysError):
+            Secret(text)
+
+
+@pytest.fixture
+def shred(tmp_path: Path) -> list[str]:
+    """The command for a keeper that has begun, beside two ledgers and the keeper's key."""
+    (tmp_path / "key").write_text(f"{SIGNING_KEY}\n")
+    for name in ("ledger", "other"):
+        (tmp_path / name).mkdir()
+    keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
+    assert main(["hold", "begin", "--state", str(tmp_path / "state"), *keys]) == 0
+    Keeper.shreds.clear()
+    Keeper.held.clear()
+    ledgers = ("--ledger", str(tmp_path / "ledger"), "--ledger", str(tmp_path / "other"))
+    more = ("--tenant", "acme", "--override-minimum", "--reason", "the contract ended")
+    return ["shred", *ledgers, *keys, "--state", str(tmp_path / "state"), *more]
+
+
+def test_without_yes_no_key_is_destroyed(shred: list[str], folder: Path, capsys: Capture) -> None:
+    assert main([*shred, "--shred-keys", str(folder)]) == 0
+    assert not any(call[-1] for call in Keeper.shreds)
+    assert (folder / "acme").read_text() == line(2) + line(1)
+    shown = capsys.readouterr().out
+    assert f"goes: key {key_id(1)}, with the salts of 4 exchanges\n" in shown
+    assert "--yes destroys 2 keys of acme; 0 stay" in shown
+
+
+def test_what_was_signed_for_all_volumes_is_removed_from_the_folder(
+    shred: list[str], folder: Path, capsys: Capture
+) -> None:
+    assert main([*shred, "--shred-keys", str(folder), "--yes", "--json"]) == 0
+    signed = [call for call in Keeper.shreds if call[-1]]
+    assert [Path(call[0]).name for call in signed] == ["ledger", "other"]
+    assert signed[0][3] == sorted([key_id(1), key_id(2)])
+    report = json.loads(capsys.readouterr().out)
+    assert (report["done"], report["stay"], report["left_to_you"]) == (True, 0, False)
+    assert len(Folder(folder).ids()["acme"]) == 1
+    assert not {key_id(1), key_id(2)} & set(Folder(folder).ids()["acme"])
+    assert Folder(folder).ids()["globex"] == [key_id(3)]
+
+
+def test_a_hold_on_one_volume_keeps_a_key_for_all(
+    shred: list[str], tmp_path: Path, folder: Path, capsys: Capture
+) -> None:
+    Keeper.held[str(tmp_path / "other")] = {key_id(1)}
+    assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
+    assert {tuple(call[3]) for call in Keeper.shreds if call[-1]} == {(key_id(2),)}
+    assert (folder / "acme").read_text() == line(1)
+    shown = capsys.readouterr().out
+    assert f"stays: key {key_id(1)}" in shown
+    assert "  held: hold 1 touches records of it" in shown
+
+
+def test_where_keys_lie_in_a_secret_the_command_that_removes_them_is_printed(
+    shred: list[str], capsys: Capture
+) -> None:
+    assert main([*shred, "--key", key_id(1), "--secret", "team/llm-shred-keys", "--yes"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "  kubectl -n team get secret llm-shred-keys -o json"
+        f" | proofgate shred-keys drop - acme --key {key_id(1)} | kubectl -n team replace -f -"
+    )
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_rest_to_you(
+    shred: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system", str(folder))
+
+    monkeypatch.setattr(Folder, "_replace", refuse)
+    assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
+    shown = capsys.readouterr()
+    assert "Read-only file system" in shown.err
+    assert "kubectl -n NAMESPACE get secret GATEWAY-shred-keys" in shown.out
+
+
+def test_nothing_to_shred_and_what_contradicts_itself_are_told(shred: list[str], capsys: Capture) -> None:
+    assert main([*shred, "--yes"]) == 1
+    assert "no shred key is known" in capsys.readouterr().out
+    assert main([*shred, "--tenant-minimum", "acme=1d"]) == 2
+
+
+def test_a_salt_whose_key_is_not_there_is_told_by_name(tmp_path: Path, folder: Path, capsys: Capture) -> None:
+    prove = ["prove", "exchange-split", "--ledger", str(tmp_path), "--out", str(tmp_path)]
+    assert main(prove) == 0
+    assert "needs the shred key a3231e094fea5a0d, which is not at hand [shred_key_missing]" in (
+        capsys.readouterr().out
+    )
+    assert main([*prove, "--shred-keys", str(folder)]) == 0
+    assert "shred_key_missing" not in capsys.readouterr().out
+    (tmp_path / "body").write_text("hello")
+    reveal = ["reveal", "exchange-split", "--ledger", str(tmp_path), "--body", str(tmp_path / "body")]
+    assert main([*reveal, "--key", VKEY]) != 0
+    assert "[shred_key_missing]" in capsys.readouterr().err
+    assert main(["fsck", str(tmp_path), "--shred-keys", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["shred_keys"] == str(folder)

@@ -1,0 +1,153 @@
+//! A copy of a body as it goes by, and the memory of all of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The memory of all copies of a kind, from the first byte on until nobody needs them.
+pub(crate) struct Room {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+impl Room {
+    pub(crate) fn new(most: usize) -> Self {
+        Room {
+            taken: AtomicUsize::new(0),
+            most,
+        }
+    }
+
+    /// Bytes that copies take.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    /// Whether so many bytes more would find room now.
+    pub(crate) fn has(&self, bytes: usize) -> bool {
+        self.fits(self.taken(), bytes).is_some()
+    }
+
+    fn fits(&self, taken: usize, bytes: usize) -> Option<usize> {
+        taken.checked_add(bytes).filter(|taken| *taken <= self.most)
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        self.taken
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+                self.fits(taken, bytes)
+            })
+            .is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+/// The least that a copy grows by, in bytes.
+const STEP: usize = 4096;
+
+/// A copy of what goes by, as far as there is room.
+pub(crate) struct BoundedCopy {
+    bytes: Vec<u8>,
+    /// What they take of the room.
+    taken: usize,
+    /// Most bytes of it.
+    most: usize,
+    /// Whether more came than those.
+    pub(crate) partly: bool,
+    /// Whether there was no room for it.
+    pub(crate) is_lost: bool,
+    room: Arc<Room>,
+}
+
+impl BoundedCopy {
+    pub(crate) fn new(most: usize, room: Arc<Room>) -> Self {
+        BoundedCopy {
+            bytes: Vec::new(),
+            taken: 0,
+            most,
+            partly: false,
+            is_lost: false,
+            room,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes; their room is given back with the copy.
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Adds what goes by.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        if self.is_lost {
+            return;
+        }
+        let fitting = bytes.len().min(self.most - self.bytes.len());
+        self.partly |= fitting < bytes.len();
+        let length = self.bytes.len() + fitting;
+        if length > self.taken {
+            let wanted = length.max(self.taken * 2).max(STEP).min(self.most);
+            if !self.room.take(wanted - self.taken) {
+                self.is_lost = true;
+                self.free();
+                return;
+            }
+            self.taken = wanted;
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(&bytes[..fitting]);
+    }
+
+    /// Gives its memory back; nothing is added any more.
+    pub(crate) fn free(&mut self) {
+        self.bytes = Vec::new();
+        self.most = 0;
+        self.room.give_back(std::mem::take(&mut self.taken));
+    }
+}
+
+impl Drop for BoundedCopy {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_holds_what_came_up_to_its_bound_and_says_so() {
+        let room = Arc::new(Room::new(1 << 20));
+        let mut copy = BoundedCopy::new(10_000, Arc::clone(&room));
+        for piece in [&[1; 6000][..], &[2; 3000], &[3; 2000], &[4; 5]] {
+            copy.take(piece);
+        }
+        assert!(copy.partly && !copy.is_lost);
+        assert_eq!((copy.bytes().len(), copy.bytes()[9_999]), (10_000, 3));
+        assert_eq!(room.taken(), 10_000);
+        drop(copy);
+        assert_eq!(room.taken(), 0);
+    }
+
+    #[test]
+    fn copies_without_room_are_lost_and_leave_theirs_to_others() {
+        let room = Arc::new(Room::new(STEP + 100));
+        let mut one = BoundedCopy::new(1 << 20, Arc::clone(&room));
+        let mut other = BoundedCopy::new(1 << 20, Arc::clone(&room));
+        one.take(b"one");
+        other.take(b"other");
+        assert!(!one.is_lost && other.is_lost && other.bytes().is_empty());
+        assert!(room.has(100) && !room.has(101));
+        one.take(&[0; 2 * STEP]);
+        assert!(one.is_lost);
+        assert_eq!(room.taken(), 0);
+        one.take(b"more");
+        assert_eq!(room.taken(), 0);
+    }
+}

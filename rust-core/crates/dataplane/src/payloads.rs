@@ -1,0 +1,64 @@
+//! Payloads that tenants want stored.
+//!
+//! Where a tenant does, the request's body is copied once when it is admitted, and the answer as it is relayed. The copies
+//! go through a bounded queue to a thread of its own, which seals and writes them beside the log; the end of the answer waits
+//! until that is done, because the completion says what is stored. Nobody else waits for it. Where nothing is stored, an
+//! exchange pays for one comparison, and each piece of its answer for another.
+//!
+//! What cannot be stored is not admitted, as far as that is known then: while the writer has failed, the volume is nearly
+//! full, or the copies take all memory that they may. What is found out later stands in the completion.
+
+mod desk;
+mod keeping;
+mod thread;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proofgate_payloads::PayloadWriter;
+use proofgate_wal::{Storage, Unsynced};
+use serde::Deserialize;
+use tokio::sync::mpsc::channel;
+
+pub(crate) use desk::PayloadDesk;
+pub(crate) use keeping::{Asked, Keeping};
+pub(crate) use thread::PayloadThread;
+
+use crate::bounded_copy::Room;
+use crate::metrics::PayloadMetrics;
+use desk::State;
+
+/// Bodies that may wait to be written; their bytes are bounded besides.
+const BODIES: usize = 1024;
+
+/// The memory of bodies that are to be stored.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PayloadsConfig {
+    /// Bytes of all copies together, at most.
+    pub(crate) budget_bytes: usize,
+}
+
+/// The data-plane thread's end, and the thread that writes beside the logs in `shard_dir`.
+pub(crate) fn payloads(
+    config: PayloadsConfig,
+    storage: &Arc<dyn Storage>,
+    (shard_dir, ledger, shard): (&Path, &str, u32),
+    unsynced: Arc<Unsynced>,
+    metrics: &PayloadMetrics,
+) -> (PayloadDesk, PayloadThread) {
+    let (queue, orders) = channel(BODIES);
+    let state = Arc::new(State::default());
+    let room = Arc::new(Room::new(config.budget_bytes));
+    let writer = PayloadWriter::new(Arc::clone(storage), shard_dir, (ledger, shard), unsynced);
+    let thread = PayloadThread {
+        writer,
+        storage: Arc::clone(storage),
+        shard_dir: shard_dir.to_owned(),
+        wanted_free: config.budget_bytes as u64,
+        orders,
+        state: Arc::clone(&state),
+        metrics: metrics.clone(),
+    };
+    (PayloadDesk::new(queue, room, state, metrics.clone()), thread)
+}

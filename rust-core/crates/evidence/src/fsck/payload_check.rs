@@ -1,0 +1,123 @@
+//! What completions say is stored against what is there.
+
+use super::Verdict;
+use crate::layout::parse_incarnation;
+use crate::payloads::{Field, PAYLOADS, PayloadFiles};
+use crate::{EvidenceError, ReadStorage, stored_salt};
+use proofgate_ledger::record::{Completion, Kept};
+use std::path::{Path, PathBuf};
+
+/// A completion says that a body is stored, and it is not there.
+const MISSING: &str = "payload_missing";
+/// The index leads to something else than the body's frame.
+const DAMAGED: &str = "payload_damaged";
+
+/// What is wrong with bodies of one log, in one way.
+#[derive(Default)]
+struct Wrong {
+    count: u64,
+    /// The first of it: the file, and why.
+    first: Option<(PathBuf, String)>,
+    /// Whether a checkpoint covers one of the records that speak of it.
+    covered: bool,
+}
+
+/// Follows the completions of one log.
+pub(super) struct PayloadCheck<'s> {
+    storage: &'s dyn ReadStorage,
+    dir: PathBuf,
+    /// The files of the log that was looked into last; of most completions it is the same.
+    files: Option<(PathBuf, Option<PayloadFiles>)>,
+    missing: Wrong,
+    damaged: Wrong,
+}
+
+impl<'s> PayloadCheck<'s> {
+    pub(super) fn new(storage: &'s dyn ReadStorage, dir: &Path) -> Self {
+        Self {
+            storage,
+            dir: dir.to_owned(),
+            files: None,
+            missing: Wrong::default(),
+            damaged: Wrong::default(),
+        }
+    }
+
+    /// Looks for the bodies that a completion says are stored.
+    pub(super) fn completion(
+        &mut self,
+        completion: &Completion<'_>,
+        covered: bool,
+    ) -> Result<(), EvidenceError> {
+        let Some(kept) = completion.payloads else {
+            return Ok(());
+        };
+        let dir = match &completion.incarnation {
+            None => Some(self.dir.clone()),
+            Some(named) => parse_incarnation(named)
+                .zip(self.dir.parent())
+                .map(|(named, shard)| shard.join(named.to_string())),
+        };
+        let Some(dir) = dir else { return Ok(()) };
+        for (field, kept) in [(Field::Request, kept.request), (Field::Response, kept.response)] {
+            if kept == Kept::Stored {
+                self.look(&dir, completion.admission, field, covered)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, dir: &Path, seq: u64, field: Field, covered: bool) -> Result<(), EvidenceError> {
+        let files = match &self.files {
+            Some((open, files)) if open == dir && files.is_some() => files,
+            _ => {
+                let files = PayloadFiles::open(self.storage, dir)?;
+                &self.files.insert((dir.to_owned(), files)).1
+            }
+        };
+        let placed = match files {
+            Some(files) => files.place(seq, field),
+            None => Ok(None),
+        };
+        let (wrong, why) = match placed {
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => (
+                &mut self.missing,
+                format!("the {} of record {seq} is not there", field.as_str()),
+            ),
+            Err(EvidenceError::Corruption { reason, .. }) => (&mut self.damaged, reason),
+            Err(error) => return Err(error),
+        };
+        // What was erased or removed by right is gone, too.
+        if !matches!(stored_salt(self.storage, dir, seq), Ok(Some(_))) {
+            return Ok(());
+        }
+        wrong.count += 1;
+        wrong.covered |= covered;
+        wrong.first.get_or_insert((dir.join(PAYLOADS), why));
+        Ok(())
+    }
+
+    /// What is to be said: file, code, verdict and a sentence.
+    pub(super) fn judge(self) -> Vec<(PathBuf, &'static str, Verdict, String)> {
+        let said = [
+            (
+                MISSING,
+                self.missing,
+                "are not there that completions say are stored",
+            ),
+            (DAMAGED, self.damaged, "are not where the index says"),
+        ];
+        let told = said.into_iter().filter_map(|(code, wrong, what)| {
+            let (file, first) = wrong.first?;
+            // What is stored is synced before a checkpoint covers the record that says so.
+            let verdict = match wrong.covered {
+                true => Verdict::Invalid,
+                false => Verdict::Incomplete,
+            };
+            let message = format!("{} bodies {what}; the first: {first}", wrong.count);
+            Some((file, code, verdict, message))
+        });
+        told.collect()
+    }
+}

@@ -1,0 +1,50 @@
+//! What a keeper signed of shred keys that were destroyed, and whether they are.
+
+use super::{Finding, Keys, Verdict};
+use crate::key_destructions::{self, Destroyed, KEY_DESTRUCTIONS};
+use crate::{EvidenceError, ReadStorage};
+use std::path::Path;
+
+/// A file that stands among the destructions and is none, is not the keeper's or another ledger's.
+const REFUSED: &str = "key_destruction_refused";
+/// A destruction was signed, and the key is still there.
+const UNFINISHED: &str = "key_destruction_unfinished";
+
+/// Reads the destructions that the keeper signed; none without the keeper's key and the ledger's, or where salts are not
+/// `wanted`.
+pub(super) fn read(
+    storage: &dyn ReadStorage,
+    ledger: &Path,
+    keys: Keys<'_>,
+    wanted: bool,
+) -> Result<(Destroyed, Vec<Finding>), EvidenceError> {
+    let (Some(key), Some(keeping), true) = (keys.ledger, keys.keeping, wanted) else {
+        return Ok((Destroyed::default(), Vec::new()));
+    };
+    let destroyed = key_destructions::read(storage, ledger, key.name(), keeping)?;
+    let found = |file: &Path, verdict, code, message| Finding {
+        file: file.display().to_string(),
+        offset: 0,
+        verdict,
+        code: Some(code),
+        message,
+    };
+    let mut findings: Vec<Finding> = destroyed
+        .refused
+        .iter()
+        .map(|(file, why)| {
+            let message = format!("no destruction of a key that the keeper signed: {why}");
+            found(file, Verdict::Invalid, REFUSED, message)
+        })
+        .collect();
+    let dir = ledger.join(KEY_DESTRUCTIONS);
+    let there = destroyed
+        .keys()
+        .filter(|(tenant, key)| keys.shred.is_some_and(|keys| keys.find(tenant, *key).is_some()));
+    findings.extend(there.map(|(tenant, key)| {
+        let message =
+            format!("the key {key} of {tenant} is still there, and was to be destroyed: shred again");
+        found(&dir, Verdict::Incomplete, UNFINISHED, message)
+    }));
+    Ok((destroyed, findings))
+}

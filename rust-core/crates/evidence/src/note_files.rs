@@ -1,0 +1,67 @@
+//! Directories of signed notes beside the shards: one file for each, named by its digest.
+
+use crate::{EvidenceError, ReadStorage, read_full};
+use proofgate_ledger::MAX_STATEMENT;
+use sha2::{Digest, Sha256};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How the names of the files end.
+const SUFFIX: &str = ".note";
+
+/// The name of the file that holds this note: another one for each note.
+#[must_use]
+pub fn file_name(note: &str) -> String {
+    use std::fmt::Write as _;
+    let digest = Sha256::digest(note.as_bytes());
+    let mut name = String::with_capacity(32 + SUFFIX.len());
+    for byte in &digest[..16] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name + SUFFIX
+}
+
+/// A file, and the text in it or why there is none.
+pub(crate) type NoteFile = (PathBuf, Result<String, String>);
+
+/// Reads the notes of a directory, by their names; none where it is not there.
+///
+/// # Errors
+/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than `most` files.
+pub(crate) fn read(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    most: usize,
+) -> Result<Vec<NoteFile>, EvidenceError> {
+    let mut names = match storage.list(dir) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(Vec::new());
+        }
+        other => other.map_err(EvidenceError::io("list", dir))?,
+    };
+    names.retain(|name| name.ends_with(SUFFIX));
+    names.sort_unstable();
+    if names.len() > most {
+        return Err(EvidenceError::Corruption {
+            path: dir.to_owned(),
+            offset: 0,
+            reason: format!("{} statements are too many", names.len()),
+        });
+    }
+    let mut notes = Vec::with_capacity(names.len());
+    for name in names {
+        let path = dir.join(name);
+        let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
+        let mut bytes = vec![0; MAX_STATEMENT + 1];
+        let length = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
+        bytes.truncate(length);
+        let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
+        notes.push((path, text));
+    }
+    Ok(notes)
+}

@@ -1,0 +1,249 @@
+//! Stored payloads: the bodies of exchanges beside their log, sealed by whoever may open them. All numbers are little-endian.
+//!
+//! ```text
+//! payload-index   16 bytes for each record number, at 16 × seq:  request u64 | response u64
+//!                 where the admission's frames begin, plus one; 0 when there is none
+//! payloads        frames, in no order:  magic [8] | seq u64 | field u32 | bytes u32 | reserved u32 | crc u32 | sealed bytes
+//! ```
+//!
+//! The CRC32C is of the 28 bytes before it. What stands behind a header are ciphertext and tag of AES-256-GCM (the
+//! `payloads` crate); to a reader without the key it is noise. Bytes of `payloads` that no entry names are the rest of a
+//! frame that a crash cut short.
+
+use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the file with the frames.
+pub const PAYLOADS: &str = "payloads";
+/// Name of the file that tells where they are.
+pub const PAYLOAD_INDEX: &str = "payload-index";
+/// Bytes of an entry of the index.
+pub const ENTRY: usize = 16;
+/// Bytes of a frame before its sealed bytes.
+pub const HEADER: usize = 32;
+/// Bytes that sealing adds to a body.
+pub const SEAL: usize = 16;
+/// Most bytes of a body that is stored.
+pub const MAX_PAYLOAD: usize = 64 << 20;
+
+const MAGIC: [u8; 8] = *b"PGPAYLD\x01";
+
+/// Which body of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// What the client sent.
+    Request,
+    /// What it was answered.
+    Response,
+}
+
+impl Field {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Request, Self::Response];
+
+    /// Its name, which is that of its commitment.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+        }
+    }
+
+    /// Its number in a frame.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Request => 1,
+            Self::Response => 2,
+        }
+    }
+
+    /// Where its place stands in the index, for the admission of this number; `None` beyond what a file can hold.
+    #[must_use]
+    pub fn entry_offset(self, seq: u64) -> Option<u64> {
+        let entry = seq.checked_mul(ENTRY as u64)?;
+        entry.checked_add(u64::from(self.number() - 1) * 8)
+    }
+}
+
+/// What stands before sealed bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// Number of the admission.
+    pub seq: u64,
+    /// Which body of it.
+    pub field: Field,
+    /// Sealed bytes behind the header.
+    pub bytes: u32,
+}
+
+impl FrameHeader {
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        out[..8].copy_from_slice(&MAGIC);
+        out[8..16].copy_from_slice(&self.seq.to_le_bytes());
+        out[16..20].copy_from_slice(&self.field.number().to_le_bytes());
+        out[20..24].copy_from_slice(&self.bytes.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..28]);
+        out[28..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn decode(bytes: &[u8; HEADER]) -> Result<Self, &'static str> {
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        if bytes[..8] != MAGIC {
+            return Err("there is no frame");
+        }
+        if crc32c::crc32c(&bytes[..28]) != u32_at(28) {
+            return Err("the checksum of a frame's header does not match");
+        }
+        let field = match u32_at(16) {
+            1 => Field::Request,
+            2 => Field::Response,
+            _ => return Err("a frame is of no known body"),
+        };
+        if u32_at(24) != 0 {
+            return Err("a frame is of a later format");
+        }
+        let sealed = u32_at(20);
+        if !(SEAL..=MAX_PAYLOAD + SEAL).contains(&(sealed as usize)) {
+            return Err("a frame has a length that none has");
+        }
+        let mut seq = [0; 8];
+        seq.copy_from_slice(&bytes[8..16]);
+        Ok(Self {
+            seq: u64::from_le_bytes(seq),
+            field,
+            bytes: sealed,
+        })
+    }
+}
+
+/// Where a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Where its header begins.
+    pub offset: u64,
+    /// Sealed bytes behind it.
+    pub bytes: u32,
+}
+
+/// The stored payloads of one log, read.
+pub struct PayloadFiles {
+    payloads: Arc<dyn ReadFile>,
+    index: Arc<dyn ReadFile>,
+    path: PathBuf,
+    index_path: PathBuf,
+}
+
+impl PayloadFiles {
+    /// Opens them; `None` where nothing was stored.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Io`].
+    pub fn open(storage: &dyn ReadStorage, incarnation_dir: &Path) -> Result<Option<Self>, EvidenceError> {
+        let open = |name: &str| {
+            let path = incarnation_dir.join(name);
+            match storage.open(&path) {
+                Ok(file) => Ok(Some((file, path))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(EvidenceError::io("open", &path)(error)),
+            }
+        };
+        // A writer makes the frames' file first.
+        let (Some((index, index_path)), Some((payloads, path))) = (open(PAYLOAD_INDEX)?, open(PAYLOADS)?)
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            payloads,
+            index,
+            path,
+            index_path,
+        }))
+    }
+
+    /// Where a body of the admission of this number is; `None` when it was not stored.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Corruption`] when the index leads to anything else than its frame; [`EvidenceError::Io`].
+    pub fn place(&self, seq: u64, field: Field) -> Result<Option<Placed>, EvidenceError> {
+        let Some(at) = field.entry_offset(seq) else {
+            return Ok(None);
+        };
+        let mut entry = [0; 8];
+        let read =
+            read_full(&*self.index, &mut entry, at).map_err(EvidenceError::io("read", &self.index_path))?;
+        let Some(offset) = u64::from_le_bytes(entry).checked_sub(1) else {
+            return Ok(None);
+        };
+        if read < entry.len() {
+            return Ok(None);
+        }
+        let damaged = |reason: &str| EvidenceError::Corruption {
+            path: self.path.clone(),
+            offset,
+            reason: format!("{} of record {seq}: {reason}", field.as_str()),
+        };
+        let io = || EvidenceError::io("read", &self.path);
+        let mut header = [0; HEADER];
+        if read_full(&*self.payloads, &mut header, offset).map_err(io())? < HEADER {
+            return Err(damaged("the index leads beyond the end of the file"));
+        }
+        let header = FrameHeader::decode(&header).map_err(damaged)?;
+        if (header.seq, header.field) != (seq, field) {
+            return Err(damaged("the index leads to the frame of another body"));
+        }
+        let end = offset
+            .checked_add(HEADER as u64)
+            .and_then(|begin| begin.checked_add(header.bytes.into()));
+        let length = self.payloads.len().map_err(io())?;
+        if end.is_none_or(|end| end > length) {
+            return Err(damaged("its frame ends beyond the end of the file"));
+        }
+        Ok(Some(Placed {
+            offset,
+            bytes: header.bytes,
+        }))
+    }
+
+    /// The sealed bytes of a frame.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Corruption`] when they are not all there; [`EvidenceError::Io`].
+    pub fn sealed(&self, placed: Placed) -> Result<Vec<u8>, EvidenceError> {
+        let mut sealed = vec![0; placed.bytes as usize];
+        let begin = placed.offset.saturating_add(HEADER as u64);
+        let read =
+            read_full(&*self.payloads, &mut sealed, begin).map_err(EvidenceError::io("read", &self.path))?;
+        if read < sealed.len() {
+            return Err(EvidenceError::Corruption {
+                path: self.path.clone(),
+                offset: placed.offset,
+                reason: "a frame is cut short".to_owned(),
+            });
+        }
+        Ok(sealed)
+    }
+
+    /// How many admissions the index has room for.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Io`].
+    pub fn entries(&self) -> Result<u64, EvidenceError> {
+        let bytes = self
+            .index
+            .len()
+            .map_err(EvidenceError::io("stat", &self.index_path))?;
+        Ok(bytes.div_ceil(ENTRY as u64))
+    }
+}

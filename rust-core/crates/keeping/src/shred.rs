@@ -1,0 +1,253 @@
+//! Shredding: a tenant's key is destroyed, so that no salt which needs it can be had any more, wherever copies of the ledger
+//! lie. That it is destroyed is signed first. The keys themselves lie elsewhere: whoever asked for this removes them then.
+
+use crate::plan::{Reason, reason};
+use crate::policy::{Policy, is_over};
+use crate::survey::survey;
+use crate::{Hold, Keeper, KeepingError};
+use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS, file_name};
+use proofgate_evidence::key_successions::ledger_of;
+use proofgate_evidence::layout::shards;
+use proofgate_evidence::removal::{TEMPORARY, read_tombstone};
+use proofgate_evidence::{EvidenceError, ReadStorage};
+use proofgate_ledger::record::Record;
+use proofgate_ledger::{KeyDestruction, ShredKeyId, SigningKey, VerifyingKey};
+use proofgate_wal::{Storage, replace_file};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+
+/// What a shredding is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct ShredRequest<'p> {
+    /// The ledger's directory.
+    pub ledger: &'p Path,
+    /// The ledger's key.
+    pub key: &'p VerifyingKey,
+    /// The holds.
+    pub keeper: &'p Keeper,
+    /// Whose keys.
+    pub tenant: &'p str,
+    /// Which of them; `None` for all that its admissions name and all that are there.
+    pub only: Option<&'p BTreeSet<ShredKeyId>>,
+    /// Those of its keys that are still there, as far as that is known.
+    pub there: &'p BTreeSet<ShredKeyId>,
+    /// How long records must be kept; `None` where that was overridden.
+    pub policy: Option<&'p Policy>,
+    /// Why, for what is signed.
+    pub reason: &'p str,
+    /// In unix microseconds.
+    pub now: u64,
+}
+
+/// What is to become of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyFate {
+    /// It is destroyed.
+    Destroy,
+    /// It was before, as was signed.
+    Destroyed,
+    /// It stays.
+    Stay(Vec<Reason>),
+}
+
+/// A key that is to be destroyed.
+#[derive(Clone, Debug)]
+pub struct PlannedShred {
+    /// The key.
+    pub key: ShredKeyId,
+    /// Admissions that name it.
+    pub exchanges: u64,
+    /// What is to become of it.
+    pub fate: KeyFate,
+    /// What is signed; `None` where it was before.
+    statement: Option<KeyDestruction>,
+}
+
+/// What is known of a key's exchanges.
+#[derive(Default)]
+struct Concerned {
+    exchanges: u64,
+    /// One that must still be kept, and for how many days.
+    young: Option<(String, u64)>,
+    held_by: BTreeSet<u64>,
+}
+
+/// Plans which keys are destroyed, by their ids; none where none of the tenant's is known. Nothing is changed.
+///
+/// # Errors
+/// [`KeepingError::Wal`] when the ledger cannot be read.
+pub fn plan_shred(
+    storage: &dyn ReadStorage,
+    keeping: &VerifyingKey,
+    request: &ShredRequest<'_>,
+) -> Result<Vec<PlannedShred>, KeepingError> {
+    let wanted = |key: &ShredKeyId| request.only.is_none_or(|only| only.contains(key));
+    let named = request.only.into_iter().flatten();
+    let mut keys: BTreeMap<ShredKeyId, Concerned> = named
+        .chain(request.there.iter().filter(|key| wanted(key)))
+        .map(|key| (*key, Concerned::default()))
+        .collect();
+    let mut why = Vec::new();
+    // By records of which only another log tells whose they are, or that are of an exchange of any key.
+    let mut held_elsewhere = BTreeSet::new();
+    let holds: Vec<&Hold> = request.keeper.active().collect();
+    for hold in &holds {
+        if hold.scope.tenant.as_deref() == Some(request.tenant) {
+            why.push(reason("held", format!("hold {} is about this tenant", hold.id)));
+        }
+    }
+    for shard in shards(storage, request.ledger)? {
+        for incarnation in &shard.incarnations {
+            let dir = shard.dir.join(incarnation.to_string());
+            if read_tombstone(storage, &dir)?.is_some() {
+                continue;
+            }
+            // Which key the exchange of an admission has that is open in this log.
+            let mut open = BTreeMap::new();
+            let read = survey(
+                storage,
+                &dir,
+                *incarnation,
+                request.key,
+                &[],
+                &mut |seq, record| {
+                    let touching = || {
+                        let touches = |hold: &&&Hold| {
+                            hold.scope.touches(Some(request.tenant), record.id(), record.ts())
+                        };
+                        holds.iter().filter(touches).map(|hold| hold.id)
+                    };
+                    let key = match record {
+                        Record::Admission(admission) if admission.tenant == request.tenant => {
+                            admission.shred_key.filter(wanted)
+                        }
+                        Record::Attempt(attempt) if attempt.incarnation.is_none() => {
+                            open.get(&attempt.admission).copied()
+                        }
+                        Record::Completion(completion) if completion.incarnation.is_none() => {
+                            open.remove(&completion.admission)
+                        }
+                        Record::Attempt(_) | Record::Completion(_) | Record::Aborted(_) => {
+                            held_elsewhere.extend(touching());
+                            None
+                        }
+                        Record::Analysis(analysis) if analysis.tenant == request.tenant => {
+                            held_elsewhere.extend(touching());
+                            None
+                        }
+                        _ => None,
+                    };
+                    let Some(key) = key else { return };
+                    let concerned = keys.entry(key).or_default();
+                    if let Record::Admission(admission) = record {
+                        open.insert(seq, key);
+                        concerned.exchanges += 1;
+                        let minimum = request.policy.map(|policy| policy.of(request.tenant));
+                        let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
+                        concerned.young = young
+                            .map(|minimum| (admission.id.to_string(), minimum))
+                            .or(concerned.young.take());
+                    }
+                    concerned.held_by.extend(touching());
+                },
+            )?;
+            let is_of_ledger = |origin: &str| request.key.for_origin(origin).is_ok();
+            let damage = match &read.end {
+                _ if read.damage.is_some() => read.damage,
+                Some(end) if !is_of_ledger(&end.origin) => Some("it is no log of this ledger".to_owned()),
+                _ => None,
+            };
+            // What cannot be read may be held.
+            why.extend(
+                damage.map(|damage| reason("damaged", format!("{}: {damage}: run fsck", dir.display()))),
+            );
+        }
+    }
+    why.extend(held_elsewhere.iter().map(|id| {
+        let text = format!("hold {id} touches what may be of an exchange of this tenant");
+        reason("held", text)
+    }));
+    let ledger = ledger_of(storage, request.ledger)?;
+    let destroyed = key_destructions::read(storage, &ledger, request.key.name(), keeping)?;
+    let planned = keys.into_iter().map(|(key, concerned)| {
+        let stated = destroyed.has(request.tenant, key);
+        let mut why = why.clone();
+        why.extend(concerned.held_by.iter().map(|id| {
+            let text = format!("hold {id} touches an exchange of it");
+            reason("held", text)
+        }));
+        why.extend(concerned.young.map(|(id, minimum)| {
+            let text = format!(
+                "exchange {id} must be kept for {minimum} days, and --override-minimum was not given"
+            );
+            reason("young", text)
+        }));
+        let fate = match (why.is_empty(), stated && !request.there.contains(&key)) {
+            (_, true) => KeyFate::Destroyed,
+            (true, false) => KeyFate::Destroy,
+            (false, false) => KeyFate::Stay(why),
+        };
+        let statement = KeyDestruction {
+            ledger: request.key.name().to_owned(),
+            key,
+            tenant: request.tenant.to_owned(),
+            time: request.now,
+            exchanges: concerned.exchanges,
+            reason: request.reason.to_owned(),
+        };
+        PlannedShred {
+            key,
+            exchanges: concerned.exchanges,
+            fate,
+            statement: (!stated).then_some(statement),
+        }
+    });
+    Ok(planned.collect())
+}
+
+/// Plans, and signs that the keys are destroyed which may be; they are on the disk then. Returns the plan as it was carried
+/// out: what it says to be destroyed is to be removed now, wherever it is.
+///
+/// # Errors
+/// As [`plan_shred`]; [`KeepingError::StateCorrupt`] and [`KeepingError::Key`] when the state is not of this ledger and this
+/// key.
+pub fn shred(
+    storage: &dyn Storage,
+    request: &ShredRequest<'_>,
+    signing: &SigningKey,
+) -> Result<Vec<PlannedShred>, KeepingError> {
+    request.keeper.require(request.key, signing)?;
+    let planned = plan_shred(storage, &signing.verifying_key(), request)?;
+    let ledger = ledger_of(storage, request.ledger)?;
+    for key in planned.iter().filter(|key| key.fate == KeyFate::Destroy) {
+        if let Some(statement) = &key.statement {
+            state(storage, &ledger, &statement.sign(signing)?)?;
+        }
+    }
+    Ok(planned)
+}
+
+/// Keeps a statement beside the shards.
+fn state(storage: &dyn Storage, ledger: &Path, note: &str) -> Result<(), KeepingError> {
+    let dir = ledger.join(KEY_DESTRUCTIONS);
+    match storage.create_dir(&dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(EvidenceError::io("create", &dir)(error).into());
+        }
+        _ => {}
+    }
+    let parent = storage
+        .open_dir(ledger)
+        .map_err(EvidenceError::io("open", ledger))?;
+    parent.sync().map_err(EvidenceError::io("sync", ledger))?;
+    let directory = storage.open_dir(&dir).map_err(EvidenceError::io("open", &dir))?;
+    replace_file(
+        storage,
+        &*directory,
+        &dir,
+        (TEMPORARY, &file_name(note)),
+        note.as_bytes(),
+    )?;
+    Ok(())
+}

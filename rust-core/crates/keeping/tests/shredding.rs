@@ -1,0 +1,354 @@
+//! Keys of tenants that are destroyed: no copy of the ledger opens what was said, and everything else is as it was.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod keep;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use keep::{DAY, Keep, dir, found, keeping_key};
+use proofgate_evidence::key_destructions::{KEY_DESTRUCTIONS, file_name};
+use proofgate_evidence::prove::{self, SaltIs};
+use proofgate_evidence::{FoundRecord, Keys, Report, Search, ShredKeys, Verdict, find, fsck};
+use proofgate_keeping::{KeepingError, KeyFate, Policy, Scope, ShredRequest, plan_shred, shred};
+use proofgate_ledger::record::{self, Record};
+use proofgate_ledger::{KeyDestruction, ShredKey, ShredKeyId, SigningKey};
+use proofgate_wal::Storage;
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use support::{Promised, Worker, start, vkey};
+
+fn key(seed: u8) -> ShredKey {
+    ShredKey::new([seed; 32])
+}
+
+/// The tenant's keys of these seeds, as a folder has them.
+fn folder(seeds: &[u8]) -> ShredKeys {
+    let keys = seeds.iter().map(|seed| key(*seed)).collect();
+    [("acme".to_owned(), keys)].into_iter().collect()
+}
+
+fn ids(seeds: &[u8]) -> BTreeSet<ShredKeyId> {
+    seeds.iter().map(|seed| key(*seed).id()).collect()
+}
+
+/// Three lives of a shard: without a shred key, with one, and with another; the last goes on.
+fn three_lives() -> (SimulatedDisk, Vec<Worker>) {
+    let disk = SimulatedDisk::new();
+    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    let mut workers = Vec::new();
+    for (name, seed) in [("plain", None), ("old", Some(1)), ("new", Some(2))] {
+        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        worker.shred_key = seed.map(key);
+        worker.complete_one(name);
+        if name != "new" {
+            worker.seal().unwrap();
+            disk.restart();
+        }
+        workers.push(worker);
+    }
+    (disk, workers)
+}
+
+/// What is to become of the keys, by their order in `seeds`, of which `there` are still there.
+fn run(
+    keep: &Keep,
+    there: &[u8],
+    policy: Option<&Policy>,
+    carry_out: bool,
+) -> Result<Vec<String>, KeepingError> {
+    let (key, there) = (vkey(), ids(there));
+    let request = ShredRequest {
+        ledger: Path::new("/"),
+        key: &key,
+        keeper: &keep.keeper,
+        tenant: "acme",
+        only: None,
+        there: &there,
+        policy,
+        reason: "the contract ended",
+        now: keep.now,
+    };
+    let planned = match carry_out {
+        true => shred(&keep.disk, &request, &keeping_key()),
+        false => plan_shred(&keep.disk, &keeping_key().verifying_key(), &request),
+    }?;
+    let told = planned.iter().map(|key| match &key.fate {
+        KeyFate::Destroy => format!("destroy {}", key.exchanges),
+        KeyFate::Destroyed => format!("destroyed {}", key.exchanges),
+        KeyFate::Stay(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
+    });
+    Ok(told.collect())
+}
+
+fn check(disk: &SimulatedDisk, shred: Option<&ShredKeys>) -> Report {
+    let (key, keeping) = (vkey(), keeping_key().verifying_key());
+    let keys = Keys {
+        ledger: Some(&key),
+        keeping: Some(&keeping),
+        shred,
+    };
+    fsck(disk, Path::new("/"), keys, &[]).unwrap()
+}
+
+/// Erased and unchecked salts of each log.
+fn salts(report: &Report) -> Vec<(u64, u64)> {
+    let logs = report.incarnations.iter();
+    logs.map(|log| (log.erased_salts, log.unchecked_salts)).collect()
+}
+
+/// What became of the salts of an exchange's records; what is carried opens the bodies.
+fn proved(disk: &SimulatedDisk, id: &str, keys: Option<&ShredKeys>) -> Vec<SaltIs> {
+    let found = find(disk, Path::new("/"), id, Search::Scan).unwrap();
+    let prove = |FoundRecord { dir, seq, record }: FoundRecord| {
+        let proved = prove::proof_with(disk, &dir, seq, &record, Some(&vkey()), keys).unwrap();
+        proved.0.verify(&record, &vkey()).unwrap();
+        if matches!(record::parse(&record), Ok(Record::Admission(_))) {
+            let opened = proved.0.reveal(&record, &vkey(), b"hello").is_ok();
+            assert_eq!(opened, proved.1 == SaltIs::Carried, "{id}");
+        }
+        proved.1
+    };
+    found.into_iter().map(prove).collect()
+}
+
+#[test]
+fn each_salt_opens_with_the_key_that_its_admission_names_and_with_no_other() {
+    let (disk, _workers) = three_lives();
+    let both = [SaltIs::Carried; 2];
+    assert_eq!(proved(&disk, "plain", None), both);
+    assert_eq!(
+        proved(&disk, "old", Some(&folder(&[2, 1]))),
+        both,
+        "rotation keeps the old one"
+    );
+    assert_eq!(proved(&disk, "new", Some(&folder(&[2, 1]))), both);
+    let locked = [SaltIs::Locked(key(1).id()); 2];
+    for keys in [None, Some(folder(&[2])), Some(folder(&[3]))] {
+        assert_eq!(proved(&disk, "old", keys.as_ref()), locked);
+    }
+    let others: ShredKeys = [("globex".to_owned(), vec![key(1)])].into_iter().collect();
+    assert_eq!(
+        proved(&disk, "old", Some(&others)),
+        locked,
+        "it is another tenant's"
+    );
+}
+
+#[test]
+fn fsck_compares_salts_with_the_keys_that_it_has_and_tells_how_many_it_could_not() {
+    let (disk, workers) = three_lives();
+    let alone = check(&disk, None);
+    assert_eq!(alone.verdict, Verdict::Ok, "{:#?}", found(&alone));
+    assert_eq!(salts(&alone), [(0, 0), (0, 1), (0, 1)]);
+    assert_eq!(salts(&check(&disk, Some(&folder(&[2, 1])))), [(0, 0); 3]);
+    let lacks = check(&disk, Some(&folder(&[2])));
+    assert_eq!(found(&lacks).len(), 1);
+    assert_eq!(
+        (found(&lacks)[0].0, lacks.verdict),
+        (Some("shred_key_missing"), Verdict::Incomplete)
+    );
+    disk.rot(&dir(&workers[1]).join("salts"), |bytes| bytes[32] ^= 1);
+    assert_eq!(check(&disk, Some(&folder(&[2, 1]))).verdict, Verdict::Invalid);
+    assert_eq!(check(&disk, None).verdict, Verdict::Ok, "nobody could tell");
+}
+
+#[test]
+fn a_destroyed_key_closes_every_copy_of_the_volume_and_is_explained() {
+    let (disk, _workers) = three_lives();
+    let copy = disk.snapshot();
+    let keep = Keep::of(&disk);
+    assert_eq!(
+        run(&keep, &[2, 1], None, false).unwrap(),
+        ["destroy 1", "destroy 1"]
+    );
+    assert!(find_notes(&disk).is_empty(), "a plan changes nothing");
+    assert_eq!(
+        run(&keep, &[2, 1], None, true).unwrap(),
+        ["destroy 1", "destroy 1"]
+    );
+    let unfinished = check(&disk, Some(&folder(&[2, 1])));
+    assert!(
+        found(&unfinished)
+            .iter()
+            .all(|(code, _)| *code == Some("key_destruction_unfinished"))
+    );
+    assert_eq!(
+        (found(&unfinished).len(), unfinished.verdict),
+        (2, Verdict::Incomplete)
+    );
+    // The keys go; a new one comes.
+    for disk in [&disk, &copy] {
+        assert!(matches!(
+            proved(disk, "old", Some(&folder(&[3])))[..],
+            [SaltIs::Locked(_), SaltIs::Locked(_)]
+        ));
+        assert_eq!(proved(disk, "plain", Some(&folder(&[3]))), [SaltIs::Carried; 2]);
+    }
+    let report = check(&disk, Some(&folder(&[3])));
+    assert_eq!(
+        (report.verdict, salts(&report)),
+        (Verdict::Ok, vec![(0, 0), (1, 0), (1, 0)]),
+        "{:#?}",
+        found(&report)
+    );
+    assert_eq!(
+        run(&keep, &[3], None, false).unwrap().len(),
+        3,
+        "the new one may go, too"
+    );
+    assert_eq!(
+        run(&keep, &[], None, true).unwrap(),
+        ["destroyed 1", "destroyed 1"]
+    );
+    assert_eq!(find_notes(&disk).len(), 2, "it is signed once");
+}
+
+fn find_notes(disk: &SimulatedDisk) -> Vec<String> {
+    let folder = Path::new("/").join(KEY_DESTRUCTIONS);
+    let files = disk.files().into_iter().filter(|path| path.starts_with(&folder));
+    files
+        .map(|path| String::from_utf8(disk.read(&path).unwrap()).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_hold_and_a_minimum_keep_a_key() {
+    let (disk, _workers) = three_lives();
+    let mut keep = Keep::of(&disk);
+    let minimum = |days| Policy::new(days, BTreeMap::new()).unwrap();
+    assert_eq!(
+        run(&keep, &[], Some(&minimum(201)), true).unwrap(),
+        ["young", "young"]
+    );
+    assert_eq!(run(&keep, &[], Some(&minimum(200)), false).unwrap().len(), 2);
+    let by = |scope: Scope, keep: &mut Keep| {
+        let id = keep.hold(scope);
+        let fates = run(keep, &[1, 2], None, true).unwrap();
+        keep.keeper.release(id, "closed", 2).unwrap();
+        let held = |key: ShredKeyId| ids(&[1, 2]).iter().position(|id| *id == key).unwrap();
+        (fates[held(key_of(1))].clone(), fates[held(key_of(2))].clone())
+    };
+    let acme = Scope {
+        tenant: Some("acme".to_owned()),
+        until: Some(0),
+        ..Scope::default()
+    };
+    assert_eq!(by(acme, &mut keep), ("held".to_owned(), "held".to_owned()));
+    assert_eq!(
+        by(Scope::default(), &mut keep),
+        ("held".to_owned(), "held".to_owned())
+    );
+    assert!(find_notes(&disk).is_empty());
+    let one = Scope {
+        exchange: Some("old".to_owned()),
+        ..Scope::default()
+    };
+    assert_eq!(by(one, &mut keep), ("held".to_owned(), "destroy 1".to_owned()));
+    let other = Scope {
+        tenant: Some("globex".to_owned()),
+        ..Scope::default()
+    };
+    assert_eq!(by(other, &mut keep).0, "destroy 1");
+}
+
+fn key_of(seed: u8) -> ShredKeyId {
+    key(seed).id()
+}
+
+#[test]
+fn a_log_that_cannot_be_read_may_hold_what_is_held_and_keeps_every_key() {
+    let (disk, workers) = three_lives();
+    let keep = Keep::of(&disk);
+    let segment = disk
+        .files()
+        .into_iter()
+        .find(|path| path.starts_with(dir(&workers[0])) && path.extension().is_some_and(|end| end == "seg"));
+    disk.rot(&segment.unwrap(), |bytes| bytes[200] ^= 1);
+    assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged", "damaged"]);
+    assert!(find_notes(&disk).is_empty());
+}
+
+#[test]
+fn statements_of_others_or_of_another_ledger_explain_nothing_and_are_told() {
+    let (disk, _workers) = three_lives();
+    let statement = |ledger: &str| KeyDestruction {
+        ledger: ledger.to_owned(),
+        key: key_of(1),
+        tenant: "acme".to_owned(),
+        time: 1,
+        exchanges: 1,
+        reason: "none".to_owned(),
+    };
+    let other = SigningKey::generate("ledger.example/keeping", [6; 32]).unwrap();
+    let folder_dir = Path::new("/").join(KEY_DESTRUCTIONS);
+    disk.create_dir(&folder_dir).unwrap();
+    for note in [
+        statement(support::LEDGER).sign(&other).unwrap(),
+        statement("ledger.example/another").sign(&keeping_key()).unwrap(),
+        "no note\n".to_owned(),
+    ] {
+        let file = disk.create(&folder_dir.join(file_name(&note))).unwrap();
+        file.write_at(note.as_bytes(), 0).unwrap();
+    }
+    let report = check(&disk, Some(&folder(&[2, 1])));
+    assert_eq!(found(&report).len(), 3);
+    assert!(
+        found(&report)
+            .iter()
+            .all(|(code, _)| *code == Some("key_destruction_refused"))
+    );
+    assert_eq!((report.verdict, salts(&report)[1]), (Verdict::Invalid, (0, 0)));
+}
+
+#[test]
+fn an_unknown_tenant_has_no_key_to_destroy() {
+    let disk = SimulatedDisk::new();
+    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    let mut worker = start(&disk, &mut Promised::default()).unwrap();
+    worker.complete_one("plain");
+    assert_eq!(run(&Keep::of(&disk), &[], None, true).unwrap(), [""; 0]);
+    assert!(find_notes(&disk).is_empty());
+}
+
+#[test]
+fn whatever_call_fails_or_kills_the_keeper_the_same_command_finishes_it() {
+    let (disk, _workers) = three_lives();
+    let (planned, done) = (disk.snapshot(), disk.snapshot());
+    run(&Keep::of(&planned), &[1, 2], None, false).unwrap();
+    run(&Keep::of(&done), &[1, 2], None, true).unwrap();
+    for call in planned.calls() - 2..done.calls() {
+        for fault in [
+            InjectedFault::Crash,
+            InjectedFault::Error(io::ErrorKind::StorageFull),
+        ] {
+            let disk = disk.snapshot();
+            disk.fault_at(call, fault);
+            let first = run(&Keep::of(&disk), &[1, 2], None, true);
+            if matches!(fault, InjectedFault::Crash) {
+                assert!(first.is_err(), "call {call}");
+                disk.crash(0);
+            }
+            assert!(
+                check(&disk, None).verdict == Verdict::Ok,
+                "call {call}, {fault:?}"
+            );
+            assert_eq!(
+                run(&Keep::of(&disk), &[1, 2], None, true).unwrap(),
+                ["destroy 1", "destroy 1"]
+            );
+            let report = check(&disk, Some(&folder(&[3])));
+            assert_eq!(
+                (report.verdict, salts(&report)[1]),
+                (Verdict::Ok, (1, 0)),
+                "call {call}, {fault:?}"
+            );
+        }
+    }
+    assert!(Keep::of(&disk).now > DAY);
+}

@@ -1,0 +1,140 @@
+//! Destructions of shred keys: what a keeper signs of them, in the words of `docs/ledger.md`, section 9.
+
+use crate::note::Note;
+use crate::record::ShredKeyId;
+use crate::statement::{Lines, MAX_STATEMENT, check_reason};
+use crate::{LedgerError, SigningKey, VerifyingKey};
+
+const FORMAT: &str = "proofgate.dev/key-destruction@v1";
+
+/// That a tenant's shred key was destroyed: no salt that needs it can be had any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyDestruction {
+    /// Name of the ledger.
+    pub ledger: String,
+    /// The key.
+    pub key: ShredKeyId,
+    /// Whose it was.
+    pub tenant: String,
+    /// When this was signed, in unix microseconds.
+    pub time: u64,
+    /// Admissions in this volume that named it then.
+    pub exchanges: u64,
+    /// Why: one line.
+    pub reason: String,
+}
+
+impl KeyDestruction {
+    /// The signed text: seven lines with the format's, each with a newline.
+    #[must_use]
+    pub fn body(&self) -> String {
+        format!(
+            "{FORMAT}\n{}\nkey {}\ntenant {}\ndestroyed {}\nexchanges {}\nreason {}\n",
+            self.ledger, self.key, self.tenant, self.time, self.exchanges, self.reason
+        )
+    }
+
+    /// The signed note, by the keeper's key under its own name.
+    ///
+    /// # Errors
+    /// [`LedgerError::StatementMalformed`] when the reason, or the tenant's name, is not one line of text; [`LedgerError::Signer`].
+    pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
+        check_reason(&self.reason)?;
+        check_reason(&self.tenant)?;
+        key.sign_note(&self.body())
+    }
+
+    /// Reads a signed note and checks that the keeper's key signed it.
+    ///
+    /// # Errors
+    /// Any refusal of the note, its text or its signature.
+    pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
+        let malformed = LedgerError::StatementMalformed;
+        if note.len() > MAX_STATEMENT {
+            return Err(malformed("larger than 8 KiB"));
+        }
+        let note = Note::parse(note)?;
+        let mut lines = Lines::of(note.text, FORMAT)?;
+        let ledger = lines.line()?.to_owned();
+        let id = lines.value("key")?.parse();
+        let id = id.map_err(|_| malformed("a key's id is 16 lower-case hex digits"))?;
+        let tenant = lines.value("tenant")?;
+        check_reason(tenant)?;
+        let destruction = Self {
+            ledger,
+            key: id,
+            tenant: tenant.to_owned(),
+            time: lines.number("destroyed")?,
+            exchanges: lines.number("exchanges")?,
+            reason: lines.reason()?,
+        };
+        note.signer(key, Some(destruction.time))?;
+        Ok(destruction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KeyDestruction;
+    use crate::SigningKey;
+    use crate::record::ShredKeyId;
+    use proptest::prelude::*;
+
+    fn key(name: &str) -> SigningKey {
+        SigningKey::generate(name, [3; 32]).unwrap()
+    }
+
+    fn destruction() -> KeyDestruction {
+        KeyDestruction {
+            ledger: "proofgate.dev/team/llm".to_owned(),
+            key: ShredKeyId([0xa3; 8]),
+            tenant: "acme".to_owned(),
+            time: 3,
+            exchanges: 12,
+            reason: "the contract ended".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_was_signed_is_read_back_and_no_other_key_is_believed() {
+        let note = destruction().sign(&key("keeper")).unwrap();
+        let text = "proofgate.dev/key-destruction@v1\nproofgate.dev/team/llm\nkey a3a3a3a3a3a3a3a3\ntenant acme\n\
+                    destroyed 3\nexchanges 12\nreason the contract ended\n\n";
+        assert!(note.starts_with(text));
+        let read = KeyDestruction::verify(&note, &key("keeper").verifying_key()).unwrap();
+        assert_eq!(read, destruction());
+        assert!(KeyDestruction::verify(&note, &key("other").verifying_key()).is_err());
+    }
+
+    #[test]
+    fn a_line_more_or_another_form_of_the_id_is_refused() {
+        let body = destruction().body();
+        for text in [
+            body.replace("a3a3a3a3a3a3a3a3", "A3A3A3A3A3A3A3A3"),
+            body.replace("a3a3a3a3a3a3a3a3", "a3a3a3a3a3a3a3"),
+            body.replace("tenant acme", "tenant "),
+            format!("{body}more\n"),
+            body.replace("exchanges 12\n", ""),
+        ] {
+            let note = key("keeper").sign_note(&text).unwrap();
+            assert!(
+                KeyDestruction::verify(&note, &key("keeper").verifying_key()).is_err(),
+                "{text}"
+            );
+        }
+        let named = KeyDestruction {
+            tenant: "a\nb".to_owned(),
+            ..destruction()
+        };
+        assert!(named.sign(&key("keeper")).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_from_outside_are_read_or_refused(text in "\\PC{0,200}") {
+            let _ = KeyDestruction::verify(&text, &key("keeper").verifying_key());
+            let signed = key("keeper").sign_note(&format!("{text}\n")).unwrap();
+            let _ = KeyDestruction::verify(&signed, &key("keeper").verifying_key());
+        }
+    }
+}

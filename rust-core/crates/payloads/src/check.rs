@@ -1,0 +1,47 @@
+//! Opens everything that is stored, for `fsck`.
+
+use crate::{Exchange, Field, PayloadError, StoredPayloads};
+use proofgate_evidence::{EvidenceError, Finding, ReadStorage, ShredKeys, Verdict};
+use proofgate_ledger::VerifyingKey;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Opens what is stored under a path with the keys that are there, and says what does not open, or is not what its record
+/// commits to. Bodies whose keys are not there, or whose salts were erased, are passed over, and so is what `fsck` finds by
+/// itself: bodies that are missing, and logs whose records do not lead to what was signed.
+///
+/// # Errors
+/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
+pub fn check(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    key: &VerifyingKey,
+    keys: ShredKeys,
+) -> Result<Vec<Finding>, EvidenceError> {
+    let mut wrong: BTreeMap<&'static str, (u64, Finding)> = BTreeMap::new();
+    for exchange in StoredPayloads::new(storage, path, key, keys)?.flatten() {
+        for field in Field::ALL {
+            if let Err(error @ (PayloadError::Refused | PayloadError::Mismatch)) = exchange.body(field) {
+                let (count, _) = wrong
+                    .entry(error.code())
+                    .or_insert_with(|| (0, finding(&exchange, field, error)));
+                *count += 1;
+            }
+        }
+    }
+    let told = wrong.into_values().map(|(count, first)| Finding {
+        message: format!("{count} bodies; the first: {}", first.message),
+        ..first
+    });
+    Ok(told.collect())
+}
+
+fn finding(exchange: &Exchange, field: Field, error: &PayloadError) -> Finding {
+    Finding {
+        file: exchange.dir.display().to_string(),
+        offset: 0,
+        verdict: Verdict::Invalid,
+        code: Some(error.code()),
+        message: format!("the {} of record {}: {error}", field.as_str(), exchange.seq),
+    }
+}

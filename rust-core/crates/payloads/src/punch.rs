@@ -1,0 +1,91 @@
+//! Overwrites what is stored of exchanges.
+
+use proofgate_evidence::payloads::{ENTRY, Field, HEADER, PAYLOAD_INDEX, PAYLOADS, PayloadFiles};
+use proofgate_evidence::{EvidenceError, ReadStorage};
+use proofgate_wal::{Storage, StoredFile, write_full};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Zeros that are written in one call.
+const AT_ONCE: usize = 256 << 10;
+
+/// Overwrites the stored bodies of these admissions of a log with zeros, and their entries of the index after that: done
+/// again, it finishes what was cut short. What is not there is passed over, and so is an entry that leads to no frame of
+/// its own: another exchange's bytes stay.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) -> Result<(), EvidenceError> {
+    let Some(files) = PayloadFiles::open(storage, incarnation_dir)? else {
+        return Ok(());
+    };
+    let open = |name: &str| -> Result<(Arc<dyn StoredFile>, PathBuf), EvidenceError> {
+        let path = incarnation_dir.join(name);
+        let file = storage
+            .open_writable(&path)
+            .map_err(EvidenceError::io("open", &path))?;
+        Ok((file, path))
+    };
+    let (frames, frames_path) = open(PAYLOADS)?;
+    let (index, index_path) = open(PAYLOAD_INDEX)?;
+    let length = index.len().map_err(EvidenceError::io("stat", &index_path))?;
+    for seq in admissions {
+        for field in Field::ALL {
+            match files.place(*seq, field) {
+                Ok(Some(placed)) => {
+                    let begin = placed.offset.saturating_add(HEADER as u64);
+                    zero(&*frames, begin, placed.bytes.into())
+                        .map_err(EvidenceError::io("write", &frames_path))?;
+                }
+                Ok(None) | Err(EvidenceError::Corruption { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    frames.sync().map_err(EvidenceError::io("sync", &frames_path))?;
+    for seq in admissions {
+        let entry = Field::Request.entry_offset(*seq).filter(|entry| *entry < length);
+        if let Some(entry) = entry {
+            let bytes = (length - entry).min(ENTRY as u64);
+            zero(&*index, entry, bytes).map_err(EvidenceError::io("write", &index_path))?;
+        }
+    }
+    index.sync().map_err(EvidenceError::io("sync", &index_path))?;
+    Ok(())
+}
+
+/// Whether nothing is stored of these admissions of a log.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn is_punched(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    admissions: &[u64],
+) -> Result<bool, EvidenceError> {
+    let Some(files) = PayloadFiles::open(storage, incarnation_dir)? else {
+        return Ok(true);
+    };
+    for seq in admissions {
+        for field in Field::ALL {
+            match files.place(*seq, field) {
+                Ok(None) => {}
+                Ok(Some(_)) | Err(EvidenceError::Corruption { .. }) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn zero(file: &dyn StoredFile, mut offset: u64, bytes: u64) -> io::Result<()> {
+    let zeros = vec![0; usize::try_from(bytes).unwrap_or(AT_ONCE).min(AT_ONCE)];
+    let end = offset.saturating_add(bytes);
+    while offset < end {
+        let some = usize::try_from(end - offset).unwrap_or(AT_ONCE).min(AT_ONCE);
+        write_full(file, &zeros[..some], offset)?;
+        offset += some as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Reads all exchanges of a ledger with what was stored of them.
+
+use crate::open::{Admitted, end_of};
+use crate::{Exchange, PayloadError};
+use proofgate_evidence::layout::shards;
+use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::removal::read_tombstone;
+use proofgate_evidence::{
+    EvidenceError, ReadStorage, ShredKeys, Ulid, checkpoint_file, key_successions, prove,
+};
+use proofgate_ledger::record::{self, Record};
+use proofgate_ledger::{Checkpoint, Mmr, VerifyingKey, leaf_hash};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+
+/// The exchanges of a ledger in the order in which they ended, shard by shard; those without an end come last in theirs.
+///
+/// Of each log only what its checkpoint covers is read, and only after all of that was hashed and led to the root that was
+/// signed; an error in a log ends that log, and the next item is of the one behind it. Logs that were removed, and such
+/// without a checkpoint, are passed over.
+pub struct StoredPayloads<'s> {
+    storage: &'s dyn ReadStorage,
+    key: VerifyingKey,
+    keys: ShredKeys,
+    shards: VecDeque<VecDeque<(PathBuf, Ulid)>>,
+    log: Option<SignedLog<'s>>,
+    /// Admissions of the shard that have no end yet.
+    open: BTreeMap<(PathBuf, u64), Admitted>,
+}
+
+impl<'s> StoredPayloads<'s> {
+    /// Begins with a gateway's directory, a shard's, or one incarnation's.
+    ///
+    /// # Errors
+    /// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
+    pub fn new(
+        storage: &'s dyn ReadStorage,
+        path: &Path,
+        key: &VerifyingKey,
+        keys: ShredKeys,
+    ) -> Result<Self, EvidenceError> {
+        let logs = |shard: proofgate_evidence::layout::Shard| {
+            let dir = |incarnation: &Ulid| (shard.dir.join(incarnation.to_string()), *incarnation);
+            shard.incarnations.iter().map(dir).collect()
+        };
+        Ok(Self {
+            storage,
+            key: key_successions::follow(storage, path, key)?,
+            keys,
+            shards: shards(storage, path)?.into_iter().map(logs).collect(),
+            log: None,
+            open: BTreeMap::new(),
+        })
+    }
+
+    fn read_on(&mut self) -> Result<Option<Exchange>, PayloadError> {
+        loop {
+            if let Some(log) = &mut self.log {
+                match log.next()? {
+                    Some(record) => {
+                        if let Some(exchange) = self.take(record)? {
+                            return Ok(Some(exchange));
+                        }
+                    }
+                    None => self.log = None,
+                }
+                continue;
+            }
+            let Some(shard) = self.shards.front_mut() else {
+                return Ok(None);
+            };
+            if let Some((dir, incarnation)) = shard.pop_front() {
+                self.log = SignedLog::open(self.storage, &self.key, &dir, incarnation)?;
+            } else if let Some((_, admitted)) = self.open.pop_first() {
+                return Exchange::open(self.storage, &self.keys, admitted, None).map(Some);
+            } else {
+                self.shards.pop_front();
+            }
+        }
+    }
+
+    /// Takes a record; the exchange that it ends.
+    fn take(&mut self, record: Vec<u8>) -> Result<Option<Exchange>, PayloadError> {
+        let Some(log) = &self.log else { return Ok(None) };
+        if let Record::Admission(admission) = record::parse(&record)? {
+            let place = (log.dir.clone(), admission.seq);
+            let admitted = Admitted {
+                origin: log.signed.origin.clone(),
+                dir: log.dir.clone(),
+                record: record.clone(),
+            };
+            self.open.insert(place, admitted);
+            return Ok(None);
+        }
+        // Of an admission in a log that was removed there is nothing to open.
+        let ended = end_of(&log.dir, &record).and_then(|place| self.open.remove(&place));
+        let Some(admitted) = ended else { return Ok(None) };
+        Exchange::open(self.storage, &self.keys, admitted, Some(record)).map(Some)
+    }
+}
+
+impl Iterator for StoredPayloads<'_> {
+    type Item = Result<Exchange, PayloadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.read_on();
+        if next.is_err() {
+            self.log = None;
+        }
+        next.transpose()
+    }
+}
+
+/// The records of a log up to its checkpoint.
+struct SignedLog<'s> {
+    dir: PathBuf,
+    signed: Checkpoint,
+    log: LogReader<'s>,
+    mmr: Mmr,
+}
+
+impl<'s> SignedLog<'s> {
+    /// Opens a log whose records lead to the root that was signed; `None` for one that was removed, or of which nothing was
+    /// signed.
+    fn open(
+        storage: &'s dyn ReadStorage,
+        key: &VerifyingKey,
+        dir: &Path,
+        incarnation: Ulid,
+    ) -> Result<Option<Self>, PayloadError> {
+        if read_tombstone(storage, dir)?.is_some() {
+            return Ok(None);
+        }
+        let own = checkpoint_file::read(storage, dir)?;
+        let own = own.map(|note| Checkpoint::verify(&note, key)).transpose()?;
+        let successors = prove::successors_checkpoint(storage, dir, key)?;
+        let Some(signed) = own.into_iter().chain(successors).max_by_key(|signed| signed.size) else {
+            return Ok(None);
+        };
+        if !signed.origin.ends_with(&format!("/{incarnation}")) {
+            return Err(PayloadError::Contradicted(format!(
+                "{} holds a checkpoint of another log, {}",
+                dir.display(),
+                signed.origin
+            )));
+        }
+        let begin = || -> Result<Self, PayloadError> {
+            let mut log = LogReader::open(storage, dir, incarnation)?;
+            log.expect(signed.size);
+            Ok(Self {
+                dir: dir.to_owned(),
+                signed: signed.clone(),
+                log,
+                mmr: Mmr::new(),
+            })
+        };
+        let mut all = begin()?;
+        while all.next()?.is_some() {}
+        begin().map(Some)
+    }
+
+    /// The next record; `None` behind the last one, when all of them have led to what was signed.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, PayloadError> {
+        let contradicted = |reason: &str| {
+            let origin = &self.signed.origin;
+            Err(PayloadError::Contradicted(format!(
+                "{origin}: {reason}: run fsck"
+            )))
+        };
+        if self.mmr.size() >= self.signed.size {
+            return match self.mmr.root() == self.signed.root {
+                true => Ok(None),
+                false => contradicted("its records do not lead to what was signed"),
+            };
+        }
+        loop {
+            match self.log.next()? {
+                Found::Record(stored) if stored.seq == self.mmr.size() => {
+                    let record = self.log.payload(&stored);
+                    self.mmr.push(leaf_hash(record), &mut |_| {});
+                    return Ok(Some(record.to_vec()));
+                }
+                Found::Flaw(flaw) if flaw.residue => {}
+                Found::Record(_) | Found::Flaw(_) => return contradicted("records of it are damaged"),
+                Found::End => return contradicted("not all records that were signed are there"),
+            }
+        }
+    }
+}

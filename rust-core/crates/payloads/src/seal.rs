@@ -1,0 +1,89 @@
+//! How a body is sealed: AES-256-GCM (NIST SP 800-38D) with a key that its exchange alone has.
+//!
+//! A key seals at most two bodies, the request and the response, so the nonce may be fixed for each: eleven zeros and the
+//! field's number. What is sealed is bound to its place: the additional data are `origin ‖ 0x00 ‖ seq ‖ field`, the numbers
+//! little-endian with 64 and 32 bits.
+
+use crate::PayloadError;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use proofgate_evidence::payloads::{Field, SEAL};
+use proofgate_ledger::ShredKey;
+use zeroize::Zeroizing;
+
+/// What opens the stored bodies of one exchange. Its memory is zeroed when it is dropped.
+#[derive(Clone)]
+pub struct PayloadKey(Zeroizing<[u8; 32]>);
+
+impl std::fmt::Debug for PayloadKey {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("PayloadKey([redacted])")
+    }
+}
+
+/// Which body something sealed is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'p> {
+    /// Origin of the log that holds the admission.
+    pub origin: &'p str,
+    /// Number of the admission in it.
+    pub seq: u64,
+    /// Which body of it.
+    pub field: Field,
+}
+
+impl Place<'_> {
+    fn data(&self) -> Vec<u8> {
+        let mut data = Vec::with_capacity(self.origin.len() + 13);
+        data.extend_from_slice(self.origin.as_bytes());
+        data.push(0);
+        data.extend_from_slice(&self.seq.to_le_bytes());
+        data.extend_from_slice(&self.field.number().to_le_bytes());
+        data
+    }
+
+    fn nonce(&self) -> Nonce {
+        let mut nonce = [0; NONCE_LEN];
+        nonce[NONCE_LEN - 1] = match self.field {
+            Field::Request => 1,
+            Field::Response => 2,
+        };
+        Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+impl PayloadKey {
+    /// The key of an exchange, from its tenant's shred key and its salt.
+    #[must_use]
+    pub fn new(shred_key: &ShredKey, salt: &[u8; 32]) -> Self {
+        Self(Zeroizing::new(shred_key.payload_key(salt)))
+    }
+
+    /// Seals a body in its place; the tag is behind it then. Never call it twice for one field.
+    ///
+    /// # Errors
+    /// [`PayloadError::Refused`]: it is too long for the cipher.
+    pub fn seal(&self, place: &Place<'_>, body: &mut Vec<u8>) -> Result<(), PayloadError> {
+        let aad = Aad::from(place.data());
+        body.reserve_exact(SEAL);
+        self.cipher()?
+            .seal_in_place_append_tag(place.nonce(), aad, body)
+            .map_err(|_| PayloadError::Refused)
+    }
+
+    /// Opens what was sealed.
+    ///
+    /// # Errors
+    /// [`PayloadError::Refused`] for anything but what [`Self::seal`] made with this key for this place.
+    pub fn open(&self, place: &Place<'_>, mut sealed: Vec<u8>) -> Result<Vec<u8>, PayloadError> {
+        let aad = Aad::from(place.data());
+        let opened = self.cipher()?.open_in_place(place.nonce(), aad, &mut sealed);
+        let length = opened.map_err(|_| PayloadError::Refused)?.len();
+        sealed.truncate(length);
+        Ok(sealed)
+    }
+
+    fn cipher(&self) -> Result<LessSafeKey, PayloadError> {
+        let key = UnboundKey::new(&AES_256_GCM, &*self.0).map_err(|_| PayloadError::Refused)?;
+        Ok(LessSafeKey::new(key))
+    }
+}

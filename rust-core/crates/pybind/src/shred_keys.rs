@@ -1,0 +1,45 @@
+//! The folder of tenants' shred keys: whose are there, and never what they are.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use proofgate_evidence::{EvidenceError, FileStorage, ShredKeys};
+use proofgate_ledger::ShredKey;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::evidence_error;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(shred_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(shred_key_ids, module)?)?;
+    module.add_function(wrap_pyfunction!(shred_key_file, module)?)
+}
+
+/// The keys in a folder, if one is given.
+pub(crate) fn read_shred_keys(directory: Option<&Path>) -> Result<Option<ShredKeys>, EvidenceError> {
+    let read = directory.map(|directory| ShredKeys::read(&FileStorage, directory));
+    read.transpose()
+}
+
+#[pyfunction]
+fn shred_keys(python: Python<'_>, directory: PathBuf) -> PyResult<BTreeMap<String, Vec<String>>> {
+    let read = python.detach(|| ShredKeys::read(&FileStorage, &directory));
+    let keys = read.map_err(|error| evidence_error(python, &error))?;
+    let told = keys.ids().map(|(tenant, ids)| {
+        let ids = ids.map(|id| id.to_string()).collect();
+        (tenant.to_owned(), ids)
+    });
+    Ok(told.collect())
+}
+
+#[pyfunction]
+fn shred_key_ids(text: &str) -> PyResult<Vec<String>> {
+    let keys = ShredKey::parse_file(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(keys.iter().map(|key| key.id().to_string()).collect())
+}
+
+#[pyfunction]
+fn shred_key_file(tenant: &str) -> String {
+    proofgate_evidence::shred_key_file(tenant).into_owned()
+}
