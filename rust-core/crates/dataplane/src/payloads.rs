@@ -28,6 +28,9 @@ use crate::bounded_copy::Room;
 use crate::metrics::PayloadMetrics;
 use desk::State;
 
+#[cfg(test)]
+mod tests;
+
 /// Bodies that may wait to be written; their bytes are bounded besides.
 const BODIES: usize = 1024;
 

@@ -1,0 +1,197 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+use std::io;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+
+use proofgate_ledger::ShredKey;
+use proofgate_ledger::record::Kept;
+use proofgate_payloads::PayloadKey;
+use proofgate_stages::Profiler;
+use proofgate_wal::Ulid;
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
+
+use super::*;
+use crate::hooks::{Hooks, HooksInService};
+use crate::metrics::Metrics;
+use crate::recorder::Unavailable;
+
+const BUDGET: usize = 1 << 20;
+const MOST: usize = 100_000;
+const PLACE: (Ulid, u64) = (Ulid::nil(), 7);
+
+/// A desk whose thread writes to a simulated disk.
+struct Bench {
+    disk: SimulatedDisk,
+    desk: PayloadDesk,
+    thread: JoinHandle<()>,
+    metrics: Metrics,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let disk = SimulatedDisk::new();
+        for dir in ["/0", "/0/00000000000000000000000000"] {
+            disk.create_dir(Path::new(dir)).unwrap();
+        }
+        Self::on(disk)
+    }
+
+    fn on(disk: SimulatedDisk) -> Self {
+        let profiler = Arc::new(Profiler::new(false));
+        let metrics = Metrics::new(&profiler, &HooksInService::new(&Hooks::default()));
+        let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+        let (desk, thread) = payloads(
+            PayloadsConfig { budget_bytes: BUDGET },
+            &storage,
+            (Path::new("/0"), "ledger.example/demo", 0),
+            Arc::default(),
+            &metrics.payloads,
+        );
+        Bench {
+            disk,
+            desk,
+            thread: thread::spawn(move || thread.run()),
+            metrics,
+        }
+    }
+
+    fn begin(&self, request: &[u8]) -> Result<Box<Keeping>, Unavailable> {
+        let mut keeping = self.desk.begin(MOST, Asked::Whole(request))?;
+        let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
+        keeping.admitted(&self.desk, PLACE, key);
+        Ok(keeping)
+    }
+
+    /// What is said of an exchange that goes to its end.
+    fn end(&self, mut keeping: Box<Keeping>) -> (Kept, Kept) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.unwrap().block_on(keeping.settle(&self.desk, PLACE));
+        self.dropped(keeping)
+    }
+
+    /// What is said of one that nobody takes to its end.
+    fn dropped(&self, keeping: Box<Keeping>) -> (Kept, Kept) {
+        let stated = keeping.stated(&self.desk);
+        (stated.request, stated.response)
+    }
+
+    fn shows(&self, series: &str) -> String {
+        self.desk.look();
+        let text = self.metrics.encode();
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.unwrap_or_else(|| panic!("no {series}")).trim().to_owned()
+    }
+
+    /// Lets the thread come to its end, and gives back the disk.
+    fn close(self) -> SimulatedDisk {
+        drop(self.desk);
+        self.thread.join().unwrap();
+        self.disk
+    }
+}
+
+fn refused(begun: Result<Box<Keeping>, Unavailable>) -> Unavailable {
+    begun.map(|_| ()).unwrap_err()
+}
+
+#[test]
+fn an_exchange_that_ends_has_both_bodies_stored_and_its_memory_given_back() {
+    let bench = Bench::new();
+    let mut keeping = bench.begin(b"question").unwrap();
+    keeping.respond(b"an ");
+    keeping.respond(b"answer");
+    assert_eq!(bench.end(keeping), (Kept::Stored, Kept::Stored));
+    assert_eq!(bench.shows("proofgate_payload_queued_bytes"), "0");
+    assert_eq!(bench.shows("proofgate_payload_stored_bytes_total"), "17");
+    let disk = bench.close();
+    let path = Path::new("/0/00000000000000000000000000/payloads");
+    assert_eq!(disk.read(path).unwrap().len(), 2 * (32 + 16) + 17);
+}
+
+#[test]
+fn what_is_longer_or_was_still_coming_is_not_stored_and_the_rest_is() {
+    let bench = Bench::new();
+    let mut keeping = bench.begin(&[0; MOST + 1]).unwrap();
+    keeping.respond(b"short");
+    assert_eq!(bench.end(keeping), (Kept::TooLarge, Kept::Stored));
+    let mut keeping = bench.desk.begin(MOST, Asked::Coming).unwrap();
+    let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
+    keeping.admitted(&bench.desk, PLACE, key);
+    for _ in 0..3 {
+        keeping.respond(&[0; MOST / 2]);
+    }
+    assert_eq!(bench.shows("proofgate_payload_queued_bytes"), "0");
+    assert_eq!(bench.end(keeping), (Kept::Streamed, Kept::TooLarge));
+    bench.close();
+}
+
+#[test]
+fn an_exchange_that_nobody_takes_to_its_end_claims_no_answer() {
+    let bench = Bench::new();
+    let mut keeping = bench.begin(b"question").unwrap();
+    keeping.respond(b"half of an ans");
+    assert_eq!(bench.dropped(keeping).1, Kept::Interrupted);
+    assert_eq!(bench.shows("proofgate_payloads_not_stored_total{reason=\"interrupted\"}"), "1");
+    bench.close();
+}
+
+#[test]
+fn a_writer_that_fails_stores_nothing_more_and_nobody_is_admitted() {
+    let bench = Bench::new();
+    let keeping = bench.begin(b"question").unwrap();
+    assert_eq!(bench.end(keeping), (Kept::Stored, Kept::Stored));
+    bench.disk.fault_now(InjectedFault::Error(io::ErrorKind::Other));
+    let keeping = bench.begin(b"question").unwrap();
+    assert_eq!(bench.end(keeping), (Kept::Failed, Kept::Failed));
+    assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
+    assert_eq!(bench.shows("proofgate_payload_writer_failed"), "1");
+    assert_eq!(bench.shows("proofgate_payload_refusals_total"), "1");
+    bench.close();
+}
+
+#[test]
+fn a_full_volume_refuses_as_a_full_ledger_does_until_there_is_room_again() {
+    let bench = Bench::new();
+    let keeping = bench.begin(b"question").unwrap();
+    bench.end(keeping);
+    bench.disk.set_free(Some(BUDGET as u64 - 1));
+    let looks = || {
+        bench.desk.look();
+        bench.begin(b"question")
+    };
+    let full = std::iter::repeat_with(looks).find_map(Result::err);
+    assert!(matches!(full, Some(Unavailable::Full)));
+    bench.disk.set_free(None);
+    let keeping = std::iter::repeat_with(looks).find_map(Result::ok);
+    assert_eq!(bench.end(keeping.unwrap()), (Kept::Stored, Kept::Stored));
+    bench.close();
+}
+
+#[test]
+fn without_memory_for_another_answer_nobody_is_admitted_and_who_was_is_told() {
+    let bench = Bench::new();
+    let mut open: Vec<_> = std::iter::from_fn(|| {
+        let mut keeping = bench.begin(b"question").ok()?;
+        keeping.respond(&[0; MOST]);
+        Some(keeping)
+    })
+    .take(100)
+    .collect();
+    assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
+    assert_eq!(open.len(), BUDGET / MOST);
+    let last = open.pop().unwrap();
+    assert_eq!(bench.end(last), (Kept::Stored, Kept::Stored));
+    let mut one = bench.begin(b"question").unwrap();
+    let mut other = bench.desk.begin(MOST, Asked::Coming).unwrap();
+    one.respond(&[0; MOST]);
+    other.respond(&[0; MOST]);
+    assert_eq!(bench.dropped(other).1, Kept::NoRoom);
+    drop(open);
+    assert_eq!(bench.end(one), (Kept::Stored, Kept::Stored));
+    bench.close();
+}
