@@ -1,5 +1,7 @@
 """Recorded exchanges and their replay as the core has them, out of what a test says."""
 
+# ruff: noqa: ARG002 - the arguments are those of the real ones
+
 from __future__ import annotations
 
 import json
@@ -14,7 +16,7 @@ class RecordedExchange:
         begin: dict[str, Any],
         completion: dict[str, Any] | None = None,
         configuration: str | None = None,
-        version: str = "0.1.0",
+        version: str = "0.0.0",
         **bodies: bytes | str,
     ) -> None:
         self._begin, self._completion = begin, completion
@@ -47,7 +49,7 @@ class RecordedExchange:
 class RecordedExchanges:
     """The exchanges that a test has put here."""
 
-    held: list[RecordedExchange] = []
+    held: tuple[RecordedExchange, ...] = ()
 
     def __init__(
         self,

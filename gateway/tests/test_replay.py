@@ -41,8 +41,12 @@ def archive(ledger: Path, said: dict[str, Any]) -> str:
     return digest
 
 
+def recorded(exchange: Any) -> Recorded:
+    return Recorded.of(exchange)
+
+
 def report(exchanges: list[RecordedExchange], ledger: Path, source: Source | None = None) -> Report:
-    found = map(Recorded.of, exchanges)
+    found = map(recorded, exchanges)
     counted = Report(most_examples=2)
     for replayed in of_this_version(replay(found, source or Stored(), archived(ledger))):
         counted.add(replayed)
@@ -124,7 +128,7 @@ def test_a_body_that_was_not_stored_is_looked_for_in_the_folder(tmp_path: Path) 
     def found(number: int, **bodies: Any) -> bytes | str:
         exchange = RecordedExchange(admission(number), **bodies)
         exchange.committed["request"] = b"{}"
-        return source.body(Recorded.of(exchange), answer=False)
+        return source.body(recorded(exchange), answer=False)
 
     assert found(1) == b"{}"
     assert found(1, request=b"stored") == b"stored"
@@ -141,4 +145,4 @@ def test_an_id_leads_to_no_file_outside_of_the_folder(tmp_path: Path) -> None:
     folder.mkdir()
     exchange = RecordedExchange(admission(id="../secret"))
     exchange.committed["request"] = b"{}"
-    assert Folder(folder).body(Recorded.of(exchange), answer=False) == "not_stored"
+    assert Folder(folder).body(recorded(exchange), answer=False) == "not_stored"
