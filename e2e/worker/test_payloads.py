@@ -40,7 +40,9 @@ def settings(folder: Path) -> dict[str, Any]:
             "shredKeysDirectory": str(keys),
             "checkpointIntervalSeconds": 0.1,
         },
-        "tenants": [{**tenant, "payloads": "Committed"} if tenant["name"] == "globex" else tenant for tenant in tenants],
+        "tenants": [
+            {**tenant, "payloads": "Committed"} if tenant["name"] == "globex" else tenant for tenant in tenants
+        ],
     }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import secrets
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from proofgate_operator.build import ledger_key
 from e2e.forging import rewrite, sign_anew
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.worker.raw_http import answer, recording_upstream, send
-from e2e.worker.test_policy import POLICY, body_of, chat, completion, events
+from e2e.worker.test_policy import POLICY, RULES, body_of, chat, completion, events
 
 EMBEDDING = json.dumps({"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}).encode()
 #: What is asked, of which tenant, and what the upstream answers then; by a name.
@@ -99,9 +101,14 @@ class Served:
         return Served(folder, self.key, self.ids)
 
 
-def serve(gateway: LocalGateway, bodies: Path, answered: Callable[[bytes], None]) -> dict[str, str]:
+def serve(
+    gateway: LocalGateway,
+    bodies: Path,
+    answered: Callable[[bytes], None],
+    exchanges: dict[str, tuple[str, str, bytes, bytes]],
+) -> dict[str, str]:
     ids = {}
-    for name, (tenant, path, asked, reply) in EXCHANGES.items():
+    for name, (tenant, path, asked, reply) in exchanges.items():
         # The upstream serves one request on each connection.
         answered(reply.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
         told = send(gateway.address, request(path, asked, tenant))
@@ -132,7 +139,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
             def answered(reply: bytes) -> None:
                 upstream.answer = reply
 
-            ids = serve(gateway, folder / "bodies", answered)
+            ids = serve(gateway, folder / "bodies", answered, EXCHANGES)
             assert gateway.worker is not None
             assert gateway.worker.stop() == 0
             return Served(folder, gateway.verifying_key, ids)
@@ -278,12 +285,12 @@ def test_other_bodies_than_the_recorded_ones_are_not_judged(
     assert code == 0
 
 
-OTHER = {
+OTHER: dict[str, Any] = {
     **POLICY,
     "rules": [
-        {**POLICY["rules"][0], "action": "Flag", "score": 10},
-        {**POLICY["rules"][1], "action": "Block"},
-        *POLICY["rules"][2:],
+        {**RULES[0], "action": "Flag", "score": 10},
+        {**RULES[1], "action": "Block"},
+        *RULES[2:],
         {"id": "greeting", "reason": "It says hello.", "literals": ["hello"], "score": 1, "action": "Flag"},
     ],
 }
@@ -352,3 +359,42 @@ def test_what_cannot_be_used_is_said(served: Served, tmp_path: Path, capsys: pyt
     ):
         assert main(["replay", *arguments]) == 2, arguments
         assert said in capsys.readouterr().err
+
+
+def test_what_a_worker_stored_is_replayed_by_whoever_has_the_keys_of_its_tenants(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = tmp_path / "shred-keys"
+    keys.mkdir()
+    for tenant in KEYS:
+        (keys / tenant).write_text(base64.b64encode(secrets.token_bytes(32)).decode() + "\n")
+    with recording_upstream(b"") as upstream:
+        settings = {
+            "providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}],
+            "policy": {**POLICY, "budgetMilliseconds": 1000},
+            "ledger": {"payloads": {"mode": "Stored"}, "shredKeysDirectory": str(keys)},
+        }
+        (tmp_path / "bodies").mkdir()
+        with local_gateway(tmp_path, settings=settings) as gateway:
+
+            def answered(reply: bytes) -> None:
+                upstream.answer = reply
+
+            kept = {name: EXCHANGES[name] for name in ("flagged", "stream", "answer redacted", "blocked")}
+            ids = serve(gateway, tmp_path / "bodies", answered, kept)
+            assert gateway.worker is not None
+            assert gateway.worker.stop() == 0
+    served = Served(tmp_path, gateway.verifying_key, ids)
+    code, report = served.replay(capsys, "--shred-keys", str(keys), bodies=False)
+    assert (code, report["examples"]) == (0, [])
+    assert (report["request"]["same"], report["response"]["same"]) == (3, 2)
+    assert reasons(report, "request") == {("consistent", "rules_and_score"): 1}
+    assert reasons(report, "response") == {("consistent", "redacted_answer"): 1}
+    # With what the client kept, the refused one is replayed, too.
+    code, report = served.replay(capsys, "--shred-keys", str(keys))
+    assert (code, report["request"]["same"]) == (0, 4)
+    (keys / "acme").unlink()
+    for bodies in (False, True):
+        code, report = served.replay(capsys, "--shred-keys", str(keys), bodies=bodies)
+        assert reasons(report, "request")[("not_replayable", "shred_key_missing")] == 3
+    assert code == 0, "the refused request, of which there is no commitment"

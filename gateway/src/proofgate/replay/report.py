@@ -99,10 +99,8 @@ class Report:
             ]
             parts.append(_table([("", "result", "reason", "count"), *told]))
         if self.refused:
-            without = self.refused[False]
-            parts.append(
-                f"requests refused by a policy: {self.refused.total()}, of {without} no body is at hand"
-            )
+            total, without = self.refused.total(), self.refused[False]
+            parts.append(f"refused by a policy: {total} requests, {without} of them without a body at hand")
         if self.changes:
             head = ("direction", "tenant", "model", "recorded", "replayed", "count")
             parts.append(_counted(head, self.changes))
