@@ -26,6 +26,8 @@ class Report:
     most_examples: int
     shows_text: bool = False
     exchanges: int = 0
+    versions: Counter[str] = field(default_factory=Counter)
+    """Exchanges by the version of the gateway that decided, as it said."""
     results: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By direction and result."""
     reasons: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -43,6 +45,8 @@ class Report:
         """Counts one exchange."""
         self.exchanges += 1
         for replay in replays:
+            if replay.direction == "request":
+                self.versions[replay.recorded.core.version] += 1
             self.results[replay.direction, replay.result] += 1
             if replay.reason is not None:
                 self.reasons[replay.direction, replay.result, replay.reason] += 1
@@ -68,6 +72,7 @@ class Report:
         """Everything, for machines."""
         return {
             "exchanges": self.exchanges,
+            "versions": self.versions,
             **{direction: self._direction(direction) for direction in DIRECTIONS},
             "refused_by_policy": {"requests": self.refused.total(), "with_body": self.refused[True]},
             "changes": [
@@ -89,7 +94,8 @@ class Report:
         rows = [("", *(result.replace("_", " ") for result in RESULTS))]
         for direction in DIRECTIONS:
             rows.append((f"{direction}s", *(str(self.results[direction, result]) for result in RESULTS)))
-        parts = [f"{self.exchanges} exchanges", _table(rows)]
+        versions = ", ".join(_plain(version) for version in sorted(self.versions))
+        parts = [f"{self.exchanges} exchanges, decided by {versions or 'nobody'}", _table(rows)]
         reasons = [(direction, result, reason) for direction, result, reason in sorted(self.reasons)]
         if reasons:
             told = [
@@ -108,7 +114,9 @@ class Report:
         for example in self.examples:
             before, after = example["recorded"], example["replayed"]
             shown = f"  text: {json.dumps(example['text'])}" if "text" in example else ""
-            parts.append(f"{example['id']}  {example['direction']}  {_told(before)} -> {_told(after)}{shown}")
+            parts.append(
+                f"{_plain(example['id'])}  {example['direction']}  {_told(before)} -> {_told(after)}{shown}"
+            )
         return "\n\n".join(part for part in parts if part)
 
     def _direction(self, direction: str) -> dict[str, Any]:
@@ -151,7 +159,7 @@ def _told(side: dict[str, Any] | None) -> str:
     if side is None:
         return "-"
     why = side["rules"] or ([side["code"]] if "code" in side else [])
-    return f"{side['verdict']} ({', '.join(why)})" if why else str(side["verdict"])
+    return f"{side['verdict']} ({', '.join(map(_plain, why))})" if why else str(side["verdict"])
 
 
 def _counted(head: Sequence[str], counts: Counter[Any]) -> str:
@@ -162,9 +170,14 @@ def _counted(head: Sequence[str], counts: Counter[Any]) -> str:
     return _table([head, *rows]) + (f"\n{more} more rows with --json" if more > 0 else "")
 
 
+def _plain(text: str) -> str:
+    """A text that cannot leave its line."""
+    return text if text.isprintable() else json.dumps(text)
+
+
 def _table(rows: Iterable[Sequence[str]]) -> str:
-    """Columns as wide as their widest entry; what could leave the line is escaped."""
-    listed = [[entry if entry.isprintable() else json.dumps(entry) for entry in row] for row in rows]
+    """Columns as wide as their widest entry."""
+    listed = [[_plain(entry) for entry in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
     return "\n".join(
         "  ".join(entry.ljust(width) for entry, width in zip(row, widths, strict=True)).rstrip()

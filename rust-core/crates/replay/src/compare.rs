@@ -103,9 +103,6 @@ impl Replayer {
     /// Replays a request that was admitted. `body`: its bytes as they came, where they are there.
     pub fn admitted(&mut self, admission: &Admission<'_>, body: Option<&[u8]>) -> Compared {
         let recorded = Side::passed(admission.policy.as_ref());
-        if admission.coming.is_some() {
-            return Compared::not_replayable(recorded, "form");
-        }
         self.guarded(recorded, |replayer, recorded| {
             replayer.request(&admission.tenant, &admission.endpoint, body, recorded)
         })

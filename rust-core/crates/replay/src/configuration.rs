@@ -11,8 +11,10 @@ use crate::side::Side;
 
 /// How many times as much of the processor's time as in the worker an evaluation may take.
 pub const PATIENCE: u64 = 10;
-/// And at most so much for any text, and in addition for every KiB of it, in microseconds.
-const MOST_PATIENCE: (u64, u64) = (10_000_000, 1_000_000);
+/// And how much for any text at least and at most, in microseconds: no configuration makes its verdicts irreplayable.
+const PATIENCE_FOR_ANY: (u64, u64) = (1_000_000, 10_000_000);
+/// And in addition for every KiB of it at most, in microseconds.
+const MOST_PER_KIB: u64 = 1_000_000;
 
 /// A configuration cannot be used for a replay.
 #[derive(Debug, thiserror::Error)]
@@ -94,9 +96,10 @@ impl Configuration {
             column: error.column(),
         })?;
         let mut policy = document.policy.unwrap_or_default();
-        let patient = |time: u64, most: u64| time.saturating_mul(PATIENCE).min(most);
-        policy.budget_us = patient(policy.budget_us, MOST_PATIENCE.0);
-        policy.budget_us_per_kib = patient(policy.budget_us_per_kib, MOST_PATIENCE.1);
+        let (least, most) = PATIENCE_FOR_ANY;
+        let patient = |time: u64| time.saturating_mul(PATIENCE);
+        policy.budget_us = patient(policy.budget_us).clamp(least, most);
+        policy.budget_us_per_kib = patient(policy.budget_us_per_kib).min(MOST_PER_KIB);
         let engine = Engine::compile(&policy)?;
         let others = match basis {
             Basis::Other => Some(terms(&engine, None, &[])?),

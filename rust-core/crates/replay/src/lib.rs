@@ -11,7 +11,7 @@
 //!
 //! Rules, reading of bodies and inspection of answers are those of the worker. A verdict follows from text and rules alone,
 //! except for one thing: a worker gives up a text whose evaluation takes more than its time of the processor. Here it has
-//! [`PATIENCE`] times as much, so that what a worker decided is decided here, too.
+//! [`PATIENCE`] times as much, and a second at least, so that what a worker decided is decided here, too.
 #![forbid(unsafe_code)]
 
 mod bodies;

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use proofgate_ledger::record::{Admission, Coming, Completion, ConfigId, Outcome, PolicyNote, Rejection};
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Rejection};
 use proofgate_policy::{Action, Pack, pack_names};
 use proofgate_replay::{Basis, Compared, Replayer, Standing, Word};
 use proptest::prelude::*;
@@ -258,11 +258,6 @@ fn what_cannot_be_replayed_is_told_with_its_reason() {
         ..admission("acme", None)
     };
     assert_eq!(of(form, Some("hello")), "form");
-    let coming = Admission {
-        coming: Some(Coming::default()),
-        ..admission("acme", None)
-    };
-    assert_eq!(of(coming, Some("hello")), "form");
     let batch = Admission {
         endpoint: "POST /v1/batches".into(),
         ..admission("acme", None)
