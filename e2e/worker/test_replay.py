@@ -23,6 +23,36 @@ from e2e.worker.raw_http import answer, recording_upstream, send
 from e2e.worker.test_policy import POLICY, RULES, body_of, chat, completion, events
 
 EMBEDDING = json.dumps({"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}).encode()
+
+
+def said(text: str) -> dict[str, Any]:
+    """A response of OpenAI's Responses API."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+    return {"id": "r", "object": "response", "status": "completed", "model": MODEL, "output": [message]}
+
+
+def streamed_response(pieces: list[str]) -> bytes:
+    place = {"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0}
+    told = [{**place, "sequence_number": number, "delta": piece} for number, piece in enumerate(pieces)]
+    told.append({"type": "response.completed", "sequence_number": 9, "response": said("".join(pieces))})
+    body = b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in told)
+    return answer(body, head=b"Content-Type: text/event-stream\r\n")
+
+
+def finished(stream: bytes) -> bytes:
+    """A stream that says why it ends, as one that is translated has to."""
+    stop = json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    body = stream.split(b"\r\n\r\n", 1)[1].replace(b"data: [DONE]", f"data: {stop}\n\ndata: [DONE]".encode())
+    return answer(body, head=b"Content-Type: text/event-stream\r\n")
+
+
+def cut(stream: bytes) -> bytes:
+    """A stream that just ends."""
+    body = stream.split(b"\r\n\r\n", 1)[1].removesuffix(b"data: [DONE]\n\n")
+    return answer(body, head=b"Content-Type: text/event-stream\r\n")
+
+
 #: What is asked, of which tenant, and what the upstream answers then; by a name.
 EXCHANGES: dict[str, tuple[str, str, bytes, bytes]] = {
     "allowed": ("acme", "chat/completions", chat("hello"), answer(completion("hello"))),
@@ -64,7 +94,37 @@ EXCHANGES: dict[str, tuple[str, str, bytes, bytes]] = {
         ).encode(),
         answer(completion("an alphasign")),
     ),
+    "messages stream": (
+        "acme",
+        "messages",
+        json.dumps(
+            {"model": MODEL, "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+        ).encode(),
+        finished(events(["an al", "phasign", " it is"])),
+    ),
+    "responses": (
+        "acme",
+        "responses",
+        json.dumps({"model": MODEL, "input": "ask staff-123456"}).encode(),
+        answer(json.dumps(said("an alphasign")).encode()),
+    ),
+    "responses stream": (
+        "acme",
+        "responses",
+        json.dumps({"model": MODEL, "input": "hi", "stream": True}).encode(),
+        streamed_response(["an al", "phasign", " it is"]),
+    ),
+    "refused by the provider": (
+        "acme",
+        "chat/completions",
+        chat("hi"),
+        answer(b'{"error":{"message":"an alphasign"}}').replace(b"200 OK", b"400 Bad Request", 1),
+    ),
+    "cut": ("acme", "chat/completions", chat("hi", stream=True), cut(events(["an alphasign, ", "so ", "it"]))),
 }
+#: Whose answers are not there as the rules saw them.
+IN_PART = {"answer redacted", "stream redacted", "answer blocked", "stream blocked", "cut"}
+REFUSED = {"secret", "blocked", "blocked by scores"}
 
 
 def request(path: str, body: bytes, tenant: str) -> bytes:
@@ -154,14 +214,15 @@ def test_every_verdict_of_a_worker_comes_out_again(served: Served, capsys: pytes
     assert (report["examples"], report["problems"], report["unverified"]) == ([], [], 0)
     assert report["exchanges"] == len(EXCHANGES)
     request, response = report["request"], report["response"]
-    # Three were refused, and four answers are not there as the rules saw them.
     assert (request["same"], request["not_replayable"], request["consistent"]) == (len(EXCHANGES), 0, 0)
-    assert (response["same"], response["not_replayable"]) == (len(EXCHANGES) - 7, 0)
+    assert (response["same"], response["not_replayable"]) == (len(EXCHANGES.keys() - IN_PART - REFUSED), 1)
     assert reasons(report, "response") == {
         ("consistent", "redacted_answer"): 2,
         ("consistent", "blocked_answer"): 2,
+        # Nothing of it had left.
+        ("not_replayable", "cut_short"): 1,
     }
-    assert report["refused_by_policy"] == {"requests": 3, "with_body": 3}
+    assert report["refused_by_policy"] == {"requests": len(REFUSED), "with_body": len(REFUSED)}
     assert code == 0
 
 
@@ -170,8 +231,8 @@ def test_without_bodies_the_recorded_rules_and_scores_alone_are_held_against_wha
 ) -> None:
     code, report = served.replay(capsys, bodies=False)
     assert reasons(report, "request") == {
-        ("consistent", "rules_and_score"): 3,
-        ("not_replayable", "not_stored"): len(EXCHANGES) - 3,
+        ("consistent", "rules_and_score"): len(REFUSED),
+        ("not_replayable", "not_stored"): len(EXCHANGES) - len(REFUSED),
     }
     assert report["refused_by_policy"] == {"requests": 3, "with_body": 0}
     assert code == 3
@@ -184,7 +245,7 @@ def test_filters_choose_exchanges(served: Served, capsys: pytest.CaptureFixture[
         (["--limit", "3"], 3),
         (["--since", "2100-01-01"], 0),
         (["--until", "2100-01-01"], len(EXCHANGES)),
-        (["--model", MODEL], len(EXCHANGES) - 3),
+        (["--model", MODEL], len(EXCHANGES) - len(REFUSED)),
     ):
         _, report = served.replay(capsys, *arguments)
         assert report["exchanges"] == count, arguments
@@ -280,7 +341,7 @@ def test_other_bodies_than_the_recorded_ones_are_not_judged(
     assert report["response"]["same"] == 1
     code, report = copy.replay(capsys)
     assert reasons(report, "request")[("not_replayable", "other_body")] == 1
-    assert reasons(report, "request")[("not_replayable", "erased")] == len(EXCHANGES) - 3 - 3 + 1
+    assert reasons(report, "request")[("not_replayable", "erased")] == len(EXCHANGES) - len(REFUSED) - 2
     assert reasons(report, "response")[("not_replayable", "not_stored")] == 1
     assert code == 0
 
@@ -324,7 +385,7 @@ def test_another_policy_changes_exactly_what_its_rules_say(
         for change in report["changes"]
     }
     assert counted["request", "acme", "flag", "block"] == 3
-    assert counted["response", "acme", "flag", "block"] == 4
+    assert counted["response", "acme", "flag", "block"] == 8
     assert reasons(report, "response")[("not_replayable", "redacted_answer")] == 2
     assert reasons(report, "response")[("not_replayable", "blocked_answer")] == 2
     assert code == 1
