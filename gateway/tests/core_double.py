@@ -29,6 +29,7 @@ from index_double import (
 )
 from keeper_double import Keeper
 from mirror_core_double import Tree, fsck_pinned, sign_s3
+from payloads_double import StoredExchange, StoredPayloads, stored_payload
 from policy_queue_double import PolicyItem, PolicyQueue
 from replay_double import RecordedExchange, RecordedExchanges, Replayer
 from witness_double import Witness
@@ -44,6 +45,8 @@ __all__ = [
     "RecordedExchange",
     "RecordedExchanges",
     "Replayer",
+    "StoredExchange",
+    "StoredPayloads",
     "Tree",
     "Witness",
     "fsck_pinned",
@@ -51,6 +54,7 @@ __all__ = [
     "log_records",
     "sign_export",
     "sign_s3",
+    "stored_payload",
     "verify_export",
     "verify_log_records",
 ]

@@ -49,6 +49,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "segment_bytes": 33554432,
             "log_bytes": 1 << 30,
             "log_age_ms": 86_400_000,
+            "payloads": None,
             "held_checkpoints": None,
         },
         "listen": "127.0.0.1:0",
@@ -105,6 +106,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "model_budgets": [],
                 "policy": None,
                 "policies": [],
+                "payload_bytes": None,
             }
             for name, key, models in (("acme", "acme-key", ["gpt-4o-mini"]), ("globex", "globex-key", None))
         ],

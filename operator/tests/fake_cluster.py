@@ -266,6 +266,9 @@ class FakeCluster(Client):
             self.objects[key] = copy.deepcopy(body)
         else:
             assert content_type == "application/merge-patch+json", content_type
+            asked = body.get("metadata", {}).get("resourceVersion")
+            if asked is not None and live["metadata"]["resourceVersion"] != asked:
+                raise ApiError(409, "Conflict", name)
             self.objects[key] = _patched(live, body)
             self._finish(key)
         self._announce()

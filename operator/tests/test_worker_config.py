@@ -390,6 +390,7 @@ CHANGES: list[dict[str, Any]] = [
     {"ledger": {**SPEC["ledger"], "durability": "Synced"}},
     {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
     {"analysis": {"window": 500}},
+    {"ledger": {**SPEC["ledger"], "shredKeys": {}, "payloads": {"mode": "Stored"}}},
 ]
 
 

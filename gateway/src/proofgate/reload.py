@@ -23,6 +23,7 @@ from proofgate.archive import Archive
 from proofgate.config import Config, InvalidConfigError, Problem, load
 from proofgate.config.document import FieldPath
 from proofgate.config.files import digest_of, look_at
+from proofgate.config.settings import Ledger
 from proofgate.policy.runners import Policies
 from proofgate.tenant_shards import TenantShards
 from proofgate.trial import require_usable
@@ -282,6 +283,8 @@ def needs_restart(old: Config, new: Config) -> list[Problem]:
         if not name.endswith(("_file", "directory"))
     }
     fixed |= {
+        # Whose bodies are stored, and how long ones, may change.
+        ("ledger", "payloads"): _payload_budget(before.ledger) != _payload_budget(after.ledger),
         ("ledger", "directory"): old.ledger_directory != new.ledger_directory,
         # The key before it may come and go: only a start needs it.
         ("ledger", "signingKeyFile"): old.verifying_key != new.verifying_key,
@@ -293,6 +296,10 @@ def needs_restart(old: Config, new: Config) -> list[Problem]:
     }
     message = "it is fixed while a worker runs: restart the worker to change it, or put the old value back"
     return [new.problem(NEEDS_RESTART, path, message) for path, differs in fixed.items() if differs]
+
+
+def _payload_budget(ledger: Ledger) -> int | None:
+    return None if ledger.payloads is None else ledger.payloads.budget_bytes
 
 
 def warn(config: Config) -> None:

@@ -51,13 +51,20 @@ def unknown(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def _check_payloads(settings: Settings, findings: Findings) -> None:
-    if settings.ledger.payloads is not None:
-        return
-    for field, plans in (("plans", settings.plans), ("tenants", settings.tenants)):
-        for position, plan in enumerate(plans):
-            if plan.payloads == "Stored":
-                message = "set ledger.payloads: without that section nothing is stored"
-                findings.report("config_payloads", (field, position, "payloads"), message)
+    payloads = settings.ledger.payloads
+    asking = [
+        (field, position, "payloads")
+        for field, plans in (("plans", settings.plans), ("tenants", settings.tenants))
+        for position, plan in enumerate(plans)
+        if plan.payloads == "Stored"
+    ]
+    if payloads is None:
+        for path in asking:
+            message = "set ledger.payloads: without that section nothing is stored"
+            findings.report("config_payloads", path, message)
+    elif (asking or payloads.mode == "Stored") and settings.ledger.shred_keys_directory is None:
+        message = "set ledger.shredKeysDirectory: what is stored is sealed with keys that lie elsewhere"
+        findings.report("config_payloads", ("ledger", "payloads"), message)
 
 
 def _check_names(settings: Settings, findings: Findings) -> None:

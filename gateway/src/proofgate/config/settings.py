@@ -62,8 +62,8 @@ class HeldCheckpoints(Section):
 
 
 class Payloads(Section):
-    """Whether requests and answers are stored beside the log, sealed, and how. `mode` and `maxBytes` may change
-    while a worker runs; whether this section is there may not."""
+    """Whether requests and answers are stored beside the log, sealed, and how. `mode` and `maxBytes` may
+    change while a worker runs; whether this section is there may not."""
 
     mode: PayloadMode = "Committed"
     """What holds for tenants and plans that say nothing else. `Committed`: records commit to bodies, and no

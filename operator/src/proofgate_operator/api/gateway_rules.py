@@ -114,6 +114,14 @@ SPEC_RULES: list[dict[str, Any]] = [
         " spec.loadBalancer.terminationGracePeriodSeconds, or a replaced HAProxy cuts connections in use",
     },
     {
+        "rule": "has(self.ledger.shredKeys) ||"
+        " (!has(self.ledger.payloads) || self.ledger.payloads.mode == 'Committed') &&"
+        " self.plans.all(p, !has(p.payloads) || p.payloads == 'Committed') &&"
+        " self.tenants.all(t, !has(t.payloads) || t.payloads == 'Committed')",
+        "fieldPath": ".ledger",
+        "message": "spec.ledger.shredKeys: payloads are stored sealed with keys of their tenants, set it",
+    },
+    {
         "rule": "self.networkPolicies == 'Managed' || !has(self.loadBalancer.allowFrom)",
         "fieldPath": ".loadBalancer.allowFrom",
         "message": "spec.loadBalancer.allowFrom needs spec.networkPolicies: Managed",

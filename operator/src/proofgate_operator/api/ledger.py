@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import SECRET_KEY, Quantity, SecretKeyRef, Section, rules
+from proofgate_operator.api.fields import SECRET_KEY, Quantity, SecretKeyRef, SecretRef, Section, rules
 from proofgate_operator.api.volume import LedgerVolume, Volume
 
 #: A schema-less URL. It is a line of every checkpoint and names its signature: no space and no `+` (C2SP
@@ -54,7 +54,8 @@ class Payloads(Section):
     """What holds for plans and tenants that say nothing else. Committed: records commit to requests and
     answers, and none is stored. Stored: they are stored too, which needs shred keys."""
     max_bytes: Annotated[int, Field(ge=1024, le=8 << 20)] = 1 << 20
-    """Of one request or answer, in bytes, at most 8 MiB. A longer one is not stored, and its record says so."""
+    """Of one request or answer, in bytes, at most 8 MiB. A longer one is not stored, and its record says
+    so."""
 
 
 class SigningKeyRef(SecretKeyRef):
@@ -62,6 +63,16 @@ class SigningKeyRef(SecretKeyRef):
 
     key: Annotated[str, Field(min_length=1, max_length=253, pattern=SECRET_KEY)] = "signing-key"
     """Entry of the Secret."""
+
+
+class ShredKeys(Section):
+    """Keys of tenants that lie off the ledger's volume. Whoever destroys one makes what was said under it
+    unopenable, in backups and snapshots of the volume too."""
+
+    secret_ref: SecretRef | None = None
+    """A Secret of your own with an entry for each tenant, named as the tenant: lines of 32 bytes in base64,
+    the newest first. Absent: the operator makes one, `<gateway>-shred-keys`, and a key for each tenant that
+    has none. It takes none away, and the Secret outlives the gateway."""
 
 
 class Ledger(Section):
@@ -75,8 +86,8 @@ class Ledger(Section):
     rotation: Rotation = Rotation()
     """When a worker's log ends and its next one begins. A change rolls the workers."""
     payloads: Payloads | None = None
-    """Whether requests and answers are stored, and how. Absent: only where a plan or a tenant says so. A change
-    rolls the workers."""
+    """Whether requests and answers are stored, and how. Absent: only where a plan or a tenant says so. It
+    rolls the workers only when the first may have any stored, or nobody any more."""
     volume: LedgerVolume = Volume()
     """Where the ledger is kept."""
     origin: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_LEDGER_ORIGIN)] = None
@@ -88,3 +99,6 @@ class Ledger(Section):
     set, it is immutable. Absent: the operator makes one, once, as `<gateway>-ledger`. It stays as long as the
     evidence does: with `retainPolicy: Retain`, or a claim that you brought, it outlives the gateway. One that
     is lost is not made anew (SigningKeyLost)."""
+    shred_keys: ShredKeys | None = None
+    """Salts that need a key of their tenant. Absent: salts are stored whole, and copies of the volume keep
+    those that are erased. A change rolls the workers."""

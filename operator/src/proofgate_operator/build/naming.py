@@ -109,6 +109,11 @@ class Names:
         return f"{self.gateway}-ledger"
 
     @property
+    def shred_keys(self) -> str:
+        """Secret of tenants' shred keys that the operator makes."""
+        return f"{self.gateway}-shred-keys"
+
+    @property
     def claim(self) -> str:
         """Claim of the volume that all workers share."""
         return f"{self.gateway}-wal"

@@ -34,6 +34,7 @@ from proofgate_operator.build.worker_config import (
     HELD_FOLDER,
     LEDGER_FOLDER,
     SHARDS_FOLDER,
+    SHRED_KEYS_FOLDER,
     TELEMETRY_FOLDER,
     TRAFFIC_PORT,
     provider_file,
@@ -103,6 +104,15 @@ def _checkpoints(gateway: Gateway) -> Manifest:
     }
 
 
+def _shred_keys(gateway: Gateway) -> list[Manifest]:
+    wanted = gateway.spec.ledger.shred_keys
+    if wanted is None:
+        return []
+    # Not optional: a worker waits for it, and would not start without.
+    name = wanted.secret_ref.name if wanted.secret_ref else names(gateway).shred_keys
+    return [{"name": "shred-keys", "secret": {"secretName": name, "defaultMode": _PRIVATE_MODE}}]
+
+
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     worker = gateway.spec.worker
     # Equal requests and limits, whole cores: that is what makes a pod Guaranteed, and its core exclusive
@@ -146,6 +156,10 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "volumeMounts": [
             {"name": "configuration", "mountPath": CONFIG_FOLDER, "readOnly": True},
             {"name": "checkpoints", "mountPath": HELD_FOLDER, "readOnly": True},
+            *(
+                {"name": volume["name"], "mountPath": SHRED_KEYS_FOLDER, "readOnly": True}
+                for volume in _shred_keys(gateway)
+            ),
             {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
@@ -192,6 +206,7 @@ def statefulset(
             "volumes": [
                 _configuration(gateway),
                 _checkpoints(gateway),
+                *_shred_keys(gateway),
                 *([] if claim_templates else [_shared_volume(gateway)]),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],

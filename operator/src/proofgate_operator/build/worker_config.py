@@ -36,6 +36,8 @@ SHARDS_FOLDER = f"{CONFIG_FOLDER}/tenants"
 TELEMETRY_FOLDER = "telemetry"
 #: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
 HELD_FOLDER = "/etc/held-checkpoints"
+#: Where tenants' shred keys are. The Secret is mounted whole: another tenant does not change the template.
+SHRED_KEYS_FOLDER = "/etc/shred-keys"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin", "analysis")
 
@@ -143,6 +145,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
                 "seconds": spec.ledger.rotation.age_seconds,
             },
             "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "Operator"},
+            **({} if spec.ledger.shred_keys is None else {"shredKeysDirectory": SHRED_KEYS_FOLDER}),
         },
         "listen": listen(TRAFFIC_PORT, defaults),
         "proxyProtocol": {"routingKeyFile": f"{CONFIG_FOLDER}/{ROUTING_KEY_FILE}"},
@@ -249,7 +252,11 @@ def worker_config_text(gateway: Gateway, memory: int, defaults: Defaults) -> str
 def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
     """Return the part of the file that only a new worker takes on."""
     content = worker_config(gateway, whole(gateway.spec.worker.memory), defaults)
-    return _text({name: content[name] for name in FIXED_SECTIONS if name in content})
+    fixed = {name: content[name] for name in FIXED_SECTIONS if name in content}
+    if "payloads" in fixed["ledger"]:
+        # Whose bodies are stored, and how long ones, a running worker takes on.
+        fixed["ledger"]["payloads"] = {"budgetBytes": _PAYLOAD_BUDGET_BYTES}
+    return _text(fixed)
 
 
 def config_map(gateway: Gateway, text: str, accepted: str | None = None) -> Manifest:

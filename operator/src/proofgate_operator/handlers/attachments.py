@@ -130,7 +130,11 @@ class Attachments:
         if gateway.spec.allowed_tenants is None:
             # Nobody reads the shards, whatever is still to be taken out of them.
             return TenantShards()
-        return TenantShards(tuple(roster.book.digest(shard) for shard in range(SHARDS)), _published(roster))
+        return TenantShards(
+            tuple(roster.book.digest(shard) for shard in range(SHARDS)),
+            _published(roster),
+            roster.book.names if gateway.spec.ledger.shred_keys else frozenset(),
+        )
 
     async def publish(
         self, client: Client, gateway: Gateway, workers: int, shares: Shares

@@ -14,6 +14,7 @@ from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.shred_keys import make_shred_keys
 from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
@@ -80,6 +81,9 @@ async def execute(
     for name in plan.generate:
         with one(Ref("Secret", name), "create", "generated"):
             done.changed |= await create(client, _generated(gateway, name))
+    if plan.shred_keys.to_make:
+        with one(Ref("Secret", names(gateway).shred_keys), "patch", "made shred keys in"):
+            done.changed |= await make_shred_keys(client, gateway, plan.shred_keys)
     for manifest in plan.apply:
         ref = ref_of(manifest)
         writes.attempt(gateway.name, manifest)

@@ -38,6 +38,7 @@ from proofgate_operator.plan.pod_templates import (
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.readers import index_readers
+from proofgate_operator.plan.shred_keys import UNWANTED, ShredKeys, read_shred_keys
 from proofgate_operator.plan.tenants import read_tenant_keys
 from proofgate_operator.plan.witnesses import witness_ports
 from proofgate_operator.plan.worker_memory import least_memory, memory_problems
@@ -84,6 +85,7 @@ class Configuration:
     #: Verifying keys before the one that signs, as its Secret says.
     former_keys: tuple[str, ...] = ()
     routing_key: str = ""
+    shred_keys: ShredKeys = UNWANTED
     #: The auditor's; None without one that can be used.
     auditor_key: ledger_key.SigningKey | None = None
     #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
@@ -280,6 +282,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     audit_key, audit_faults = auditor_key(gateway, seen, signing_key)
     ports, witness_faults = witness_ports(gateway, seen, audit_key)
     readers, readers_faults = index_readers(gateway, seen)
+    shred_keys = read_shred_keys(gateway, seen)
     token = entry(admin, ADMIN_TOKEN) if admin else None
     admin_problems = []
     if admin and not token:
@@ -327,6 +330,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
                     *lines,
                     *provider_keys,
                     *seen.tenants.digests,
+                    *shred_keys.contents,
                 ],
             ),
             haproxy=keyed_digest(secret, [rendered_config(gateway, defaults)]),
@@ -334,12 +338,18 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             auditor=keyed_digest(secret, [audit_key.signing_text]) if audit_key else "",
         )
     return Configuration(
-        file_problems=(*_address_problems(gateway), *policy_problems(gateway), *memory_problems(gateway)),
+        file_problems=(
+            *_address_problems(gateway),
+            *policy_problems(gateway),
+            *memory_problems(gateway),
+            *shred_keys.problems,
+        ),
         worker_problems=(
             *worker_template_problems(gateway, defaults),
             *memory_problems(gateway),
             *ledger_problems,
             *admin_problems,
+            *shred_keys.problems,
         ),
         balancer_problems=tuple(balancer_template_problems(gateway, defaults)),
         faults=(
@@ -359,6 +369,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         digests=digests,
         shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
         routing_key=own_key,
+        shred_keys=shred_keys,
         auditor_key=audit_key,
         witness_ports=ports,
         readers=readers,

@@ -34,6 +34,7 @@ from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
 from proofgate_operator.plan.shards import Shard, read_shards
+from proofgate_operator.plan.shred_keys import UNWANTED, ShredKeys
 from proofgate_operator.plan.situation import Situation
 from proofgate_operator.plan.status import Status, report
 from proofgate_operator.plan.takeover import next_shares, taking_over
@@ -43,7 +44,8 @@ from proofgate_operator.plan.worker_memory import least_memory
 
 @dataclass(frozen=True)
 class Plan:
-    """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete, the
+    """Writes, in order: Secrets to generate (never to overwrite), shred keys to make (likewise), manifests to
+    apply, objects to delete, the
     number of workers of a set whose template is held back, whether to stop the auditor, pods to mark with
     annotations, so that the kubelet renews their files; merge patches that some manifests need before they
     are applied; workers to retire or to tell to stay, pods to delete so that their StatefulSet makes new
@@ -70,6 +72,7 @@ class Plan:
     moving: bool = False
     hold: Manifest | None = None
     hold_aggregate: Manifest | None = None
+    shred_keys: ShredKeys = UNWANTED
     owning: tuple[int, Shares] | None = None
     publish: bool = False
 
@@ -79,6 +82,7 @@ class Plan:
         resized = self.rescale is not None
         return bool(
             self.generate
+            or self.shred_keys.to_make
             or self.apply
             or self.delete
             or self.renew
@@ -136,13 +140,14 @@ def wanted(
             owned = goes_with_the_gateway(gateway)
             manifests.append(gateway_secrets.ledger_secret_head(gateway, owned=owned))
     manifests.append(haproxy.config_map(gateway, defaults))
-    if not configuration.file_problems:
+    if not configuration.file_problems and not configuration.shred_keys.waits:
         text = worker_config.worker_config_text(gateway, least_memory(gateway, seen.worker_pods), defaults)
         manifests.append(worker_config.config_map(gateway, text, accepted_text(gateway, seen, text)))
     digests = configuration.digests
     file = seen.child("ConfigMap", own.config)
+    waits = configuration.shred_keys.waits
     has_file = not configuration.file_problems or classify(gateway, file) is Ownership.OURS
-    if digests and digests.start and has_file and not configuration.worker_problems:
+    if digests and digests.start and has_file and not waits and not configuration.worker_problems:
         templates = claim_templates(gateway, seen.child("StatefulSet", own.worker))
         manifests.append(statefulset.statefulset(gateway, defaults, replicas, digests.start, templates))
     if digests and not configuration.balancer_problems:
@@ -246,6 +251,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     moving = movement.in_motion
     taking = () if conflicts or gateway.spec.paused else taking_over(shares, shards, movement)
     generate: tuple[str, ...] = ()
+    shred_keys = UNWANTED
     apply: tuple[Manifest, ...] = ()
     delete: tuple[Ref, ...] = ()
     renew: dict[str, dict[str, str]] = {}
@@ -259,6 +265,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         if auditor_conflicts:
             held_back.add(Ref("StatefulSet", names(gateway).auditor))
         generate = _to_generate(gateway, seen, configuration)
+        shred_keys = configuration.shred_keys
         manifests = wanted(gateway, seen, configuration, door, movement.replicas, defaults)
         contested = _contested(seen, manifests)
         apply = tuple(
@@ -289,7 +296,16 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         conflicts=conflicts,
         auditor_conflicts=auditor_conflicts,
         leaving=_leaving(gateway, seen, configuration),
-        writes=bool(generate or apply or delete or renew or publish or rescale is not None or stop_auditor),
+        writes=bool(
+            generate
+            or shred_keys.to_make
+            or apply
+            or delete
+            or renew
+            or publish
+            or rescale is not None
+            or stop_auditor
+        ),
         shards=shards,
         movement=movement,
         taking_over=taking,
@@ -312,6 +328,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         moving=moving or bool(taking),
         hold=None if gateway.spec.paused else held.manifest,
         hold_aggregate=None if gateway.spec.paused else aggregate.manifest,
+        shred_keys=shred_keys,
         owning=None if gateway.spec.paused else (movement.replicas, shares),
         publish=publish,
     )

@@ -30,6 +30,8 @@ class TenantShards:
 
     digests: tuple[str, ...] = ()
     published: str = ""
+    #: `<namespace>/<name>` of each; only where they are to have shred keys.
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
         Ref("Secret", own.admin),
         Ref("Secret", own.ledger),
         Ref("Secret", own.tenants),
+        *((Ref("Secret", own.shred_keys),) if _makes_shred_keys(gateway) else ()),
         Ref("ConfigMap", own.config),
         Ref("ConfigMap", own.haproxy),
         Ref("ConfigMap", own.checkpoints),
@@ -142,6 +145,11 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
         Ref("StatefulSet", own.worker),
         Ref("Deployment", own.haproxy),
     )
+
+
+def _makes_shred_keys(gateway: Gateway) -> bool:
+    wanted = gateway.spec.ledger.shred_keys
+    return wanted is not None and wanted.secret_ref is None
 
 
 def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
@@ -161,12 +169,13 @@ def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
 
 def named_secrets(gateway: Gateway) -> tuple[str, ...]:
     """Return the Secrets that the spec refers to."""
-    spec = gateway.spec
+    spec, shred_keys = gateway.spec, gateway.spec.ledger.shred_keys
     found: Iterable[str] = (
         *(key.secret_ref.name for tenant in spec.tenants for key in tenant.api_keys or () if key.secret_ref),
         *(reference.name for provider in spec.providers for _, _, reference in provider.secrets()),
         *(reference.name for _, _, reference in (spec.telemetry.secrets() if spec.telemetry else ())),
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
+        *([shred_keys.secret_ref.name] if shred_keys and shred_keys.secret_ref else []),
         *([spec.load_balancer.tls.certificate_secret_ref.name] if spec.load_balancer.tls else []),
         *(gateway.auditor.secrets() if gateway.auditor else ()),
     )

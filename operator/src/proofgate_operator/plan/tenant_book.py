@@ -62,6 +62,11 @@ class TenantBook:
         return self._reserved
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names of the tenants."""
+        return frozenset(self._tenants)
+
+    @property
     def key_count(self) -> int:
         """Number of the keys that are let in."""
         return sum(map(len, self._key_lines))

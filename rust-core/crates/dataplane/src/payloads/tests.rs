@@ -69,7 +69,9 @@ impl Bench {
 
     /// What is said of an exchange that goes to its end.
     fn end(&self, mut keeping: Box<Keeping>) -> (Kept, Kept) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
         runtime.unwrap().block_on(keeping.settle(&self.desk, PLACE));
         self.dropped(keeping)
     }
@@ -136,7 +138,10 @@ fn an_exchange_that_nobody_takes_to_its_end_claims_no_answer() {
     let mut keeping = bench.begin(b"question").unwrap();
     keeping.respond(b"half of an ans");
     assert_eq!(bench.dropped(keeping).1, Kept::Interrupted);
-    assert_eq!(bench.shows("proofgate_payloads_not_stored_total{reason=\"interrupted\"}"), "1");
+    assert_eq!(
+        bench.shows("proofgate_payloads_not_stored_total{reason=\"interrupted\"}"),
+        "1"
+    );
     bench.close();
 }
 

@@ -1,0 +1,202 @@
+"""Tenants' shred keys: made once for each tenant, never written again, and there before a file names them."""
+
+import base64
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build.shred_keys import shred_keys_entry
+from proofgate_operator.plan.observed import Observed, Ref, TenantShards
+from proofgate_operator.plan.shred_keys import read_shred_keys
+from tests.fake_cluster import FakeCluster, Killed
+from tests.gateways import NAMESPACE, SPEC, manifest, secret
+from tests.test_convergence import new_cluster, reconcile_once, settle
+from tests.test_manifests import one
+from tests.world import World
+
+Manifest = dict[str, Any]
+MADE: Manifest = {"ledger": {"shredKeys": {}}}
+BROUGHT: Manifest = {"ledger": {"shredKeys": {"secretRef": {"name": "own-keys"}}}}
+KEYS = "demo-shred-keys"
+TENANTS = [tenant["name"] for tenant in SPEC["tenants"]]
+
+
+def keys(cluster: FakeCluster) -> dict[str, str]:
+    data: dict[str, str] = cluster.find("Secret", KEYS)["data"]
+    return data
+
+
+def add_tenant(cluster: FakeCluster, name: str) -> None:
+    gateway = cluster.find("GovernanceGateway", "demo")
+    gateway["spec"] = copy.deepcopy(gateway["spec"])
+    gateway["spec"]["tenants"].append({**SPEC["tenants"][0], "name": name})
+    gateway["metadata"]["generation"] = gateway["metadata"].get("generation", 1) + 1
+
+
+def names_in_the_file(cluster: FakeCluster) -> list[str]:
+    text = cluster.find("ConfigMap", "demo-config")["data"]["gateway.yaml"]
+    return [tenant["name"] for tenant in yaml.safe_load(text)["tenants"]]
+
+
+def test_each_tenant_gets_a_key_of_32_bytes_and_none_twice() -> None:
+    cluster = new_cluster(**MADE)
+    settle(cluster)
+    made = keys(cluster)
+    assert sorted(made) == sorted(TENANTS)
+    lines = [base64.b64decode(text).decode() for text in made.values()]
+    assert all(line.endswith("\n") and len(base64.b64decode(line, validate=False)) == 32 for line in lines)
+    assert len(set(lines)) == len(lines)
+    before = copy.deepcopy(made)
+    settle(cluster)
+    assert keys(cluster) == before
+
+
+def test_a_key_is_there_before_a_file_names_its_tenant() -> None:
+    cluster = new_cluster(**MADE)
+    settle(cluster)
+    before = dict(keys(cluster))
+    add_tenant(cluster, "late")
+    for _ in range(20):
+        reconcile_once(cluster)
+        cluster.run_controllers()
+        assert set(names_in_the_file(cluster)) <= set(keys(cluster))
+    assert "late" in names_in_the_file(cluster)
+    assert {name: text for name, text in keys(cluster).items() if name != "late"} == before
+
+
+def test_a_tenant_that_goes_and_a_gateway_that_goes_keep_their_keys() -> None:
+    cluster = new_cluster(**MADE)
+    settle(cluster)
+    before = dict(keys(cluster))
+    cluster.find("GovernanceGateway", "demo")["spec"]["tenants"].pop()
+    settle(cluster)
+    assert keys(cluster) == before
+    assert not cluster.find("Secret", KEYS)["metadata"].get("ownerReferences")
+
+
+def test_wherever_the_operator_is_killed_no_key_is_lost() -> None:
+    reference = new_cluster(**MADE)
+    settle(reference)
+    for count in range(len(reference.writes)):
+        cluster = new_cluster(**MADE)
+        cluster.writes_left = count
+        with pytest.raises(Killed):
+            for _ in range(100):
+                reconcile_once(cluster)
+                cluster.run_controllers()
+        left = cluster.objects.get(("Secret", NAMESPACE, KEYS))
+        before = dict(left["data"]) if left else {}
+        settle(cluster)
+        assert keys(cluster).items() >= before.items(), count
+        assert sorted(keys(cluster)) == sorted(TENANTS)
+
+
+def test_what_others_put_into_the_secret_stays_and_a_key_that_came_meanwhile_is_not_overwritten() -> None:
+    cluster = new_cluster(**MADE)
+    settle(cluster)
+    live = cluster.find("Secret", KEYS)
+    rotated = base64.b64encode(b"two\nlines\n").decode()
+    live["data"] |= {"acme": rotated, "somebody": rotated}
+    settle(cluster)
+    assert (keys(cluster)["acme"], keys(cluster)["somebody"]) == (rotated, rotated)
+    # Seen without the entry, and written with it before the operator writes.
+    add_tenant(cluster, "late")
+    request = cluster.request
+
+    async def slow(method: str, path: str, **more: Any) -> Manifest:
+        if method == "PATCH" and path.endswith(f"/{KEYS}"):
+            raced = cluster.find("Secret", KEYS)
+            raced["data"]["late"] = rotated
+            raced["metadata"]["resourceVersion"] = f"{int(raced['metadata']['resourceVersion']) + 1}"
+        answer: Manifest = await request(method, path, **more)
+        return answer
+
+    cluster.request = slow  # type: ignore[method-assign]
+    reconcile_once(cluster)
+    cluster.request = request  # type: ignore[method-assign]
+    settle(cluster)
+    assert keys(cluster)["late"] == rotated
+
+
+def test_an_entry_that_was_removed_is_made_anew_with_another_key() -> None:
+    cluster = new_cluster(**MADE)
+    settle(cluster)
+    before = keys(cluster).pop("acme")
+    settle(cluster)
+    assert keys(cluster)["acme"] not in ("", before)
+
+
+def test_tenants_with_objects_of_their_own_get_keys_under_names_that_a_secret_takes() -> None:
+    gateway = Gateway.read(manifest(**MADE))
+    attached = frozenset({"team/acme", "other/acme", f"{'n' * 63}/{'t' * 253}"})
+    needed = read_shred_keys(gateway, Observed(tenants=TenantShards(names=attached)))
+    assert needed.to_make == (*TENANTS, "_other_acme", "_team_acme")
+    assert shred_keys_entry("team_acme") == "team_acme"
+    live = secret(KEYS, **{name: "key" for name in TENANTS})
+    live["metadata"]["labels"] = {
+        "app.kubernetes.io/managed-by": "proofgate-operator",
+        "proofgate.dev/gateway": "demo",
+    }
+    seen = Observed(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
+    needed = read_shred_keys(gateway, seen)
+    assert (needed.to_make, needed.waits) == (("_other_acme", "_team_acme"), False)
+
+
+def test_workers_read_them_from_a_volume_of_their_own_and_only_where_they_are_wanted() -> None:
+    def volumes(**changes: Any) -> list[Manifest]:
+        template = one("StatefulSet", "demo-worker", **changes)["spec"]["template"]["spec"]
+        mounts = {mount["name"]: mount for mount in template["containers"][0]["volumeMounts"]}
+        found = [volume for volume in template["volumes"] if volume["name"] == "shred-keys"]
+        for volume in found:
+            assert mounts[volume["name"]] == {
+                "name": "shred-keys",
+                "mountPath": "/etc/shred-keys",
+                "readOnly": True,
+            }
+        return found
+
+    assert volumes() == []
+    assert volumes(**MADE)[0]["secret"] == {"secretName": KEYS, "defaultMode": 0o440}
+    assert volumes(**BROUGHT)[0]["secret"]["secretName"] == "own-keys"
+    text = one("ConfigMap", "demo-config", **MADE)["data"]["gateway.yaml"]
+    assert yaml.safe_load(text)["ledger"]["shredKeysDirectory"] == "/etc/shred-keys"
+
+
+def test_a_secret_of_your_own_is_waited_for_and_never_written() -> None:
+    world = World(**BROUGHT)
+    world.secrets["own-keys"] = None
+    problems = [problem.message for problem in read_shred_keys(world.gateway, Observed()).problems]
+    assert problems == ["Secret own-keys, named by spec.ledger.shredKeys.secretRef, does not exist"]
+    world.settle()
+    assert Ref("StatefulSet", "demo-worker") not in world.children
+    partly = Observed(secrets={"own-keys": secret("own-keys", acme="key")})
+    [problem] = read_shred_keys(world.gateway, partly).problems
+    assert problem.message.endswith("has no shred key of globex")
+    world.secrets["own-keys"] = secret("own-keys", **{name: "key" for name in TENANTS})
+    world.settle()
+    assert world.child("StatefulSet", "demo-worker")
+    assert Ref("Secret", KEYS) not in world.children
+
+
+def test_another_key_has_the_kubelet_renew_the_workers_files() -> None:
+    cluster = new_cluster(**MADE)
+    settle(cluster)
+    mark = "proofgate.dev/config-digest"
+    before = cluster.find("Pod", "demo-worker-0")["metadata"]["annotations"][mark]
+    keys(cluster)["acme"] = base64.b64encode(b"another\n").decode()
+    settle(cluster)
+    assert cluster.find("Pod", "demo-worker-0")["metadata"]["annotations"][mark] != before
+    assert "another" not in yaml.safe_dump_all(
+        value for key, value in cluster.owned().items() if key[2] != KEYS
+    )
+
+
+def test_without_the_field_nothing_is_made_and_a_secret_of_the_name_disturbs_nobody() -> None:
+    cluster = new_cluster()
+    cluster.put(secret(KEYS, acme="somebody's"))
+    settle(cluster)
+    assert list(keys(cluster)) == ["acme"]
+    assert cluster.find("StatefulSet", "demo-worker")
