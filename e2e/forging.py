@@ -1,16 +1,23 @@
 """What a writer of the volume can make without the signing key: segments whose numbers and checksums are right.
+And what can be made with it.
 
 The layout is that of `rust-core/crates/evidence/src/frame.rs`. Tags are random, as nobody without the key makes others.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import struct
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from proofgate import _core
 
 _SEGMENT_HEADER, _FRAME_HEADER, _TAG = 128, 32, 16
 _POLYNOMIAL = 0x82F63B78
@@ -62,3 +69,24 @@ def rewrite(segment: Path, edit: Callable[[list[dict[str, Any]]], None]) -> None
 
 def _padded(length: int) -> int:
     return (length + 7) // 8 * 8
+
+
+def sign_anew(log: Path, seed: bytes) -> None:
+    """Signs what a log holds now, as only a worker can that has the ledger's key, and lies."""
+    with tempfile.TemporaryDirectory(prefix="proofgate-leaves-") as scratch:
+        leaves = Path(scratch) / "leaves"
+        _core.export_leaves(str(log), str(leaves))
+        data = leaves.read_bytes()
+    tree = _core.Tree()
+    while data:
+        length = int.from_bytes(data[:4], "big")
+        tree.push(data[4 : 4 + length])
+        data = data[4 + length :]
+    (log / "tree").unlink()
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    origin = (log / "checkpoint").read_text().split("\n", 1)[0]
+    text = f"{origin}\n{tree.size}\n{base64.b64encode(tree.root).decode()}\n"
+    public = key.public_key().public_bytes_raw()
+    number = hashlib.sha256(f"{origin}\n".encode() + b"\x01" + public).digest()[:4]
+    signature = base64.b64encode(number + key.sign(text.encode())).decode()
+    (log / "checkpoint").write_text(f"{text}\n\u2014 {origin} {signature}\n")

@@ -31,6 +31,7 @@ from keeper_double import Keeper
 from mirror_core_double import Tree, fsck_pinned, sign_s3
 from payloads_double import StoredExchange, StoredPayloads, stored_payload
 from policy_queue_double import PolicyItem, PolicyQueue
+from replay_double import RecordedExchange, RecordedExchanges, Replayer
 from witness_double import Witness
 
 __version__ = "0.0.0"
@@ -41,6 +42,9 @@ __all__ = [
     "Keeper",
     "PolicyItem",
     "PolicyQueue",
+    "RecordedExchange",
+    "RecordedExchanges",
+    "Replayer",
     "StoredExchange",
     "StoredPayloads",
     "Tree",

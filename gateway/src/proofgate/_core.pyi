@@ -17,6 +17,9 @@ __all__ = [
     "PolicyQueue",
     "ProofError",
     "ProofgateError",
+    "RecordedExchange",
+    "RecordedExchanges",
+    "Replayer",
     "StoredExchange",
     "StoredPayloads",
     "Tree",
@@ -509,6 +512,90 @@ def sign_s3(
 
 def verify_export(note: str, verifying_key: str, digest: bytes) -> None:
     """Checks that a key signed an export's manifest, by its SHA-256. Raises ValueError, ProofError."""
+
+@final
+class RecordedExchange:
+    """The records of one exchange, under a checkpoint. Immutable."""
+
+    @property
+    def begin(self) -> bytes:
+        """Its admission or its rejection, as it is stored."""
+
+    @property
+    def completion(self) -> bytes | None:
+        """As it is stored; None where no checkpoint covers one."""
+
+    @property
+    def configuration(self) -> str | None:
+        """Under which digest the configuration that it names is archived; None where no record tells."""
+
+    @property
+    def version(self) -> str:
+        """Of the gateway that decided."""
+
+    def stored(self, answer: bool) -> bytes | str:
+        """The body of the request, or of the answer, as it was stored, opened and compared with what the
+        record commits to; or a code: `not_stored`, `erased`, `other_body`, or one of
+        `StoredExchange.no_request`.
+        """
+
+    def commits_to(self, answer: bool, body: bytes) -> str | None:
+        """None where the record commits to this body; otherwise a code, as `stored` has them."""
+
+@final
+class RecordedExchanges:
+    """The exchanges of a ledger, in the order of their ends, as far as checkpoints of its key cover them.
+
+    Those without an end come last. One thread reads. Calls read files, and release the GIL.
+    """
+
+    def __new__(
+        cls,
+        ledger: str,
+        verifying_key: str,
+        keeping_key: str | None = None,
+        shred_keys: str | None = None,
+        *,
+        since_us: int | None = None,
+        until_us: int | None = None,
+        tenant: str | None = None,
+        model: str | None = None,
+        request_id: str | None = None,
+    ) -> Self:
+        """Finds the logs, and reads a folder of shred keys. Exchanges begin at `since_us` or later, and
+        before `until_us`.
+
+        Raises LedgerError, and ValueError for what is no key.
+        """
+
+    def take(self, most: int) -> list[RecordedExchange]:
+        """The next ones, at most so many; none when all are read."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with logs, in words."""
+
+    @property
+    def unverified(self) -> int:
+        """Exchanges that were left out because no checkpoint covers them, as far as was read."""
+
+@final
+class Replayer:
+    """The rules of one configuration. Calls release the GIL."""
+
+    def __new__(cls, configuration: bytes, other: bool = False) -> Self:
+        """Compiles the rules of a configuration as it is archived. `other`: it is not the one that records
+        name; tenants that it does not name have the policy of everybody. Raises ConfigError.
+        """
+
+    def request(self, exchange: RecordedExchange, body: bytes | None) -> str | None:
+        """Replays a request; None where no policy decided about it. A JSON object: `result` (`same`,
+        `consistent`, `differs`, `not_replayable`), `reason`, `recorded` and `replayed` (`verdict`, `score`,
+        `rules`, `unnamed`, `code`).
+        """
+
+    def response(self, exchange: RecordedExchange, body: bytes | None) -> str | None:
+        """Replays an answer, likewise; None where there is none."""
 
 @final
 class Witness:

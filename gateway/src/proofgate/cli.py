@@ -26,14 +26,17 @@ from proofgate.index import command as index_command
 from proofgate.keeping import erasing, holds, pruning, shred_keys_command, shredding
 from proofgate.mirror import fetch_command
 from proofgate.reading import command as reading_command
+from proofgate.replay import command as replay_command
 from proofgate.witness import command as witness_command
 
 _EXIT_CODES = """\
 exit codes:
   0   done; for serve: drained and sealed
   1   the worker could not start, or its log was not sealed before the drain deadline;
-      policy test: an example or a sample failed; erase, shred: something of it stays
+      policy test: an example or a sample failed; erase, shred: something of it stays;
+      replay: a verdict does not come out again
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
+  3   replay: there was nothing to replay
   10  fsck, auditor --once and verify-export: incomplete, 30: diverged,
       40 these, index and verify: invalid
 """
@@ -87,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_policy_commands(commands)
     receipt_command.add(partial(_command, commands))
     _add_evidence_commands(commands)
+    replay_command.add(partial(_command, commands))
     payload_command.add(partial(_command, commands))
     holds.add(partial(_command, commands))
     pruning.add(partial(_command, commands))

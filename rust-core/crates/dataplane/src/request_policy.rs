@@ -262,23 +262,13 @@ impl Gateway {
     }
 }
 
-/// Rules, and fields that were left out, that a record names at most: they have to fit into the room that is set aside for it.
-pub(crate) const MOST_NAMED: usize = 16;
+/// Rules, and fields that were left out, that a record names at most.
+pub(crate) const MOST_NAMED: usize = PolicyNote::MOST_NAMED;
 
 /// What a record says of a judgement.
 pub(crate) fn note<'c>(engine: &'c Engine, judgement: &Judgement, redacted: bool) -> PolicyNote<'c> {
-    let matched = judgement.matched().count();
-    PolicyNote {
-        score: judgement.score(),
-        rules: judgement
-            .matched()
-            .take(MOST_NAMED)
-            .map(|rule| Cow::Borrowed(engine.rule(rule).id.as_str()))
-            .collect(),
-        unnamed: u32::try_from(matched.saturating_sub(MOST_NAMED)).unwrap_or(u32::MAX),
-        redacted,
-        would_block: judgement.would_block(),
-    }
+    let matched = judgement.matched().map(|rule| engine.rule(rule).id.as_str());
+    PolicyNote::of(judgement.score(), matched, redacted, judgement.would_block())
 }
 
 /// Names one more rule in a record, or counts it where that has no room.

@@ -122,11 +122,24 @@ impl<'s> Reader<'s> {
         reason = "a step can fail, and nothing follows a failure"
     )]
     pub fn next(&mut self) -> Result<Option<Batch>, IndexError> {
+        let mut batch = Joining::default();
+        let place = self.stretch(|seq, record| batch.take(seq, record))?;
+        Ok(place.map(|place| batch.finish(place)))
+    }
+
+    /// Gives the records of the next stretch to `take`, each with its number, and returns the place behind it; `None` at the
+    /// checkpoint. What was taken is to be believed once this has returned without an error, and not before.
+    ///
+    /// # Errors
+    /// As for [`next`](Reader::next); what `take` says is wrong with a record contradicts the checkpoint.
+    pub fn stretch(
+        &mut self,
+        mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
+    ) -> Result<Option<Place>, IndexError> {
         let start = self.mmr.size();
         if start >= self.signed.size {
             return Ok(None);
         }
-        let mut batch = Joining::default();
         let mut bytes = 0;
         while self.mmr.size() < self.signed.size && !self.limits.are_reached(self.mmr.size() - start, bytes) {
             let stored = next_record(&mut self.log, &self.signed)?;
@@ -136,9 +149,7 @@ impl<'s> Reader<'s> {
             if stored.seq == 0 {
                 require_origin(payload, &self.signed)?;
             }
-            batch
-                .take(stored.seq, payload)
-                .map_err(|reason| contradicted(&self.signed, reason))?;
+            take(stored.seq, payload).map_err(|reason| contradicted(&self.signed, reason))?;
         }
         let place = self.log.resume_place().map(|resume| Place {
             mmr: self.mmr.clone(),
@@ -146,7 +157,7 @@ impl<'s> Reader<'s> {
         });
         let place = place.ok_or_else(|| contradicted(&self.signed, "it has no records".to_owned()))?;
         self.require_signed(&place)?;
-        Ok(Some(batch.finish(place)))
+        Ok(Some(place))
     }
 
     /// Requires that what was read so far leads to what was signed.

@@ -110,6 +110,29 @@ pub struct PolicyNote<'a> {
     pub would_block: bool,
 }
 
+impl<'a> PolicyNote<'a> {
+    /// Rules that one names at most: they have to fit into the room that is set aside for a record.
+    pub const MOST_NAMED: usize = 16;
+
+    /// The note of the rules that matched, by their ids: it names the first of them and counts the others.
+    #[must_use]
+    pub fn of(
+        score: u32,
+        mut matched: impl Iterator<Item = &'a str>,
+        redacted: bool,
+        would_block: bool,
+    ) -> Self {
+        let rules = matched.by_ref().take(Self::MOST_NAMED).map(Cow::Borrowed);
+        Self {
+            score,
+            rules: rules.collect(),
+            unnamed: u32::try_from(matched.count()).unwrap_or(u32::MAX),
+            redacted,
+            would_block,
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
 fn is_false(flag: &bool) -> bool {
     !*flag

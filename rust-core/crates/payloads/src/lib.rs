@@ -17,7 +17,7 @@ mod writer;
 
 pub use check::check;
 pub use error::PayloadError;
-pub use open::{Body, Exchange, show};
+pub use open::{Body, Exchange, show, stored_body};
 pub use proofgate_evidence::payloads::Field;
 pub use punch::{is_punched, punch};
 pub use read::StoredPayloads;

@@ -94,6 +94,30 @@ impl Exchange {
     }
 }
 
+/// A body of an exchange whose records were verified. `log`: origin and directory of the log that holds its admission.
+///
+/// # Errors
+/// [`PayloadError`]: why it is not there.
+pub fn stored_body(
+    storage: &dyn ReadStorage,
+    keys: &ShredKeys,
+    log: (&str, &Path),
+    (admission, completion): (&Admission<'_>, Option<&Completion<'_>>),
+    field: Field,
+) -> Body {
+    let (origin, dir) = log;
+    let files = PayloadFiles::open(storage, dir)?;
+    let stored = Stored {
+        storage,
+        files: files.as_ref(),
+        keys,
+        origin,
+        dir,
+        admission,
+    };
+    stored.body(field, completion)
+}
+
 /// What is stored of one exchange.
 struct Stored<'s> {
     storage: &'s dyn ReadStorage,

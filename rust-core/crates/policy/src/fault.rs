@@ -19,7 +19,7 @@ pub enum Fault {
 impl Fault {
     /// The stable machine code: `policy_budget`, `policy_panic` or `policy_internal`.
     #[must_use]
-    pub fn code(self) -> &'static str {
+    pub const fn code(self) -> &'static str {
         match self {
             Self::Budget => "policy_budget",
             Self::Panicked => "policy_panic",

@@ -138,7 +138,7 @@ fn follow(path: &Path, key: Option<VerifyingKey>) -> Result<Option<VerifyingKey>
     followed.transpose()
 }
 
-fn optional_key(verifying_key: Option<&str>) -> PyResult<Option<VerifyingKey>> {
+pub(crate) fn optional_key(verifying_key: Option<&str>) -> PyResult<Option<VerifyingKey>> {
     let key = verifying_key.map(VerifyingKey::from_file_text).transpose();
     key.map_err(|error| PyValueError::new_err(error.to_string()))
 }

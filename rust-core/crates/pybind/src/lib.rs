@@ -12,6 +12,7 @@ mod payloads;
 mod policy;
 mod policy_queue;
 mod prices;
+mod replay;
 mod served;
 mod shred_keys;
 mod signature;
@@ -34,6 +35,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::ExchangeReader>()?;
     module.add_class::<index::ExchangeBatch>()?;
     module.add_class::<keeping::Keeper>()?;
+    module.add_class::<replay::RecordedExchanges>()?;
+    module.add_class::<replay::RecordedExchange>()?;
+    module.add_class::<replay::PyReplayer>()?;
     module.add_class::<tree::Tree>()?;
     module.add_class::<payloads::StoredPayloads>()?;
     module.add_class::<payloads::StoredExchange>()?;

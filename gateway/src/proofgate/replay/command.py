@@ -1,0 +1,161 @@
+"""The command `replay`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.config import InvalidConfigError, load_settings
+from proofgate.evidence import read_verifying_key
+from proofgate.keeping.arguments import moment
+from proofgate.replay.engines import Engines, archived, other
+from proofgate.replay.report import Report
+from proofgate.replay.run import Replay, exchanges, of_this_version, replay
+from proofgate.replay.sources import FirstOf, Folder, Source, Stored
+
+EXIT_NOTHING = 3
+#: Seconds between two lines of progress.
+_PROGRESS = 5
+
+_DETAILS = """\
+Only what a checkpoint
+of the ledger's key covers counts. The rules of the configuration that a record names, archived beside the
+ledger, judge the bodies that were kept, as the worker did. With --policy those of another configuration do:
+what would have been decided otherwise. Nothing of a body is printed without --show-text."""
+
+_EPILOG = """\
+exit codes:
+  0   every verdict comes out again; with --policy: nothing would have been decided otherwise
+  1   some do not, or a log contradicts what was signed
+  2   wrong usage: arguments, configuration, a key or a ledger that cannot be read
+  3   nothing could be replayed
+"""
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "replay",
+        run,
+        "come to the recorded verdicts again, or to those of another policy",
+        _DETAILS,
+        _EPILOG,
+    )
+    parser.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger's directory")
+    parser.add_argument("--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file")
+    parser.add_argument(
+        "--keeping-key",
+        metavar="VKEY",
+        help="the verifying key of whoever may remove logs, or a file; without it such a log is a problem",
+    )
+    parser.add_argument(
+        "--shred-keys",
+        type=Path,
+        metavar="DIR",
+        help="the folder of tenants' shred keys, which open what was stored",
+    )
+    parser.add_argument(
+        "--bodies",
+        type=Path,
+        metavar="DIR",
+        help="bodies that somebody kept, for what was not stored: ID.request and ID.response",
+    )
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="judge by this worker's YAML file instead; the files that it names are not read",
+    )
+    parser.add_argument(
+        "--since", type=moment, metavar="TIME", help="begun at this time or later (2026-01-31T12:00:00Z)"
+    )
+    parser.add_argument("--until", type=moment, metavar="TIME", help="begun before this time")
+    parser.add_argument("--tenant", metavar="NAME", help="of this tenant")
+    parser.add_argument("--model", metavar="NAME", help="that ask for this model; refused requests name none")
+    parser.add_argument("--id", metavar="REQUEST_ID", help="this exchange")
+    parser.add_argument("--limit", type=_count, metavar="N", help="at most so many exchanges")
+    parser.add_argument(
+        "--examples",
+        type=_count,
+        default=10,
+        metavar="N",
+        help="name so many exchanges that differ (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--show-text", action="store_true", help="show what the bodies of the examples say, 2000 characters"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replays, prints a report, and returns what it comes to."""
+    if options.bodies is not None and not options.bodies.is_dir():
+        return fail(f"{options.bodies} is not a directory", EXIT_USAGE)
+    try:
+        engines: Engines = archived(options.ledger)
+        if options.policy is not None:
+            engines = other(load_settings(options.policy))
+        keeping = None if options.keeping_key is None else read_verifying_key(options.keeping_key)
+        core = _core.RecordedExchanges(
+            str(options.ledger),
+            read_verifying_key(options.key),
+            keeping,
+            None if options.shred_keys is None else str(options.shred_keys),
+            since_us=options.since,
+            until_us=options.until,
+            tenant=options.tenant,
+            model=options.model,
+            request_id=options.id,
+        )
+    except InvalidConfigError as error:
+        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+    except ValueError as error:
+        # The text of a key is not in it.
+        return fail(str(error), EXIT_USAGE)
+    except _core.LedgerError as error:
+        return fail(f"{error} [{error.code}]", EXIT_USAGE)
+    sources: list[Source] = [Stored()]
+    if options.bodies is not None:
+        sources.append(Folder(options.bodies))
+    replays = replay(exchanges(core, options.limit), FirstOf(sources), engines)
+    report = Report(options.examples, options.show_text)
+    for replayed in _told(replays if options.policy is not None else of_this_version(replays)):
+        report.add(replayed)
+    _print(report, core, options.json)
+    if report.differs or core.problems:
+        return EXIT_FAILED
+    return EXIT_OK if report.replayed else EXIT_NOTHING
+
+
+def _told(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
+    """Says on standard error how far long work is."""
+    due = time.monotonic() + _PROGRESS
+    for count, replayed in enumerate(replays, 1):
+        yield replayed
+        if time.monotonic() >= due:
+            print(f"proofgate: {count} exchanges", file=sys.stderr, flush=True)
+            due = time.monotonic() + _PROGRESS
+
+
+def _print(report: Report, core: _core.RecordedExchanges, as_json: bool) -> None:
+    if as_json:
+        document = report.document() | {"unverified": core.unverified, "problems": core.problems}
+        print(json.dumps(document, indent=2))
+        return
+    print(report.text())
+    if core.unverified:
+        print(f"\nleft out, because no checkpoint covers them: {core.unverified} exchanges")
+    for problem in core.problems:
+        print(f"\nproblem: {problem}")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise argparse.ArgumentTypeError("expected a whole number")
+    return int(text)

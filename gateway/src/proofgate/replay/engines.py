@@ -1,0 +1,64 @@
+"""The rules that exchanges are replayed with: those of the configuration that each names, or others."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate import _core, archive
+from proofgate.config.core_json import policy_document, tenant_policy_document
+from proofgate.config.settings import Settings
+from proofgate.replay.recorded import Recorded
+
+#: Compiled configurations that are kept.
+_MOST = 16
+
+
+#: Hands out the rules for an exchange; or why there are none, as a stable machine code.
+Engines = Callable[[Recorded], _core.Replayer | str]
+
+
+def archived(ledger: Path) -> Engines:
+    """Those that were in force, out of the archive beside the ledger. Each configuration is compiled once.
+
+    Otherwise `configuration_unknown` (it is not in the archive), `configuration_changed` (what is there is
+    not what its name says), `configuration_refused` (this version cannot use it).
+    """
+    compiled = functools.lru_cache(maxsize=_MOST)(functools.partial(_compiled, ledger))
+
+    def of(recorded: Recorded) -> _core.Replayer | str:
+        digest = recorded.core.configuration
+        return "configuration_unknown" if digest is None else compiled(digest)
+
+    return of
+
+
+def other(settings: Settings) -> Engines:
+    """Those of one configuration, for all exchanges."""
+    replayer = _core.Replayer(json.dumps(_document(settings)).encode(), other=True)
+    return lambda _: replayer
+
+
+def _compiled(ledger: Path, digest: str) -> _core.Replayer | str:
+    try:
+        return _core.Replayer(archive.find(ledger, digest))
+    except archive.ArchiveError as error:
+        return error.code
+    except OSError:
+        return "configuration_unknown"
+    except _core.ConfigError:
+        return "configuration_refused"
+
+
+def _document(settings: Settings) -> dict[str, object]:
+    plans = {plan.name: plan for plan in settings.plans}
+    terms = {tenant.name: plans.get(tenant.plan or "", tenant) for tenant in settings.tenants}
+    return {
+        "policy": policy_document(settings.policy),
+        "tenants": [
+            {"name": name, "policy": tenant_policy_document(held.policy)} for name, held in terms.items()
+        ],
+        "limits": {"body_bytes": settings.limits.body_bytes},
+    }

@@ -1,0 +1,50 @@
+"""What a ledger says of one exchange."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from proofgate import _core
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An exchange whose records a checkpoint covers."""
+
+    core: _core.RecordedExchange
+    begin: dict[str, Any]
+    """Its `admission` or its `rejection`."""
+    completion: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, core: _core.RecordedExchange) -> Recorded:
+        """Reads the records."""
+        completion = core.completion
+        return cls(core, json.loads(core.begin), None if completion is None else json.loads(completion))
+
+    @property
+    def id(self) -> str:
+        """The request id."""
+        return str(self.begin["id"])
+
+    @property
+    def was_admitted(self) -> bool:
+        """Whether the request went on."""
+        return bool(self.begin["kind"] == "admission")
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose it is, where that is known."""
+        return self.begin.get("tenant")
+
+    @property
+    def model(self) -> str | None:
+        """The model asked for; refused requests name none."""
+        return self.begin.get("model")
+
+    def length(self, answer: bool) -> int | None:
+        """The size of a body in bytes; None for an answer that no record tells of."""
+        record = self.completion if answer else self.begin
+        return None if record is None else int(record["bytes"])

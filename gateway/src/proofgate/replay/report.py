@@ -1,0 +1,185 @@
+"""Counts what came out of a replay, and writes it down."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofgate.replay.run import Replay
+
+RESULTS = ("same", "consistent", "differs", "not_replayable")
+DIRECTIONS = ("request", "response")
+#: Characters of a text that are shown.
+_MOST_SHOWN = 2000
+#: Rows of a table for people.
+_MOST_ROWS = 40
+
+
+@dataclass
+class Report:
+    """What came out, exchange by exchange. `examples` are those that differ, at most `most_examples`; with
+    `shows_text` they hold what the bodies say."""
+
+    most_examples: int
+    shows_text: bool = False
+    exchanges: int = 0
+    versions: Counter[str] = field(default_factory=Counter)
+    """Exchanges by the version of the gateway that decided, as it said."""
+    results: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By direction and result."""
+    reasons: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By direction, result and reason."""
+    refused: Counter[bool] = field(default_factory=Counter)
+    """Requests that a policy refused, by whether their body was at hand."""
+    changes: Counter[tuple[str, str, str, str, str]] = field(default_factory=Counter)
+    """What differs, by direction, tenant, model, and the two verdicts."""
+    rules: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """In what differs: rules that the record names and the replay does not (`less`), or the other way round
+    (`more`), by direction."""
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, replays: Iterable[Replay]) -> None:
+        """Counts one exchange."""
+        self.exchanges += 1
+        for replay in replays:
+            if replay.direction == "request":
+                self.versions[replay.recorded.core.version] += 1
+            self.results[replay.direction, replay.result] += 1
+            if replay.reason is not None:
+                self.reasons[replay.direction, replay.result, replay.reason] += 1
+            if not replay.recorded.was_admitted:
+                self.refused[replay.body is not None] += 1
+            if replay.result == "differs":
+                self._differs(replay)
+
+    @property
+    def replayed(self) -> int:
+        """How many bodies were looked at and led to a result."""
+        compared = sum(self.results[direction, "same"] for direction in DIRECTIONS) + self.differs
+        parts = sum(self.results[direction, "consistent"] for direction in DIRECTIONS)
+        unseen = sum(self.reasons[direction, "consistent", "rules_and_score"] for direction in DIRECTIONS)
+        return compared + parts - unseen
+
+    @property
+    def differs(self) -> int:
+        """How many directions of exchanges have another verdict."""
+        return sum(self.results[direction, "differs"] for direction in DIRECTIONS)
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for machines."""
+        return {
+            "exchanges": self.exchanges,
+            "versions": self.versions,
+            **{direction: self._direction(direction) for direction in DIRECTIONS},
+            "refused_by_policy": {"requests": self.refused.total(), "with_body": self.refused[True]},
+            "changes": [
+                dict(
+                    zip(("direction", "tenant", "model", "recorded", "replayed"), change, strict=True),
+                    count=count,
+                )
+                for change, count in self.changes.most_common()
+            ],
+            "rules": [
+                {"direction": direction, "rule": rule, "change": change, "count": count}
+                for (direction, rule, change), count in self.rules.most_common()
+            ],
+            "examples": self.examples,
+        }
+
+    def text(self) -> str:
+        """The same for people."""
+        rows = [("", *(result.replace("_", " ") for result in RESULTS))]
+        for direction in DIRECTIONS:
+            rows.append((f"{direction}s", *(str(self.results[direction, result]) for result in RESULTS)))
+        versions = ", ".join(_plain(version) for version in sorted(self.versions))
+        parts = [f"{self.exchanges} exchanges, decided by {versions or 'nobody'}", _table(rows)]
+        reasons = [(direction, result, reason) for direction, result, reason in sorted(self.reasons)]
+        if reasons:
+            told = [
+                (f"{direction}s", result.replace("_", " "), reason, str(self.reasons[key]))
+                for key in reasons
+                for direction, result, reason in [key]
+            ]
+            parts.append(_table([("", "result", "reason", "count"), *told]))
+        if self.refused:
+            total, without = self.refused.total(), self.refused[False]
+            parts.append(f"refused by a policy: {total} requests, {without} of them without a body at hand")
+        if self.changes:
+            head = ("direction", "tenant", "model", "recorded", "replayed", "count")
+            parts.append(_counted(head, self.changes))
+            parts.append(_counted(("direction", "rule", "change", "count"), self.rules))
+        for example in self.examples:
+            before, after = example["recorded"], example["replayed"]
+            shown = f"  text: {json.dumps(example['text'])}" if "text" in example else ""
+            parts.append(
+                f"{_plain(example['id'])}  {example['direction']}  {_told(before)} -> {_told(after)}{shown}"
+            )
+        return "\n\n".join(part for part in parts if part)
+
+    def _direction(self, direction: str) -> dict[str, Any]:
+        counts: dict[str, Any] = {result: self.results[direction, result] for result in RESULTS}
+        counts["reasons"] = [
+            {"result": result, "reason": reason, "count": count}
+            for (of, result, reason), count in sorted(self.reasons.items())
+            if of == direction
+        ]
+        return counts
+
+    def _differs(self, replay: Replay) -> None:
+        recorded, before, after = replay.recorded, replay.before, replay.after
+        then = set(before["rules"]) if before else set()
+        # Where no body was looked at, the rules that the record names do not lead to its verdict.
+        now = set(after["rules"]) if after else then
+        verdicts = (before["verdict"] if before else "-", after["verdict"] if after else "-")
+        named = (recorded.tenant or "-", recorded.model or "-")
+        self.changes[replay.direction, named[0], named[1], verdicts[0], verdicts[1]] += 1
+        for change, rules in (("more", now - then), ("less", then - now)):
+            for rule in rules:
+                self.rules[replay.direction, rule, change] += 1
+        if len(self.examples) < self.most_examples:
+            example = {
+                "id": recorded.id,
+                "direction": replay.direction,
+                "ts": recorded.begin["ts"],
+                "tenant": recorded.tenant,
+                "model": recorded.model,
+                "reason": replay.reason,
+                "recorded": before,
+                "replayed": after,
+            }
+            if self.shows_text and replay.body is not None:
+                example["text"] = replay.body.decode(errors="replace")[:_MOST_SHOWN]
+            self.examples.append(example)
+
+
+def _told(side: dict[str, Any] | None) -> str:
+    if side is None:
+        return "-"
+    why = side["rules"] or ([side["code"]] if "code" in side else [])
+    return f"{side['verdict']} ({', '.join(map(_plain, why))})" if why else str(side["verdict"])
+
+
+def _counted(head: Sequence[str], counts: Counter[Any]) -> str:
+    rows = [(*key, str(count)) for key, count in counts.most_common(_MOST_ROWS)]
+    if not rows:
+        return ""
+    more = len(counts) - len(rows)
+    return _table([head, *rows]) + (f"\n{more} more rows with --json" if more > 0 else "")
+
+
+def _plain(text: str) -> str:
+    """A text that cannot leave its line."""
+    return text if text.isprintable() else json.dumps(text)
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    """Columns as wide as their widest entry."""
+    listed = [[_plain(entry) for entry in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    return "\n".join(
+        "  ".join(entry.ljust(width) for entry, width in zip(row, widths, strict=True)).rstrip()
+        for row in listed
+    )

@@ -1,0 +1,86 @@
+"""Where the bodies of exchanges are."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from proofgate.replay.recorded import Recorded
+
+#: A longer body is not read, in bytes.
+MOST = 64 << 20
+#: What a file may be named by: a request id leads nowhere else.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+class Source(Protocol):
+    """Hands out bodies. What it hands out is what the record commits to, where one does."""
+
+    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+        """The body of a request or of its answer; or why not: `not_stored`, `erased` (the commitment binds
+        nothing any more), `shred_key_missing`, `other_body` (it is not what the record commits to),
+        `too_large`."""
+
+
+class Stored:
+    """What workers stored beside the log, for whoever has the keys of its tenants."""
+
+    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+        """As of every source; further codes are those of `proofgate payload`."""
+        return recorded.core.stored(answer)
+
+
+class Folder:
+    """Files that somebody kept: `<request id>.request` and `<request id>.response`, byte for byte."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+        """As of every source; no record commits to the body of a request that was refused."""
+        length = recorded.length(answer)
+        if length is None or not _NAME.fullmatch(recorded.id):
+            return "not_stored"
+        if length > MOST:
+            return "too_large"
+        content = _read(self._folder / f"{recorded.id}.{'response' if answer else 'request'}", length)
+        if content is None:
+            return "not_stored"
+        if len(content) != length:
+            return "other_body"
+        if not recorded.was_admitted:
+            return content
+        return recorded.core.commits_to(answer, content) or content
+
+
+class FirstOf:
+    """Several sources: what one has not, the next one is asked for."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+
+    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+        """The first body; else why the first one that knows of it has none."""
+        reason = "not_stored"
+        for source in self._sources:
+            body = source.body(recorded, answer)
+            if isinstance(body, bytes):
+                return body
+            reason = body if reason == "not_stored" else reason
+        return reason
+
+
+def _read(path: Path, length: int) -> bytes | None:
+    """What a regular file holds, at most one byte more than `length`; None where there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        return file.read(length + 1)

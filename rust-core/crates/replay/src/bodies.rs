@@ -1,0 +1,80 @@
+//! The bodies of an exchange: as they were stored beside its log, or as somebody else kept them.
+
+use proofgate_evidence::{ReadStorage, ShredKeys, stored_salt};
+use proofgate_ledger::commitment::reveal;
+use proofgate_ledger::record::{self, Record};
+use proofgate_payloads::{Field, PayloadError, stored_body};
+
+use crate::exchanges::Exchange;
+
+/// A stable machine code of why a body is not there: `not_stored`, `erased` (half of its salt), `other_body` (it is not what
+/// the record commits to), or one of the [payloads](PayloadError::code) or of the ledger.
+pub type Why = &'static str;
+
+const NOT_STORED: Why = "not_stored";
+const ERASED: Why = "erased";
+const OTHER_BODY: Why = "other_body";
+
+impl Exchange {
+    /// A body as it was stored, opened and compared with what the record commits to.
+    ///
+    /// # Errors
+    /// Why it is not there.
+    pub fn stored(&self, storage: &dyn ReadStorage, keys: &ShredKeys, field: Field) -> Result<Vec<u8>, Why> {
+        let Ok(Record::Admission(admission)) = record::parse(&self.begin) else {
+            return Err(NOT_STORED);
+        };
+        let end = self
+            .completion
+            .as_deref()
+            .and_then(|stored| record::parse(stored).ok());
+        let completion = match &end {
+            Some(Record::Completion(completion)) => Some(completion),
+            _ => None,
+        };
+        let log = (&*self.origin, &*self.dir);
+        stored_body(storage, keys, log, (&admission, completion), field).map_err(|error| match error {
+            PayloadError::NotStored { .. } => NOT_STORED,
+            PayloadError::SaltErased => ERASED,
+            PayloadError::Mismatch => OTHER_BODY,
+            error => error.code(),
+        })
+    }
+
+    /// Requires that a record commits to a body.
+    ///
+    /// # Errors
+    /// Why that does not hold, or cannot be told.
+    pub fn commits_to(
+        &self,
+        storage: &dyn ReadStorage,
+        keys: &ShredKeys,
+        field: Field,
+        body: &[u8],
+    ) -> Result<(), Why> {
+        let Ok(Record::Admission(admission)) = record::parse(&self.begin) else {
+            return Err(NOT_STORED);
+        };
+        let stored = stored_salt(storage, &self.dir, self.seq).map_err(|error| error.code())?;
+        let half = stored.ok_or(ERASED)?;
+        let salt = match admission.shred_key {
+            None => half,
+            Some(id) => {
+                let key = keys.find(&admission.tenant, id);
+                key.ok_or("shred_key_missing")?.salt(&half)
+            }
+        };
+        let record = match field {
+            Field::Request => Some(Record::Admission(admission)),
+            Field::Response => self
+                .completion
+                .as_deref()
+                .and_then(|stored| record::parse(stored).ok()),
+        };
+        let opened = record.ok_or(NOT_STORED)?;
+        match reveal(&opened, &salt, body) {
+            Ok(name) if name == field.as_str() => Ok(()),
+            _ => Err(OTHER_BODY),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A record beside what the rules make of the bodies that it commits to.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use proofgate_inspect::AnswerKind;
+use proofgate_ledger::record::{Admission, Completion, Outcome, PolicyNote, Rejection};
+use proofgate_policy::Direction;
+use proofgate_providers::Dialect;
+use serde::Serialize;
+
+use crate::configuration::{Basis, Configuration, ReplayError, Terms};
+use crate::judge::{self, Extent, PANICKED, Seen, Tools};
+use crate::side::{Side, Word};
+
+/// How what is recorded stands to what the rules come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// The recorded verdict, with the same rules and the same score; of other rules than the recorded ones, the same decision for
+    /// the same reasons.
+    Same,
+    /// Not all of what was judged is there. What is there agrees; the reason says what was looked at.
+    Consistent,
+    /// Another verdict.
+    Differs,
+    /// There is nothing to compare, and the reason says why.
+    NotReplayable,
+}
+
+/// One direction of an exchange, replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// How the two stand to each other.
+    pub result: Standing,
+    /// Why not all, or nothing, was compared: a stable machine code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// What the record says.
+    pub recorded: Side,
+    /// What the rules come to, where they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Side>,
+}
+
+impl Compared {
+    fn not_replayable(recorded: Side, reason: &'static str) -> Self {
+        Self {
+            result: Standing::NotReplayable,
+            reason: Some(reason),
+            recorded,
+            replayed: None,
+        }
+    }
+
+    fn of(recorded: Side, replayed: Side, basis: Basis) -> Self {
+        let same = match basis {
+            Basis::Recorded => recorded == replayed,
+            Basis::Other => recorded.decides_as(&replayed),
+        };
+        Self {
+            result: if same { Standing::Same } else { Standing::Differs },
+            reason: None,
+            recorded,
+            replayed: Some(replayed),
+        }
+    }
+
+    fn part(recorded: Side, replayed: Option<Side>, agrees: bool, reason: &'static str) -> Self {
+        Self {
+            result: if agrees {
+                Standing::Consistent
+            } else {
+                Standing::Differs
+            },
+            reason: Some(reason),
+            recorded,
+            replayed,
+        }
+    }
+}
+
+/// Replays exchanges with the rules of one configuration. One thread uses it.
+pub struct Replayer {
+    configuration: Configuration,
+    basis: Basis,
+    tools: Tools,
+}
+
+impl Replayer {
+    /// Reads a configuration in the form in which workers archive it; `policy`, `tenants`, `plans` and `limits.body_bytes`
+    /// of it count.
+    ///
+    /// # Errors
+    /// [`ReplayError`] when it is not of a form that this version reads, or its rules are refused.
+    pub fn new(configuration: &[u8], basis: Basis) -> Result<Self, ReplayError> {
+        Ok(Self {
+            configuration: Configuration::read(configuration, basis)?,
+            basis,
+            tools: Tools::default(),
+        })
+    }
+
+    /// Replays a request that was admitted. `body`: its bytes as they came, where they are there.
+    pub fn admitted(&mut self, admission: &Admission<'_>, body: Option<&[u8]>) -> Compared {
+        let recorded = Side::passed(admission.policy.as_ref());
+        self.guarded(recorded, |replayer, recorded| {
+            replayer.request(&admission.tenant, &admission.endpoint, body, recorded)
+        })
+    }
+
+    /// Replays a request that was refused; `None` where that was not by a policy. No record commits to the body of one.
+    pub fn rejected(&mut self, rejection: &Rejection<'_>, body: Option<&[u8]>) -> Option<Compared> {
+        let recorded = Side::denied(rejection.policy.as_ref());
+        let reason = match rejection.code.as_ref() {
+            "policy_blocked" => None,
+            "policy_redaction_impossible" => Some("form"),
+            "policy_unavailable" => Some("other_policy"),
+            "policy_budget" | "policy_panic" | "policy_internal" => Some("no_verdict_recorded"),
+            _ => return None,
+        };
+        let known = rejection.tenant.as_deref().zip(rejection.endpoint.as_deref());
+        Some(match (reason, known) {
+            (Some(reason), _) => Compared::not_replayable(recorded, reason),
+            (None, None) => Compared::not_replayable(recorded, "tenant_unknown"),
+            (None, Some((tenant, endpoint))) => self.guarded(recorded, |replayer, recorded| {
+                replayer.request(tenant, endpoint, body, recorded)
+            }),
+        })
+    }
+
+    /// Replays an answer. `body`: what its client got, where that is there.
+    pub fn answered(
+        &mut self,
+        admission: &Admission<'_>,
+        completion: &Completion<'_>,
+        body: Option<&[u8]>,
+    ) -> Compared {
+        let recorded = Side::of_answer(completion.policy.as_ref(), completion.outcome);
+        self.guarded(recorded, |replayer, recorded| {
+            replayer.answer(admission, completion, body, recorded)
+        })
+    }
+
+    /// A panic is the exchange's own, whatever panics: the next one is replayed with new tools.
+    fn guarded(&mut self, recorded: Side, replay: impl FnOnce(&mut Self, Side) -> Compared) -> Compared {
+        let kept = recorded.clone();
+        let replayed = catch_unwind(AssertUnwindSafe(|| replay(self, recorded)));
+        replayed.unwrap_or_else(|_| {
+            self.tools = Tools::default();
+            Compared::not_replayable(kept, PANICKED)
+        })
+    }
+
+    fn request(&mut self, tenant: &str, endpoint: &str, body: Option<&[u8]>, recorded: Side) -> Compared {
+        let Some(terms) = self.configuration.terms(tenant) else {
+            return Compared::not_replayable(recorded, "tenant_unknown");
+        };
+        let others = match self.basis {
+            Basis::Recorded => terms.asks_others || recorded.has_others(),
+            Basis::Other => recorded.has_others(),
+        };
+        let dialect = match Dialect::at(endpoint) {
+            None => return Compared::not_replayable(recorded, "endpoint"),
+            Some(dialect) if dialect.has_form() => return Compared::not_replayable(recorded, "form"),
+            Some(dialect) => dialect,
+        };
+        let Some(body) = body else {
+            return self.unstored(terms, Direction::Request, recorded);
+        };
+        if recorded.is_of_no_verdict() {
+            return Compared::not_replayable(recorded, "no_verdict_recorded");
+        }
+        match judge::request(&self.configuration, terms, dialect, body, &mut self.tools) {
+            Seen::None(code, _) => Compared::not_replayable(recorded, code),
+            // Others are asked about what the rules let pass, and about nothing else.
+            Seen::Verdict(seen) if others && (recorded.has_others() || seen.verdict < Word::Block) => {
+                Compared::not_replayable(recorded, "other_policy")
+            }
+            Seen::Verdict(seen) => Compared::of(recorded, seen, self.basis),
+        }
+    }
+
+    /// Of what was denied, also without its body: whether the rules that the record names deny, with the score that it tells.
+    fn unstored(&self, terms: &Terms, direction: Direction, recorded: Side) -> Compared {
+        if recorded.verdict != Word::Block || self.basis == Basis::Other {
+            return Compared::not_replayable(recorded, "not_stored");
+        }
+        match self.configuration.denies(terms, direction, &recorded) {
+            None => Compared::not_replayable(recorded, "not_stored"),
+            Some(denies) => Compared::part(recorded, None, denies, "rules_and_score"),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        admission: &Admission<'_>,
+        completion: &Completion<'_>,
+        body: Option<&[u8]>,
+        recorded: Side,
+    ) -> Compared {
+        let Some(terms) = self.configuration.terms(&admission.tenant) else {
+            return Compared::not_replayable(recorded, "tenant_unknown");
+        };
+        let Some(dialect) = Dialect::at(&admission.endpoint) else {
+            return Compared::not_replayable(recorded, "endpoint");
+        };
+        let others = admission.policy.as_ref().is_some_and(names_others);
+        if others || (terms.asks_others && self.basis == Basis::Recorded) {
+            // What they have masked is put back in the answer, where the rules saw the masks.
+            return Compared::not_replayable(recorded, "other_policy");
+        }
+        let Some(body) = body else {
+            return self.unstored(terms, Direction::Response, recorded);
+        };
+        let Some(kind) = judge::kind_of(dialect, body) else {
+            return Compared::not_replayable(recorded, "not_text");
+        };
+        let profile = &terms.profile;
+        let (stored, extent) = match (completion.outcome, kind) {
+            (Outcome::Complete, _) => (body, Extent::Whole),
+            // Nothing of a whole answer leaves before it is judged: what the client got is the gateway's own.
+            (_, AnswerKind::Unary) => (&[][..], Extent::Begun),
+            (Outcome::ClientDisconnect, AnswerKind::Events) => (body, Extent::Begun),
+            (_, AnswerKind::Events) => (judge::without_last_event(body), Extent::Begun),
+        };
+        let form = (dialect, kind);
+        let seen = judge::response(
+            &self.configuration,
+            profile,
+            form,
+            stored,
+            extent,
+            &mut self.tools,
+        );
+        let reason = match completion.outcome {
+            Outcome::Complete if recorded.verdict == Word::Redact => Some("redacted_answer"),
+            Outcome::Complete => None,
+            Outcome::PolicyBlocked => Some("blocked_answer"),
+            _ => Some("cut_short"),
+        };
+        if stored.is_empty() && reason == Some("cut_short") {
+            return Compared::not_replayable(recorded, "cut_short");
+        }
+        match (seen, reason) {
+            (Seen::Verdict(seen), None) => Compared::of(recorded, seen, self.basis),
+            // What was found until the rules gave up is told as if it were all.
+            (Seen::None(_, seen), None) if seen == recorded && self.basis == Basis::Recorded => {
+                Compared::of(recorded, seen, self.basis)
+            }
+            (Seen::None(code, _), _) => Compared::not_replayable(recorded, code),
+            (Seen::Verdict(seen), Some(reason)) if self.basis == Basis::Other => match seen.verdict {
+                // What is not there cannot make it milder.
+                Word::Block if recorded.verdict != Word::Block => Compared::of(recorded, seen, self.basis),
+                _ => Compared::not_replayable(recorded, reason),
+            },
+            (Seen::Verdict(seen), Some(reason)) => {
+                let denied = completion.outcome == Outcome::PolicyBlocked;
+                let follows = match self.configuration.denies(terms, Direction::Response, &recorded) {
+                    _ if !denied => true,
+                    // An answer that could not be read is denied by no rule.
+                    _ if recorded.rules.is_empty() => {
+                        return Compared::not_replayable(recorded, "no_verdict_recorded");
+                    }
+                    denies => denies.unwrap_or(true),
+                };
+                let agrees = seen.verdict < Word::Redact && seen.is_part_of(&recorded);
+                Compared::part(recorded, Some(seen), follows && agrees, reason)
+            }
+        }
+    }
+}
+
+fn names_others(note: &PolicyNote<'_>) -> bool {
+    note.rules.iter().any(|rule| rule.contains('/'))
+}

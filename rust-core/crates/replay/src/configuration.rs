@@ -1,0 +1,169 @@
+//! A configuration as it is archived: the engine, and what holds for each tenant.
+
+use std::collections::BTreeMap;
+
+use proofgate_policy::{
+    Action, Attachments, Direction, Engine, PolicyConfig, PolicyError, Profile, TenantPolicy,
+};
+use serde::Deserialize;
+
+use crate::side::Side;
+
+/// How many times as much of the processor's time as in the worker an evaluation may take.
+pub const PATIENCE: u64 = 10;
+/// And how much for any text at least and at most, in microseconds: no configuration makes its verdicts irreplayable.
+const PATIENCE_FOR_ANY: (u64, u64) = (1_000_000, 10_000_000);
+/// And in addition for every KiB of it at most, in microseconds.
+const MOST_PER_KIB: u64 = 1_000_000;
+
+/// A configuration cannot be used for a replay.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// It is not what this version reads.
+    #[error("the configuration cannot be read at line {line}, column {column}")]
+    Unreadable {
+        /// Of the JSON text.
+        line: usize,
+        /// Of that line.
+        column: usize,
+    },
+    /// Its rules are refused.
+    #[error("its rules are refused: {0}")]
+    Policy(#[from] PolicyError),
+}
+
+/// Whose rules these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// Those that a record names: its verdict has to follow from them.
+    Recorded,
+    /// Others: tenants that they do not name have the policy of everybody, and what else would be asked is left out.
+    Other,
+}
+
+/// What a replay reads of a configuration.
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    policy: Option<PolicyConfig>,
+    #[serde(default)]
+    tenants: Vec<Named>,
+    #[serde(default)]
+    plans: Vec<Named>,
+    limits: Limits,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    #[serde(default)]
+    policy: Option<TenantPolicy>,
+    /// Names of what is asked beside the rules.
+    #[serde(default)]
+    policies: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Limits {
+    body_bytes: u64,
+}
+
+/// What holds for a tenant.
+pub(crate) struct Terms {
+    pub(crate) profile: Profile,
+    /// Whether others are asked beside the rules.
+    pub(crate) asks_others: bool,
+    policy: TenantPolicy,
+}
+
+/// The rules of a configuration, compiled, and whom they hold for.
+pub(crate) struct Configuration {
+    pub(crate) engine: Engine,
+    pub(crate) attachments: proofgate_providers::Attachments,
+    /// Most bytes of an answer that are held.
+    pub(crate) body_bytes: usize,
+    tenants: BTreeMap<String, Terms>,
+    /// What holds for all others; `None` where that is not known.
+    others: Option<Terms>,
+}
+
+impl Configuration {
+    /// Reads a configuration and compiles its rules.
+    pub(crate) fn read(json: &[u8], basis: Basis) -> Result<Self, ReplayError> {
+        let document: Document = serde_json::from_slice(json).map_err(|error| ReplayError::Unreadable {
+            line: error.line(),
+            column: error.column(),
+        })?;
+        let mut policy = document.policy.unwrap_or_default();
+        let (least, most) = PATIENCE_FOR_ANY;
+        let patient = |time: u64| time.saturating_mul(PATIENCE);
+        policy.budget_us = patient(policy.budget_us).clamp(least, most);
+        policy.budget_us_per_kib = patient(policy.budget_us_per_kib).min(MOST_PER_KIB);
+        let engine = Engine::compile(&policy)?;
+        let others = match basis {
+            Basis::Other => Some(terms(&engine, None, &[])?),
+            // Which plan a tenant of a shard had, stands in no archive: all of them have to say the same.
+            Basis::Recorded => match &document.plans[..] {
+                [first, rest @ ..] if rest.iter().all(|plan| plan.says_as(first)) => {
+                    Some(terms(&engine, first.policy.as_ref(), &first.policies)?)
+                }
+                _ => None,
+            },
+        };
+        let mut tenants = BTreeMap::new();
+        for tenant in &document.tenants {
+            let terms = terms(&engine, tenant.policy.as_ref(), &tenant.policies)?;
+            tenants.insert(tenant.name.clone(), terms);
+        }
+        Ok(Self {
+            attachments: match policy.attachments {
+                Attachments::ScanText => proofgate_providers::Attachments::ScanText,
+                Attachments::Skip => proofgate_providers::Attachments::Skip,
+            },
+            engine,
+            body_bytes: usize::try_from(document.limits.body_bytes).unwrap_or(usize::MAX),
+            tenants,
+            others,
+        })
+    }
+
+    /// What holds for a tenant; `None` where the configuration does not tell.
+    pub(crate) fn terms(&self, tenant: &str) -> Option<&Terms> {
+        self.tenants.get(tenant).or(self.others.as_ref())
+    }
+
+    /// Whether the rules that a verdict names deny, by themselves or by their scores, which have to be the ones that it
+    /// tells. `None` where it does not name them all.
+    pub(crate) fn denies(&self, terms: &Terms, direction: Direction, side: &Side) -> Option<bool> {
+        if side.unnamed > 0 || side.has_others() {
+            return None;
+        }
+        let mut score = 0_u32;
+        let mut blocks = false;
+        for id in &side.rules {
+            let rule = self.engine.rules().find(|rule| rule.id == *id);
+            let is_off = |id: &String| terms.policy.disabled_rules.contains(id);
+            let Some(rule) = rule.filter(|rule| rule.target.includes(direction) && !is_off(&rule.id)) else {
+                return Some(false);
+            };
+            score = score.saturating_add(rule.score);
+            blocks |= terms.policy.action.unwrap_or(rule.action) == Action::Block;
+        }
+        Some(score == side.score && (blocks || score >= terms.profile.threshold()))
+    }
+}
+
+impl Named {
+    fn says_as(&self, other: &Self) -> bool {
+        self.policy == other.policy && self.policies == other.policies
+    }
+}
+
+fn terms(engine: &Engine, policy: Option<&TenantPolicy>, others: &[String]) -> Result<Terms, PolicyError> {
+    Ok(Terms {
+        profile: engine.profile(policy)?,
+        asks_others: !others.is_empty(),
+        policy: policy.cloned().unwrap_or_default(),
+    })
+}

@@ -1,0 +1,300 @@
+//! The exchanges of a ledger, as far as checkpoints of its key cover them.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use proofgate_evidence::layout::{incarnation_of, parse_incarnation, shards};
+use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::{EvidenceError, ReadStorage, key_successions};
+use proofgate_index::{IndexError, Limits, Reader, SignedLog, signed_logs};
+use proofgate_ledger::record::{self, Admission, ConfigId, Record, Rejection};
+use proofgate_ledger::{Hash, VerifyingKey};
+
+/// Records that are believed at once, at most: they are held until then.
+const STRETCH: Limits = Limits {
+    records: 4096,
+    bytes: 8 << 20,
+};
+
+/// The records of an exchange, and what was in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// Of the log that holds its first record.
+    pub origin: String,
+    /// Directory of that log.
+    pub dir: PathBuf,
+    /// Number of that record there.
+    pub seq: u64,
+    /// Its admission or its rejection, as it is stored.
+    pub begin: Vec<u8>,
+    /// Its completion, as it is stored; absent when it has none that a checkpoint covers.
+    pub completion: Option<Vec<u8>>,
+    /// Under which name the configuration that it names is archived: a SHA-256. Absent when no record tells.
+    pub configuration: Option<Hash>,
+    /// Version of the gateway that decided.
+    pub version: String,
+}
+
+/// Which exchanges are wanted: all for which everything holds that is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Begun at this time or later, in unix microseconds.
+    pub since: Option<u64>,
+    /// Begun before this time.
+    pub until: Option<u64>,
+    /// Of this tenant.
+    pub tenant: Option<String>,
+    /// That ask for this model; requests that were refused name none.
+    pub model: Option<String>,
+    /// With this request id.
+    pub id: Option<String>,
+}
+
+impl Wanted {
+    fn has(&self, ts: u64, id: &str, tenant: Option<&str>, model: Option<&str>) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        self.since.is_none_or(|since| ts >= since)
+            && self.until.is_none_or(|until| ts < until)
+            && is(&self.tenant, tenant)
+            && is(&self.model, model)
+            && is(&self.id, Some(id))
+    }
+
+    fn has_admission(&self, admission: &Admission<'_>) -> bool {
+        let (tenant, model) = (Some(&*admission.tenant), Some(&*admission.model));
+        self.has(admission.ts, &admission.id, tenant, model)
+    }
+
+    fn has_rejection(&self, rejection: &Rejection<'_>) -> bool {
+        self.has(rejection.ts, &rejection.id, rejection.tenant.as_deref(), None)
+    }
+}
+
+/// Reads the exchanges of a ledger, in the order of their ends. Nothing is handed out before what a verified checkpoint
+/// signs is known to lead to it.
+pub struct Exchanges<'s> {
+    storage: &'s dyn ReadStorage,
+    key: VerifyingKey,
+    wanted: Wanted,
+    logs: VecDeque<SignedLog>,
+    /// The log at hand, and how many of its records are believed.
+    log: Option<(SignedLog, Reader<'s>, u64)>,
+    /// Admitted and not ended, by log and number.
+    open: BTreeMap<(PathBuf, u64), Exchange>,
+    /// Of the log at hand.
+    origin: String,
+    /// Whole digests by what records name.
+    configurations: HashMap<[u8; 8], Hash>,
+    version: String,
+    ready: VecDeque<Exchange>,
+    /// What is wrong with logs, in words.
+    pub problems: Vec<String>,
+    /// Wanted exchanges that begin where no checkpoint covers them: they are left out.
+    pub unverified: u64,
+}
+
+impl<'s> Exchanges<'s> {
+    /// Finds the logs below a ledger's directory. `keeping`: the key of whoever may remove logs.
+    ///
+    /// # Errors
+    /// [`IndexError`] when the directory or the key's line cannot be read.
+    pub fn open(
+        storage: &'s dyn ReadStorage,
+        ledger: &Path,
+        key: &VerifyingKey,
+        keeping: Option<&VerifyingKey>,
+        wanted: Wanted,
+    ) -> Result<Self, IndexError> {
+        let key = key_successions::follow(storage, ledger, key)?;
+        let (logs, problems) = signed_logs(storage, ledger, &key, keeping, &BTreeMap::new())?;
+        let mut exchanges = Self {
+            storage,
+            key,
+            wanted,
+            logs: logs.into(),
+            log: None,
+            open: BTreeMap::new(),
+            origin: String::new(),
+            configurations: HashMap::new(),
+            version: String::new(),
+            ready: VecDeque::new(),
+            problems,
+            unverified: 0,
+        };
+        exchanges.count_unsigned(ledger)?;
+        Ok(exchanges)
+    }
+
+    /// The next exchange; `None` behind the last one.
+    pub fn next_exchange(&mut self) -> Option<Exchange> {
+        loop {
+            if let Some(exchange) = self.ready.pop_front() {
+                return Some(exchange);
+            }
+            if !self.read_on() {
+                // What has no end yet, or none that is believed.
+                return self.open.pop_first().map(|(_, exchange)| exchange);
+            }
+        }
+    }
+
+    /// Reads the next stretch; `false` when all is read.
+    fn read_on(&mut self) -> bool {
+        let (log, mut reader, believed) = match self.log.take() {
+            Some(log) => log,
+            None => {
+                let Some(log) = self.logs.pop_front() else {
+                    return false;
+                };
+                let opened = Reader::open(self.storage, &log.dir, &log.note, &self.key, None, STRETCH);
+                match opened {
+                    Ok(reader) => {
+                        reader.origin().clone_into(&mut self.origin);
+                        (log, reader, 0)
+                    }
+                    Err(error) => {
+                        self.give_up(&log, 0, &error);
+                        return true;
+                    }
+                }
+            }
+        };
+        let mut records = Vec::new();
+        let read = reader.stretch(|seq, stored| {
+            record::parse(stored).map_err(|error| format!("record {seq}: {error}"))?;
+            records.push(stored.to_owned());
+            Ok(())
+        });
+        match read {
+            Ok(Some(place)) => {
+                records.iter().for_each(|stored| self.take(&log.dir, stored));
+                self.log = Some((log, reader, place.size()));
+            }
+            Ok(None) => self.unverified += self.begun_from(&log.dir, reader.size()).unwrap_or_default(),
+            // None of the stretch is believed, nor what comes behind it.
+            Err(error) => self.give_up(&log, believed, &error),
+        }
+        true
+    }
+
+    fn give_up(&mut self, log: &SignedLog, from: u64, error: &IndexError) {
+        self.problems.push(error.to_string());
+        self.unverified += self.begun_from(&log.dir, from).unwrap_or_default();
+    }
+
+    /// Takes a record that is believed.
+    fn take(&mut self, dir: &Path, stored: &[u8]) {
+        match record::parse(stored) {
+            Ok(Record::Open(open)) => {
+                self.version = open.version.into_owned();
+                let archived = open.settings.map_or(open.config, |settings| settings.0);
+                self.configurations
+                    .insert(ConfigId::from(&open.config).0, archived);
+            }
+            Ok(Record::Config(config)) => {
+                let archived = config.settings.map_or(config.config, |settings| settings.0);
+                self.configurations
+                    .insert(ConfigId::from(&config.config).0, archived);
+            }
+            Ok(Record::Admission(admission)) if self.wanted.has_admission(&admission) => {
+                let exchange = self.begun(dir, admission.seq, stored, &admission.config);
+                self.open.insert((dir.to_owned(), admission.seq), exchange);
+            }
+            Ok(Record::Rejection(rejection)) if self.wanted.has_rejection(&rejection) => {
+                let exchange = self.begun(dir, rejection.seq, stored, &rejection.config);
+                self.ready.push_back(exchange);
+            }
+            Ok(Record::Completion(completion)) => {
+                let end = (completion.incarnation.as_deref(), completion.admission);
+                self.end(dir, end, &completion.id, Some(stored));
+            }
+            Ok(Record::Aborted(aborted)) => {
+                let end = (Some(&*aborted.incarnation), aborted.admission);
+                self.end(dir, end, &aborted.id, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn begun(&self, dir: &Path, seq: u64, stored: &[u8], config: &ConfigId) -> Exchange {
+        Exchange {
+            origin: self.origin.clone(),
+            dir: dir.to_owned(),
+            seq,
+            begin: stored.to_owned(),
+            completion: None,
+            configuration: self.configurations.get(&config.0).copied(),
+            version: self.version.clone(),
+        }
+    }
+
+    fn end(
+        &mut self,
+        dir: &Path,
+        (incarnation, admission): (Option<&str>, u64),
+        id: &str,
+        stored: Option<&[u8]>,
+    ) {
+        let begun = match incarnation {
+            None => Some(dir.to_owned()),
+            // A name of another form leads out of the shard.
+            Some(name) => parse_incarnation(name)
+                .zip(dir.parent())
+                .map(|(named, shard)| shard.join(named.to_string())),
+        };
+        let Some(place) = begun.map(|dir| (dir, admission)) else {
+            return;
+        };
+        let is_it = |exchange: &Exchange| match record::parse(&exchange.begin) {
+            Ok(Record::Admission(admission)) => admission.id == id,
+            _ => false,
+        };
+        if self.open.get(&place).is_some_and(is_it)
+            && let Some(mut exchange) = self.open.remove(&place)
+        {
+            exchange.completion = stored.map(<[u8]>::to_owned);
+            self.ready.push_back(exchange);
+        }
+    }
+
+    /// Counts what begins in logs of which no checkpoint is believed.
+    fn count_unsigned(&mut self, ledger: &Path) -> Result<(), EvidenceError> {
+        let found = match shards(self.storage, ledger) {
+            Err(EvidenceError::NotALog(_)) => return Ok(()),
+            found => found?,
+        };
+        let logs = found.iter().flat_map(|shard| {
+            let named = shard.incarnations.iter();
+            named.map(|incarnation| shard.dir.join(incarnation.to_string()))
+        });
+        for dir in logs {
+            if !self.logs.iter().any(|log| log.dir == dir) {
+                // What cannot be read is among the problems, or for `fsck` to tell.
+                self.unverified += self.begun_from(&dir, 0).unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+
+    /// How many wanted exchanges begin in a log from a record on.
+    fn begun_from(&self, dir: &Path, seq: u64) -> Result<u64, EvidenceError> {
+        let mut log = LogReader::open(self.storage, dir, incarnation_of(dir)?)?;
+        log.seek(seq);
+        let mut count = 0;
+        loop {
+            match log.next()? {
+                Found::End => return Ok(count),
+                Found::Record(stored) if stored.seq >= seq => {
+                    count += u64::from(match record::parse(log.payload(&stored)) {
+                        Ok(Record::Admission(admission)) => self.wanted.has_admission(&admission),
+                        Ok(Record::Rejection(rejection)) => self.wanted.has_rejection(&rejection),
+                        _ => false,
+                    });
+                }
+                Found::Record(_) | Found::Flaw(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A verdict, as a record tells it or as rules come to it.
+
+use proofgate_ledger::record::{Outcome, PolicyNote};
+use serde::Serialize;
+
+/// What is decided of one direction of an exchange, from mild to strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// Nothing matched.
+    Allow,
+    /// It is reported.
+    Flag,
+    /// It is reported, and would be denied were the policy not in dry-run mode.
+    WouldBlock,
+    /// Parts of the text are replaced.
+    Redact,
+    /// It is denied.
+    Block,
+    /// It cannot be read, and is refused before any rule looks at it.
+    Refuse,
+}
+
+/// A verdict and what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Side {
+    /// What is decided.
+    pub verdict: Word,
+    /// Sum of the scores of the rules that matched.
+    pub score: u32,
+    /// Ids of the rules that matched.
+    pub rules: Vec<String>,
+    /// How many more matched than a record names.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unnamed: u32,
+    /// Why it is refused or denied where no rule does that: a stable machine code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl Side {
+    /// Of something that went on.
+    pub(crate) fn passed(note: Option<&PolicyNote<'_>>) -> Self {
+        Self::of(note, None)
+    }
+
+    /// Of something that was denied.
+    pub(crate) fn denied(note: Option<&PolicyNote<'_>>) -> Self {
+        Self::of(note, Some(Word::Block))
+    }
+
+    /// Of an answer, by how its exchange ended.
+    pub(crate) fn of_answer(note: Option<&PolicyNote<'_>>, outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::PolicyBlocked => Self::denied(note),
+            _ => Self::passed(note),
+        }
+    }
+
+    /// Of something that no rule decides about.
+    pub(crate) fn refused(verdict: Word, code: &'static str) -> Self {
+        Self {
+            code: Some(code),
+            ..Self::of(None, Some(verdict))
+        }
+    }
+
+    fn of(note: Option<&PolicyNote<'_>>, verdict: Option<Word>) -> Self {
+        let found = match note {
+            None => Word::Allow,
+            Some(note) if note.redacted => Word::Redact,
+            Some(note) if note.would_block => Word::WouldBlock,
+            Some(_) => Word::Flag,
+        };
+        let rules = note.into_iter().flat_map(|note| &note.rules);
+        Self {
+            verdict: verdict.unwrap_or(found),
+            score: note.map_or(0, |note| note.score),
+            rules: rules.map(|rule| rule.as_ref().to_owned()).collect(),
+            unnamed: note.map_or(0, |note| note.unnamed),
+            code: None,
+        }
+    }
+
+    /// Whether it decides the same for the same reasons, whatever each reason counts.
+    pub(crate) fn decides_as(&self, other: &Self) -> bool {
+        let decided = |side: &Self| (side.verdict, side.unnamed, side.code);
+        decided(self) == decided(other) && self.rules == other.rules
+    }
+
+    /// Whether everything that this one names is named there, too.
+    pub(crate) fn is_part_of(&self, other: &Self) -> bool {
+        let named = |rule: &String| other.rules.contains(rule);
+        self.score <= other.score
+            && (other.unnamed > 0 || (self.unnamed == 0 && self.rules.iter().all(named)))
+    }
+
+    /// Whether a policy outside of the engine has its part in it: those are named with a slash.
+    pub(crate) fn has_others(&self) -> bool {
+        self.rules.iter().any(|rule| rule.contains('/'))
+    }
+
+    /// Whether it tells of rules that came to no verdict.
+    pub(crate) fn is_of_no_verdict(&self) -> bool {
+        self.rules.is_empty() && self.verdict == Word::WouldBlock
+    }
+}
