@@ -15,7 +15,7 @@ from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
 from proofgate.index import access_log_command, export_command
 from proofgate.index import command as index_command
-from proofgate.keeping import erasing, holds, pruning
+from proofgate.keeping import erasing, holds, keep, pruning
 from proofgate.mirror import fetch_command
 from proofgate.witness import command as witness_command
 
@@ -25,8 +25,8 @@ exit codes:
   1   the worker could not start, or its log was not sealed before the drain deadline;
       policy test: an example or a sample failed; erase: something of it stays
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
-  10  fsck, auditor --once and verify-export: incomplete, 30: diverged,
-      40 these, index and verify: invalid
+  10  fsck, auditor --once and verify-export: incomplete; keep: something stays that
+      was to go; 30: diverged, 40 these, index and verify: invalid
 """
 
 _SAMPLES = """\
@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     holds.add(partial(_command, commands))
     pruning.add(partial(_command, commands))
     erasing.add(partial(_command, commands))
+    keep.add(partial(_command, commands))
     auditor_command.add(partial(_command, commands), _address)
     index_command.add(partial(_command, commands))
     export_command.add(partial(_command, commands))
