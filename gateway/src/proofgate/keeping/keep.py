@@ -27,7 +27,6 @@ EXIT_STAYS = 10
 #: What a kubelet takes of a container's last words (terminationMessagePath), in bytes.
 MAX_REPORT = 4096
 _MAX_MESSAGE = 512
-_MAX_NAMED = 16
 _VERSION = 1
 #: Why logs stay beyond their time, of which nothing ends by itself.
 _NEEDS_SOMEBODY = frozenset({"damaged", "unknown_kinds", "future", "tombstone_refused"})
@@ -50,6 +49,7 @@ class Report:
     """What a run did, and what it found. Numbers of the state are None until it has been read."""
 
     plan: str = ""
+    keeper: str = ""
     result: str = "ok"
     message: str = ""
     holds: int | None = None
@@ -66,14 +66,16 @@ class Report:
 
     def summary(self) -> dict[str, Any]:
         """What fits into a container's last words: no list is longer than its bound."""
-        found: dict[str, Any] = {"v": _VERSION, "plan": self.plan, "result": self.result}
+        found: dict[str, Any] = {"v": _VERSION, "plan": self.plan[:64], "result": self.result}
+        if self.keeper:
+            found["keeper"] = self.keeper[:_MAX_MESSAGE]
         if self.message:
             found["message"] = self.message.encode()[:_MAX_MESSAGE].decode(errors="ignore")
         if self.known is not None:
             found |= {"holds": self.holds, "known": self.known}
-        for name, names in (("outside", self.outside), ("changed", self.changed)):
+        for name, names, most in (("outside", self.outside, 16), ("changed", self.changed, 4)):
             if names:
-                found[name] = [each[:63] for each in names[:_MAX_NAMED]]
+                found[name] = [each[:63] for each in names[:most]]
                 found[f"{name}Count"] = len(names)
         found |= {"removed": self.removed, "removedNow": self.removed_now}
         found |= {"erased": self.erased, "erasedNow": self.erased_now}
@@ -140,6 +142,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
     plan, report.plan = plans.read(options.plan)
     key = evidence.read_verifying_key(options.ledger_key)
     signing = arguments.signing_key(options.signing_key)
+    report.keeper = _core.verifying_key(signing.strip()).partition("+")[0]
     keeper = _opened(options, plan, key, signing)
     if keeper is None:
         report.message = "there is no state yet, and one would be begun"

@@ -21,7 +21,7 @@ _MAX_PLAN = 1 << 20
 _DAY = 86_400_000_000
 
 Days = Annotated[int, Field(ge=0, le=36_500)]
-Line = Annotated[str, Field(min_length=1, max_length=256)]
+Line = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 def _microseconds(text: object) -> int:
@@ -103,8 +103,9 @@ class Retention(_Part):
 
 class KeepingPlan(_Part):
     """What a keeper is to do. `begin` says that this is the first time; else `known` is how many holds its
-    state has had, those that are over among them."""
+    state has had, those that are over among them. `digest` is what a report calls the plan."""
 
+    digest: Line | None = None
     begin: bool = False
     known: Annotated[int, Field(ge=0)] | None = None
     retention: Retention = Retention()
@@ -161,7 +162,7 @@ class Changes:
 
 
 def read(path: Path) -> tuple[KeepingPlan, str]:
-    """The plan in a file, and the digest of its text. Raises UsageError; no text of the file is repeated."""
+    """The plan in a file, and what a report calls it: the digest of its text, unless it says. Raises UsageError; no text of the file is repeated."""
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_PLAN + 1)
@@ -175,7 +176,7 @@ def read(path: Path) -> tuple[KeepingPlan, str]:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         told = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'plan'}: {fault['msg']}" for fault in faults)
         raise UsageError(f"{path} is no plan: {told}") from None
-    return plan, hashlib.sha256(text).hexdigest()[:16]
+    return plan, plan.digest or hashlib.sha256(text).hexdigest()[:16]
 
 
 def changes(planned: Iterable[Hold], state: Iterable[Mapping[str, Any]]) -> Changes:

@@ -23,11 +23,13 @@ class InvalidSigningKey(ValueError):
 
 @dataclass(frozen=True, repr=False)
 class SigningKey:
-    """A named Ed25519 key. `seed` is 32 secret bytes; `former` are the verifying keys of those before it."""
+    """A named Ed25519 key. `seed` is 32 secret bytes; `former` are the verifying keys of those before it, and
+    `successions` the statements that say so."""
 
     name: str
     seed: bytes
     former: tuple[str, ...] = ()
+    successions: str = ""
 
     @property
     def _public(self) -> bytes:
@@ -48,6 +50,11 @@ class SigningKey:
         """The public form."""
         return f"{self.name}+{self._hash}+{base64.b64encode(_ED25519 + self._public).decode()}"
 
+    @property
+    def verifying_file(self) -> str:
+        """The public form, with the statements behind it, as `proofgate keys rotate` writes it."""
+        return f"{self.verifying_text}\n\n{self.successions}" if self.successions else self.verifying_text
+
 
 def read(text: str) -> SigningKey:
     """Read the secret form; raises `InvalidSigningKey`.
@@ -67,7 +74,12 @@ def read(text: str) -> SigningKey:
     if len(data) != 1 + _SEED_LENGTH or data[:1] != _ED25519:
         raise InvalidSigningKey("it is not an Ed25519 key")
     olds = (line.removeprefix("old ") for line in behind.splitlines() if line.startswith(f"old {parts[2]}+"))
-    key = SigningKey(parts[2], data[1:], tuple(dict.fromkeys(olds)))
+    # The key before it stands in the line behind the first, if it is there.
+    private = behind.lstrip().startswith(("PRIVATE+KEY+", "SIGNER "))
+    statements = (behind.lstrip().partition("\n")[2] if private else behind).strip()
+    if "PRIVATE+KEY+" in statements:
+        raise InvalidSigningKey("another signing key stands among its statements")
+    key = SigningKey(parts[2], data[1:], tuple(dict.fromkeys(olds)), statements and f"{statements}\n")
     if key._hash != parts[3]:
         raise InvalidSigningKey("its hash does not belong to its name and key")
     return key
