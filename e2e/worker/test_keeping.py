@@ -21,6 +21,25 @@ KEEPER = "proofgate.dev/local/keeping"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 
+#: `proofgate keep` when everything is a year old; the process is gone after the step that is named.
+IN_A_YEAR = """
+import os, sys, time
+from proofgate.keeping import arguments, keep
+from proofgate.cli import main
+def and_die(step):
+    def dying(*given, **named):
+        step(*given, **named)
+        os._exit(9)
+    return dying
+later = time.time_ns() // 1000 + 366 * 86_400_000_000
+arguments.now = lambda: later
+for place, name in ((keep, "_opened"), (keep, "_bring_in"), (keep.KeptLedger, "prune"), (keep.KeptLedger, "erase")):
+    if name == sys.argv[1]:
+        setattr(place, name, and_die(getattr(place, name)))
+sys.exit(main(["keep", *sys.argv[2:]]))
+"""
+
+
 @dataclass(frozen=True)
 class Kept:
     """A ledger of four logs, one of a killed worker, with its auditor and its keeper."""
@@ -39,6 +58,18 @@ class Kept:
         assert text.startswith("{"), text
         report: dict[str, Any] = json.loads(text)
         return code, report
+
+    def by_plan(self, plan: dict[str, Any], kill_after: str = "nothing") -> tuple[int, dict[str, Any]]:
+        """Carries out a plan in a year, in a process that is killed after a step."""
+        folder = self.audit.folder
+        (folder / "plan").write_text(json.dumps(plan))
+        (folder / "report").write_text("{}")
+        where = ["--ledger", str(self.audit.ledger), "--state", str(folder / "kept"), "--ledger-key", self.audit.key]
+        more = ["--signing-key", str(folder / "keeper"), "--plan", str(folder / "plan")]
+        command = [sys.executable, "-c", IN_A_YEAR, kill_after, *where, *more, "--report", str(folder / "report")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        report: dict[str, Any] = json.loads((folder / "report").read_text())
+        return done.returncode, report
 
     def hold(self, *arguments: str) -> tuple[int, str]:
         return self.run("hold", *arguments, "--state", str(self.audit.folder / "holds"))
@@ -159,3 +190,62 @@ def test_an_exchange_that_was_erased_has_a_proof_and_no_salt(kept: Kept, tmp_pat
             assert code == 0 and "verified" in text
     assert kept.check() == 0
     assert audit.look() == (0, [])
+
+
+RETENTION = {"maximumDays": 180, "tenants": [{"name": "acme", "maximumDays": 90}]}
+CASE: dict[str, Any] = {"name": "case", "tenant": "acme", "reason": "litigation", "reference": "2026-17"}
+
+
+def zeros(log: Path) -> int:
+    """Salts of a log that are erased."""
+    salts = (log / "salts").read_bytes()
+    return sum(salts[at : at + 32] == bytes(32) for at in range(0, len(salts), 32))
+
+
+def test_a_plans_hold_keeps_logs_and_salts_until_the_plan_releases_it(kept: Kept) -> None:
+    logs = kept.audit.logs()
+    before = [zeros(log) for log in logs]
+    plan = {"begin": True, "retention": RETENTION, "holds": [CASE]}
+    code, report = kept.by_plan(plan)
+    assert (code, report["removed"], report["erased"], report["holds"]) == (0, 0, 0, 1), report
+    assert report["staying"]["held"] >= 4
+    # Whoever takes it out of the plan, or forgets all of it, releases nothing.
+    plan = {"known": report["known"], "retention": RETENTION}
+    code, report = kept.by_plan(plan)
+    assert (code, report["removed"], report["erased"], report["outside"]) == (0, 0, 0, ["case"])
+    code, report = kept.by_plan(plan | {"holds": [CASE | {"tenant": "globex"}]})
+    assert (code, report["result"], report["changed"]) == (1, "hold_changed", ["case"])
+    assert [zeros(log) for log in logs] == before
+    assert all(list(log.glob("*.seg")) for log in logs)
+    code, report = kept.by_plan(plan | {"holds": [CASE | {"released": "settled"}]})
+    assert (code, report["removed"], report["erasedNow"], report["holds"]) == (0, 2, 6, 0), report
+    assert kept.check() == 0
+    assert kept.audit.look() == (0, [])
+    notes = [(log / "erasures").read_bytes() for log in logs[2:]]
+    code, report = kept.by_plan(plan)
+    assert (code, report["removedNow"], report["erased"], report["erasedNow"]) == (0, 0, 6, 0)
+    assert [(log / "erasures").read_bytes() for log in logs[2:]] == notes, "it is signed once"
+
+
+def test_a_state_that_is_lost_stops_everything_also_where_the_plan_begins(kept: Kept) -> None:
+    code, report = kept.by_plan({"begin": True, "retention": RETENTION})
+    assert (code, report["removed"]) == (0, 2)
+    shutil.rmtree(kept.audit.folder / "kept")
+    files = {path: path.read_bytes() for path in kept.audit.ledger.rglob("*") if path.is_file()}
+    for plan in ({"known": 0}, {"begin": True}):
+        code, report = kept.by_plan(plan | {"retention": {"maximumDays": 0}})
+        assert (code, report["result"]) == (1, "keeping_state_missing")
+    assert {path: path.read_bytes() for path in kept.audit.ledger.rglob("*") if path.is_file()} == files
+
+
+@pytest.mark.parametrize("step", ["_opened", "_bring_in", "prune", "erase"])
+def test_killed_after_any_step_the_next_run_finishes(kept: Kept, step: str) -> None:
+    released = {"name": "case", "all": True, "reason": "litigation"}
+    plan: dict[str, Any] = {"begin": True, "retention": RETENTION, "holds": [released, {**CASE, "name": "other", "tenant": "globex"}]}
+    assert kept.by_plan(plan | {"retention": {}})[0] == 0
+    plan = plan | {"holds": [released | {"released": "settled"}, *plan["holds"][1:]]}
+    assert kept.by_plan(plan, kill_after=step) == (9, {})
+    code, report = kept.by_plan(plan)
+    assert (code, report["removed"], report["erased"], report["holds"]) == (0, 2, 6, 1), report
+    assert kept.check() == 0
+    assert kept.audit.look() == (0, [])

@@ -49,9 +49,13 @@ class Keeper:
     def holds(self) -> str:
         return self._file.read_text()
 
-    def add_hold(self, scope_json: str, reason: str, reference: str | None, now_us: int) -> str:
+    def add_hold(
+        self, scope_json: str, reason: str, reference: str | None, now_us: int, name: str | None = None
+    ) -> str:
         holds = json.loads(self.holds())
         hold = {"id": len(holds) + 1, "scope": json.loads(scope_json), "reason": reason, "added": now_us}
+        if name is not None:
+            hold["name"] = name
         if reference is not None:
             hold["reference"] = reference
         self._write([*holds, hold])

@@ -457,7 +457,7 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
 
 def test_every_condition_is_there_from_the_first_reconcile() -> None:
     found = {condition.type for condition in World().plan().status.conditions}
-    assert found == set(ConditionType) - ABNORMAL - {ConditionType.AUDITED}
+    assert found == set(ConditionType) - ABNORMAL - {ConditionType.AUDITED, ConditionType.KEPT}
     pinned = World().plan().status.condition(ConditionType.CPU_PINNED)
     assert pinned.status is ConditionStatus.UNKNOWN
 

@@ -27,6 +27,8 @@ from proofgate_operator.plan.tenants import read_tenant_keys
 from tests.auditing import AUDITOR, WITNESSED
 from tests.auditing import KEY as AUDITORS_KEY
 from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, SPEC, api_keys, gateway, user_secrets
+from tests.keepers import KEEPING
+from tests.keepers import KEY as KEEPERS_KEY
 
 Manifest = dict[str, Any]
 GOLDEN = Path(__file__).parent / "golden"
@@ -54,6 +56,7 @@ def manifests(
         verifying_key="verifying-key",
         digests=digests,
         auditor_key=AUDITORS_KEY if subject.auditor else None,
+        keeper_key=KEEPERS_KEY if subject.spec.keeping else None,
         witness_ports=witness_ports,
         readers=readers,
         reading_token="reading-token",
@@ -226,12 +229,33 @@ def test_with_an_index_a_manifest_is_as_its_golden_file(found: Manifest) -> None
     assert path.read_text() == text
 
 
+def of_the_keeper() -> list[Manifest]:
+    """Return what there is besides where the gateway has a keeper."""
+    return [found for found in manifests(keeping=KEEPING) if found not in manifests()]
+
+
+def test_a_keeper_comes_beside_everything_else_and_changes_none_of_it() -> None:
+    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_the_keeper()}
+    assert {path.name for path in (GOLDEN / "keeping").glob("*.yaml")} == names
+    assert all(found in manifests(keeping=KEEPING) for found in manifests())
+
+
+@pytest.mark.parametrize(
+    "found", of_the_keeper(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
+)
+def test_a_manifest_of_the_keeper_is_as_its_golden_file(found: Manifest) -> None:
+    path = GOLDEN / "keeping" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
+    text = yaml.safe_dump(found, sort_keys=False, width=110)
+    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
 def pod_specs() -> list[Manifest]:
-    return [
-        found["spec"]["template"]["spec"]
-        for found in manifests(auditor=AUDITOR)
-        if found["kind"] in ("StatefulSet", "Deployment")
-    ]
+    found = manifests(auditor=AUDITOR, keeping=KEEPING)
+    [job] = [each["spec"]["jobTemplate"] for each in found if each["kind"] == "CronJob"]
+    sets = [each for each in found if each["kind"] in ("StatefulSet", "Deployment")]
+    return [each["spec"]["template"]["spec"] for each in (*sets, job)]
 
 
 def test_every_pod_is_restricted_and_has_no_token() -> None:

@@ -65,6 +65,10 @@ gateway goes by garbage collection. Pods it deletes to replace them, one by one.
 - apiGroups: [apps]
   resources: [statefulsets, deployments]
   verbs: [get, list, watch, create, patch]
+- apiGroups: [batch]
+  resources: [cronjobs]
+  # delete: spec.keeping is gone, or its key cannot be used. It holds nothing.
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [services, configmaps, secrets, serviceaccounts, persistentvolumeclaims]
   verbs: [get, list, watch, create, patch]

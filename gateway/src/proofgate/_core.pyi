@@ -784,9 +784,12 @@ class Keeper:
     def holds(self) -> str:
         """All holds, the oldest first: a JSON list."""
 
-    def add_hold(self, scope_json: str, reason: str, reference: str | None, now_us: int) -> str:
+    def add_hold(
+        self, scope_json: str, reason: str, reference: str | None, now_us: int, name: str | None = None
+    ) -> str:
         """Adds a hold on records that are all of what the scope gives, any of `tenant`, `exchange`, `since`
-        and `until`; one that gives nothing is about everything. Times are in unix microseconds.
+        and `until`; one that gives nothing is about everything. Times are in unix microseconds. No other hold
+        of the same name may hold.
 
         Returns the hold as JSON. Raises ValueError and KeepingError.
         """

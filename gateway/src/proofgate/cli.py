@@ -23,7 +23,7 @@ from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
 from proofgate.index import access_log_command, export_command
 from proofgate.index import command as index_command
-from proofgate.keeping import erasing, holds, pruning, shred_keys_command, shredding
+from proofgate.keeping import erasing, holds, keep, pruning, shred_keys_command, shredding
 from proofgate.mirror import fetch_command
 from proofgate.reading import command as reading_command
 from proofgate.replay import command as replay_command
@@ -37,8 +37,8 @@ exit codes:
       replay: a verdict does not come out again
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
   3   replay: there was nothing to replay
-  10  fsck, auditor --once and verify-export: incomplete, 30: diverged,
-      40 these, index and verify: invalid
+  10  fsck, auditor --once and verify-export: incomplete; keep: something stays that
+      was to go; 30: diverged, 40 these, index and verify: invalid
 """
 
 _SAMPLES = """\
@@ -97,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     erasing.add(partial(_command, commands))
     shredding.add(partial(_command, commands))
     shred_keys_command.add(partial(_command, commands))
+    keep.add(partial(_command, commands))
     auditor_command.add(partial(_command, commands), _address)
     index_command.add(partial(_command, commands))
     export_command.add(partial(_command, commands))

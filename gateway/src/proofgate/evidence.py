@@ -235,11 +235,11 @@ def render_report(exit_class: int, report: dict[str, Any]) -> str:
 def read_verifying_key(text: str) -> str:
     """A verifying key, given as text (`name+hash+base64`) or as the file that holds it.
 
-    Behind the key a file may hold statements by which keys follow each other; they are part of the answer.
+    Behind the key may stand statements by which keys follow each other; they are part of the answer.
 
     Raises EvidenceError.
     """
-    if _VERIFYING_KEY.fullmatch(text):
+    if _VERIFYING_KEY.fullmatch(text.split("\n", 1)[0]):
         return text
     if text.startswith("PRIVATE+KEY+"):
         raise EvidenceError(

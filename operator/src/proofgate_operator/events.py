@@ -12,6 +12,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import OPERATOR, Manifest
 from proofgate_operator.plan.audit_reports import Finding
 from proofgate_operator.plan.audited import EVIDENCE
+from proofgate_operator.plan.kept import NEWS
 
 #: The others follow from these or change too often to be news.
 _TOLD = (
@@ -20,11 +21,12 @@ _TOLD = (
     ConditionType.RESOLVED_REFS,
     ConditionType.SCALING_SAFE,
     ConditionType.AUDITED,
+    ConditionType.KEPT,
 )
 #: Reason of the Events of findings.
 FINDING = "AuditFinding"
 #: Reasons that are news whatever was the case before.
-_NEWS = ("ScaleDownForced", "RolloutStalled", "LedgerForked", "LedgerSetBack", *EVIDENCE)
+_NEWS = ("ScaleDownForced", "RolloutStalled", "LedgerForked", "LedgerSetBack", *EVIDENCE, *NEWS)
 
 
 def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Condition]) -> list[Condition]:

@@ -42,6 +42,12 @@ AUDITED = Gauge(
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
+KEPT = Gauge(
+    "proofgate_operator_gateway_kept",
+    "0 where a gateway's Kept condition is False, else 1; of gateways that shall have a keeper.",
+    ["namespace", "gateway"],
+    registry=REGISTRY,
+)
 REQUESTS = Counter(
     "proofgate_operator_requests_total",
     "Requests to the API server but for watches, by verb and result: ok, or the status of the refusal.",
@@ -79,7 +85,7 @@ LEADER = Gauge(
 
 def forget(namespace: str, gateway: str) -> None:
     """Drop the series of a gateway that is gone."""
-    for gauge in (READY, AVAILABLE, AUDITED):
+    for gauge in (READY, AVAILABLE, AUDITED, KEPT):
         with contextlib.suppress(KeyError):
             gauge.remove(namespace, gateway)
 
@@ -88,3 +94,9 @@ def forget_audit(namespace: str, gateway: str) -> None:
     """Drop the series of the auditor of a gateway that is to have none."""
     with contextlib.suppress(KeyError):
         AUDITED.remove(namespace, gateway)
+
+
+def forget_keeping(namespace: str, gateway: str) -> None:
+    """Drop the series of the keeper of a gateway that is to have none."""
+    with contextlib.suppress(KeyError):
+        KEPT.remove(namespace, gateway)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable
 from typing import TypeVar
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import auditor, haproxy, statefulset
+from proofgate_operator.build import auditor, haproxy, keeper, statefulset
 from proofgate_operator.build.naming import Manifest, names, selector_labels
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
@@ -19,7 +19,9 @@ from proofgate_operator.plan.observed import (
     Ref,
     auditor_refs,
     child_refs,
+    is_run,
     is_worker,
+    keeper_refs,
     kept_claims,
     named_secrets,
 )
@@ -52,12 +54,13 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Obser
     wanted = [*((ref.kind, ref.name) for ref in refs), *(("Secret", name) for name in secret_names)]
     objects = await _all([_object(client, kind, gateway.namespace, name) for kind, name in wanted])
     pods = client.store.of_gateway("Pod", gateway.namespace, gateway.name)
-    pods_of_workers, balancers, auditors = (
+    pods_of_workers, balancers, auditors, keepers = (
         tuple(pod for pod in pods if selector.items() <= pod["metadata"]["labels"].items())
         for selector in (
             selector_labels(gateway, statefulset.COMPONENT),
             selector_labels(gateway, haproxy.COMPONENT),
             selector_labels(gateway, auditor.COMPONENT),
+            selector_labels(gateway, keeper.COMPONENT),
         )
     )
     workers = tuple(pod for pod in pods_of_workers if is_worker(gateway, pod))
@@ -75,15 +78,19 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Obser
         ledger=status.get("ledger") or {},
         auditor_pod=next((pod for pod in auditors if pod["metadata"]["name"] == f"{own.auditor}-0"), None),
         audited=status.get("auditor") or {},
+        keeper_pods=tuple(pod for pod in keepers if is_run(gateway, pod)),
+        kept=status.get("keeping") or {},
         not_created=await _not_created(client, children[Ref("StatefulSet", own.worker)], workers),
     )
 
 
 def _lingering(client: Client, gateway: Gateway) -> dict[Ref, Manifest]:
-    """Return what is left of an auditor that the gateway is not to have any more."""
-    if gateway.auditor:
-        return {}
-    known = ((ref, client.store.get(ref.kind, gateway.namespace, ref.name)) for ref in auditor_refs(gateway))
+    """Return what is left of an auditor and a keeper that the gateway is not to have any more."""
+    refs = (
+        *(() if gateway.auditor else auditor_refs(gateway)),
+        *(() if gateway.spec.keeping else keeper_refs(gateway)),
+    )
+    known = ((ref, client.store.get(ref.kind, gateway.namespace, ref.name)) for ref in refs)
     return {ref: live for ref, live in known if live and not live["metadata"].get("deletionTimestamp")}
 
 

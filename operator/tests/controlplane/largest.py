@@ -161,6 +161,22 @@ def everything() -> Manifest:
             ],
             "podTemplate": {"nodeSelector": {"disk": "ssd"}},
         },
+        "keeping": {
+            "signingKeySecretRef": {"name": "keeper-key", "key": "key"},
+            "storage": {"size": "2Gi", "storageClassName": "lab-shared", "accessMode": "ReadWriteOncePod"},
+            **{"schedule": "15 3 * * 1-5", "suspend": False},
+            "retention": {
+                **{"minimumDays": 30, "maximumDays": 365},
+                "tenants": [{"name": "acme", "minimumDays": 60, "maximumDays": 90}],
+            },
+            "holds": [
+                {
+                    **{"name": "case-17", "tenant": "team/acme", "id": "req_0199", "all": False},
+                    **{"since": "2026-01-01T00:00:00Z", "until": "2026-02-01T00:00:00+01:00"},
+                    **{"reason": "litigation", "reference": "2026-17", "released": "settled"},
+                }
+            ],
+        },
         "timeouts": {
             **{"upstreamConnectSeconds": 1, "upstreamFirstByteSeconds": 300, "upstreamResponseSeconds": 20},
             **{"answerSeconds": 600, "heartbeatSeconds": 0, "connectionAgeSeconds": 60, "drainSeconds": 9},
@@ -221,7 +237,7 @@ def largest() -> Manifest:
         {
             "id": f"{'r' * 61}-{number:02d}",
             "reason": "r" * 256,
-            "literals": [f"{'l' * 125}{literal:03d}" for literal in range(32)],
+            "literals": [f"{'l' * 93}{literal:03d}" for literal in range(32)],
             "regex": "x" * 1024,
         }
         for number in range(32)
@@ -285,6 +301,24 @@ def largest() -> Manifest:
                     "egress": {"allow": ["192.0.2.0/24"]},
                 }
                 for number in range(4)
+            ],
+        },
+        "keeping": {
+            "signingKeySecretRef": {"name": "keeper-key"},
+            "retention": {
+                "minimumDays": 1,
+                "maximumDays": 36_500,
+                "tenants": [
+                    {"name": f"tenant-{number}", "minimumDays": 1, "maximumDays": 36_500}
+                    for number in range(128)
+                ],
+            },
+            "holds": [
+                {
+                    **{"name": f"hold-{number:02d}", "tenant": "acme", "reason": "r"},
+                    **{"since": _NEVER, "until": _NEVER},
+                }
+                for number in range(32)
             ],
         },
         "telemetry": {

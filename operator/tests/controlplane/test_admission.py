@@ -35,6 +35,8 @@ ISSUER = {
 }
 ORIGIN = "ledger.example.com/prod"
 AUDITOR = {"signingKeySecretRef": {"name": "auditor-key"}}
+KEEPING = {"signingKeySecretRef": {"name": "keeper-key"}}
+HOLD = {"name": "case", "tenant": "acme", "reason": "litigation"}
 POLICY = {"policy": "quorum none\n"}
 CA = {"name": "authorities", "key": "ca.crt"}
 
@@ -328,6 +330,97 @@ def test_a_name_that_is_too_long_for_its_pods_is_refused(plane: ControlPlane) ->
 def test_the_volume_cannot_be_exchanged(namespace: Namespace, volume: dict[str, str], sentence: str) -> None:
     namespace.apply(gateway_manifest())
     assert sentence in namespace.plane.refusal(gateway_manifest(ledger={"volume": volume}), namespace.name)
+
+
+def retention(**wanted: Any) -> dict[str, Any]:
+    return {"keeping": {**KEEPING, "retention": wanted}}
+
+
+def holds(*wanted: dict[str, Any]) -> dict[str, Any]:
+    return {"keeping": {**KEEPING, "holds": list(wanted)}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"keeping": {}}, "spec.keeping.signingKeySecretRef: Required value"),
+        (
+            {"keeping": KEEPING, "ledger": {"volume": {"mode": "PerWorker"}}},
+            "spec.keeping needs spec.ledger.volume.mode Shared: with a volume for each worker no other pod"
+            " can mount them all",
+        ),
+        ({"keeping": {**KEEPING, "schedule": "at midnight"}}, "spec.keeping.schedule"),
+        ({"keeping": {**KEEPING, "schedule": "TZ=UTC 0 0 * * *"}}, "spec.keeping.schedule"),
+        (
+            {
+                "keeping": {**KEEPING, "storage": {"existingClaim": "mine"}},
+                "ledger": {"volume": {"existingClaim": "mine"}},
+            },
+            "spec.keeping.storage.existingClaim is the ledger's volume",
+        ),
+        (retention(maximumDays=0), "spec.keeping.retention.maximumDays"),
+        (
+            retention(minimumDays=30, maximumDays=29),
+            "spec.keeping.retention.maximumDays must be at least minimumDays",
+        ),
+        (retention(tenants=[{"name": "a"}]), "a tenant has minimumDays, or maximumDays, or both"),
+        (
+            retention(tenants=[{"name": "a", "minimumDays": 9, "maximumDays": 8}]),
+            "a tenant's maximumDays must be at least its minimumDays",
+        ),
+        (
+            retention(minimumDays=9, tenants=[{"name": "a", "minimumDays": 8}]),
+            "no tenant's minimumDays may be less than that of all",
+        ),
+        (
+            retention(minimumDays=9, tenants=[{"name": "a", "maximumDays": 8}]),
+            "a tenant's maximumDays must be at least the minimumDays of all",
+        ),
+        (
+            retention(maximumDays=9, tenants=[{"name": "a", "maximumDays": 10}]),
+            "a tenant's maximumDays may not be more than that of all",
+        ),
+        (
+            retention(tenants=[{"name": "a", "maximumDays": 8}] * 2),
+            "spec.keeping.retention.tenants[1]: Duplicate value",
+        ),
+        (
+            holds({"name": "case", "reason": "r"}),
+            "a hold has all: true, or any of tenant, id, since and until",
+        ),
+        (holds({**HOLD, "all": True}), "a hold has all: true, or any of tenant, id, since and until"),
+        (holds({**HOLD, "reason": "two\nlines"}), "spec.keeping.holds[0].reason"),
+        (holds(HOLD, {**HOLD, "tenant": "globex"}), "spec.keeping.holds[1]: Duplicate value"),
+        (
+            holds({**HOLD, "since": "2026-01-01T01:00:00+01:00", "until": "2025-12-31T23:59:59Z"}),
+            "spec.keeping.holds: since is later than until",
+        ),
+        (
+            {**holds(HOLD), "ledger": {"volume": {"retainPolicy": "Delete"}}},
+            "spec.keeping.holds need spec.ledger.volume.retainPolicy Retain",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, dict) else value,
+)
+def test_a_refusal_of_keeping_says_what_contradicts_what(
+    plane: ControlPlane, changes: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in plane.refusal(gateway_manifest(**changes))
+
+
+def test_what_a_hold_is_about_is_not_changed_and_it_may_be_released_or_taken_out(
+    namespace: Namespace,
+) -> None:
+    mine = {**HOLD, "since": "2026-01-01T00:00:00Z"}
+    namespace.apply(gateway_manifest(**holds(mine)))
+    for change in ({"tenant": "globex"}, {"id": "req_1"}, {"since": "2026-01-02T00:00:00Z"}, {"since": None}):
+        changed = {name: value for name, value in {**mine, **change}.items() if value is not None}
+        said = namespace.plane.refusal(gateway_manifest(**holds(changed)), namespace.name)
+        assert "spec.keeping.holds: what a hold is about is immutable" in said
+    namespace.apply(gateway_manifest(**holds({**mine, "released": "settled", "reference": "17"})))
+    released = {"volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": "Delete"}}
+    namespace.apply(gateway_manifest(**holds({**mine, "released": "settled"}), ledger=released))
+    namespace.apply(gateway_manifest(**holds()))
 
 
 def test_a_ledgers_origin_and_the_key_that_signs_it_are_for_ever(namespace: Namespace) -> None:

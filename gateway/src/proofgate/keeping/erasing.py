@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from proofgate import evidence
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
+from proofgate.keeping.ledger import KeptLedger, Logs
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"done": options.yes, "exchanges": count, "stay": stay, "logs": logs}, indent=2))
     else:
-        for line in _lines(logs, done=options.yes):
+        for line in lines(logs, done=options.yes):
             print(line)
         if options.yes:
             print(f"the salts of {count} exchanges were destroyed; {stay} logs keep theirs")
@@ -69,36 +68,21 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_FAILED if stay else EXIT_OK
 
 
-def _erase(options: argparse.Namespace) -> list[dict[str, Any]]:
+def _erase(options: argparse.Namespace) -> Logs:
     if options.until is not None and options.tenant is None:
         raise arguments.UsageError("--until goes with --tenant")
     if options.override_minimum and options.tenant_minimum:
         raise arguments.UsageError("--tenant-minimum and --override-minimum contradict each other")
-    now = arguments.now()
-    tenant = (
-        None if options.tenant is None else (options.tenant, now if options.until is None else options.until)
-    )
     policy = None
     if not options.override_minimum:
         policy = (options.minimum, arguments.minimums(options.tenant_minimum))
-    keeper = arguments.open_keeper(options.state, options.ledger)
-    logs: list[dict[str, Any]] = json.loads(
-        keeper.erase(
-            str(options.ledger),
-            evidence.read_verifying_key(options.ledger_key),
-            arguments.signing_key(options.signing_key),
-            options.id,
-            tenant,
-            policy,
-            options.reason,
-            now,
-            options.yes,
-        )
-    )
-    return logs
+    tenant = None if options.tenant is None else (options.tenant, options.until)
+    kept = KeptLedger.of(options)
+    return kept.erase(options.id, tenant, policy, options.reason, carry_out=options.yes)
 
 
-def _lines(logs: list[dict[str, Any]], *, done: bool) -> Iterator[str]:
+def lines(logs: Logs, *, done: bool) -> Iterator[str]:
+    """What a person is told of salts in logs."""
     for log in logs:
         match log["action"]:
             case "erase":

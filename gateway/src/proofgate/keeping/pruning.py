@@ -6,11 +6,10 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from proofgate import evidence
 from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
+from proofgate.keeping.ledger import KeptLedger, Logs
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"done": options.yes, **counts, "logs": logs}, indent=2))
         return EXIT_OK
-    for line in _lines(logs, done=options.yes):
+    for line in lines(logs, done=options.yes):
         print(line)
     going = counts["remove"] + counts["finish"]
     if options.yes:
@@ -68,26 +67,14 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _prune(options: argparse.Namespace) -> list[dict[str, Any]]:
+def _prune(options: argparse.Namespace) -> Logs:
     minimums = arguments.minimums(options.tenant_minimum)
-    keeper = arguments.open_keeper(options.state, options.ledger)
-    logs: list[dict[str, Any]] = json.loads(
-        keeper.prune(
-            str(options.ledger),
-            evidence.read_verifying_key(options.ledger_key),
-            arguments.signing_key(options.signing_key),
-            options.older_than,
-            minimums,
-            options.reason or f"the retention of {options.older_than} days",
-            [(str(path), evidence.read_text(path)) for path in options.against],
-            arguments.now(),
-            options.yes,
-        )
-    )
-    return logs
+    kept = KeptLedger.of(options)
+    return kept.prune(options.older_than, minimums, options.reason, options.against, carry_out=options.yes)
 
 
-def _lines(logs: list[dict[str, Any]], *, done: bool) -> Iterator[str]:
+def lines(logs: Logs, *, done: bool) -> Iterator[str]:
+    """What a person is told of logs."""
     words = {"remove": "removed" if done else "goes", "finish": "finished" if done else "goes on going"}
     for log in logs:
         held = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ class StateAccessMode(StrEnum):
 
 
 class AuditorStorage(Section):
-    """Where the auditor keeps what it has accepted: a volume that no worker mounts."""
+    """Where an auditor, or a keeper, has its state: a volume that no worker mounts."""
 
     size: Quantity = "1Gi"
     """Size of the claim. It may grow where the storage class allows expansion, and never shrinks."""
@@ -41,27 +41,31 @@ class AuditorStorage(Section):
 
 #: `name+hash+base64`.
 _VERIFYING_KEY = r"^[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+={0,2}$"
-_STORAGE_RULES = (
-    {
-        "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
-        " (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
-        "message": "spec.auditor.storage.storageClassName is immutable",
-    },
-    {
-        "rule": "self.accessMode == oldSelf.accessMode",
-        "fieldPath": ".accessMode",
-        "message": "spec.auditor.storage.accessMode is immutable",
-    },
-    {
-        "rule": "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
-        "fieldPath": ".size",
-        "message": "spec.auditor.storage.size can grow but not shrink",
-    },
-    {
-        "rule": "!has(self.existingClaim) || !has(self.storageClassName)",
-        "message": "spec.auditor.storage: set existingClaim or storageClassName, not both",
-    },
-)
+
+
+def storage_rules(place: str) -> tuple[dict[str, Any], ...]:
+    """Return the rules over the claim of a state; `place` is where the spec has it."""
+    return (
+        {
+            "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
+            " (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
+            "message": f"{place}.storageClassName is immutable",
+        },
+        {
+            "rule": "self.accessMode == oldSelf.accessMode",
+            "fieldPath": ".accessMode",
+            "message": f"{place}.accessMode is immutable",
+        },
+        {
+            "rule": "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
+            "fieldPath": ".size",
+            "message": f"{place}.size can grow but not shrink",
+        },
+        {
+            "rule": "!has(self.existingClaim) || !has(self.storageClassName)",
+            "message": f"{place}: set existingClaim or storageClassName, not both",
+        },
+    )
 
 
 class Auditor(Section):
@@ -74,11 +78,14 @@ class Auditor(Section):
     """Entry of a Secret with the auditor's own key, as `proofgate keygen` writes it. Its name is that of the
     log of heads, and may be neither the ledger's nor above or below it. Another key of the same name is
     refused; one of another name begins another log of heads, which needs another state."""
-    storage: Annotated[AuditorStorage, Field(json_schema_extra=rules(*_STORAGE_RULES))] = AuditorStorage()
+    storage: Annotated[
+        AuditorStorage, Field(json_schema_extra=rules(*storage_rules("spec.auditor.storage")))
+    ] = AuditorStorage()
     """Where it keeps its state."""
     keeping_key: Annotated[str | None, Field(max_length=512, pattern=_VERIFYING_KEY)] = None
     """The verifying key of whoever may remove logs: one under a tombstone by it is told as removed, and is no
-    finding. It is neither the ledger's nor the auditor's. Set it before the first removal."""
+    finding. It is neither the ledger's nor the auditor's. Set it before the first removal. With spec.keeping
+    it need not be set; if it is, it has to be the key of that keeper."""
     beat_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """Seconds between two heads of a log that goes on."""
     second_look_seconds: Annotated[int, Field(ge=1, le=3600)] = 5

@@ -11,8 +11,8 @@ from typing import Any
 
 
 class ConditionType(StrEnum):
-    """Every condition a gateway carries, from its first visit on; Audited only with an auditor, the last two
-    only while they hold."""
+    """Every condition a gateway carries, from its first visit on; Audited only with an auditor, Kept
+    only with a keeper, the last two only while they hold."""
 
     READY = "Ready"
     AVAILABLE = "Available"
@@ -25,6 +25,7 @@ class ConditionType(StrEnum):
     SCALING_SAFE = "ScalingSafe"
     CPU_PINNED = "CPUPinned"
     AUDITED = "Audited"
+    KEPT = "Kept"
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
 

@@ -21,6 +21,8 @@ MAX_FAULTS = 64
 MAX_FINDING_CODES = 64
 #: Witnesses that the status tells; a policy has no more.
 MAX_WITNESSES = 32
+#: Holds outside of the manifest that the status names.
+MAX_NAMED_HOLDS = 16
 #: Earlier verifying keys that the status keeps.
 MAX_FORMER_KEYS = 32
 
@@ -205,6 +207,62 @@ def auditor_schema() -> dict[str, Any]:
     }
 
 
+def keeping_schema() -> dict[str, Any]:
+    """Return the structural schema of `.status.keeping`."""
+    number = {"type": "integer", "format": "int64"}
+    time = {"type": "string", "format": "date-time"}
+    text = {"type": "string", "maxLength": 512}
+    staying = {
+        "type": "object",
+        "required": ["reason", "count"],
+        "properties": {
+            "reason": {"type": "string", "maxLength": 64, "description": "Why: held, young, damaged."},
+            "count": {**number, "description": "Logs of which it is a reason."},
+        },
+    }
+    return {
+        "type": "object",
+        "description": "What the keeper's last run said. Condition Kept sums it up.",
+        "properties": {
+            "keeper": {**text, "description": "Name of its key."},
+            "verifyingKey": {**text, "description": "Public key that verifies what it signed: for fsck."},
+            "lastRunTime": {**time, "description": "When the last run ended."},
+            "lastSuccessTime": {**time, "description": "When the last one did that did all of it."},
+            "result": {"type": "string", "maxLength": 64, "description": "ok, or a code of why not."},
+            "message": {**text, "description": "Why not, in a sentence."},
+            "plan": {"type": "string", "maxLength": 64, "description": "Digest of what it carried out."},
+            "holds": {**number, "description": "Holds that hold."},
+            "knownHolds": {
+                **number,
+                "description": "Holds that its state has had. One that has fewer was set back.",
+            },
+            "holdsNotInManifest": {
+                "type": "array",
+                "description": "Those that hold and are not in the manifest: by name, or #number where"
+                " somebody added one by hand.",
+                "maxItems": MAX_NAMED_HOLDS,
+                "items": {"type": "string", "maxLength": 64},
+                "x-kubernetes-list-type": "atomic",
+            },
+            "holdsNotInManifestCount": {**number, "description": "How many those are, named or not."},
+            "removedLogs": {**number, "description": "Logs of the ledger that were removed so far."},
+            "erasedExchanges": {
+                **number,
+                "description": "Exchanges of tenants with a maximum whose salts are destroyed, in logs that"
+                " are there.",
+            },
+            "staying": {
+                "type": "array",
+                "description": "Why logs stay, or salts in them.",
+                "maxItems": 32,
+                "items": staying,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["reason"],
+            },
+        },
+    }
+
+
 def condition_schema() -> dict[str, Any]:
     """Return the structural schema of one item of `.status.conditions`."""
     return {
@@ -285,6 +343,7 @@ def status_schema() -> dict[str, Any]:
                 },
             },
             "auditor": auditor_schema(),
+            "keeping": keeping_schema(),
             "faults": {
                 "type": "array",
                 "description": "What is wrong with objects that the spec names, each at the cost of one owner"

@@ -18,6 +18,7 @@ from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, Tenan
 from proofgate_operator.api.analysis import ANALYSIS_RULES, Analysis
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.fields import Section, keyed_by, rules
+from proofgate_operator.api.keeping import Keeping
 from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
@@ -137,6 +138,9 @@ class GatewaySpec(Section):
     """The record of every exchange."""
     auditor: Auditor | None = None
     """Who follows the ledger from outside. Absent: nobody. Workers do not notice it."""
+    keeping: Keeping | None = None
+    """How long records are kept, and what must stay whatever that says. Absent: nothing is removed or erased
+    by itself, and holds hold on."""
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
     timeouts: Timeouts = Timeouts()

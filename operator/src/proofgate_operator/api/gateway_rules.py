@@ -3,6 +3,7 @@
 from typing import Any
 
 from proofgate_operator.api.auditor import AUDITOR_RULES
+from proofgate_operator.api.keeping import KEEPING_RULES
 
 #: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
 MAX_NAME_LENGTH = 40
@@ -144,6 +145,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         " spec.worker.terminationGracePeriodSeconds, or a worker is killed before it has sealed its log",
     },
     *AUDITOR_RULES,
+    *KEEPING_RULES,
 ]
 
 #: Rules over the whole object.

@@ -36,7 +36,7 @@ from proofgate_operator.build.pods import (
     stopped_once_it_can_be,
 )
 from proofgate_operator.build.readers import READERS_FILE
-from proofgate_operator.build.storage import goes_with_the_gateway
+from proofgate_operator.build.storage import state_claim
 from proofgate_operator.build.worker_config import LEDGER_FOLDER, listen
 
 COMPONENT = "auditor"
@@ -65,29 +65,8 @@ def claim_name(gateway: Gateway, auditor: Auditor) -> str:
 
 
 def claim(gateway: Gateway, auditor: Auditor) -> Manifest:
-    """Return the claim of the auditor's state. It stays as long as the evidence that it speaks of."""
-    storage = auditor.storage
-    spec: Manifest = {
-        "accessModes": [storage.access_mode.value],
-        "resources": {"requests": {"storage": storage.size}},
-    }
-    if storage.storage_class_name is not None:
-        spec["storageClassName"] = storage.storage_class_name
-    return {**_claim_head(gateway), "spec": spec}
-
-
-def kept_claim(gateway: Gateway, live: Manifest) -> Manifest:
-    """Return the claim of an auditor that is gone, with the size that it has."""
-    fields = ("accessModes", "resources", "storageClassName")
-    return {
-        **_claim_head(gateway),
-        "spec": {name: live["spec"][name] for name in fields if name in live["spec"]},
-    }
-
-
-def _claim_head(gateway: Gateway) -> Manifest:
-    owned = goes_with_the_gateway(gateway)
-    return child(gateway, "v1", "PersistentVolumeClaim", names(gateway).auditor, COMPONENT, owned=owned)
+    """Return the claim of the auditor's state."""
+    return state_claim(gateway, names(gateway).auditor, COMPONENT, auditor.storage)
 
 
 def service_account(gateway: Gateway) -> Manifest:
@@ -111,7 +90,12 @@ def service(gateway: Gateway) -> Manifest:
 
 
 def _command(
-    gateway: Gateway, auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults
+    gateway: Gateway,
+    auditor: Auditor,
+    origin: str,
+    ledger_key: str,
+    keeping_key: str | None,
+    defaults: Defaults,
 ) -> list[str]:
     source = auditor_workers.options() if auditor_workers.are_asked(gateway) else ("--ledger", LEDGER_FOLDER)
     return [
@@ -121,7 +105,7 @@ def _command(
         *("--held", f"{_HELD_FOLDER}/{held_entry(origin)}"),
         *("--listen", listen(PORT, defaults)),
         *("--beat", str(auditor.beat_seconds), "--second-look", str(auditor.second_look_seconds)),
-        *(("--keeping-key", auditor.keeping_key) if auditor.keeping_key else ()),
+        *(("--keeping-key", keeping_key) if keeping_key else ()),
         *("--stall", str(auditor.stall_seconds), "--scrub", str(auditor.scrub_mebibytes)),
         *(_witness_options(auditor.witnesses) if auditor.witnesses else ()),
         *(_index_options(auditor.wanted_index) if auditor.wanted_index else ()),
@@ -171,14 +155,19 @@ def _readers_volume(gateway: Gateway) -> Manifest:
 
 
 def _container(
-    gateway: Gateway, auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults
+    gateway: Gateway,
+    auditor: Auditor,
+    origin: str,
+    ledger_key: str,
+    keeping_key: str | None,
+    defaults: Defaults,
 ) -> Manifest:
     size = {"cpu": auditor.cpu, "memory": auditor.memory}
     return {
         "name": CONTAINER,
         "image": gateway.spec.worker.image or defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": _command(gateway, auditor, origin, ledger_key, defaults),
+        "command": _command(gateway, auditor, origin, ledger_key, keeping_key, defaults),
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": size, "limits": size},
         "securityContext": container_security(),
@@ -229,12 +218,18 @@ def _ledger_volume(gateway: Gateway) -> Manifest:
 
 
 def statefulset(
-    gateway: Gateway, auditor: Auditor, origin: str, ledger_key: str, digest: str, defaults: Defaults
+    gateway: Gateway,
+    auditor: Auditor,
+    origin: str,
+    ledger_key: str,
+    digest: str,
+    defaults: Defaults,
+    keeping_key: str | None = None,
 ) -> Manifest:
     """Return the StatefulSet of the auditor.
 
-    `origin` is the name of its key, `ledger_key` the ledger's verifying key; `digest` covers the Secret with
-    its signing key, which it reads only at its start.
+    `origin` is the name of its key, `ledger_key` the ledger's verifying key, `keeping_key` that of whoever
+    may remove logs; `digest` covers the Secret with its signing key, which it reads only at its start.
     """
     own = names(gateway)
     match_labels = selector_labels(gateway, COMPONENT)
@@ -252,7 +247,7 @@ def statefulset(
             "terminationGracePeriodSeconds": 60,
             "securityContext": pod_security(defaults),
             **pull_secrets(defaults),
-            "containers": [_container(gateway, auditor, origin, ledger_key, defaults)],
+            "containers": [_container(gateway, auditor, origin, ledger_key, keeping_key, defaults)],
             "volumes": [
                 auditor_workers.volume(gateway)
                 if auditor_workers.are_asked(gateway)

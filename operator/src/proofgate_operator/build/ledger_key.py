@@ -28,11 +28,13 @@ class InvalidSigningKey(ValueError):
 
 @dataclass(frozen=True)
 class LedgerKey:
-    """A named Ed25519 key. `public` has 32 bytes; `former` are the verifying keys of those before it."""
+    """A named Ed25519 key. `public` has 32 bytes; `former` are the verifying keys of those before it, and
+    `successions` the statements that say so."""
 
     name: str
     public: bytes
     former: tuple[str, ...] = ()
+    successions: str = ""
 
     @property
     def hash(self) -> str:
@@ -43,6 +45,11 @@ class LedgerKey:
     def verifying_text(self) -> str:
         """The public form."""
         return f"{self.name}+{self.hash}+{base64.b64encode(_ED25519 + self.public).decode()}"
+
+    @property
+    def verifying_file(self) -> str:
+        """The public form, with the statements behind it, as `proofgate keys rotate` writes it."""
+        return f"{self.verifying_text}\n\n{self.successions}" if self.successions else self.verifying_text
 
     @property
     def signing_text(self) -> str:
@@ -56,9 +63,9 @@ class SigningKey(LedgerKey):
 
     seed: bytes = b""
 
-    def __init__(self, name: str, seed: bytes, former: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, seed: bytes, former: tuple[str, ...] = (), successions: str = "") -> None:
         public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
-        super().__init__(name, public, former)
+        super().__init__(name, public, former, successions)
         object.__setattr__(self, "seed", seed)
 
     @property
@@ -100,7 +107,7 @@ def _private(line: str, behind: str) -> tuple[LedgerKey, str]:
     parts = line.split("+", 4)
     if len(parts) != 5 or parts[:2] != ["PRIVATE", "KEY"] or not parts[2]:
         raise InvalidSigningKey("it does not have the form PRIVATE+KEY+<name>+<hash>+<key>")
-    return SigningKey(parts[2], _decoded(parts[4]), _former(parts[2], behind)), parts[3]
+    return SigningKey(parts[2], _decoded(parts[4]), _former(parts[2], behind), _successions(behind)), parts[3]
 
 
 def _signer(line: str, behind: str) -> tuple[LedgerKey, str]:
@@ -110,12 +117,22 @@ def _signer(line: str, behind: str) -> tuple[LedgerKey, str]:
         raise InvalidSigningKey("it does not have the form SIGNER <vkey> </path/of/socket>")
     if len(socket.encode()) > _MAX_SOCKET:
         raise InvalidSigningKey(f"the path of its socket has more than {_MAX_SOCKET} bytes")
-    return SignerKey(parts[0], _decoded(parts[2]), _former(parts[0], behind), socket), parts[1]
+    former, successions = _former(parts[0], behind), _successions(behind)
+    return SignerKey(parts[0], _decoded(parts[2]), former, successions, socket), parts[1]
 
 
 def _former(name: str, behind: str) -> tuple[str, ...]:
     olds = (line.removeprefix("old ") for line in behind.splitlines() if line.startswith(f"old {name}+"))
     return tuple(dict.fromkeys(olds))
+
+
+def _successions(behind: str) -> str:
+    # The key before it stands in the line behind the first, if it is there.
+    held = behind.lstrip().startswith(("PRIVATE+KEY+", _SIGNER))
+    statements = (behind.lstrip().partition("\n")[2] if held else behind).strip()
+    if "PRIVATE+KEY+" in statements:
+        raise InvalidSigningKey("another signing key stands among its statements")
+    return statements and f"{statements}\n"
 
 
 def _decoded(text: str) -> bytes:

@@ -23,6 +23,8 @@ RENEWED_ANNOTATION = "proofgate.dev/renewed"
 #: In the template of the auditor's pod: the trust policy of its witnesses, which it reads from there. So it
 #: is of one piece with the template: another one rolls the pod, and one that goes on keeps its own.
 WITNESS_POLICY_ANNOTATION = "proofgate.dev/witness-policy"
+#: In the template of the keeper's pods: the plan that they carry out, which they read from there.
+KEEPING_PLAN_ANNOTATION = "proofgate.dev/keeping-plan"
 #: Digest of a manifest as the operator wrote it.
 APPLIED_ANNOTATION = "proofgate.dev/applied"
 
@@ -122,6 +124,11 @@ class Names:
     def auditor(self) -> str:
         """Everything of the auditor: what it runs as, its Service, its claim, and what is held of it."""
         return f"{self.gateway}-auditor"
+
+    @property
+    def keeper(self) -> str:
+        """Everything of the keeper: what runs it, its claim, and what is known of its state."""
+        return f"{self.gateway}-keeper"
 
     def worker_claim(self, ordinal: int) -> str:
         """Claim of one worker's own volume, by the name that its StatefulSet looks for."""

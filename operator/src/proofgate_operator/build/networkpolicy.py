@@ -6,7 +6,7 @@ from typing import Any
 
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway, NetworkPolicies
-from proofgate_operator.build import auditor, auditor_workers, haproxy, mirrors, siem, statefulset
+from proofgate_operator.build import auditor, auditor_workers, haproxy, keeper, mirrors, siem, statefulset
 from proofgate_operator.build.naming import (
     MONITORING_LABEL,
     OPERATOR,
@@ -60,6 +60,8 @@ def policies(
     if gateway.spec.network_policies is NetworkPolicies.NONE:
         return []
     found = [worker_policy(gateway, defaults), haproxy_policy(gateway)]
+    if gateway.spec.keeping is not None:
+        found.append(keeper_policy(gateway))
     wanted = gateway.auditor
     if wanted is None or witness_ports is None:
         return found
@@ -137,6 +139,15 @@ def auditor_policy(
 def _to_workers(gateway: Gateway) -> Manifest:
     workers = {"podSelector": {"matchLabels": selector_labels(gateway, statefulset.COMPONENT)}}
     return {"to": [workers], "ports": _ports(ADMIN_PORT)}
+
+
+def keeper_policy(gateway: Gateway) -> Manifest:
+    """Nobody reaches it, and it calls nobody, not even for names."""
+    policy = _policy(gateway, names(gateway).keeper, keeper.COMPONENT, [])
+    # The API server leaves out a list without an item, which says the same.
+    del policy["spec"]["ingress"]
+    policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
+    return policy
 
 
 def _to_witnesses(wanted: Auditor, ports: Sequence[int]) -> Manifest:

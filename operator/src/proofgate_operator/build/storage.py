@@ -1,5 +1,6 @@
 """The claims of the ledger's volumes: one that all workers share, or one for each worker."""
 
+from proofgate_operator.api.auditor import AuditorStorage
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import RetainPolicy, VolumeMode
 from proofgate_operator.build.naming import LEDGER_VOLUME, Manifest, child, labels, names
@@ -28,6 +29,27 @@ def claim(gateway: Gateway, name: str) -> Manifest:
     owned = gateway.spec.ledger.volume.retain_policy is RetainPolicy.DELETE
     head = child(gateway, "v1", "PersistentVolumeClaim", name, COMPONENT, owned=owned)
     return {**head, "spec": _claim_spec(gateway)}
+
+
+def state_claim(gateway: Gateway, name: str, component: str, storage: AuditorStorage) -> Manifest:
+    """Return the claim of an auditor's or a keeper's state. It stays as long as the evidence that it speaks
+    of."""
+    spec: Manifest = {
+        "accessModes": [storage.access_mode.value],
+        "resources": {"requests": {"storage": storage.size}},
+    }
+    if storage.storage_class_name is not None:
+        spec["storageClassName"] = storage.storage_class_name
+    owned = goes_with_the_gateway(gateway)
+    return {**child(gateway, "v1", "PersistentVolumeClaim", name, component, owned=owned), "spec": spec}
+
+
+def kept_state_claim(gateway: Gateway, component: str, live: Manifest) -> Manifest:
+    """Return the claim of an auditor or a keeper that is gone, with the size that it has."""
+    fields = ("accessModes", "resources", "storageClassName")
+    owned = goes_with_the_gateway(gateway)
+    head = child(gateway, "v1", "PersistentVolumeClaim", live["metadata"]["name"], component, owned=owned)
+    return {**head, "spec": {name: live["spec"][name] for name in fields if name in live["spec"]}}
 
 
 def claim_templates(gateway: Gateway) -> list[Manifest]:

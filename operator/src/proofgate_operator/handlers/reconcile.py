@@ -81,6 +81,8 @@ def _status_manifest(
         content["ledger"] = status.ledger
     if status.auditor:
         content["auditor"] = status.auditor
+    if status.keeping:
+        content["keeping"] = status.keeping
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -114,6 +116,11 @@ async def _report(
         metrics.AUDITED.labels(gateway.namespace, gateway.name).set(1 if held else 0)
     else:
         metrics.forget_audit(gateway.namespace, gateway.name)
+    if gateway.spec.keeping:
+        failed = plan.status.condition(ConditionType.KEPT).status is ConditionStatus.FALSE
+        metrics.KEPT.labels(gateway.namespace, gateway.name).set(0 if failed else 1)
+    else:
+        metrics.forget_keeping(gateway.namespace, gateway.name)
 
 
 async def _report_unreadable(client: Client, live: Manifest, error: ValidationError) -> None:

@@ -19,6 +19,7 @@ SELECTORS = {
     KIND: "",
     TENANT_KIND: "",
     "ConfigMap": _OURS,
+    "CronJob": _OURS,
     "Deployment": _OURS,
     "NetworkPolicy": _OURS,
     "PersistentVolumeClaim": _OURS,

@@ -28,6 +28,7 @@ RESOURCES: Mapping[str, Resource] = {
     KIND: Resource(API_VERSION, PLURAL),
     TENANT_KIND: Resource(API_VERSION, TENANT_PLURAL),
     "ConfigMap": Resource("v1", "configmaps"),
+    "CronJob": Resource("batch/v1", "cronjobs"),
     "Deployment": Resource("apps/v1", "deployments"),
     "Event": Resource("v1", "events"),
     "Lease": Resource("coordination.k8s.io/v1", "leases"),

@@ -1,14 +1,18 @@
-"""The auditor's key: whether it can be used, and whether it could speak for the ledger."""
+"""The keys of those beside the ledger, its auditor and its keeper: whether they can be used, and whether they
+could speak for the ledger or for each other."""
 
 from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.build import ledger_key
-from proofgate_operator.build.ledger_key import LedgerKey
+from proofgate_operator.build.ledger_key import LedgerKey, SignerKey
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.problems import Fault
 
 #: Whom a fault of the auditor's key costs.
 OWNER = "spec.auditor"
+#: Whom one of the keeper's costs.
+KEEPER = "spec.keeping"
 
 
 def auditor_key(
@@ -22,28 +26,68 @@ def auditor_key(
     wanted = gateway.auditor
     if wanted is None:
         return None, []
-    reference = wanted.signing_key_secret_ref
-    named = f"Secret {reference.name}, named by {OWNER}.signingKeySecretRef"
+    return _key(gateway, seen, ledger, OWNER, wanted.signing_key_secret_ref)
+
+
+def keeper_key(
+    gateway: Gateway, seen: Observed, ledger: LedgerKey | None, auditor: LedgerKey | None
+) -> tuple[LedgerKey | None, list[Fault]]:
+    """Return the keeper's key, and what is wrong with it; neither without a keeper.
+
+    `ledger` and `auditor` are the other keys, None where those cannot be used.
+    """
+    wanted = gateway.spec.keeping
+    if wanted is None:
+        return None, []
+    key, faults = _key(gateway, seen, ledger, KEEPER, wanted.signing_key_secret_ref)
+    if key is None:
+        return None, faults
+    where = f"Secret {wanted.signing_key_secret_ref.name}, named by {KEEPER}.signingKeySecretRef"
+    if isinstance(key, SignerKey):
+        message = f"{where}: it names a process that holds the key, and none stands beside the keeper"
+        return None, [Fault(KEEPER, "SecretInvalid", message)]
+    if auditor is not None and (key.public == auditor.public or _related(key.name, auditor.name)):
+        message = (
+            f"{where}: the key is named {key.name}, and the auditor's {auditor.name}: neither may be the"
+            " other or stand below it"
+        )
+        return None, [Fault(KEEPER, "SecretInvalid", message)]
+    told = gateway.spec.auditor.keeping_key if gateway.spec.auditor else None
+    if told is not None and told not in (key.verifying_text, *key.former):
+        message = f"spec.auditor.keepingKey is not the key of the keeper, {key.verifying_text}: leave it out"
+        return None, [Fault(KEEPER, "KeepingKeyDiffers", message)]
+    return key, []
+
+
+def _key(
+    gateway: Gateway, seen: Observed, ledger: LedgerKey | None, owner: str, reference: SigningKeyRef
+) -> tuple[LedgerKey | None, list[Fault]]:
+    named = f"Secret {reference.name}, named by {owner}.signingKeySecretRef"
     secret = seen.secrets.get(reference.name)
     if secret is None:
-        return None, [Fault(OWNER, "SecretMissing", f"{named}, does not exist")]
+        return None, [Fault(owner, "SecretMissing", f"{named}, does not exist")]
     text = entry(secret, reference.key)
     if text is None:
-        return None, [Fault(OWNER, "SecretInvalid", f"{named}, has no text under {reference.key}")]
+        return None, [Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}")]
     try:
         key = ledger_key.read(text)
     except ledger_key.InvalidSigningKey as error:
-        return None, [Fault(OWNER, "SecretInvalid", f"{named}: {reference.key} is no signing key: {error}")]
+        return None, [Fault(owner, "SecretInvalid", f"{named}: {reference.key} is no signing key: {error}")]
     if ledger is not None and key.public == ledger.public:
         message = f"{named}: {reference.key} is the ledger's own key: make one that no worker holds"
-        return None, [Fault(OWNER, "SecretInvalid", message)]
-    if _below(key.name, gateway.ledger_name) or _below(gateway.ledger_name, key.name):
+        return None, [Fault(owner, "SecretInvalid", message)]
+    if _related(key.name, gateway.ledger_name):
         message = (
             f"{named}: {reference.key} is named {key.name}, and the ledger {gateway.ledger_name}: neither may"
             " be the other or stand below it, as a key speaks for all names below its own"
         )
-        return None, [Fault(OWNER, "SecretInvalid", message)]
+        return None, [Fault(owner, "SecretInvalid", message)]
     return key, []
+
+
+def _related(name: str, other: str) -> bool:
+    """Return whether a key of either name could speak for the other."""
+    return _below(name, other) or _below(other, name)
 
 
 def _below(name: str, other: str) -> bool:

@@ -6,6 +6,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, auditor_workers, readers
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.build.storage import kept_state_claim
 from proofgate_operator.plan.audit_key import OWNER
 from proofgate_operator.plan.configuration import Configuration
 from proofgate_operator.plan.observed import Observed
@@ -18,15 +19,15 @@ def auditor_manifests(
     """Yield what an auditor of that many workers needs besides its network policy and its PodMonitor, in the
     order of applying.
 
-    Without a key that can be used, of its own or of the ledger, and with additions to its pod that cannot be,
-    an auditor that runs goes on as it is. The claim of one that is gone follows the retain policy all the
-    same.
+    Without a key that can be used, of its own, of the ledger or of the keeper, and with additions to its pod
+    that cannot be, an auditor that runs goes on as it is. The claim of one that is gone follows the retain
+    policy all the same.
     """
     wanted = gateway.auditor
     if wanted is None:
         live = seen.child("PersistentVolumeClaim", names(gateway).auditor)
         if live is not None:
-            yield auditor.kept_claim(gateway, live)
+            yield kept_state_claim(gateway, auditor.COMPONENT, live)
         return
     yield auditor.service_account(gateway)
     yield auditor.service(gateway)
@@ -39,8 +40,18 @@ def auditor_manifests(
         yield auditor_workers.secret(gateway, configuration.reading_token, workers, defaults)
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
     faulty = any(fault.field == OWNER for fault in configuration.faults)
-    if key and ledger and digests and digests.auditor and not faulty:
-        yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults)
+    # One that no longer knew whose tombstones hold would take each of them for a loss.
+    unknown = gateway.spec.keeping is not None and configuration.keeper_key is None
+    if key and ledger and digests and digests.auditor and not faulty and not unknown:
+        keeping = keeping_key(gateway, configuration)
+        yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults, keeping)
+
+
+def keeping_key(gateway: Gateway, configuration: Configuration) -> str | None:
+    """Return the key by which the auditor knows whose tombstones hold; None where nobody removes anything."""
+    if configuration.keeper_key is not None:
+        return configuration.keeper_key.verifying_file
+    return gateway.auditor.keeping_key if gateway.auditor else None
 
 
 def workers_mark(gateway: Gateway, configuration: Configuration, workers: int) -> str | None:

@@ -6,6 +6,7 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audited import audited
+from proofgate_operator.plan.kept import kept
 from proofgate_operator.plan.pinning import cpu_pinned
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.scaling import Purpose
@@ -285,5 +286,6 @@ def conditions(
         _scaling_safe(situation, workers),
         cpu_pinned(situation.gateway.spec.worker.cpu, situation.shards),
         *audited(situation),
+        *kept(situation),
     )
     return (_ready(found, situation), *found)

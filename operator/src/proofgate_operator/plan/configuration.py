@@ -26,7 +26,7 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
 from proofgate_operator.plan.addresses import address_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.audit_key import auditor_key
+from proofgate_operator.plan.audit_key import auditor_key, keeper_key
 from proofgate_operator.plan.certificates import authorities_fault, certificate_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
@@ -90,6 +90,8 @@ class Configuration:
     reading_token: str = ""
     #: The auditor's; None without one that can be used.
     auditor_key: ledger_key.LedgerKey | None = None
+    #: The keeper's; None without one that can be used.
+    keeper_key: ledger_key.LedgerKey | None = None
     #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
     witness_ports: tuple[int, ...] | None = ()
     #: Who may ask the auditor's index, as its file says it; None where that cannot be used, or nobody may.
@@ -282,6 +284,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     provider_keys, provider_faults = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
     audit_key, audit_faults = auditor_key(gateway, seen, signing_key)
+    keeping_key, keeper_faults = keeper_key(gateway, seen, signing_key, audit_key)
     ports, witness_faults = witness_ports(gateway, seen, audit_key)
     readers, readers_faults = index_readers(gateway, seen)
     shred_keys = read_shred_keys(gateway, seen)
@@ -360,6 +363,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *certificate_faults,
             *_telemetry_faults(gateway, seen),
             *audit_faults,
+            *keeper_faults,
             *witness_faults,
             *readers_faults,
             *shred_keys.faults,
@@ -375,6 +379,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         shred_keys=shred_keys,
         reading_token=reading_token(token) if token else "",
         auditor_key=audit_key,
+        keeper_key=keeping_key,
         witness_ports=ports,
         readers=readers,
     )

@@ -30,6 +30,7 @@ from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
 from proofgate_operator.plan.held_aggregate import HeldAggregate, held_aggregate
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
+from proofgate_operator.plan.keeper import is_to_go, keeper_manifests
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
@@ -156,6 +157,7 @@ def wanted(
         manifests += monitoring.pod_monitors(gateway)
     if own.ledger not in configuration.missing_secrets:
         manifests += auditor_manifests(gateway, seen, configuration, replicas, defaults)
+        manifests += keeper_manifests(gateway, seen, configuration, defaults)
     return [sealed(manifest) for manifest in manifests]
 
 
@@ -164,18 +166,20 @@ def _to_generate(gateway: Gateway, seen: Observed, configuration: Configuration)
     return tuple(name for name in configuration.missing_secrets if seen.child("Secret", name) is None)
 
 
-def _superfluous(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
+def _superfluous(gateway: Gateway, seen: Observed, configuration: Configuration) -> tuple[Ref, ...]:
     """Return what an earlier spec asked for and this one does not. Evidence and keys are never among it."""
     own = names(gateway)
     found: list[Ref] = []
     if gateway.spec.load_balancer.replicas == 1:
         found.append(Ref("PodDisruptionBudget", own.haproxy))
     if gateway.spec.network_policies is NetworkPolicies.NONE:
-        found += [Ref("NetworkPolicy", name) for name in (own.worker, own.haproxy, own.auditor)]
+        found += [Ref("NetworkPolicy", name) for name in (own.worker, own.haproxy, own.auditor, own.keeper)]
     if gateway.spec.monitoring.pod_monitors is PodMonitors.NEVER:
         found += [Ref("PodMonitor", name) for name in (own.worker, own.haproxy, own.auditor)]
     elif gateway.auditor is None:
         found.append(Ref("PodMonitor", own.auditor))
+    if is_to_go(gateway, seen, configuration):
+        found.append(Ref("CronJob", own.keeper))
     return tuple(ref for ref in found if classify(gateway, seen.children.get(ref)) is Ownership.OURS)
 
 
@@ -234,6 +238,7 @@ def _templates(gateway: Gateway) -> set[Ref]:
         Ref("StatefulSet", own.worker),
         Ref("Deployment", own.haproxy),
         Ref("StatefulSet", own.auditor),
+        Ref("CronJob", own.keeper),
     }
 
 
@@ -248,7 +253,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     configuration = read_configuration(gateway, seen, defaults)
     taken = _conflicts(gateway, seen)
     auditor_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).auditor)
-    conflicts = tuple(ref for ref in taken if ref not in auditor_conflicts)
+    keeper_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).keeper)
+    conflicts = tuple(ref for ref in taken if ref not in (*auditor_conflicts, *keeper_conflicts))
     live_set = seen.child("StatefulSet", names(gateway).worker)
     shards = read_shards(seen, live_set)
     movement = _movement(gateway, seen, live_set, shards, configuration, conflicts)
@@ -271,6 +277,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         held_back = {*taken, *(_templates(gateway) if conflicts else ())}
         if auditor_conflicts:
             held_back.add(Ref("StatefulSet", names(gateway).auditor))
+        if keeper_conflicts:
+            held_back.add(Ref("CronJob", names(gateway).keeper))
         generate = _to_generate(gateway, seen, configuration)
         shred_keys = configuration.shred_keys
         manifests = wanted(gateway, seen, configuration, door, movement.replicas, defaults)
@@ -280,7 +288,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
             for manifest in manifests
             if ref_of(manifest) not in held_back and _needs_write(gateway, seen, manifest)
         )
-        delete = _superfluous(gateway, seen)
+        delete = _superfluous(gateway, seen, configuration)
         stop_auditor = is_to_stop(gateway, seen)
         rescale = _rescaled(gateway, live_set, movement, manifests)
         renew = _to_renew(gateway, seen, configuration, door, movement.replicas, apply)
@@ -302,6 +310,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         configuration=configuration,
         conflicts=conflicts,
         auditor_conflicts=auditor_conflicts,
+        keeper_conflicts=keeper_conflicts,
         leaving=_leaving(gateway, seen, configuration),
         writes=bool(
             generate

@@ -69,6 +69,10 @@ class Observed:
     audit: AuditReport | None = None
     #: `.status.auditor` as the reconcile before left it.
     audited: Manifest = field(default_factory=dict)
+    #: The pods of the keeper's runs, those that have ended among them.
+    keeper_pods: tuple[Manifest, ...] = ()
+    #: `.status.keeping` as the reconcile before left it.
+    kept: Manifest = field(default_factory=dict)
 
     @property
     def knows_monitors(self) -> bool:
@@ -89,6 +93,13 @@ def is_worker(gateway: Gateway, pod: Manifest) -> bool:
     owners = pod["metadata"].get("ownerReferences") or []
     made = any((o.get("controller"), o["kind"], o["name"]) == (True, "StatefulSet", worker) for o in owners)
     return made and bool(re.fullmatch(rf"{re.escape(worker)}-(0|[1-9][0-9]?)", pod["metadata"]["name"]))
+
+
+def is_run(gateway: Gateway, pod: Manifest) -> bool:
+    """Return whether a pod with the keeper's labels is one that a Job of its CronJob made."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    prefix = f"{names(gateway).keeper}-"
+    return any(o.get("controller") and o["kind"] == "Job" and o["name"].startswith(prefix) for o in owners)
 
 
 def ref_of(manifest: Manifest) -> Ref:
@@ -125,6 +136,7 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
     monitored = (own.worker, own.haproxy, own.auditor) if monitors else ()
     return (
         *(auditor_refs(gateway) if gateway.auditor else ()),
+        *(keeper_refs(gateway) if gateway.spec.keeping else ()),
         *(Ref("PodMonitor", name) for name in monitored),
         Ref("ServiceAccount", own.worker),
         Ref("ServiceAccount", own.haproxy),
@@ -167,6 +179,18 @@ def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
     return tuple(Ref(kind, name) for kind in kinds)
 
 
+def keeper_refs(gateway: Gateway) -> tuple[Ref, ...]:
+    """Return what the operator makes for a keeper. The claim and the ConfigMap outlive it; without one
+    nothing but what bears the gateway's label is looked for."""
+    name, wanted = names(gateway).keeper, gateway.spec.keeping
+    brought = wanted is not None and wanted.storage.existing_claim is not None
+    kinds = (
+        *("ServiceAccount", "NetworkPolicy", "ConfigMap", "CronJob"),
+        *(() if brought else ("PersistentVolumeClaim",)),
+    )
+    return tuple(Ref(kind, name) for kind in kinds)
+
+
 def named_secrets(gateway: Gateway) -> tuple[str, ...]:
     """Return the Secrets that the spec refers to."""
     spec, shred_keys = gateway.spec, gateway.spec.ledger.shred_keys
@@ -178,5 +202,6 @@ def named_secrets(gateway: Gateway) -> tuple[str, ...]:
         *([shred_keys.secret_ref.name] if shred_keys and shred_keys.secret_ref else []),
         *([spec.load_balancer.tls.certificate_secret_ref.name] if spec.load_balancer.tls else []),
         *(gateway.auditor.secrets() if gateway.auditor else ()),
+        *([spec.keeping.signing_key_secret_ref.name] if spec.keeping else []),
     )
     return tuple(dict.fromkeys(found))

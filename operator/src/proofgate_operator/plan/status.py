@@ -9,6 +9,7 @@ from proofgate_operator.build.naming import Defaults, Manifest, names, selector_
 from proofgate_operator.build.services import endpoint
 from proofgate_operator.plan.audited import auditor_status
 from proofgate_operator.plan.conditions import conditions, count
+from proofgate_operator.plan.kept import keeping_status
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.shards import Phase, Shard
@@ -29,6 +30,7 @@ class Status:
     shards: tuple[Manifest, ...] = ()
     faults: tuple[Manifest, ...] = ()
     auditor: Manifest = field(default_factory=dict)
+    keeping: Manifest = field(default_factory=dict)
 
     def condition(self, kind: ConditionType) -> Condition:
         """Return one condition."""
@@ -52,6 +54,7 @@ def report(situation: Situation, defaults: Defaults) -> Status:
         updated_replicas=count(workers, "updatedReplicas"),
         shards=_shards(situation, workers),
         auditor=auditor_status(situation),
+        keeping=keeping_status(situation),
         faults=tuple(
             {"field": fault.field, "reason": fault.reason, "message": fault.message[:1024]}
             for fault in situation.configuration.faults[:MAX_FAULTS]

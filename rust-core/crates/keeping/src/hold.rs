@@ -50,6 +50,9 @@ pub struct Released {
 pub struct Hold {
     /// Its number, from 1.
     pub id: u64,
+    /// The name by which a plan knows it; no other that holds has it. Absent of one that no plan made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What it is about.
     pub scope: Scope,
     /// Why.

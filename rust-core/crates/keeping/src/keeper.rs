@@ -144,12 +144,13 @@ impl Keeper {
         self.holds.holds.iter().filter(|hold| hold.is_active())
     }
 
-    /// Adds a hold; it is on the disk when this returns. `now` is in unix microseconds.
+    /// Adds a hold; it is on the disk when this returns. `name` is that of a plan's hold. `now` is in unix microseconds.
     ///
     /// # Errors
-    /// [`KeepingError::Invalid`]; [`KeepingError::State`].
+    /// [`KeepingError::Invalid`], also when one of this name holds already; [`KeepingError::State`].
     pub fn add(
         &mut self,
+        name: Option<&str>,
         scope: Scope,
         reason: &str,
         reference: Option<&str>,
@@ -158,6 +159,7 @@ impl Keeper {
         let texts = [
             Some(reason),
             reference,
+            name,
             scope.tenant.as_deref(),
             scope.exchange.as_deref(),
         ];
@@ -171,8 +173,16 @@ impl Keeper {
         {
             return Err(KeepingError::Invalid("--since is later than --until".to_owned()));
         }
+        if let Some(name) = name
+            && self.active().any(|hold| hold.name.as_deref() == Some(name))
+        {
+            return Err(KeepingError::Invalid(format!(
+                "a hold named {name} holds already"
+            )));
+        }
         let hold = Hold {
             id: self.holds.holds.len() as u64 + 1,
+            name: name.map(str::to_owned),
             scope,
             reason: reason.to_owned(),
             reference: reference.map(str::to_owned),

@@ -132,7 +132,7 @@ fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
     let keep = Keep::of(&disk);
     assert_eq!(done(&keep, &tenant("globex", DAY)), [""; 0]);
     // The newest log is still written.
-    let all = ["erase 41", "erase 1", "erase 1", "not_ended"];
+    let all = ["erase 41", "erased 1", "erased 1", "not_ended"];
     assert_eq!(
         done(&keep, &tenant("acme", 11)),
         ["erase 5", "erase 1", "erase 1", "not_ended"]
@@ -154,6 +154,11 @@ fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
     assert_eq!(
         done(&keep, &tenant("acme", DAY))[..3],
         ["erased 41", "erased 1", "erased 1"]
+    );
+    assert_eq!(
+        done(&keep, &tenant("acme", 2 * DAY))[..3],
+        ["erased 41", "erased 1", "erased 1"],
+        "asked for again with a later time, it is signed once"
     );
     let notes = String::from_utf8(disk.read(&dir(&workers[0]).join(ERASURES)).unwrap()).unwrap();
     assert!(

@@ -283,7 +283,7 @@ fn a_hold_that_comes_after_the_tombstone_keeps_what_is_left() {
     assert_eq!(keep.fates()[0], "finish");
     let id = keep
         .keeper
-        .add(Scope::default(), "a case", None, keep.now)
+        .add(None, Scope::default(), "a case", None, keep.now)
         .unwrap()
         .id;
     assert_eq!(keep.prune()[0], "held");

@@ -160,7 +160,7 @@ impl Keeper {
         json(&self.keeper().holds())
     }
 
-    #[pyo3(signature = (scope_json, reason, reference, now_us))]
+    #[pyo3(signature = (scope_json, reason, reference, now_us, name=None))]
     fn add_hold(
         &self,
         python: Python<'_>,
@@ -168,9 +168,10 @@ impl Keeper {
         reason: &str,
         reference: Option<&str>,
         now_us: u64,
+        name: Option<&str>,
     ) -> PyResult<String> {
         let scope: Scope = serde_json::from_str(scope_json).map_err(invalid)?;
-        let added = python.detach(|| self.keeper().add(scope, reason, reference, now_us));
+        let added = python.detach(|| self.keeper().add(name, scope, reason, reference, now_us));
         json(&added.map_err(|error| keeping_error(python, &error))?)
     }
 

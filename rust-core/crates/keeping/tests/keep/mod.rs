@@ -44,7 +44,10 @@ impl Keep {
     }
 
     pub fn hold(&mut self, scope: Scope) -> u64 {
-        self.keeper.add(scope, "a case", Some("2026-17"), 1).unwrap().id
+        self.keeper
+            .add(None, scope, "a case", Some("2026-17"), 1)
+            .unwrap()
+            .id
     }
 
     fn with<T>(&self, act: impl FnOnce(&Plan<'_>) -> T) -> T {

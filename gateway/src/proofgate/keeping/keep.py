@@ -1,0 +1,261 @@
+"""The command `keep`: carries out a plan of holds and retention, as often as it is run.
+
+Each step is on the disk before the next one begins, and all are taken anew from what is there: whatever cuts
+a run short, the next one finishes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proofgate import _core, evidence
+from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.keeping import arguments, erasing, pruning
+from proofgate.keeping.ledger import KeptLedger, Logs
+
+if TYPE_CHECKING:
+    from proofgate.keeping.plans import Changes, KeepingPlan
+
+#: Something stays that was to go, until somebody looks.
+EXIT_STAYS = 10
+#: What a kubelet takes of a container's last words (terminationMessagePath), in bytes.
+MAX_REPORT = 4096
+_MAX_MESSAGE = 512
+_VERSION = 1
+#: Why logs stay beyond their time, of which nothing ends by itself.
+_NEEDS_SOMEBODY = frozenset({"damaged", "unknown_kinds", "future", "tombstone_refused"})
+#: Why salts do: an erasure is not done before all logs are.
+_NOT_ERASED = _NEEDS_SOMEBODY | {"not_ended", "locked"}
+#: What a keeper leaves in the folder of a log.
+_TRACES = ("tombstone", "erasures")
+
+
+class KeepError(Exception):
+    """Nothing is removed or erased; `code` is why."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass
+class Report:
+    """What a run did, and what it found. Numbers of the state are None until it has been read."""
+
+    plan: str = ""
+    keeper: str = ""
+    result: str = "ok"
+    message: str = ""
+    holds: int | None = None
+    known: int | None = None
+    outside: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: int = 0
+    removed_now: int = 0
+    erased: int = 0
+    erased_now: int = 0
+    staying: Counter[str] = field(default_factory=Counter)
+    removal: Logs = field(default_factory=list)
+    erasures: dict[str, Logs] = field(default_factory=dict)
+
+    def summary(self) -> dict[str, Any]:
+        """What fits into a container's last words: no list is longer than its bound."""
+        found: dict[str, Any] = {"v": _VERSION, "plan": self.plan[:64], "result": self.result}
+        if self.keeper:
+            found["keeper"] = self.keeper[:_MAX_MESSAGE]
+        if self.message:
+            found["message"] = self.message.encode()[:_MAX_MESSAGE].decode(errors="ignore")
+        if self.known is not None:
+            found |= {"holds": self.holds, "known": self.known}
+        for name, names, most in (("outside", self.outside, 16), ("changed", self.changed, 4)):
+            if names:
+                found[name] = [each[:63] for each in names[:most]]
+                found[f"{name}Count"] = len(names)
+        found |= {"removed": self.removed, "removedNow": self.removed_now}
+        found |= {"erased": self.erased, "erasedNow": self.erased_now}
+        return found | {"staying": dict(sorted(self.staying.items()))}
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "keep",
+        run,
+        "carry out a plan of holds and retention",
+        "Brings the plan's holds into the state,\nthen removes logs and erases salts that are older than it "
+        "says, as `hold`, `prune` and `erase` do.\nRun it again and again. A hold that leaves the plan holds "
+        "until the plan, or somebody, releases it.\nExit code 10 when something stays that was to go, 1 when "
+        "nothing can be removed.",
+    )
+    arguments.add_ledger(parser)
+    parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan, JSON")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help=f"write what was done, JSON of at most {MAX_REPORT} bytes: /dev/termination-log",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="change nothing, and print what would be")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carries out the plan, and reports whatever came of it."""
+    report = Report()
+    code = _carried_out(options, report)
+    _print(options, report)
+    if options.report is not None:
+        text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))
+        try:
+            # In place: the kubelet mounts this very file.
+            options.report.write_text(text, encoding="utf-8")
+        except OSError as error:
+            return fail(f"{options.report} cannot be written: {error.strerror}", code or EXIT_FAILED)
+    return code
+
+
+def _carried_out(options: argparse.Namespace, report: Report) -> int:
+    try:
+        _keep(options, report)
+    except (arguments.UsageError, evidence.EvidenceError, ValueError) as error:
+        # The text of a key is not in it.
+        report.result, report.message = "usage", str(error)
+        return fail(str(error), EXIT_USAGE)
+    except (KeepError, _core.ProofgateError) as error:
+        report.result, report.message = error.code, str(error)
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    except OSError as error:
+        report.result, report.message = "io", f"{error.filename}: {error.strerror}"
+        return fail(f"{report.message} [io]", EXIT_FAILED)
+    return EXIT_STAYS if report.result == "staying" else EXIT_OK
+
+
+def _keep(options: argparse.Namespace, report: Report) -> None:
+    from proofgate.keeping import plans
+
+    plan, report.plan = plans.read(options.plan)
+    key = evidence.read_verifying_key(options.ledger_key)
+    signing = arguments.signing_key(options.signing_key)
+    report.keeper = _core.verifying_key(signing.strip()).partition("+")[0]
+    keeper = _opened(options, plan, key, signing)
+    if keeper is None:
+        report.message = "there is no state yet, and one would be begun"
+        return
+    state = json.loads(keeper.holds())
+    if plan.known is not None and len(state) < plan.known:
+        raise KeepError(
+            f"the state has had {plan.known} holds and has {len(state)}: it was set back, so nothing is "
+            "removed or erased. Put the newest one back",
+            "keeping_state_set_back",
+        )
+    changes = plans.changes(plan.holds, state)
+    if not options.dry_run:
+        _bring_in(keeper, changes)
+        state = json.loads(keeper.holds())
+    report.known, report.holds = len(state), sum("released" not in hold for hold in state)
+    report.outside, report.changed = changes.outside, changes.changed
+    if changes.changed:
+        raise KeepError(
+            f"{', '.join(changes.changed)}: holds of this name are about something else. They hold on, and "
+            "nothing is removed or erased: give what they are about again, or another name",
+            "hold_changed",
+        )
+    _carry_out(KeptLedger(options.ledger, key, signing, keeper), plan, report, carry_out=not options.dry_run)
+
+
+def _opened(options: argparse.Namespace, plan: KeepingPlan, key: str, signing: str) -> _core.Keeper | None:
+    """The keeper. None is one that would be begun."""
+    arguments.require_apart(options.state, options.ledger)
+    if options.state.is_dir():
+        try:
+            return _core.Keeper(str(options.state))
+        except _core.KeepingError as error:
+            if error.code != "keeping_state_missing":
+                raise
+    lost = "" if plan.begin else "this is not the first time"
+    if trace := next(_traces(options.ledger), None):
+        lost = f"{trace} tells that there was one"
+    if lost:
+        raise KeepError(
+            f"the keeper's state is not there, and {lost}: holds may have been in it, so nothing is removed "
+            "or erased. Put it back",
+            "keeping_state_missing",
+        )
+    if options.dry_run:
+        return None
+    return _core.Keeper(str(options.state), (key, _core.verifying_key(signing.strip())))
+
+
+def _traces(ledger: Path) -> Iterator[Path]:
+    """What a keeper did in this ledger, whoever it was."""
+    for name in _TRACES:
+        yield from ledger.glob(f"*/*/{name}")
+
+
+def _bring_in(keeper: _core.Keeper, changes: Changes) -> None:
+    """What is to be held first: whatever cuts this short has released too little, and never too much."""
+    for hold in changes.add:
+        keeper.add_hold(json.dumps(hold.scope), hold.reason, hold.reference, arguments.now(), hold.name)
+    if not changes.changed:
+        for number, reason in changes.release:
+            keeper.release_hold(number, reason, arguments.now())
+
+
+def _carry_out(kept: KeptLedger, plan: KeepingPlan, report: Report, *, carry_out: bool) -> None:
+    """Removes and erases. What a hold, or anything else, keeps is told by reason."""
+    overdue: Counter[str] = Counter()
+    if plan.removal is not None:
+        days, minimums = plan.removal
+        report.removal = kept.prune(days, minimums, carry_out=carry_out)
+        gone = [log for log in report.removal if log["action"] != "stay"]
+        report.removed = len(gone)
+        report.removed_now = sum(log["action"] != "removed" for log in gone)
+        overdue += _stay(report, report.removal, _NEEDS_SOMEBODY)
+    for tenant, until in plan.erasures(arguments.now()).items():
+        reason = "the retention of its tenant"
+        logs = kept.erase(None, (tenant, until), plan.minimums, reason, carry_out=carry_out)
+        report.erasures[tenant] = logs
+        report.erased += sum(log["exchanges"] for log in logs if log["action"] != "stay")
+        report.erased_now += sum(log["exchanges"] for log in logs if log["action"] == "erase")
+        overdue += _stay(report, logs, _NOT_ERASED)
+    if overdue:
+        told = ", ".join(f"{code} ({count})" for code, count in sorted(overdue.items()))
+        report.result, report.message = "staying", f"logs stay beyond their time, or keep salts: {told}"
+
+
+def _stay(report: Report, logs: Logs, overdue: frozenset[str]) -> Counter[str]:
+    """Counts why logs stay, and returns for what of it somebody has to look."""
+    found = Counter(
+        code
+        for log in logs
+        if log["action"] == "stay"
+        for code in {reason["code"] for reason in log["reasons"]}
+    )
+    report.staying += found
+    return Counter({code: count for code, count in found.items() if code in overdue})
+
+
+def _print(options: argparse.Namespace, report: Report) -> None:
+    done = not options.dry_run
+    if options.json:
+        whole = {"done": done, **report.summary(), "removal": report.removal, "erasures": report.erasures}
+        print(json.dumps(whole, indent=2))
+        return
+    for line in pruning.lines(report.removal, done=done):
+        print(line)
+    for tenant, logs in report.erasures.items():
+        print(f"of {tenant}:")
+        for line in erasing.lines(logs, done=done):
+            print(f"  {line}")
+    if report.known is None:
+        if report.result == "ok":
+            print(report.message)
+        return
+    outside = f", {len(report.outside)} of them without the plan" if report.outside else ""
+    print(f"{report.holds} holds hold{outside}")

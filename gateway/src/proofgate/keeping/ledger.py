@@ -1,0 +1,86 @@
+"""A ledger as a keeper changes it: logs are removed, and salts are destroyed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core, evidence
+from proofgate.keeping import arguments
+
+#: What becomes of a log, as the core tells it.
+Logs = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, repr=False)
+class KeptLedger:
+    """A ledger, its verifying key, the text of the keeper's signing key, and the keeper with the holds."""
+
+    directory: Path
+    key: str
+    signing_key: str
+    keeper: _core.Keeper
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> KeptLedger:
+        """What `arguments.add_ledger` has names. Raises UsageError, EvidenceError and KeepingError."""
+        keeper = arguments.open_keeper(options.state, options.ledger)
+        key = evidence.read_verifying_key(options.ledger_key)
+        return cls(options.ledger, key, arguments.signing_key(options.signing_key), keeper)
+
+    def prune(
+        self,
+        days: int,
+        minimums: Mapping[str, int],
+        reason: str | None = None,
+        against: Sequence[Path] = (),
+        *,
+        carry_out: bool,
+    ) -> Logs:
+        """Plans which logs go that are older than `days`, and removes them. Raises as the core does."""
+        logs: Logs = json.loads(
+            self.keeper.prune(
+                str(self.directory),
+                self.key,
+                self.signing_key,
+                days,
+                dict(minimums),
+                reason or f"the retention of {days} days",
+                [(str(path), evidence.read_text(path)) for path in against],
+                arguments.now(),
+                carry_out,
+            )
+        )
+        return logs
+
+    def erase(
+        self,
+        exchange: str | None,
+        tenant: tuple[str, int | None] | None,
+        policy: tuple[int, Mapping[str, int]] | None,
+        reason: str,
+        *,
+        carry_out: bool,
+    ) -> Logs:
+        """Plans which salts are destroyed, and destroys them: of an exchange, or of a tenant up to a time, or
+        so far. `policy` has the minimums; None overrides them. Raises as the core does."""
+        now = arguments.now()
+        up_to = None if tenant is None else (tenant[0], now if tenant[1] is None else tenant[1])
+        logs: Logs = json.loads(
+            self.keeper.erase(
+                str(self.directory),
+                self.key,
+                self.signing_key,
+                exchange,
+                up_to,
+                None if policy is None else (policy[0], dict(policy[1])),
+                reason,
+                now,
+                carry_out,
+            )
+        )
+        return logs

@@ -1,0 +1,201 @@
+"""The plan of a keeper: how long records are kept, and what must stay, as a manifest says it.
+
+What a plan does to the state is decided here, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from proofgate.keeping.arguments import UsageError, moment
+
+_MAX_PLAN = 1 << 20
+_DAY = 86_400_000_000
+
+Days = Annotated[int, Field(ge=0, le=36_500)]
+Line = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+def _microseconds(text: object) -> int:
+    try:
+        return moment(str(text))
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(str(error)) from None
+
+
+Moment = Annotated[int, BeforeValidator(_microseconds)]
+
+
+class _Part(BaseModel):
+    """A part of a plan. What this version does not know stops it: it may say that something stays."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=True
+    )
+
+
+class Hold(_Part):
+    """What must stay: records that are all of what it gives, or everything."""
+
+    name: Line
+    tenant: Line | None = None
+    id: Line | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    all: bool = False
+    reason: Line
+    reference: Line | None = None
+    released: Line | None = None
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """What it is about, as the state has it."""
+        given = {"tenant": self.tenant, "exchange": self.id, "since": self.since, "until": self.until}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @model_validator(mode="after")
+    def _is_about_something(self) -> Self:
+        if bool(self.scope) == self.all:
+            raise ValueError("a hold has all, or any of tenant, id, since and until")
+        if self.since is not None and self.until is not None and self.since > self.until:
+            raise ValueError("since is later than until")
+        return self
+
+
+class TenantRetention(_Part):
+    """How long what is of a tenant is kept, in days."""
+
+    name: Line
+    minimum_days: Days | None = None
+    maximum_days: Days | None = None
+
+
+class Retention(_Part):
+    """How long everything is kept, in days."""
+
+    minimum_days: Days = 0
+    maximum_days: Days | None = None
+    tenants: tuple[TenantRetention, ...] = Field(default=(), strict=False)
+
+    def minimum_of(self, tenant: TenantRetention) -> int:
+        """How long what is of a tenant is kept at least."""
+        return max(self.minimum_days, tenant.minimum_days or 0)
+
+    @model_validator(mode="after")
+    def _contradicts_nothing(self) -> Self:
+        if self.maximum_days is not None and self.maximum_days < self.minimum_days:
+            raise ValueError("maximumDays is less than minimumDays")
+        if len({tenant.name for tenant in self.tenants}) < len(self.tenants):
+            raise ValueError("a tenant is named twice")
+        for tenant in self.tenants:
+            if tenant.maximum_days is not None and tenant.maximum_days < self.minimum_of(tenant):
+                raise ValueError(f"maximumDays of {tenant.name} is less than its minimum")
+        return self
+
+
+class KeepingPlan(_Part):
+    """What a keeper is to do. `begin` says that this is the first time; else `known` is how many holds its
+    state has had, those that are over among them. `digest` is what a report calls the plan."""
+
+    digest: Line | None = None
+    begin: bool = False
+    known: Annotated[int, Field(ge=0)] | None = None
+    retention: Retention = Retention()
+    holds: tuple[Hold, ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _begins_or_goes_on(self) -> Self:
+        if self.begin == (self.known is not None):
+            raise ValueError("a plan has begin, or known")
+        if len({hold.name for hold in self.holds}) < len(self.holds):
+            raise ValueError("a hold is named twice")
+        return self
+
+    @property
+    def removal(self) -> tuple[int, dict[str, int]] | None:
+        """After how many days logs go, and the tenants for whom they stay longer; None: none goes."""
+        days = self.retention.maximum_days
+        if days is None:
+            return None
+        minimums = {
+            tenant.name: self.retention.minimum_of(tenant)
+            for tenant in self.retention.tenants
+            if self.retention.minimum_of(tenant) > days
+        }
+        return days, minimums
+
+    def erasures(self, now: int) -> dict[str, int]:
+        """Whose salts go, and up to which time: days count from midnight, UTC, so that what is erased again
+        and again on one day is signed once."""
+        midnight = now - now % _DAY
+        return {
+            tenant.name: max(midnight - tenant.maximum_days * _DAY, 0)
+            for tenant in sorted(self.retention.tenants, key=lambda tenant: tenant.name)
+            if tenant.maximum_days is not None
+        }
+
+    @property
+    def minimums(self) -> tuple[int, dict[str, int]]:
+        """How long everything is kept, and what is of tenants."""
+        tenants = {tenant.name: self.retention.minimum_of(tenant) for tenant in self.retention.tenants}
+        return self.retention.minimum_days, tenants
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a plan's holds make of those of the state: which are added, which are released (by number, with
+    the reason), which hold without the plan (by name or `#number`), and which would be other ones than those
+    of their name that hold."""
+
+    add: tuple[Hold, ...]
+    release: tuple[tuple[int, str], ...]
+    outside: tuple[str, ...]
+    changed: tuple[str, ...]
+
+
+def read(path: Path) -> tuple[KeepingPlan, str]:
+    """The plan in a file, and what a report calls it: the digest of its text, unless it says. Raises UsageError; no text of the file is repeated."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_PLAN + 1)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    if len(text) > _MAX_PLAN:
+        raise UsageError(f"{path} is larger than {_MAX_PLAN} bytes")
+    try:
+        plan = KeepingPlan.model_validate_json(text)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        told = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'plan'}: {fault['msg']}" for fault in faults)
+        raise UsageError(f"{path} is no plan: {told}") from None
+    return plan, plan.digest or hashlib.sha256(text).hexdigest()[:16]
+
+
+def changes(planned: Iterable[Hold], state: Iterable[Mapping[str, Any]]) -> Changes:
+    """What becomes of holds. One that left the plan goes on to hold."""
+    active = [hold for hold in state if "released" not in hold]
+    named = {hold["name"]: hold for hold in active if "name" in hold}
+    add: list[Hold] = []
+    release: list[tuple[int, str]] = []
+    changed: list[str] = []
+    known = set()
+    for hold in planned:
+        known.add(hold.name)
+        held = named.get(hold.name)
+        if held is None:
+            if hold.released is None:
+                add.append(hold)
+        elif held["scope"] != hold.scope:
+            changed.append(hold.name)
+        elif hold.released is not None:
+            release.append((held["id"], hold.released))
+    outside = [hold.get("name") or f"#{hold['id']}" for hold in active if hold.get("name") not in known]
+    return Changes(tuple(add), tuple(release), tuple(outside), tuple(changed))

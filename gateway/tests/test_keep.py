@@ -1,0 +1,235 @@
+"""The command `keep`: what a plan makes of the state, and when nothing may go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keeper_double import LOG, STAYS, Keeper
+
+from proofgate.cli import main
+from proofgate.keeping import arguments, keep, plans
+
+VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
+SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/keeping+1a2b3c4d+c2VjcmV0"
+DAY = 86_400_000_000
+CASE: dict[str, Any] = {"name": "case", "tenant": "acme", "since": "2026-01-01", "reason": "litigation"}
+
+Capture = pytest.CaptureFixture[str]
+
+
+class Place:
+    """A ledger, a keeper's key, and a state that is not there yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "ledger" / "0" / "X"
+        self.log.mkdir(parents=True)
+        (folder / "key").write_text(f"{SIGNING_KEY}\n")
+
+    def keep(self, *more: str, **plan: Any) -> tuple[int, dict[str, Any]]:
+        (self.folder / "plan").write_text(json.dumps(plan))
+        where = ("--ledger", "ledger", "--state", "state", "--signing-key", "key", "--plan", "plan")
+        named = [part if part.startswith("--") else str(self.folder / part) for part in where]
+        out = self.folder / "report"
+        code = main(["keep", *named, "--ledger-key", VKEY, "--report", str(out), *more])
+        report: dict[str, Any] = json.loads(out.read_text())
+        return code, report
+
+    def holds(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((self.folder / "state" / "holds").read_text())
+        return found
+
+
+def pruned() -> tuple[Any, ...]:
+    """What the core was asked for last."""
+    return Keeper.pruned
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    Keeper.pruned = Keeper.erased = ()
+    return Place(tmp_path)
+
+
+def test_the_first_run_begins_and_a_state_that_is_lost_later_stops_everything(place: Place) -> None:
+    retention = {"maximumDays": 180}
+    assert place.keep(begin=True, retention=retention)[0] == 0
+    assert Keeper.pruned[2:] == (180, {}, "the retention of 180 days", [], True)
+    (place.folder / "state" / "holds").unlink()
+    Keeper.pruned = ()
+    code, report = place.keep(known=0, retention=retention)
+    assert (code, report["result"], "known" in report) == (1, "keeping_state_missing", False)
+    (place.folder / "state").rmdir()
+    assert place.keep(known=0, retention=retention)[1]["result"] == "keeping_state_missing"
+    assert not (place.folder / "state").exists(), "nor is one made"
+    assert Keeper.pruned == ()
+
+
+@pytest.mark.parametrize("trace", ["tombstone", "erasures"])
+def test_where_something_was_removed_or_erased_already_nothing_begins(place: Place, trace: str) -> None:
+    (place.log / trace).write_text("")
+    code, report = place.keep(begin=True, retention={"maximumDays": 1})
+    assert (code, report["result"]) == (1, "keeping_state_missing")
+    assert trace in report["message"]
+    assert Keeper.pruned == ()
+    assert not (place.folder / "state").exists()
+
+
+def test_a_state_that_was_set_back_stops_everything(place: Place) -> None:
+    assert place.keep(begin=True, holds=[CASE])[1]["known"] == 1
+    code, report = place.keep(known=2, holds=[CASE], retention={"maximumDays": 1})
+    assert (code, report["result"]) == (1, "keeping_state_set_back")
+    assert Keeper.pruned == ()
+
+
+def test_a_hold_is_brought_in_once_and_goes_only_when_the_plan_releases_it(place: Place) -> None:
+    assert place.keep(begin=True, holds=[CASE])[0] == 0
+    assert place.keep(known=1, holds=[CASE])[1]["holds"] == 1
+    [held] = place.holds()
+    assert (held["name"], held["scope"]) == (
+        "case",
+        {"tenant": "acme", "since": arguments.moment("2026-01-01")},
+    )
+    code, report = place.keep(known=1)
+    assert (code, report["holds"], report["outside"], report["outsideCount"]) == (0, 1, ["case"], 1)
+    assert place.keep(known=1, holds=[CASE | {"released": "settled"}])[1]["holds"] == 0
+    assert place.holds()[0]["released"]["reason"] == "settled"
+    # Whoever takes the word back holds again.
+    assert place.keep(known=1, holds=[CASE])[1]["known"] == 2
+
+
+def test_a_hold_by_hand_stays_and_is_told(place: Place) -> None:
+    place.keep(begin=True)
+    state = str(place.folder / "state")
+    assert main(["hold", "add", "--state", state, "--all", "--reason", "by hand"]) == 0
+    assert place.keep(known=0)[1]["outside"] == ["#1"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"tenant": "globex"}, {"until": "2026-02-01"}, {"released": "r", "id": "x"}]
+)
+def test_a_hold_that_would_be_another_one_holds_on_and_stops_everything(
+    place: Place, other: dict[str, str]
+) -> None:
+    place.keep(begin=True, holds=[CASE])
+    fresh = {"name": "fresh", "all": True, "reason": "another case"}
+    retention = {"maximumDays": 1, "tenants": [{"name": "acme", "maximumDays": 1}]}
+    code, report = place.keep(known=1, holds=[CASE | other, fresh], retention=retention)
+    assert (code, report["result"], report["changed"]) == (1, "hold_changed", ["case"])
+    assert Keeper.pruned == Keeper.erased == ()
+    # What is to be held as well is held.
+    assert [hold.get("released") for hold in place.holds()] == [None, None]
+
+
+def test_tenants_are_erased_up_to_midnight_and_minimums_hold_for_all_of_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arguments, "now", lambda: 1000 * DAY + 5)
+    tenants = [{"name": "acme", "maximumDays": 90}, {"name": "globex", "minimumDays": 730}]
+    retention = {"minimumDays": 30, "maximumDays": 180, "tenants": tenants}
+    code, report = place.keep(begin=True, retention=retention)
+    assert Keeper.pruned[2:4] == (180, {"globex": 730})
+    assert Keeper.erased[3:] == (
+        ("acme", 910 * DAY),
+        (30, {"acme": 30, "globex": 730}),
+        "the retention of its tenant",
+        True,
+    )
+    assert (report["removed"], report["removedNow"], report["erased"], report["erasedNow"]) == (3, 2, 6, 3)
+    # A hold is no failure.
+    assert (code, report["result"], report["staying"]) == (0, "ok", {"held": 2})
+
+
+def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = keep.Report()
+    logs: list[dict[str, Any]] = [
+        STAYS | {"reasons": [{"code": "damaged", "text": ""}, {"code": "held", "text": ""}]},
+        STAYS | {"reasons": [{"code": "not_ended", "text": ""}]},
+        LOG,
+    ]
+    assert keep._stay(report, logs, keep._NEEDS_SOMEBODY) == {"damaged": 1}
+    assert keep._stay(report, logs, keep._NOT_ERASED) == {"damaged": 1, "not_ended": 1}
+    assert report.staying == {"damaged": 2, "held": 2, "not_ended": 2}
+    monkeypatch.setattr(Keeper, "prune", lambda *_: json.dumps(logs))
+    code, told = place.keep(begin=True, retention={"maximumDays": 1})
+    assert (code, told["result"], told["removedNow"]) == (10, "staying", 1)
+    assert "damaged (1)" in told["message"]
+
+
+def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
+    code, report = place.keep("--dry-run", begin=True, holds=[CASE], retention={"maximumDays": 1})
+    assert code == 0
+    assert "would be begun" in report["message"]
+    assert Keeper.pruned == ()
+    assert not (place.folder / "state").exists()
+    place.keep(begin=True)
+    assert place.keep("--dry-run", "--json", known=0, holds=[CASE], retention={"maximumDays": 1})[0] == 0
+    assert place.holds() == []
+    assert pruned()[-1] is False
+    out = capsys.readouterr().out
+    assert json.loads(out[out.index("{") :])["done"] is False
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        ({}, "a plan has begin, or known"),
+        ({"begin": True, "known": 1}, "a plan has begin, or known"),
+        ({"begin": True, "more": 1}, "more"),
+        ({"known": -1}, "known"),
+        ({"begin": True, "holds": [{"name": "a", "reason": "r"}]}, "a hold has all, or any of"),
+        ({"begin": True, "holds": [CASE | {"all": True}]}, "a hold has all, or any of"),
+        ({"begin": True, "holds": [CASE, CASE]}, "a hold is named twice"),
+        ({"begin": True, "holds": [CASE | {"until": "2025-01-01"}]}, "since is later than until"),
+        ({"begin": True, "holds": [CASE | {"since": "yesterday"}]}, "expected a time"),
+        ({"begin": True, "retention": {"maximumDays": 1, "minimumDays": 2}}, "less than minimumDays"),
+        (
+            {"begin": True, "retention": {"minimumDays": 9, "tenants": [{"name": "a", "maximumDays": 8}]}},
+            "maximumDays of a is less than its minimum",
+        ),
+        (
+            {"begin": True, "retention": {"tenants": [{"name": "a"}, {"name": "a"}]}},
+            "a tenant is named twice",
+        ),
+        ({"begin": True, "retention": {"maximumDays": "9"}}, "maximumDays"),
+    ],
+)
+def test_a_plan_that_contradicts_itself_is_refused(place: Place, plan: dict[str, Any], said: str) -> None:
+    code, report = place.keep(**plan)
+    assert (code, report["result"]) == (2, "usage")
+    assert said in report["message"]
+    assert not (place.folder / "state").exists()
+
+
+def test_a_plan_is_a_file_of_bounded_size(tmp_path: Path) -> None:
+    path = tmp_path / "plan"
+    with pytest.raises(arguments.UsageError, match="cannot be read"):
+        plans.read(path)
+    path.write_bytes(b"[" * ((1 << 20) + 1))
+    with pytest.raises(arguments.UsageError, match="larger than"):
+        plans.read(path)
+
+
+def test_the_longest_report_fits_into_a_containers_last_words() -> None:
+    names = tuple(f"{'n' * 250}{number}" for number in range(500))
+    report = keep.Report(
+        *("d" * 16, "k" * 999, "keeping_state_corrupt", "\u00e9" * 4000, 500, 10**9), outside=names, changed=names
+    )
+    report.staying.update({f"some_reason_{number}": 10**9 for number in range(12)})
+    text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))
+    assert len(text.encode()) <= keep.MAX_REPORT
+    assert report.summary()["outsideCount"] == 500
+
+
+def test_a_report_that_cannot_be_written_is_told(place: Place, capsys: Capture) -> None:
+    place.keep(begin=True)
+    (place.folder / "report").unlink()
+    (place.folder / "report").mkdir()
+    with pytest.raises(IsADirectoryError):
+        place.keep(known=0)  # This test reads it, too.
+    assert "report cannot be written" in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""The keeper: a CronJob that mounts the ledger's volume and a state of its own, and carries out what the
+manifest says of holds and retention.
+
+Never two at once: the next run is left out while one goes on, and an exclusive lock in the state is the last
+fence. A run that ends says in its last words what it did: the pod's status is all that the operator reads.
+"""
+
+import hashlib
+import json
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.keeping import Keeping
+from proofgate_operator.build.gateway_secrets import SIGNING_KEY
+from proofgate_operator.build.naming import (
+    KEEPING_PLAN_ANNOTATION,
+    LEDGER_VOLUME,
+    Defaults,
+    Manifest,
+    child,
+    labels,
+    names,
+)
+from proofgate_operator.build.pods import container_security, pod_security, pull_secrets
+from proofgate_operator.build.storage import goes_with_the_gateway, state_claim
+from proofgate_operator.build.worker_config import LEDGER_FOLDER
+
+COMPONENT = "keeper"
+CONTAINER = "keeper"
+
+_STATE_FOLDER = "/var/lib/proofgate-keeper"
+_KEY_FOLDER = "/etc/proofgate-keeper"
+_PLAN_FOLDER = "/etc/keeping-plan"
+_PLAN_FILE = "plan.json"
+_REPORT = "/dev/termination-log"
+_PRIVATE_MODE = 0o440
+_SIZE = {"cpu": "500m", "memory": "512Mi"}
+#: With these it ends once it has said what keeps it; whatever else ends it is tried again.
+_TOLD_CODES = [1, 2, 10]
+_RETRIES = 3
+
+
+def claim_name(gateway: Gateway, keeping: Keeping) -> str:
+    """Return the claim of the keeper's state, whoever makes it."""
+    return keeping.storage.existing_claim or names(gateway).keeper
+
+
+def claim(gateway: Gateway, keeping: Keeping) -> Manifest:
+    """Return the claim of the keeper's state."""
+    return state_claim(gateway, names(gateway).keeper, COMPONENT, keeping.storage)
+
+
+def service_account(gateway: Gateway) -> Manifest:
+    """Return an account without permissions."""
+    head = child(gateway, "v1", "ServiceAccount", names(gateway).keeper, COMPONENT)
+    return {**head, "automountServiceAccountToken": False}
+
+
+def memory(gateway: Gateway, data: dict[str, str]) -> Manifest:
+    """Return the ConfigMap of what is known of the keeper's state. It stays as long as that does."""
+    owned = goes_with_the_gateway(gateway)
+    head = child(gateway, "v1", "ConfigMap", names(gateway).keeper, COMPONENT, owned=owned)
+    return {**head, "data": data}
+
+
+def digest(keeping: Keeping) -> str:
+    """Return what a report calls a plan: the same for as long as the manifest says the same."""
+    said = json.dumps(_said(keeping), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def _said(keeping: Keeping) -> Manifest:
+    return {
+        "retention": keeping.retention.as_written(),
+        "holds": [hold.as_written() for hold in keeping.holds],
+    }
+
+
+def plan(keeping: Keeping, known: int | None) -> str:
+    """Return the plan for `proofgate keep`. `known` is how many holds the state has had; None: it begins."""
+    first: Manifest = {"begin": True} if known is None else {"known": known}
+    whole = {"digest": digest(keeping), **first, **_said(keeping)}
+    return json.dumps(whole, sort_keys=True, separators=(",", ":"))
+
+
+def cronjob(
+    gateway: Gateway, keeping: Keeping, ledger_key: str, known: int | None, suspend: bool, defaults: Defaults
+) -> Manifest:
+    """Return the CronJob of the keeper.
+
+    `ledger_key` is the ledger's verifying key; `known` is as for `plan`; `suspend` keeps it from running.
+    """
+    # Of one piece with the pod: no run carries out a plan that is older than the CronJob it was made from.
+    template = {
+        "metadata": {
+            "labels": labels(gateway, COMPONENT),
+            "annotations": {KEEPING_PLAN_ANNOTATION: plan(keeping, known)},
+        },
+        "spec": _pod(gateway, keeping, ledger_key, defaults),
+    }
+    return {
+        **child(gateway, "batch/v1", "CronJob", names(gateway).keeper, COMPONENT),
+        "spec": {
+            "schedule": keeping.schedule,
+            "timeZone": "Etc/UTC",
+            "concurrencyPolicy": "Forbid",
+            "suspend": suspend,
+            # The newest end of each kind stays to be read.
+            "successfulJobsHistoryLimit": 1,
+            "failedJobsHistoryLimit": 1,
+            "jobTemplate": {
+                "metadata": {"labels": labels(gateway, COMPONENT)},
+                "spec": {
+                    "backoffLimit": _RETRIES,
+                    "podFailurePolicy": {
+                        "rules": [
+                            {
+                                "action": "FailJob",
+                                "onExitCodes": {
+                                    "containerName": CONTAINER,
+                                    "operator": "In",
+                                    "values": _TOLD_CODES,
+                                },
+                            },
+                            {
+                                "action": "Ignore",
+                                "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+                            },
+                        ]
+                    },
+                    "template": template,
+                },
+            },
+        },
+    }
+
+
+def _pod(gateway: Gateway, keeping: Keeping, ledger_key: str, defaults: Defaults) -> Manifest:
+    own, key = names(gateway), keeping.signing_key_secret_ref
+    plan_of = {"fieldPath": f"metadata.annotations['{KEEPING_PLAN_ANNOTATION}']"}
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": own.keeper,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": pod_security(defaults),
+        **pull_secrets(defaults),
+        "containers": [
+            {
+                "name": CONTAINER,
+                "image": gateway.spec.worker.image or defaults.worker_image,
+                "imagePullPolicy": "IfNotPresent",
+                "command": [
+                    *("/opt/proofgate/bin/proofgate", "keep", "--ledger", LEDGER_FOLDER),
+                    *("--state", _STATE_FOLDER, "--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}"),
+                    *("--ledger-key", ledger_key, "--plan", f"{_PLAN_FOLDER}/{_PLAN_FILE}"),
+                    *("--report", _REPORT),
+                ],
+                "resources": {"requests": _SIZE, "limits": _SIZE},
+                "securityContext": container_security(),
+                "terminationMessagePath": _REPORT,
+                "terminationMessagePolicy": "File",
+                "volumeMounts": [
+                    {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER},
+                    {"name": "state", "mountPath": _STATE_FOLDER},
+                    {"name": "signing-key", "mountPath": _KEY_FOLDER, "readOnly": True},
+                    {"name": "plan", "mountPath": _PLAN_FOLDER, "readOnly": True},
+                    {"name": "tmp", "mountPath": "/tmp"},
+                ],
+            }
+        ],
+        "volumes": [
+            {
+                "name": LEDGER_VOLUME,
+                "persistentVolumeClaim": {
+                    "claimName": gateway.spec.ledger.volume.existing_claim or own.claim
+                },
+            },
+            {"name": "state", "persistentVolumeClaim": {"claimName": claim_name(gateway, keeping)}},
+            {
+                "name": "signing-key",
+                "secret": {
+                    "secretName": key.name,
+                    "defaultMode": _PRIVATE_MODE,
+                    "items": [{"key": key.key, "path": SIGNING_KEY}],
+                },
+            },
+            {
+                "name": "plan",
+                "downwardAPI": {
+                    "defaultMode": _PRIVATE_MODE,
+                    "items": [{"path": _PLAN_FILE, "fieldRef": plan_of}],
+                },
+            },
+            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+        ],
+    }

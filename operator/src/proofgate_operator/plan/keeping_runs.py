@@ -1,0 +1,139 @@
+"""The keeper's runs: what each said in its last words, which are bytes from a container, and judged as
+such."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofgate_operator.build import keeper
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.plan.rfc3339 import seconds_of
+
+#: The kubelet keeps no more of them.
+_MAX_WORDS = 4096
+_VERSION = 1
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NAME = re.compile(r"[a-z0-9#]([-a-z0-9]{0,62})")
+_DIGEST = re.compile(r"[0-9a-f]{1,64}")
+_MAX_MESSAGE = 512
+_MAX_NUMBER = 2**53 - 1
+_MAX_ITEMS = 16
+#: What a run is told to have ended with that said nothing that can be read.
+UNREADABLE = "report_unreadable"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended, at `finished`, in seconds since 1970. `result` is `ok`, or a code of why not;
+    `keeper` the name of its key, empty where it could not read that. `holds` and `known` are None where it
+    did not come to read its state."""
+
+    finished: float
+    result: str
+    message: str = ""
+    keeper: str = ""
+    plan: str = ""
+    holds: int | None = None
+    known: int | None = None
+    outside: tuple[str, ...] = ()
+    outside_count: int = 0
+    removed: int = 0
+    erased: int = 0
+    staying: Mapping[str, int] = field(default_factory=dict)
+
+
+class _Unreadable(ValueError):
+    pass
+
+
+def ended(pods: Iterable[Manifest], keeper_name: str) -> list[Run]:
+    """Return the runs of this keeper that have ended, the oldest first."""
+    runs = (_run(pod) for pod in pods)
+    own = (run for run in runs if run is not None and run.keeper in ("", keeper_name))
+    return sorted(own, key=lambda run: run.finished)
+
+
+def unfinished(pods: Iterable[Manifest]) -> list[Manifest]:
+    """Return the pods that run, or wait to."""
+    return [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
+
+
+def _run(pod: Manifest) -> Run | None:
+    for container in (pod.get("status") or {}).get("containerStatuses") or []:
+        terminated = (container.get("state") or {}).get("terminated") or {}
+        finished = seconds_of(terminated.get("finishedAt"))
+        if container.get("name") != keeper.CONTAINER or finished is None:
+            continue
+        words = str(terminated.get("message") or "")
+        try:
+            return _read(finished, words)
+        except _Unreadable as error:
+            how = f"{terminated.get('reason') or 'Error'}, exit code {terminated.get('exitCode')}"
+            return Run(finished, UNREADABLE, f"the run ended ({how}), and said nothing usable: {error}")
+    return None
+
+
+def _read(finished: float, words: str) -> Run:
+    if not words:
+        raise _Unreadable("no report")
+    if len(words.encode()) > _MAX_WORDS:
+        raise _Unreadable("a report that is too long")
+    try:
+        said = json.loads(words)
+    except (ValueError, RecursionError):
+        raise _Unreadable("a report that is no JSON") from None
+    if not isinstance(said, dict) or said.get("v") != _VERSION:
+        raise _Unreadable("a report of another version")
+    state = "known" in said
+    return Run(
+        finished=finished,
+        result=_matching(said, "result", _CODE),
+        message=_line(said.get("message", "")),
+        keeper=_line(said.get("keeper", "")),
+        plan=_matching(said, "plan", _DIGEST) if said.get("plan") else "",
+        holds=_number(said, "holds") if state else None,
+        known=_number(said, "known") if state else None,
+        outside=tuple(_names(said.get("outside", []))),
+        outside_count=_number(said, "outsideCount") if "outsideCount" in said else 0,
+        removed=_number(said, "removed"),
+        erased=_number(said, "erased"),
+        staying=_counts(said.get("staying", {})),
+    )
+
+
+def _matching(said: Manifest, name: str, pattern: re.Pattern[str]) -> str:
+    value = said.get(name)
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise _Unreadable(f"{name} that is none")
+    return value
+
+
+def _number(said: Manifest, name: str) -> int:
+    value = said.get(name)
+    if type(value) is not int or not 0 <= value <= _MAX_NUMBER:
+        raise _Unreadable(f"{name} that is none")
+    return value
+
+
+def _line(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Unreadable("message that is none")
+    return "".join(char if char.isprintable() else " " for char in value)[:_MAX_MESSAGE]
+
+
+def _names(value: Any) -> list[str]:
+    if not isinstance(value, list) or len(value) > _MAX_ITEMS:
+        raise _Unreadable("outside that is none")
+    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in value):
+        raise _Unreadable("outside that is none")
+    return value
+
+
+def _counts(value: Any) -> dict[str, int]:
+    if not isinstance(value, dict) or len(value) > 2 * _MAX_ITEMS:
+        raise _Unreadable("staying that is none")
+    if not all(_CODE.fullmatch(code) for code in value):
+        raise _Unreadable("staying that is none")
+    return {code: _number(value, code) for code in sorted(value)}

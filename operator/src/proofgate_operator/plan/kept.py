@@ -1,0 +1,139 @@
+"""What the keeper did: the condition Kept, and `.status.keeping`.
+
+True: the last run did what the manifest says. False: something stays that was to go, or nothing may go until
+somebody looks. Unknown: it has not run yet, or may not now. The gateway serves in any case.
+"""
+
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.build import keeper
+from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan import keeping_runs
+from proofgate_operator.plan.audit_key import KEEPER
+from proofgate_operator.plan.keeper import known_holds, waits_for_auditor
+from proofgate_operator.plan.keeping_runs import Run
+from proofgate_operator.plan.pods import pod_trouble
+from proofgate_operator.plan.rfc3339 import seconds_of, time_of
+from proofgate_operator.plan.situation import Situation
+
+#: Reasons why a run did not do all of it, by the code in its report; Failed for any other.
+REASONS = {
+    "staying": "Overdue",
+    "hold_changed": "HoldChanged",
+    "keeping_state_missing": "StateLost",
+    "keeping_state_set_back": "StateSetBack",
+    "keeping_state_corrupt": "StateCorrupt",
+}
+#: Reasons that are news whatever was the case before.
+NEWS = ("StateLost", "StateSetBack", "HoldChanged", "HeldOutsideManifest")
+_OK = "ok"
+#: A run that was due for so long has to have begun, and one that waits to have started.
+_PATIENCE_SECONDS = 6 * 3600
+
+
+def _kept(holds: bool | None, reason: str, message: str) -> Condition:
+    status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[holds]
+    return Condition(ConditionType.KEPT, status, reason, message)
+
+
+def kept(situation: Situation) -> tuple[Condition, ...]:
+    """Return the condition of a gateway that shall have a keeper; none of others."""
+    gateway, wanted = situation.gateway, situation.gateway.spec.keeping
+    if wanted is None:
+        return ()
+    if situation.keeper_conflicts:
+        taken = ", ".join(str(ref) for ref in situation.keeper_conflicts)
+        message = f"{taken}: exists and does not belong to this gateway; rename the gateway or delete it"
+        return (_kept(False, "NameTaken", message),)
+    for fault in situation.configuration.faults:
+        if fault.field == KEEPER:
+            return (_kept(False, fault.reason, fault.message),)
+    told = keeping_status(situation)
+    result = told.get("result")
+    if result not in (None, _OK):
+        message = f"{told.get('message') or 'it failed'}{_since(situation, told)}"
+        return (_kept(False, REASONS.get(result, "Failed"), message),)
+    missing = _missing(situation, told)
+    if missing:
+        return (_kept(False, "NotReported", missing),)
+    if wanted.suspend:
+        message = "spec.keeping.suspend is true: nothing is removed or erased, and new holds wait"
+        return (_kept(None, "Suspended", message),)
+    if waits_for_auditor(gateway, situation.seen, situation.configuration):
+        message = "the auditor does not run with the keeper's key yet, and would take removals for losses"
+        return (_kept(None, "WaitingForAuditor", message),)
+    if result is None:
+        return (_kept(None, "NeverRun", f"it has not run yet; its schedule is {wanted.schedule}, in UTC"),)
+    outside = told.get("holdsNotInManifest") or []
+    if outside:
+        count = told.get("holdsNotInManifestCount", len(outside))
+        message = (
+            f"{count} holds hold that the manifest does not have: {', '.join(outside)}. Only `released` in"
+            f" the manifest, or somebody by hand, ends them{_since(situation, told)}"
+        )
+        return (_kept(True, "HeldOutsideManifest", message),)
+    return (
+        _kept(True, "Kept", f"what is over is gone, and {told['holds']} holds hold{_since(situation, told)}"),
+    )
+
+
+def _since(situation: Situation, told: Manifest) -> str:
+    """Return that the manifest says something else by now."""
+    wanted = situation.gateway.spec.keeping
+    same = wanted is None or told.get("plan") in (None, keeper.digest(wanted))
+    return "" if same else "; spec.keeping has changed since: the next run carries it out"
+
+
+def _missing(situation: Situation, told: Manifest) -> str | None:
+    """Return of which run that was due nothing is heard; None where none is missing."""
+    seen = situation.seen
+    waiting = keeping_runs.unfinished(seen.keeper_pods)
+    for pod in waiting:
+        made = seconds_of(pod["metadata"].get("creationTimestamp"))
+        started = (pod.get("status") or {}).get("phase") == "Running"
+        if not started and made is not None and seen.now - made > _PATIENCE_SECONDS:
+            return f"a run does not start: {pod_trouble(pod)}"
+    job = seen.child("CronJob", names(situation.gateway).keeper)
+    due = seconds_of(((job or {}).get("status") or {}).get("lastScheduleTime"))
+    last = seconds_of(told.get("lastRunTime")) or 0.0
+    if waiting or due is None or due <= last or seen.now - due <= _PATIENCE_SECONDS:
+        return None
+    return f"the run that was due at {time_of(due)} has not been heard of: look at the Jobs of the CronJob"
+
+
+def keeping_status(situation: Situation) -> Manifest:
+    """Return `.status.keeping`: what the newest run said, and of what it did not say, what one before did."""
+    gateway, seen = situation.gateway, situation.seen
+    key = situation.configuration.keeper_key
+    if gateway.spec.keeping is None:
+        return {}
+    found = dict(seen.kept)
+    if key is not None:
+        if found.get("keeper") not in (None, key.name):
+            found = {}
+        found |= {"keeper": key.name, "verifyingKey": key.verifying_text}
+        known = known_holds(gateway, seen, key)
+        if known is not None:
+            found["knownHolds"] = known
+    for run in keeping_runs.ended(seen.keeper_pods, found.get("keeper", "")):
+        if run.finished > (seconds_of(found.get("lastRunTime")) or 0.0):
+            found = _after(found, run)
+    return found
+
+
+def _after(found: Manifest, run: Run) -> Manifest:
+    """Return the status once a run has ended."""
+    found = {**found, "lastRunTime": time_of(run.finished), "result": run.result}
+    for name, value in (("message", run.message), ("plan", run.plan)):
+        found.pop(name, None)
+        if value:
+            found[name] = value
+    if run.result == _OK:
+        found["lastSuccessTime"] = time_of(run.finished)
+    if run.holds is not None:
+        found["holds"] = run.holds
+        found["holdsNotInManifest"] = list(run.outside)
+        found["holdsNotInManifestCount"] = max(run.outside_count, len(run.outside))
+    if run.result in (_OK, "staying"):
+        found["removedLogs"], found["erasedExchanges"] = run.removed, run.erased
+        found["staying"] = [{"reason": code, "count": count} for code, count in run.staying.items()]
+    return found

@@ -1,0 +1,107 @@
+"""A keeper to test with: its key, what its runs say, and how they go on with a state."""
+
+import itertools
+import json
+from typing import Any
+
+from proofgate_operator.build.ledger_key import LedgerKey, SigningKey
+from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION
+from tests.gateways import NAMESPACE, secret
+
+Manifest = dict[str, Any]
+
+KEY = SigningKey("keeping.example.com/team/demo", b"\x09" * 32)
+KEEPING: Manifest = {
+    "signingKeySecretRef": {"name": "keeper-key"},
+    "retention": {
+        "minimumDays": 30,
+        "maximumDays": 365,
+        "tenants": [{"name": "acme", "maximumDays": 90}, {"name": "team-a/globex", "minimumDays": 730}],
+    },
+    "holds": [
+        {"name": "case-17", "tenant": "acme", "since": "2026-01-01T00:00:00Z", "reason": "litigation"},
+        {"name": "audit", "all": True, "reason": "audit", "released": "done"},
+    ],
+}
+LABELS = {
+    "app.kubernetes.io/name": "proofgate",
+    "app.kubernetes.io/component": "keeper",
+    "app.kubernetes.io/managed-by": "proofgate-operator",
+    "proofgate.dev/gateway": "demo",
+}
+
+
+def key_secret(key: LedgerKey = KEY) -> Manifest:
+    return secret("keeper-key", signing_key=key.signing_text)
+
+
+def report(**changes: Any) -> Manifest:
+    """What a run says that did all of it."""
+    said = {"v": 1, "plan": "ab12", "keeper": KEY.name, "result": "ok", "holds": 1, "known": 2, "removed": 3}
+    return {
+        **said,
+        "removedNow": 1,
+        "erased": 40,
+        "erasedNow": 0,
+        "staying": {"held": 1, "young": 5},
+        **changes,
+    }
+
+
+def run(words: str, day: int = 1, exit_code: int = 0, number: int = 0) -> Manifest:
+    """The pod of a run that ended on a day with these last words."""
+    terminated = {
+        "exitCode": exit_code,
+        "reason": "Completed" if exit_code == 0 else "Error",
+        "finishedAt": f"2026-12-{day:02d}T02:31:00Z",
+        "message": words,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"demo-keeper-{day}-{number}",
+            "namespace": NAMESPACE,
+            "labels": LABELS,
+            "creationTimestamp": f"2026-12-{day:02d}T02:30:00Z",
+            "ownerReferences": [{"kind": "Job", "name": f"demo-keeper-{day}", "controller": True}],
+        },
+        "status": {
+            "phase": "Succeeded" if exit_code == 0 else "Failed",
+            "containerStatuses": [{"name": "keeper", "state": {"terminated": terminated}}],
+        },
+    }
+
+
+def said(day: int = 1, exit_code: int = 0, **changes: Any) -> Manifest:
+    """The pod of a run that reported."""
+    return run(json.dumps(report(**changes)), day, exit_code)
+
+
+class State:
+    """The keeper's state, and how a run goes on with it by the plan that its pod has, as `proofgate keep`
+    does."""
+
+    def __init__(self) -> None:
+        #: Holds that it has had; None for a state that is not there.
+        self.holds: int | None = None
+        #: How often one was begun.
+        self.beginnings = 0
+        self._days = itertools.count(1)
+
+    def run(self, cronjob: Manifest | None) -> Manifest | None:
+        """One run, and the pod that is left of it; None where none may be."""
+        if cronjob is None or cronjob["spec"]["suspend"]:
+            return None
+        template = cronjob["spec"]["jobTemplate"]["spec"]["template"]
+        plan = json.loads(template["metadata"]["annotations"][KEEPING_PLAN_ANNOTATION])
+        day = next(self._days)
+        lost = {"holds": None, "known": None, "message": "it is not there"}
+        bare = {name: value for name, value in report(**lost).items() if value is not None}
+        if self.holds is None and not plan.get("begin"):
+            return run(json.dumps({**bare, "result": "keeping_state_missing"}), day, 1)
+        if self.holds is None:
+            self.holds, self.beginnings = 0, self.beginnings + 1
+        assert self.holds >= plan.get("known", 0), "what is known was never in the state"
+        self.holds = max(self.holds, 2)
+        return said(day, known=self.holds, plan=plan["digest"])
