@@ -62,9 +62,10 @@ def budgets(
     `tenants` have `limits`, `key_limits` and `model_budgets` (these with what was `spent` on them, in
     nanodollars), null where the configuration does not name them; by span what was `spent`: `tokens`,
     `cost_nanodollars`, and how many ended without a known cost (`unpriced`) or not yet (`open`); `recorded`,
-    the shard of the newest admission in these spans and its time; and `ring`, where on the ring a tenant
-    stands, as a part of it, and whose shard that is. Besides these the `shards` on the ring, the `windows`,
-    and the `configuration` with a `code` where it is not known.
+    the shard of the newest admission in these spans and its time; and `ring`: `at`, where on the ring a
+    tenant stands, as a part of it, whose `shard` that is, and which one `affinity: Required` makes it.
+    Besides these the `shards` on the ring, the `windows`, and the `configuration` with a `code` where it is
+    not known.
 
     Raises IndexUnusableError.
     """
@@ -78,7 +79,11 @@ def budgets(
         _add_spent(questions, tenant, span, window, told)
     found = ring.Ring(shards)
     for name, of in told.items():
-        of["ring"] = {"at": ring.place(name) / ring.SIZE, "shard": found.shard(name)}
+        of["ring"] = {
+            "at": ring.place(name) / ring.SIZE,
+            "shard": found.shard(name),
+            "required": ring.required_owner(name, shards),
+        }
     names = sorted(told)
     return {
         "tenants": [told[name] for name in names[:MOST_TENANTS]],
