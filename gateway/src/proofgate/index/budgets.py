@@ -10,6 +10,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def budgets(
     windows = _windows(questions, now, _SPANS if has_month else _SPANS[:1])
     for span, window in windows.items():
         _add_spent(questions, tenant, span, window, told)
-    found = ring.Ring(shards)
+    found = _ring(tuple(shards))
     for name, of in told.items():
         of["ring"] = {
             "at": ring.place(name) / ring.SIZE,
@@ -101,6 +102,12 @@ def budgets(
             "code": in_force.code,
         },
     }
+
+
+@lru_cache(maxsize=2)
+def _ring(shards: tuple[int, ...]) -> ring.Ring:
+    """The ring of some shards: its points are not made anew for each question."""
+    return ring.Ring(shards)
 
 
 def _read_logs(questions: Questions, ledger: Path) -> tuple[list[int], _InForce]:
