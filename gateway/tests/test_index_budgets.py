@@ -11,7 +11,7 @@ import pytest
 from index_ledger import DAY, FIRST, NOON, SECOND, Log, bring_up
 
 from proofgate.archive import FOLDER
-from proofgate.front_door.ring import Ring, place
+from proofgate.front_door.ring import Ring, place, required_owner
 from proofgate.index.budgets import budgets
 from proofgate.index.query import Questions
 from proofgate.index.writer import Writer
@@ -140,7 +140,11 @@ def test_a_tenant_stands_on_the_ring_of_the_shards_that_go_on_and_where_it_was_r
     assert acme["recorded"] == {"shard": "1", "time": "2026-11-25T12:00:00.000001Z"}
     assert globex["recorded"] is None
     for of in (acme, globex):
-        assert of["ring"] == {"at": place(of["tenant"]) / 2**32, "shard": Ring([0, 1]).shard(of["tenant"])}
+        assert of["ring"] == {
+            "at": place(of["tenant"]) / 2**32,
+            "shard": Ring([0, 1]).shard(of["tenant"]),
+            "required": required_owner(of["tenant"], [0, 1]),
+        }
 
 
 def test_shards_that_have_not_taken_a_configuration_on_yet_are_told(ledger: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proofgate.front_door.ring import required_owner
 
 from proofgate_operator.build.owners import (
     AWAY_ANNOTATION,
@@ -43,6 +44,12 @@ def ordinals(found: dict[str, Owner]) -> dict[str, int]:
 def test_by_default_only_a_placed_tenant_has_an_owner() -> None:
     assert table(3, "Preferred") == {}
     assert table(3, "Preferred", placement=2) == {"tenant-0": Owner(2)}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_the_auditors_page_finds_the_owner_that_a_required_affinity_gives(count: int) -> None:
+    found = ordinals(table(count))
+    assert found == {tenant: required_owner(tenant, range(count)) for tenant in found}
 
 
 def test_where_affinity_is_required_every_tenant_has_an_owner_and_the_placed_one_its_own() -> None:

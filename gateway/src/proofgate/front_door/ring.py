@@ -7,6 +7,7 @@ weight of 100, and the id of a server is its shard's number and one (HAProxy 2.6
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable
 
@@ -25,6 +26,12 @@ def place(tenant: str) -> int:
     for byte in tenant.encode():
         found = (byte + (found << 6) + (found << 16) - found) & _MASK
     return _avalanche(found)
+
+
+def required_owner(tenant: str, shards: Iterable[int]) -> int | None:
+    """The shard that owns a tenant where the affinity is required: the map of owners goes before the ring
+    then, and the operator makes it by rendezvous hashing. None of no shards."""
+    return max(shards, key=lambda shard: hashlib.sha256(f"{tenant}/{shard}".encode()).digest(), default=None)
 
 
 class Ring:

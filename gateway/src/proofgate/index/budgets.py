@@ -10,6 +10,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,10 @@ def budgets(
     `tenants` have `limits`, `key_limits` and `model_budgets` (these with what was `spent` on them, in
     nanodollars), null where the configuration does not name them; by span what was `spent`: `tokens`,
     `cost_nanodollars`, and how many ended without a known cost (`unpriced`) or not yet (`open`); `recorded`,
-    the shard of the newest admission in these spans and its time; and `ring`, where on the ring a tenant
-    stands, as a part of it, and whose shard that is. Besides these the `shards` on the ring, the `windows`,
-    and the `configuration` with a `code` where it is not known.
+    the shard of the newest admission in these spans and its time; and `ring`: `at`, where on the ring a
+    tenant stands, as a part of it, whose `shard` that is, and which one `affinity: Required` makes it.
+    Besides these the `shards` on the ring, the `windows`, and the `configuration` with a `code` where it is
+    not known.
 
     Raises IndexUnusableError.
     """
@@ -76,9 +78,13 @@ def budgets(
     windows = _windows(questions, now, _SPANS if has_month else _SPANS[:1])
     for span, window in windows.items():
         _add_spent(questions, tenant, span, window, told)
-    found = ring.Ring(shards)
+    found = _ring(tuple(shards))
     for name, of in told.items():
-        of["ring"] = {"at": ring.place(name) / ring.SIZE, "shard": found.shard(name)}
+        of["ring"] = {
+            "at": ring.place(name) / ring.SIZE,
+            "shard": found.shard(name),
+            "required": ring.required_owner(name, shards),
+        }
     names = sorted(told)
     return {
         "tenants": [told[name] for name in names[:MOST_TENANTS]],
@@ -96,6 +102,12 @@ def budgets(
             "code": in_force.code,
         },
     }
+
+
+@lru_cache(maxsize=2)
+def _ring(shards: tuple[int, ...]) -> ring.Ring:
+    """The ring of some shards: its points are not made anew for each question."""
+    return ring.Ring(shards)
 
 
 def _read_logs(questions: Questions, ledger: Path) -> tuple[list[int], _InForce]:

@@ -20,7 +20,8 @@ function at(part, radius) {
 /** Who serves a tenant: who recorded it last, else whose the ring makes it. */
 export function home({ recorded, ring }) {
   const shard = recorded === null ? ring.shard : Number(recorded.shard);
-  return { shard, known: recorded !== null, away: recorded !== null && ring.shard !== null && String(ring.shard) !== String(recorded.shard) };
+  const away = recorded !== null && ring.shard !== null && String(ring.shard) !== String(recorded.shard);
+  return { shard, known: recorded !== null, away, required: away && String(ring.required) === String(recorded.shard) };
 }
 
 /** Parts of the way round for numbers beside the points, none nearer to the next than can be read. */
@@ -44,9 +45,9 @@ function percent(part) {
 }
 
 function words({ tenant, ring, recorded }) {
-  const { shard, known, away } = home({ ring, recorded });
+  const { shard, known, away, required } = home({ ring, recorded });
   const served = known ? `shard ${shard} recorded it last` : shard === null ? "no shard is running" : `shard ${shard} would serve it`;
-  return `${tenant}, at ${percent(ring.at)}: ${served}${away ? `, the ring gives it shard ${ring.shard}` : ""}`;
+  return `${tenant}, at ${percent(ring.at)}: ${served}${away ? `, the ring gives it shard ${ring.shard}` : ""}${required ? " (affinity Required this one)" : ""}`;
 }
 
 /** The ring, and the same as a table. */
@@ -79,9 +80,15 @@ function listed(tenants) {
     tenant,
     percent(place.at),
     place.shard === null ? "none" : String(place.shard),
-    recorded === null ? "nobody in these windows" : [`shard ${recorded.shard}`, home({ ring: place, recorded }).away ? el("strong", {}, " (another)") : null, el("small", {}, ` ${String(recorded.time).replace("T", " ").slice(0, 19)}`)],
+    recorded === null ? "nobody in these windows" : [`shard ${recorded.shard}`, other(home({ ring: place, recorded })), el("small", {}, ` ${String(recorded.time).replace("T", " ").slice(0, 19)}`)],
   ]);
   return table("Tenants and the shards that they live on", columns, rows);
+}
+
+/** That the ring does not decide, and what may. */
+function other({ away, required }) {
+  if (!away) return null;
+  return required ? " (as affinity “Required” has it)" : el("strong", {}, " (another)");
 }
 
 function drawing(tenants, names, live) {
