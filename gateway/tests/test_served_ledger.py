@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from proofgate.auditor import served as served_module
 from proofgate.auditor import worker_files
 from proofgate.auditor.served import ServedLedger, checked, read_list
-from proofgate.auditor.worker_files import BLOCK_BYTES, WorkerError, WorkerFiles
+from proofgate.auditor.worker_files import BLOCK_BYTES, UnreadableError, WorkerError, WorkerFiles
 from proofgate.http_errors import Refusal, answer_refusal
 from proofgate.reading.routes import Reading
 
@@ -221,6 +221,14 @@ def test_whatever_is_answered_is_a_whole_answer_or_none(status: int, length: str
 def test_only_the_workers_own_word_says_that_a_file_is_not_there() -> None:
     with broken_worker(says(refusal(404, "no_such_file"))) as files, pytest.raises(FileNotFoundError):
         files.read(f"0/{LOG}/checkpoint", 0, 10)
+
+
+@pytest.mark.parametrize("code", ["ledger_io", "too_many_names"])
+def test_what_a_worker_cannot_read_costs_nothing_but_that(code: str) -> None:
+    with broken_worker(says(refusal(503, code), file(b"abc"))) as files:
+        with pytest.raises(UnreadableError):
+            files.read(f"0/{LOG}/checkpoint", 0, 10)
+        assert files.read(f"0/{LOG}/checkpoint", 0, 10) == (3, b"abc")
 
 
 def test_a_connection_that_the_worker_let_go_is_made_anew() -> None:
