@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from proofgate import _core
+from proofgate.reading.files import LedgerFiles, ReadingError
 from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.workers.admin_port import AdminPort
@@ -196,6 +197,28 @@ def test_the_auditor_notices_the_same_where_the_worker_serves_its_folder(
     ATTACKS[attack](audit, history[1])
     codes = sorted({finding["code"] for finding in look(audit, url)})
     assert (", ".join(f"`{code}`" for code in codes) or "—") == table()[attack][2]
+
+
+def test_a_file_that_its_worker_cannot_read_hides_nothing_else(
+    history: tuple[Audit, Others],
+    worker_of: Callable[[Audit], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    audit = history[0].copy(tmp_path / "audit")
+    url = worker_of(audit)
+    oldest, _, newest = (log.name for log in audit.logs())
+    read = LedgerFiles.read
+
+    def fail(self: LedgerFiles, path: str, offset: int, most: int) -> tuple[int, bytes]:
+        if oldest in path:
+            raise ReadingError("ledger_io", "it cannot be read: Permission denied")
+        return read(self, path, offset, most)
+
+    monkeypatch.setattr(LedgerFiles, "read", fail)
+    remove_a_checkpoint(audit, history[1])
+    found = {(finding["code"], finding["origin"].split("/")[-1]) for finding in look(audit, url)}
+    assert found == {("unreadable", oldest), ("checkpoint_missing", newest)}
 
 
 def test_a_state_that_lacks_what_is_held_of_it_is_not_begun_anew(history: tuple[Audit, Others], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from proofgate import _core
 
 from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following
 from e2e.local_gateway import local_gateway, wait_until
+from e2e.served import look, served
 
 KEEPER = "proofgate.dev/local/keeping"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
@@ -152,6 +153,9 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
         command = [sys.executable, str(EXAMPLE), str(proof), "--record", str(record), "--key", audit.key]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
+    apart = audit.copy(tmp_path / "apart")
+    with served(apart.ledger) as url:
+        assert look(apart, url) == [], "whoever reads it from a worker sees the removal as well"
     assert audit.look() == (0, [])
     with following(audit) as (program, url):
         public = _core.verifying_key((audit.folder / "auditor-key").read_text())

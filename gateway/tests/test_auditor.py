@@ -15,6 +15,7 @@ from conftest import eventually, serving
 
 from proofgate import _core
 from proofgate.auditor.metrics import render
+from proofgate.auditor.served import ServedLedger
 from proofgate.auditor.service import create_app
 from proofgate.auditor.summary import summary
 from proofgate.auditor.watch import POLL_BYTES, Watch
@@ -302,6 +303,64 @@ def test_certificates_of_witnesses_that_cannot_be_read_are_told(
     authorities.write_text("no certificate")
     assert main([*arguments, *more]) == 2
     assert "ca.crt: it has no certificate that can be read [auditor_witness_ca]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--worker", "0=http://w", "--index", "i"], "--index needs --ledger"),
+        (["--worker", "0=http://w", "--mirror", "m"], "--mirror needs --ledger"),
+        (["--worker", "0=http://w", "--siem", "https://s"], "--siem needs --ledger"),
+        (["--worker", "http://w"], "is not the number of a shard"),
+        (["--worker", "0=w"], "is not an http(s) URL"),
+        (["--worker", "0=http://w", "--worker", "0=http://x"], "given twice"),
+        (["--workers", "no-such-file"], "no-such-file cannot be read: No such file"),
+    ],
+)
+def test_workers_that_cannot_be_asked_are_told(
+    arguments: list[str], more: list[str], sentence: str, capsys: Capture
+) -> None:
+    assert main([*without_a_ledger(arguments), *more]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--ledger", "x", "--worker", "0=http://w"]])
+def test_a_ledger_is_mounted_or_served(arguments: list[str], more: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*without_a_ledger(arguments), *more])
+    assert ended.value.code == 2
+
+
+def without_a_ledger(arguments: list[str]) -> list[str]:
+    at = arguments.index("--ledger")
+    return arguments[:at] + arguments[at + 2 :]
+
+
+class NobodyAnswers(ServedLedger):
+    """A ledger of one worker that gives no answer."""
+
+    def __init__(self) -> None:
+        self.bytes_read = 7
+
+    def begin(self) -> str:
+        return '{"0": {"answers": false, "failing": null}}'
+
+    def standing(self) -> dict[str, bool]:
+        return {"0": False}
+
+
+def test_an_auditor_that_no_worker_answers_looks_and_is_not_ready(
+    watch: Watch, double: auditor_double.Auditor
+) -> None:
+    watch.served = NobodyAnswers()
+    watch.poll()
+    assert double.reach == [{"0": {"answers": False, "failing": None}}]
+    with serving(create_app(watch)) as url:
+        assert get(f"{url}/readyz") == (503, "the ledger cannot be read: no worker answers\n")
+        assert get(f"{url}/healthz")[0] == 200
+    metrics = render(watch)
+    assert 'proofgate_auditor_worker_up{shard="0"} 0\n' in metrics
+    assert "proofgate_auditor_worker_bytes_total 7\n" in metrics
 
 
 def test_a_look_that_finds_nothing_ends_with_0_and_says_what_was_read(

@@ -7,12 +7,15 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import core_double
 import httpx
 import pytest
 from conftest import ConfigDirectory, Controls, attached, serving
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from proofgate.admin import create_app
 from proofgate.config import load
@@ -136,6 +139,29 @@ def test_a_path_that_leads_anywhere_else_is_refused(port: Port, path: str) -> No
     assert code(port.file(path)) == (403, "not_evidence")
     if path:
         assert code(port.names(path)) == (403, "not_evidence")
+
+
+_PART = st.sampled_from(
+    ["..", ".", "", "0", LOG.split("/")[1], "checkpoint", "salts", "secret", "\0", "ledger-name"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(path=st.text(max_size=40) | st.lists(_PART, max_size=5).map("/".join))
+def test_no_path_leads_out_of_what_is_evidence(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
+    folder = tmp_path_factory.getbasetemp() / "walked"
+    log = folder / "ledger" / LOG
+    if not log.exists():
+        log.mkdir(parents=True)
+        for private in (folder / "secret", log / "salts", log / "secret", folder / "ledger" / "secret"):
+            private.write_text("private")
+        for evidence in (log / "checkpoint", folder / "ledger" / "ledger-name"):
+            evidence.write_text("evidence")
+    read = LedgerFiles(folder / "ledger")
+    with suppress(ReadingError):
+        assert read.read(path, 0, 100) == (8, b"evidence")
+    with suppress(ReadingError):
+        assert not {"secret", "salts", "..", "."} & set(read.names(path))
 
 
 def a_link_to_a_file(place: Path) -> None:

@@ -8,18 +8,20 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import serving
 from fastapi import FastAPI
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from proofgate.auditor import served as served_module
 from proofgate.auditor import worker_files
 from proofgate.auditor.served import ServedLedger, checked, read_list
-from proofgate.auditor.worker_files import BLOCK_BYTES, WorkerError, WorkerFiles
+from proofgate.auditor.worker_files import BLOCK_BYTES, UnreadableError, WorkerError, WorkerFiles
 from proofgate.http_errors import Refusal, answer_refusal
 from proofgate.reading.routes import Reading
 
@@ -179,9 +181,54 @@ def test_what_is_no_list_of_names_is_none(body: bytes) -> None:
         files.names("0")
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    status=st.sampled_from([200, 204, 301, 400, 401, 403, 404, 500, 503]),
+    length=st.none() | st.text(max_size=24) | st.integers().map(str),
+    body=st.binary(max_size=64)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["names", "error", "code"]), inner),
+    ).map(lambda value: json.dumps(value).encode()),
+)
+def test_whatever_is_answered_is_a_whole_answer_or_none(status: int, length: str | None, body: bytes) -> None:
+    class Response:
+        def __init__(self) -> None:
+            self.status, self.length = status, 0
+
+        def __enter__(self) -> Response:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def read(self, most: int) -> bytes:
+            return body[:most]
+
+        def getheader(self, _name: str) -> str | None:
+            return length
+
+    files = WorkerFiles("http://127.0.0.1:1", None)
+    files._ask = lambda _target: Response()  # type: ignore[assignment, method-assign, return-value]
+    with suppress(WorkerError, FileNotFoundError):
+        names = files.names("0")
+        assert all(name and "/" not in name for name in names)
+    with suppress(WorkerError, FileNotFoundError):
+        told, content = files.read(f"0/{LOG}/checkpoint", 3, 10)
+        assert len(content) == max(0, min(10, told - 3))
+
+
 def test_only_the_workers_own_word_says_that_a_file_is_not_there() -> None:
     with broken_worker(says(refusal(404, "no_such_file"))) as files, pytest.raises(FileNotFoundError):
         files.read(f"0/{LOG}/checkpoint", 0, 10)
+
+
+@pytest.mark.parametrize("code", ["ledger_io", "too_many_names"])
+def test_what_a_worker_cannot_read_costs_nothing_but_that(code: str) -> None:
+    with broken_worker(says(refusal(503, code), file(b"abc"))) as files:
+        with pytest.raises(UnreadableError):
+            files.read(f"0/{LOG}/checkpoint", 0, 10)
+        assert files.read(f"0/{LOG}/checkpoint", 0, 10) == (3, b"abc")
 
 
 def test_a_connection_that_the_worker_let_go_is_made_anew() -> None:

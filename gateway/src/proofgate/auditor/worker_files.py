@@ -27,10 +27,15 @@ _MOST_LISTED = 2 << 20
 _MOST_REFUSED = 1 << 16
 _LENGTH = "Proofgate-Length"
 _GONE = "no_such_file"
+_UNREADABLE = ("ledger_io", "too_many_names")
 
 
 class WorkerError(OSError):
     """The worker gave no answer that can be used. What it serves may be there all the same."""
+
+
+class UnreadableError(PermissionError):
+    """The worker answers that its system cannot read this."""
 
 
 class WorkerFiles:
@@ -68,7 +73,7 @@ class WorkerFiles:
         self._headers = {"Authorization": f"Bearer {token}"}
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder. Raises FileNotFoundError when there is none, WorkerError."""
+        """The names in a folder. Raises FileNotFoundError if there is none, UnreadableError, WorkerError."""
         body, _ = self._get(f"/ledger/names?path={quote(folder)}", _MOST_LISTED)
         try:
             document = json.loads(body)
@@ -84,7 +89,7 @@ class WorkerFiles:
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
         """The length of a file, and its bytes from `offset` on: `most` or BLOCK_BYTES, fewer only at its end.
 
-        Raises FileNotFoundError when it is not there, WorkerError.
+        Raises FileNotFoundError when it is not there, UnreadableError, WorkerError.
         """
         most = min(most, BLOCK_BYTES)
         body, told = self._get(f"/ledger/file?path={quote(path)}&offset={offset}&most={most}", most)
@@ -112,7 +117,7 @@ class WorkerFiles:
         try:
             return self._exchange(target, most)
         except (OSError, UnicodeError, http.client.HTTPException) as error:
-            if isinstance(error, FileNotFoundError):
+            if isinstance(error, FileNotFoundError | UnreadableError):
                 raise
             self._disconnect()
             raise _worker_error(error) from None
@@ -158,6 +163,8 @@ def _refusal(status: int, body: bytes) -> OSError:
     # Another server, or a worker that knows no such route, says 404 too: that is no word about the file.
     if status == http.client.NOT_FOUND and code == _GONE:
         return FileNotFoundError("it is not there")
+    if status == http.client.SERVICE_UNAVAILABLE and code in _UNREADABLE:
+        return UnreadableError(f"the worker cannot read it ({code})")
     known = code if code.replace("_", "").isalnum() and code.isascii() and len(code) <= 64 else "no code"
     return WorkerError(f"it answered with status {status} ({known})")
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proofgate_evidence::{ReadFile, ReadStorage};
-use pyo3::exceptions::{PyFileNotFoundError, PyNotADirectoryError};
+use pyo3::exceptions::{PyFileNotFoundError, PyNotADirectoryError, PyPermissionError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -26,12 +26,15 @@ struct ServedFile {
     beginning: Vec<u8>,
 }
 
-/// What Python raised as an error of the system: what is not there is not there, and all else is no answer.
+/// What Python raised as an error of the system: what is not there, or cannot be read where it lies, is so; all else is no
+/// answer.
 fn io_error(python: Python<'_>, error: &PyErr) -> io::Error {
     let kind = if error.is_instance_of::<PyFileNotFoundError>(python) {
         io::ErrorKind::NotFound
     } else if error.is_instance_of::<PyNotADirectoryError>(python) {
         io::ErrorKind::NotADirectory
+    } else if error.is_instance_of::<PyPermissionError>(python) {
+        io::ErrorKind::PermissionDenied
     } else {
         io::ErrorKind::HostUnreachable
     };
