@@ -222,6 +222,7 @@ def test_every_verdict_of_a_worker_comes_out_again(served: Served, capsys: pytes
         # Nothing of it had left.
         ("not_replayable", "cut_short"): 1,
     }
+    assert reasons(report, "request") == {("same", "uncommitted"): len(REFUSED)}
     assert report["refused_by_policy"] == {"requests": len(REFUSED), "with_body": len(REFUSED)}
     assert code == 0
 
@@ -343,6 +344,8 @@ def test_other_bodies_than_the_recorded_ones_are_not_judged(
     assert reasons(report, "request")[("not_replayable", "other_body")] == 1
     assert reasons(report, "request")[("not_replayable", "erased")] == len(EXCHANGES) - len(REFUSED) - 2
     assert reasons(report, "response")[("not_replayable", "not_stored")] == 1
+    salts.unlink()
+    assert reasons(copy.replay(capsys)[1], "request") == reasons(report, "request")
     assert code == 0
 
 
