@@ -211,7 +211,7 @@ impl Replayer {
         if admission
             .policy
             .as_ref()
-            .is_some_and(|note| has_others(note, terms))
+            .is_some_and(|note| may_be_masked(note, terms))
         {
             // What they have masked is put back in the answer, where the rules saw the masks.
             return Compared::not_replayable(recorded, "other_policy");
@@ -277,7 +277,8 @@ impl Replayer {
     }
 }
 
-/// Whether others than the rules found something in a request. They tell whatever they change.
-fn has_others(note: &PolicyNote<'_>, terms: &Terms) -> bool {
-    note.rules.iter().any(|rule| rule.contains('/')) || (terms.asks_others && note.unnamed > 0)
+/// Whether others than the rules may have replaced something in a request. They tell whatever they replace.
+fn may_be_masked(note: &PolicyNote<'_>, terms: &Terms) -> bool {
+    let names_others = note.rules.iter().any(|rule| rule.contains('/'));
+    note.redacted && (names_others || (terms.asks_others && note.unnamed > 0))
 }

@@ -307,6 +307,7 @@ fn what_others_found_behind_the_rules_is_left_to_them_and_the_rules_have_to_agre
     let mut of = |policy| told(&replayer.answered(&admission("asks", policy), &end, Some(&answer)));
     assert_eq!(of(None), (Standing::Same, None));
     assert_eq!(of(Some(note(60, &["weak-a"]))), (Standing::Same, None));
+    assert_eq!(of(Some(note(0, &["python/seen"]))), (Standing::Same, None));
     assert_eq!(of(more()), (Standing::NotReplayable, part));
 }
 
