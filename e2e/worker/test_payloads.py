@@ -184,6 +184,21 @@ def test_a_worker_killed_in_the_middle_leaves_the_request_and_claims_no_answer(f
         assert fsck(gateway) == 0
 
 
+def test_an_exchange_that_outlasts_its_log_has_its_bodies_beside_its_admission(folder: Path) -> None:
+    chosen = settings(folder)
+    chosen["ledger"]["rotation"] = {"seconds": 1}
+    with local_gateway(folder, settings=chosen) as gateway:
+        said = ask(gateway, body_of(QUESTION + " mock:tokens=60 mock:interval=50", stream=True))
+        exchange = shown(gateway, said.id)
+        assert exchange.end is not None
+        end = json.loads(exchange.end)
+        assert end["incarnation"] == Path(exchange.directory).name
+        assert (exchange.request, exchange.response) == (said.request, said.response)
+        assert [path.parent.name for path in gateway.ledger.rglob("payloads")] == [end["incarnation"]]
+        assert gateway.worker is not None and gateway.worker.stop() == 0
+        assert fsck(gateway) == 0
+
+
 def test_while_they_cannot_be_written_their_tenants_are_refused_and_others_served(folder: Path) -> None:
     with local_gateway(folder, settings=settings(folder)) as gateway:
         log = gateway.ledger / "0" / gateway.origin.rsplit("/", 1)[-1]

@@ -168,6 +168,8 @@ def test_a_destroyed_key_closes_the_ledger_and_every_copy_of_it_and_all_else_ver
     told = json.loads(shredding.receipt(old).read_text())["records"]
     assert {record["shred_key_missing"] for record in told} == {first}
     assert all("\nextra " not in record["proof"] for record in told)
+    code, text = run("verify", shredding.receipt(old), "--key", gateway.verifying_key)
+    assert code == 0, text
     code, text = shredding.verify(receipt, old)
     assert code == 0, "what was handed out stays what it was"
     assert shredding.check(gateway.ledger, "--shred-keys", keys)[1] == [(1, 0)]

@@ -31,6 +31,7 @@ class Keeper:
     #: The arguments of each `shred` since a test began; and the keys that a hold keeps, of each ledger.
     shreds: ClassVar[list[tuple[Any, ...]]] = []
     held: ClassVar[dict[str, set[str]]] = {}
+    exchanges: ClassVar[int] = 2
 
     def __init__(self, state: str, begin: tuple[str, str] | None = None) -> None:
         self._file = Path(state) / "holds"
@@ -133,9 +134,9 @@ class Keeper:
         held = Keeper.held.get(ledger, set())
         return json.dumps(
             [
-                {"key": key, "exchanges": 2, "action": "stay", "reasons": STAYS["reasons"]}
+                {"key": key, "exchanges": self.exchanges, "action": "stay", "reasons": STAYS["reasons"]}
                 if key in held
-                else {"key": key, "exchanges": 2, "action": "destroy", "reasons": []}
+                else {"key": key, "exchanges": self.exchanges, "action": "destroy", "reasons": []}
                 for key in keys
             ]
         )

@@ -1,4 +1,4 @@
-"""Stored payloads: what a configuration may ask for, what the core gets of it, and the command that shows one."""
+"""Stored payloads: what a configuration may ask for, what the core gets of it, and what is shown of one."""
 
 from __future__ import annotations
 

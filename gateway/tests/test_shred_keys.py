@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -195,7 +196,7 @@ def test_what_was_signed_for_all_volumes_is_removed_from_the_folder(
     assert [Path(call[0]).name for call in signed] == ["ledger", "other"]
     assert signed[0][3] == sorted([key_id(1), key_id(2)])
     report = json.loads(capsys.readouterr().out)
-    assert (report["done"], report["stay"], report["left_to_you"]) == (True, 0, False)
+    assert (report["done"], report["stay"], report["left_to_you"]) == (True, 0, None)
     assert len(Folder(folder).ids()["acme"]) == 1
     assert not {key_id(1), key_id(2)} & set(Folder(folder).ids()["acme"])
     assert Folder(folder).ids()["globex"] == [key_id(3)]
@@ -234,6 +235,26 @@ def test_a_folder_that_cannot_be_written_leaves_the_rest_to_you(
     shown = capsys.readouterr()
     assert "Read-only file system" in shown.err
     assert "kubectl -n NAMESPACE get secret GATEWAY-shred-keys" in shown.out
+
+
+def test_two_who_make_keys_at_once_lose_none_and_no_name_leads_out_of_the_folder(folder: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        made = set(threads.map(lambda _: Folder(folder).rotate("acme"), range(12)))
+    assert len(made) == 12
+    assert made <= set(Folder(folder).ids()["acme"])
+    for tenant in ("../acme", "/etc/passwd", "..", "", "a/../b", "a/b/c"):
+        with pytest.raises(ShredKeysError, match="no name of a tenant"):
+            Folder(folder).rotate(tenant)
+
+
+def test_a_key_that_nobody_knows_is_not_said_to_be_destroyed(
+    shred: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Keeper, "exchanges", 0)
+    assert main([*shred, "--shred-keys", str(folder), "--key", key_id(9), "--yes"]) == 2
+    assert f"{key_id(9)} is no shred key of acme" in capsys.readouterr().err
+    assert not any(call[-1] for call in Keeper.shreds)
+    assert main([*shred, "--shred-keys", str(folder), "--key", key_id(1), "--yes"]) == 0
 
 
 def test_nothing_to_shred_and_what_contradicts_itself_are_told(shred: list[str], capsys: Capture) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ Manifest = dict[str, Any]
 MADE: Manifest = {"ledger": {"shredKeys": {}}}
 BROUGHT: Manifest = {"ledger": {"shredKeys": {"secretRef": {"name": "own-keys"}}}}
 KEYS = "demo-shred-keys"
+OURS = {"app.kubernetes.io/managed-by": "proofgate-operator", "proofgate.dev/gateway": "demo"}
 TENANTS = [tenant["name"] for tenant in SPEC["tenants"]]
 
 
@@ -136,13 +138,25 @@ def test_tenants_with_objects_of_their_own_get_keys_under_names_that_a_secret_ta
     assert needed.to_make == (*TENANTS, "_other_acme", "_team_acme")
     assert shred_keys_entry("team_acme") == "team_acme"
     live = secret(KEYS, **{name: "key" for name in TENANTS})
-    live["metadata"]["labels"] = {
-        "app.kubernetes.io/managed-by": "proofgate-operator",
-        "proofgate.dev/gateway": "demo",
-    }
+    live["metadata"]["labels"] = OURS
     seen = Observed(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
     needed = read_shred_keys(gateway, seen)
     assert (needed.to_make, needed.waits) == (("_other_acme", "_team_acme"), False)
+
+
+def test_a_secret_that_is_full_takes_no_more_and_the_rest_is_told() -> None:
+    gateway = Gateway.read(manifest(**MADE))
+    attached = frozenset(f"team/tenant-{number:05}" for number in range(20_000))
+    needed = read_shred_keys(gateway, Observed(tenants=TenantShards(names=attached)))
+    assert needed.to_make[: len(TENANTS)] == tuple(TENANTS), "those of the gateway's own list come first"
+    assert 7000 < len(needed.to_make) < 20_000
+    live = secret(KEYS)
+    live["metadata"]["labels"] = OURS
+    live["data"] = {entry: "k" * 60 for entry in needed.to_make}
+    assert len(json.dumps(live)) < 1 << 20
+    seen = Observed(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
+    assert read_shred_keys(gateway, seen).to_make == ()
+    assert needed.faults[0].reason == "NoRoom"
 
 
 def test_workers_read_them_from_a_volume_of_their_own_and_only_where_they_are_wanted() -> None:

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from proofgate_operator.api import access, ledger, prices, python_policy, upstream
 from proofgate_operator.api.access import Endpoint
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
 from proofgate_operator.build import worker_config
 from proofgate_operator.plan.addresses import address_fault, range_fault
@@ -390,7 +391,6 @@ CHANGES: list[dict[str, Any]] = [
     {"ledger": {**SPEC["ledger"], "durability": "Synced"}},
     {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
     {"analysis": {"window": 500}},
-    {"ledger": {**SPEC["ledger"], "shredKeys": {}, "payloads": {"mode": "Stored"}}},
 ]
 
 
@@ -406,6 +406,32 @@ def test_workers_are_replaced_for_just_what_they_refuse_to_take_on(
     assert old and new
     assert (old.start != new.start) == bool(needs_restart(before, after))
     assert (old.config != new.config) == (before.digest() != after.digest())
+
+
+def test_whose_bodies_are_stored_is_taken_on_and_only_the_first_and_the_last_roll_the_workers() -> None:
+    def stored(payloads: dict[str, Any] | None, **changes: Any) -> Gateway:
+        section = {} if payloads is None else {"payloads": payloads}
+        return gateway(ledger={**SPEC["ledger"], "shredKeys": {}, **section}, **changes)
+
+    nobody, one = stored(None), stored(None, tenants=tenant(payloads="Stored"))
+    committed, everybody = stored({}), stored({"mode": "Stored", "maxBytes": 4096})
+    files = {
+        asked: worker_config.worker_config(made, 512 << 20, DEFAULTS)
+        for asked, made in (("nobody", nobody), ("one", one), ("everybody", everybody))
+    }
+    assert "payloads" not in files["nobody"]["ledger"]
+    assert files["one"]["ledger"]["payloads"] == {"budgetBytes": 16 << 20}
+    assert files["one"]["tenants"][0]["payloads"] == "Stored"
+    for content in files.values():
+        read = settings.Settings.model_validate(content)
+        assert read.limits.buffered_bytes >= 4 * read.limits.body_bytes
+    kept = settings.Settings.model_validate(files["everybody"]).ledger.payloads
+    assert kept is not None
+    assert (kept.mode, kept.max_bytes, kept.budget_bytes) == ("Stored", 4096, 16 << 20)
+    taken = [files[asked]["limits"]["bufferedBytes"] for asked in ("nobody", "everybody")]
+    assert taken[0] - taken[1] == 16 << 20, "of the memory for bodies"
+    fixed = [worker_config.fixed_config_text(made, DEFAULTS) for made in (nobody, one, committed, everybody)]
+    assert fixed[1] == fixed[2] == fixed[3] != fixed[0]
 
 
 def test_the_names_that_the_schema_knows_are_the_workers() -> None:

@@ -293,6 +293,14 @@ CA = {"name": "authorities", "key": "ca.crt"}
             {"auditor": {**AUDITOR, "witnesses": {**POLICY, "caSecretRef": CA, "caConfigMapRef": CA}}},
             "spec.auditor.witnesses has its authorities in a Secret or in a ConfigMap, not in both",
         ),
+        (
+            {"ledger": {"payloads": {"mode": "Stored"}}},
+            "spec.ledger.shredKeys: payloads are stored sealed with keys of their tenants, set it",
+        ),
+        (
+            {"tenants": [{**TENANT, "payloads": "Stored"}]},
+            "spec.ledger.shredKeys: payloads are stored sealed with keys of their tenants, set it",
+        ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import json
 import os
+import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,13 @@ def _ids(text: str) -> list[str]:
         raise ShredKeysError(str(error)) from None
 
 
+def _file_of(tenant: str) -> str:
+    """The name of a tenant's file, and of its entry in a Secret. Raises ShredKeysError."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9.-]*)?", tenant):
+        raise ShredKeysError(f"{tenant!r} is no name of a tenant")
+    return _core.shred_key_file(tenant)
+
+
 class Folder:
     """A folder of keys, one file for each tenant."""
 
@@ -56,22 +65,34 @@ class Folder:
 
     def rotate(self, tenant: str) -> str:
         """Puts a new key before a tenant's others; returns its id. Raises ShredKeysError and OSError."""
-        text = rotated(self._read(tenant))
-        self._replace(tenant, text)
+        with self._locked():
+            text = rotated(self._read(tenant))
+            self._replace(tenant, text)
         return _ids(text)[0]
 
     def drop(self, tenant: str, keys: Collection[str]) -> None:
         """Removes keys of a tenant by their ids. Where none would be left, a new one takes their place, so
         that a worker takes on that they are gone. Raises ShredKeysError and OSError.
         """
-        before = self._read(tenant)
-        if before:
-            left = without(before, keys)
+        with self._locked():
+            before = self._read(tenant)
+            left = without(before, keys) if before else ""
             if left != before:
                 self._replace(tenant, left or rotated(""))
 
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keeps others out: of two new keys, none is lost that a worker may have used already."""
+        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            yield
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
     def _path(self, tenant: str) -> Path:
-        return self._directory / _core.shred_key_file(tenant)
+        return self._directory / _file_of(tenant)
 
     def _read(self, tenant: str) -> str:
         try:
@@ -98,11 +119,6 @@ class Folder:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
             if old is not None:
                 old.write(bytes(os.fstat(old.fileno()).st_size))
                 old.flush()
@@ -142,11 +158,9 @@ class Secret:
 
     def _read(self, tenant: str) -> str:
         try:
-            return base64.b64decode(self._data.get(_core.shred_key_file(tenant), ""), validate=True).decode(
-                "ascii"
-            )
+            return base64.b64decode(self._data.get(_file_of(tenant), ""), validate=True).decode("ascii")
         except ValueError:
             raise ShredKeysError(f"the entry of {tenant} holds no shred keys") from None
 
     def _write(self, tenant: str, text: str) -> None:
-        self._data[_core.shred_key_file(tenant)] = base64.b64encode(text.encode()).decode()
+        self._data[_file_of(tenant)] = base64.b64encode(text.encode()).decode()

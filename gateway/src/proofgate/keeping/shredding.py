@@ -84,15 +84,16 @@ def run(options: argparse.Namespace) -> int:
     going = [key["key"] for key in keys if key["action"] != "stay"]
     stay = len(keys) - len(going)
     left = bool(going) and options.yes and not _remove(options, going)
+    command = _kubectl(options, going) if left else None
     if options.json:
-        print(json.dumps({"done": options.yes, "stay": stay, "left_to_you": left, "keys": keys}, indent=2))
+        print(json.dumps({"done": options.yes, "stay": stay, "left_to_you": command, "keys": keys}, indent=2))
     else:
         for line in _lines(keys, done=options.yes):
             print(line)
         if not options.yes:
             print(f"nothing was changed: --yes destroys {len(going)} keys of {options.tenant}; {stay} stay")
-    if left and not options.json:
-        print(f"it is signed, and the keys are still there. Remove them:\n  {_kubectl(options, going)}")
+        if command is not None:
+            print(f"it is signed, and nobody has seen that the keys are gone. Remove them:\n  {command}")
     return EXIT_FAILED if stay or left or not keys else EXIT_OK
 
 
@@ -133,6 +134,13 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
     # All volumes first: a key of one may be held by what lies on another.
     known = sorted({key["key"] for key in shred(options.keys, carry_out=False)})
     keys = shred(known, carry_out=False) if known else []
+    for key in keys:
+        # What is signed of a key that nobody knows would tell of a slip of the pen for ever.
+        if key["action"] == "destroy" and key["key"] not in there and not key["exchanges"]:
+            raise arguments.UsageError(
+                f"{key['key']} is no shred key of {options.tenant}:"
+                " neither is it there, nor does an admission name it"
+            )
     going = [key["key"] for key in keys if key["action"] != "stay"]
     if options.yes and going:
         shred(going, carry_out=True)

@@ -360,6 +360,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *audit_faults,
             *witness_faults,
             *readers_faults,
+            *shred_keys.faults,
             *auditor_template_faults(gateway, defaults),
         ),
         keys=tenants.keys,

@@ -1,13 +1,22 @@
 """Which tenants have a shred key, and which are to get one."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.build.shred_keys import shred_keys_entry
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify
-from proofgate_operator.plan.problems import Problem
+from proofgate_operator.plan.problems import Fault, Problem
+
+#: Characters that the entries of a Secret may take; it may have a mebibyte with everything else. The name of
+#: each stands there twice, once among the fields that somebody manages.
+_ROOM = 960 << 10
+#: What else an entry takes.
+_BESIDE = 24
+#: Base64 of a line.
+_LINE = 60
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,6 +29,7 @@ class ShredKeys:
     version: str | None = None
     waits: bool = False
     problems: tuple[Problem, ...] = ()
+    faults: tuple[Fault, ...] = ()
     contents: tuple[str, ...] = ()
 
 
@@ -38,13 +48,21 @@ def read_shred_keys(gateway: Gateway, seen: Observed) -> ShredKeys:
     live = seen.child("Secret", names(gateway).shred_keys)
     if classify(gateway, live) in (Ownership.FOREIGN, Ownership.LEAVING):
         return ShredKeys(waits=True)
-    entries = map(shred_keys_entry, [*listed, *sorted(seen.tenants.names)])
     there = _there(live)
-    lacking = tuple(entry for entry in entries if entry and entry not in there)
+    attached = [entry for name in sorted(seen.tenants.names) if (entry := shred_keys_entry(name))]
+    lacking = [entry for entry in (*listed, *attached) if entry not in there]
+    room = _ROOM - sum(2 * len(entry) + len(text) + _BESIDE for entry, text in there.items())
+    taken = accumulate(2 * len(entry) + _LINE + _BESIDE for entry in lacking)
+    fitting = [entry for entry, bytes_taken in zip(lacking, taken, strict=True) if bytes_taken <= room]
+    faults: tuple[Fault, ...] = ()
+    if len(fitting) < len(lacking):
+        message = f"{len(lacking) - len(fitting)} tenants have no shred key, because the Secret is full"
+        faults = (Fault("spec.ledger.shredKeys", "NoRoom", message),)
     return ShredKeys(
-        to_make=lacking,
+        to_make=tuple(fitting),
         version=live["metadata"].get("resourceVersion") if live else None,
         waits=live is None or not there.keys() >= set(listed),
+        faults=faults,
         contents=_contents(live),
     )
 

@@ -52,14 +52,13 @@ impl ShredKeys {
     }
 }
 
-impl FromIterator<(String, Vec<ShredKey>)> for ShredKeys {
+impl FromIterator<(String, Vec<Arc<ShredKey>>)> for ShredKeys {
     /// Of tenants, each with its keys, the newest first.
-    fn from_iter<I: IntoIterator<Item = (String, Vec<ShredKey>)>>(tenants: I) -> Self {
-        let shared = |keys: Vec<ShredKey>| keys.into_iter().map(Arc::new).collect();
+    fn from_iter<I: IntoIterator<Item = (String, Vec<Arc<ShredKey>>)>>(tenants: I) -> Self {
         let tenants = tenants.into_iter();
         Self {
             tenants: tenants
-                .map(|(tenant, keys)| (tenant.into(), shared(keys)))
+                .map(|(tenant, keys)| (tenant.into(), keys.into()))
                 .collect(),
         }
     }
@@ -90,7 +89,7 @@ fn tenant_of(file: &str) -> Option<Cow<'_, str>> {
     is_name(file).then_some(file.into())
 }
 
-fn read_file(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<ShredKey>, EvidenceError> {
+fn read_file(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Arc<ShredKey>>, EvidenceError> {
     let refused = |reason: String| EvidenceError::ShredKeys {
         path: path.to_owned(),
         reason,

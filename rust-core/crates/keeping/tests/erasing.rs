@@ -13,12 +13,14 @@ use keep::{DAY, Keep, check, dir, found, four_lives, keeping_key};
 use proofgate_evidence::erasures::ERASURES;
 use proofgate_evidence::{Verdict, fsck, prove, stored_salt};
 use proofgate_keeping::{Forgotten, KeepingError, Policy, Request, SaltFate, Scope, erase, plan_erasure};
-use proofgate_ledger::SigningKey;
+use proofgate_ledger::{ShredKey, SigningKey};
+use proofgate_payloads::{Field, Payload, PayloadKey, PayloadWriter, is_punched};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use support::{Worker, vkey};
 
 fn exchange(id: &str) -> Forgotten {
@@ -283,6 +285,57 @@ fn a_call_that_fails_is_done_again() {
             let _ = run(&Keep::of(&disk), &tenant("acme", 11), None, true);
             finish(&disk, &format!("call {call}, {fault:?}"));
         }
+    }
+}
+
+/// Stores a body of an exchange of the first log.
+fn store(disk: &SimulatedDisk, worker: &Worker, seq: u64) {
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    let mut writer = PayloadWriter::new(
+        storage,
+        Path::new("/3"),
+        ("ledger.example/demo", 3),
+        Arc::default(),
+    );
+    let stored = writer.store(Payload {
+        incarnation: worker.promised.incarnation.unwrap(),
+        seq,
+        field: Field::Request,
+        key: PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]),
+        body: b"hello".to_vec(),
+    });
+    stored.unwrap();
+}
+
+/// The stored body of the exchange, and of the other one.
+fn stored(disk: &SimulatedDisk, worker: &Worker) -> (bool, bool) {
+    let is_there = |seq| !is_punched(disk, &dir(worker), &[seq]).unwrap();
+    (is_there(3), is_there(1))
+}
+
+#[test]
+fn what_is_stored_of_an_exchange_goes_with_its_salt_whatever_cuts_that_short() {
+    let (disk, workers) = four_lives();
+    store(&disk, &workers[0], 1);
+    store(&disk, &workers[0], 3);
+    let (whole, planned, disk) = (disk.snapshot(), disk.snapshot(), disk.snapshot());
+    run(&Keep::of(&planned), &exchange("req-1"), None, false).unwrap();
+    assert_eq!(done(&Keep::of(&disk), &exchange("req-1")), ["erase 1"]);
+    let calls = planned.calls() - 2..disk.calls();
+    assert_eq!(stored(&disk, &workers[0]), (false, true));
+    let frames = disk.read(&dir(&workers[0]).join("payloads")).unwrap();
+    let (_, last) = frames.split_at(frames.len() / 2);
+    assert!(last[32..].iter().all(|byte| *byte == 0), "no byte of it is left");
+    for call in calls {
+        let disk = whole.snapshot();
+        disk.fault_at(call, InjectedFault::Error(io::ErrorKind::Other));
+        assert!(run(&Keep::of(&disk), &exchange("req-1"), None, true).is_err());
+        let again = done(&Keep::of(&disk), &exchange("req-1"));
+        assert!(
+            ["erase 1", "erased 1"].contains(&again[0].as_str()),
+            "call {call}"
+        );
+        assert_eq!(stored(&disk, &workers[0]), (false, true), "call {call}");
     }
 }
 

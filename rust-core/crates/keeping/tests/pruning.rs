@@ -10,6 +10,7 @@ mod keep;
 mod support;
 
 use keep::{DAY, Keep, check, dir, fates, found, four_lives, ulid};
+use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
     EvidenceError, HeldCheckpoint, ReadStorage, Verdict, consistency, fsck, prove, read_record,
 };
@@ -29,6 +30,9 @@ const DONE: [&str; 4] = ["removed", "removed", "newest", "newest"];
 #[test]
 fn logs_that_are_old_enough_go_and_what_is_left_verifies() {
     let (disk, workers) = four_lives();
+    for stored in [PAYLOADS, PAYLOAD_INDEX] {
+        disk.create(&dir(&workers[0]).join(stored)).unwrap();
+    }
     let keep = Keep::of(&disk);
     assert_eq!(keep.fates(), ["remove", "remove", "newest", "newest"]);
     assert_eq!(keep.check().verdict, Verdict::Ok, "a plan changes nothing");
@@ -48,9 +52,8 @@ fn logs_that_are_old_enough_go_and_what_is_left_verifies() {
     for worker in &workers[..2] {
         let left = disk.list(&dir(worker)).unwrap();
         assert!(
-            !left
-                .iter()
-                .any(|name| name.ends_with(".seg") || name == "salts" || name == "tree"),
+            !left.iter().any(|name| name.ends_with(".seg")
+                || ["salts", "tree", PAYLOADS, PAYLOAD_INDEX].contains(&name.as_str())),
             "{left:?}"
         );
     }

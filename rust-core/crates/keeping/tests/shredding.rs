@@ -21,6 +21,7 @@ use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use support::{Promised, Worker, start, vkey};
 
 fn key(seed: u8) -> ShredKey {
@@ -29,7 +30,7 @@ fn key(seed: u8) -> ShredKey {
 
 /// The tenant's keys of these seeds, as a folder has them.
 fn folder(seeds: &[u8]) -> ShredKeys {
-    let keys = seeds.iter().map(|seed| key(*seed)).collect();
+    let keys = seeds.iter().map(|seed| Arc::new(key(*seed))).collect();
     [("acme".to_owned(), keys)].into_iter().collect()
 }
 
@@ -132,7 +133,9 @@ fn each_salt_opens_with_the_key_that_its_admission_names_and_with_no_other() {
     for keys in [None, Some(folder(&[2])), Some(folder(&[3]))] {
         assert_eq!(proved(&disk, "old", keys.as_ref()), locked);
     }
-    let others: ShredKeys = [("globex".to_owned(), vec![key(1)])].into_iter().collect();
+    let others: ShredKeys = [("globex".to_owned(), vec![Arc::new(key(1))])]
+        .into_iter()
+        .collect();
     assert_eq!(
         proved(&disk, "old", Some(&others)),
         locked,

@@ -9,6 +9,7 @@ use crate::checkpoint::parse_hash;
 use crate::record::ShredKeyId;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Most lines of a tenant's file of keys.
@@ -50,17 +51,18 @@ impl ShredKey {
     ///
     /// # Errors
     /// [`LedgerError::ShredKeysMalformed`], which repeats nothing of the text.
-    pub fn parse_file(text: &str) -> Result<Vec<Self>, LedgerError> {
+    pub fn parse_file(text: &str) -> Result<Vec<Arc<Self>>, LedgerError> {
         let malformed = |reason| Err(LedgerError::ShredKeysMalformed(reason));
         if text.is_empty() {
             return malformed("it holds no key");
         }
-        let mut keys: Vec<Self> = Vec::new();
+        // What a list holds is moved as it grows, and nobody overwrites where it was.
+        let mut keys: Vec<Arc<Self>> = Vec::new();
         for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
             let Some(key) = parse_hash(line).filter(|key| *key != [0; 32]) else {
                 return malformed("a line is not 32 bytes of strict base64");
             };
-            let key = Self::new(key);
+            let key = Arc::new(Self::new(key));
             if keys.iter().any(|known| known.id == key.id) {
                 return malformed("it holds a key twice");
             }
@@ -194,7 +196,7 @@ mod tests {
             let keys: Vec<[u8; 32]> = keys.into_iter().filter(|key| *key != [0; 32]).collect();
             prop_assume!(!keys.is_empty());
             let read = ShredKey::parse_file(&file(&keys)).unwrap();
-            let ids: Vec<_> = read.iter().map(ShredKey::id).collect();
+            let ids: Vec<_> = read.iter().map(|key| key.id()).collect();
             let expected: Vec<_> = keys.into_iter().map(|key| ShredKey::new(key).id()).collect();
             prop_assert_eq!(ids, expected);
         }

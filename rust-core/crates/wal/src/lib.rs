@@ -11,6 +11,7 @@
 //!                            fdatasync the first segment; the beginning, and a first checkpoint over it
 //! happy path    data plane   pwrite <seq>.seg                      records are written
 //!               ledger       pread, pwrite tree                    records are followed
+//!                            fdatasync of files that records speak of ([`Unsynced`]), if there are any
 //!                            fdatasync <seq>.seg, fdatasync salts  records are durable
 //!                            fdatasync tree                        proofs are durable
 //!                            open, pwrite, fdatasync checkpoint.tmp, rename, fsync directory; now and then resume, too
