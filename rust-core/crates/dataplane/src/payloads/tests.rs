@@ -73,11 +73,11 @@ impl Bench {
             .enable_time()
             .build();
         runtime.unwrap().block_on(keeping.settle(&self.desk, PLACE));
-        self.dropped(keeping)
+        self.dropped(*keeping)
     }
 
     /// What is said of one that nobody takes to its end.
-    fn dropped(&self, keeping: Box<Keeping>) -> (Kept, Kept) {
+    fn dropped(&self, keeping: Keeping) -> (Kept, Kept) {
         let stated = keeping.stated(&self.desk);
         (stated.request, stated.response)
     }
@@ -137,7 +137,7 @@ fn an_exchange_that_nobody_takes_to_its_end_claims_no_answer() {
     let bench = Bench::new();
     let mut keeping = bench.begin(b"question").unwrap();
     keeping.respond(b"half of an ans");
-    assert_eq!(bench.dropped(keeping).1, Kept::Interrupted);
+    assert_eq!(bench.dropped(*keeping).1, Kept::Interrupted);
     assert_eq!(
         bench.shows("proofgate_payloads_not_stored_total{reason=\"interrupted\"}"),
         "1"
@@ -195,7 +195,7 @@ fn without_memory_for_another_answer_nobody_is_admitted_and_who_was_is_told() {
     let mut other = bench.desk.begin(MOST, Asked::Coming).unwrap();
     one.respond(&[0; MOST]);
     other.respond(&[0; MOST]);
-    assert_eq!(bench.dropped(other).1, Kept::NoRoom);
+    assert_eq!(bench.dropped(*other).1, Kept::NoRoom);
     drop(open);
     assert_eq!(bench.end(one), (Kept::Stored, Kept::Stored));
     bench.close();
