@@ -21,6 +21,7 @@ from e2e.forging import rewrite, sign_anew
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.worker.raw_http import answer, recording_upstream, send
 from e2e.worker.test_policy import POLICY, RULES, body_of, chat, completion, events
+from e2e.worker.test_python_policies import OBEYS
 
 EMBEDDING = json.dumps({"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}).encode()
 
@@ -222,6 +223,7 @@ def test_every_verdict_of_a_worker_comes_out_again(served: Served, capsys: pytes
         # Nothing of it had left.
         ("not_replayable", "cut_short"): 1,
     }
+    assert reasons(report, "request") == {("same", "uncommitted"): len(REFUSED)}
     assert report["refused_by_policy"] == {"requests": len(REFUSED), "with_body": len(REFUSED)}
     assert code == 0
 
@@ -343,6 +345,8 @@ def test_other_bodies_than_the_recorded_ones_are_not_judged(
     assert reasons(report, "request")[("not_replayable", "other_body")] == 1
     assert reasons(report, "request")[("not_replayable", "erased")] == len(EXCHANGES) - len(REFUSED) - 2
     assert reasons(report, "response")[("not_replayable", "not_stored")] == 1
+    salts.unlink()
+    assert reasons(copy.replay(capsys)[1], "request") == reasons(report, "request")
     assert code == 0
 
 
@@ -420,6 +424,37 @@ def test_what_cannot_be_used_is_said(served: Served, tmp_path: Path, capsys: pyt
     ):
         assert main(["replay", *arguments]) == 2, arguments
         assert said in capsys.readouterr().err
+
+
+def test_beside_a_policy_in_python_the_rules_own_part_comes_out_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = answer(completion("hello"))
+    asked = {
+        word: ("acme", "chat/completions", chat(word), reply)
+        for word in ("good morning", "do-flag", "ask Ann", "a bluebird")
+    }
+    (tmp_path / "bodies").mkdir()
+    tenants = [{"name": "acme", "keyHashes": [_core.hash_api_key(KEYS["acme"])], "policies": ["obeys"]}]
+    with recording_upstream(b"") as upstream:
+        settings = {
+            "providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}],
+            "policies": [{**OBEYS, "deadlineMilliseconds": 10_000}],
+            "tenants": tenants,
+        }
+        with local_gateway(tmp_path, settings=settings) as gateway:
+
+            def answered(reply: bytes) -> None:
+                upstream.answer = reply
+
+            ids = serve(gateway, tmp_path / "bodies", answered, asked)
+            assert gateway.worker is not None
+            assert gateway.worker.stop() == 0
+    code, report = Served(tmp_path, gateway.verifying_key, ids).replay(capsys)
+    assert reasons(report, "request") == {("consistent", "other_policy"): 4}
+    # Where something was replaced, the rules may have seen another answer.
+    assert (report["response"]["same"], reasons(report, "response")) == (2, {("not_replayable", "other_policy"): 1})
+    assert (code, report["examples"]) == (0, [])
 
 
 def test_what_a_worker_stored_is_replayed_by_whoever_has_the_keys_of_its_tenants(

@@ -57,7 +57,6 @@ class RecordedExchanges:
         verifying_key: str,
         keeping_key: str | None = None,
         shred_keys: str | None = None,
-        *,
         since_us: int | None = None,
         until_us: int | None = None,
         tenant: str | None = None,

@@ -32,7 +32,7 @@ impl RecordedExchanges {
 #[pymethods]
 impl RecordedExchanges {
     #[new]
-    #[pyo3(signature = (ledger, verifying_key, keeping_key=None, shred_keys=None, *, since_us=None, until_us=None, tenant=None, model=None, request_id=None))]
+    #[pyo3(signature = (ledger, verifying_key, keeping_key=None, shred_keys=None, since_us=None, until_us=None, tenant=None, model=None, request_id=None))]
     #[expect(clippy::too_many_arguments, reason = "named arguments in Python")]
     fn new(
         python: Python<'_>,

@@ -1,6 +1,8 @@
 //! The bodies of an exchange: as they were stored beside its log, or as somebody else kept them.
 
-use proofgate_evidence::{ReadStorage, ShredKeys, stored_salt};
+use std::io;
+
+use proofgate_evidence::{EvidenceError, ReadStorage, ShredKeys, stored_salt};
 use proofgate_ledger::commitment::reveal;
 use proofgate_ledger::record::{self, Record};
 use proofgate_payloads::{Field, PayloadError, stored_body};
@@ -55,8 +57,12 @@ impl Exchange {
         let Ok(Record::Admission(admission)) = record::parse(&self.begin) else {
             return Err(NOT_STORED);
         };
-        let stored = stored_salt(storage, &self.dir, self.seq).map_err(|error| error.code())?;
-        let half = stored.ok_or(ERASED)?;
+        let half = match stored_salt(storage, &self.dir, self.seq) {
+            // A copy without salts, such as a mirror's.
+            Err(EvidenceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+            stored => stored.map_err(|error| error.code())?,
+        };
+        let half = half.ok_or(ERASED)?;
         let salt = match admission.shred_key {
             None => half,
             Some(id) => {

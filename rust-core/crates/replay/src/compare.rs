@@ -172,9 +172,13 @@ impl Replayer {
         }
         match judge::request(&self.configuration, terms, dialect, body, &mut self.tools) {
             Seen::None(code, _) => Compared::not_replayable(recorded, code),
+            Seen::Verdict(_) if others && self.basis == Basis::Other => {
+                Compared::not_replayable(recorded, "other_policy")
+            }
             // Others are asked about what the rules let pass, and about nothing else.
             Seen::Verdict(seen) if others && (recorded.has_others() || seen.verdict < Word::Block) => {
-                Compared::not_replayable(recorded, "other_policy")
+                let agrees = seen.verdict < Word::Block && seen.is_recorded_with_others(&recorded);
+                Compared::part(recorded, Some(seen), agrees, "other_policy")
             }
             Seen::Verdict(seen) => Compared::of(recorded, seen, self.basis),
         }
@@ -204,8 +208,11 @@ impl Replayer {
         let Some(dialect) = Dialect::at(&admission.endpoint) else {
             return Compared::not_replayable(recorded, "endpoint");
         };
-        let others = admission.policy.as_ref().is_some_and(names_others);
-        if others || (terms.asks_others && self.basis == Basis::Recorded) {
+        if admission
+            .policy
+            .as_ref()
+            .is_some_and(|note| may_be_masked(note, terms))
+        {
             // What they have masked is put back in the answer, where the rules saw the masks.
             return Compared::not_replayable(recorded, "other_policy");
         }
@@ -270,6 +277,8 @@ impl Replayer {
     }
 }
 
-fn names_others(note: &PolicyNote<'_>) -> bool {
-    note.rules.iter().any(|rule| rule.contains('/'))
+/// Whether others than the rules may have replaced something in a request. They tell whatever they replace.
+fn may_be_masked(note: &PolicyNote<'_>, terms: &Terms) -> bool {
+    let names_others = note.rules.iter().any(|rule| rule.contains('/'));
+    note.redacted && (names_others || (terms.asks_others && note.unnamed > 0))
 }

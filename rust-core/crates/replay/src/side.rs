@@ -105,6 +105,18 @@ impl Side {
         self.rules.iter().any(|rule| rule.contains('/'))
     }
 
+    /// Whether a record says this of the rules, and besides only what others have found behind them.
+    pub(crate) fn is_recorded_with_others(&self, recorded: &Self) -> bool {
+        if !recorded.has_others() && recorded.unnamed == 0 {
+            return self == recorded;
+        }
+        let own = recorded.rules.iter().filter(|rule| !rule.contains('/'));
+        own.eq(&self.rules)
+            && self.unnamed <= recorded.unnamed
+            && self.score <= recorded.score
+            && self.verdict <= recorded.verdict
+    }
+
     /// Whether it tells of rules that came to no verdict.
     pub(crate) fn is_of_no_verdict(&self) -> bool {
         self.rules.is_empty() && self.verdict == Word::WouldBlock

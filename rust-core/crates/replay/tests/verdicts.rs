@@ -230,9 +230,19 @@ fn a_refused_request_is_replayed_with_its_body_and_without_it_its_rules_have_to_
         of("policy_blocked", Some(more), None),
         Some((NotReplayable, Some("not_stored")))
     );
+    let others = Some("other_policy");
+    let denied = || Some(note(0, &["python/denied"]));
     assert_eq!(
-        of("policy_blocked", Some(note(0, &["python/denied"])), Some("hello")),
-        Some((NotReplayable, Some("other_policy")))
+        of("policy_blocked", denied(), Some("hello")),
+        Some((Consistent, others))
+    );
+    assert_eq!(
+        of("policy_blocked", denied(), Some("bluebird")),
+        Some((Differs, others))
+    );
+    assert_eq!(
+        of("policy_blocked", denied(), None),
+        Some((NotReplayable, Some("not_stored")))
     );
     assert_eq!(
         of("policy_budget", None, Some("hello")),
@@ -252,7 +262,6 @@ fn what_cannot_be_replayed_is_told_with_its_reason() {
     };
     assert_eq!(of(admission("acme", None), None), "not_stored");
     assert_eq!(of(admission("nobody", None), Some("hello")), "tenant_unknown");
-    assert_eq!(of(admission("asks", None), Some("hello")), "other_policy");
     let form = Admission {
         endpoint: "/v1/audio/transcriptions".into(),
         ..admission("acme", None)
@@ -271,10 +280,45 @@ fn what_cannot_be_replayed_is_told_with_its_reason() {
 }
 
 #[test]
+fn what_others_found_behind_the_rules_is_left_to_them_and_the_rules_have_to_agree() {
+    let mut replayer = recorded();
+    let mut of =
+        |policy, text: &str| told(&replayer.admitted(&admission("asks", policy), Some(&prompt(text))));
+    use Standing::{Consistent, Differs};
+    let part = Some("other_policy");
+    assert_eq!(of(None, "hello"), (Consistent, part));
+    assert_eq!(of(None, "alphasign"), (Differs, part));
+    assert_eq!(of(Some(note(60, &["weak-a"])), "alphasign"), (Consistent, part));
+    assert_eq!(of(Some(note(60, &["weak-a"])), "hello"), (Differs, part));
+    let more = || Some(redacted(note(75, &["weak-a", "python/masked"])));
+    assert_eq!(of(more(), "alphasign"), (Consistent, part));
+    assert_eq!(of(more(), "hello"), (Differs, part));
+    assert_eq!(
+        of(Some(note(59, &["weak-a", "python/seen"])), "alphasign"),
+        (Differs, part)
+    );
+    assert_eq!(
+        of(Some(note(10, &["staff", "python/seen"])), "staff-123456"),
+        (Differs, part)
+    );
+
+    let end = completion(Outcome::Complete, Some(note(60, &["weak-a"])));
+    let answer = whole("alphasign");
+    let mut of = |policy| told(&replayer.answered(&admission("asks", policy), &end, Some(&answer)));
+    assert_eq!(of(None), (Standing::Same, None));
+    assert_eq!(of(Some(note(60, &["weak-a"]))), (Standing::Same, None));
+    assert_eq!(of(Some(note(0, &["python/seen"]))), (Standing::Same, None));
+    assert_eq!(of(more()), (Standing::NotReplayable, part));
+}
+
+#[test]
 fn what_rules_deny_differs_also_where_others_would_be_asked_behind_them() {
     let mut replayer = recorded();
     let compared = replayer.admitted(&admission("asks", None), Some(&prompt("bluebird")));
     assert_eq!(told(&compared), (Standing::Differs, None));
+    let named = Some(note(0, &["python/seen"]));
+    let compared = replayer.admitted(&admission("asks", named), Some(&prompt("bluebird")));
+    assert_eq!(told(&compared), (Standing::Differs, Some("other_policy")));
 }
 
 #[test]
