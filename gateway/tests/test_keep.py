@@ -218,7 +218,9 @@ def test_a_plan_is_a_file_of_bounded_size(tmp_path: Path) -> None:
 def test_the_longest_report_fits_into_a_containers_last_words() -> None:
     names = tuple(f"{'n' * 250}{number}" for number in range(500))
     report = keep.Report(
-        *("d" * 16, "k" * 999, "keeping_state_corrupt", "\u00e9" * 4000, 500, 10**9), outside=names, changed=names
+        *("d" * 16, "k" * 999, "keeping_state_corrupt", "\u00e9" * 4000, 500, 10**9),
+        outside=names,
+        changed=names,
     )
     report.staying.update({f"some_reason_{number}": 10**9 for number in range(12)})
     text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))

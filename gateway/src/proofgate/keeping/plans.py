@@ -162,7 +162,10 @@ class Changes:
 
 
 def read(path: Path) -> tuple[KeepingPlan, str]:
-    """The plan in a file, and what a report calls it: the digest of its text, unless it says. Raises UsageError; no text of the file is repeated."""
+    """The plan in a file, and what a report calls it: the digest of its text, unless it says.
+
+    Raises UsageError; no text of the file is repeated.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_PLAN + 1)
