@@ -161,6 +161,23 @@ def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
     assert "damaged (1)" in told["message"]
 
 
+def test_a_clock_that_is_far_ahead_of_the_ledger_removes_nothing_and_holds_all_the_same(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 2016-07-30T23:54:10.259Z, as the specification has it.
+    place.log.with_name("01ARZ3NDEKTSV4RRFFQ69G5FAV").mkdir()
+    place.log.with_name("zzzzzzzzzzzzzzzzzzzzzzzzzz").mkdir()
+    began, retention = arguments.moment("2016-07-30T23:54:10.259Z"), {"maximumDays": 1}
+    assert keep._began("01ARZ3NDEKTSV4RRFFQ69G5FAV") == began
+    monkeypatch.setattr(arguments, "now", lambda: began + 9 * DAY)
+    code, report = place.keep(begin=True, quietDays=8, retention=retention, holds=[CASE])
+    assert (code, report["result"], report["holds"]) == (1, "clock_doubtful", 1)
+    assert pruned() == ()
+    monkeypatch.setattr(arguments, "now", lambda: began + 9 * DAY - 1)
+    assert place.keep(known=1, quietDays=8, retention=retention)[0] == 0
+    assert pruned() != ()
+
+
 def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
     code, report = place.keep("--dry-run", begin=True, holds=[CASE], retention={"maximumDays": 1})
     assert code == 0

@@ -120,6 +120,7 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     kept = Kept()
     assert (kept.carried["begin"], "known" in kept.carried) == (True, False)
     assert kept.carried["holds"][0]["name"] == "case-17"
+    assert kept.carried["quietDays"] == 8, "a log lasts a day, and workers may be away for a week"
     kept.hear(said(known=2))
     assert ("begin" in kept.carried, kept.carried["known"]) == (False, 2)
     assert kept.world.child("ConfigMap", "demo-keeper")["data"] == {held_entry(KEY.name): "2"}
@@ -182,6 +183,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
         ("hold_changed", "HoldChanged"),
         ("keeping_state_set_back", "StateSetBack"),
         ("keeping_state_corrupt", "StateCorrupt"),
+        ("clock_doubtful", "ClockDoubtful"),
         ("usage", "Failed"),
         ("io", "Failed"),
     ],
@@ -461,6 +463,6 @@ def test_the_longest_plan_fits_into_an_annotation() -> None:
             ]
         },
     }
-    wanted = gateway(keeping=keeping).spec.keeping
-    assert wanted is not None
-    assert len(keeper.plan(wanted, 2**53).encode()) < 240 * 1024
+    subject = gateway(keeping=keeping)
+    assert subject.spec.keeping is not None
+    assert len(keeper.plan(subject, subject.spec.keeping, 2**53).encode()) < 240 * 1024

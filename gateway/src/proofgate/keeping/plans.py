@@ -108,6 +108,8 @@ class KeepingPlan(_Part):
     digest: Line | None = None
     begin: bool = False
     known: Annotated[int, Field(ge=0)] | None = None
+    #: How long ago the newest log may have begun. A clock that is further ahead removes nothing.
+    quiet_days: Days | None = None
     retention: Retention = Retention()
     holds: tuple[Hold, ...] = Field(default=(), strict=False)
 

@@ -22,6 +22,7 @@ REASONS = {
     "keeping_state_missing": "StateLost",
     "keeping_state_set_back": "StateSetBack",
     "keeping_state_corrupt": "StateCorrupt",
+    "clock_doubtful": "ClockDoubtful",
 }
 #: Reasons that are news whatever was the case before.
 NEWS = ("StateLost", "StateSetBack", "HoldChanged", "HeldOutsideManifest")
