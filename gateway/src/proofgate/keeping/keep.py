@@ -212,7 +212,7 @@ def _require_clock(ledger: Path, plan: KeepingPlan) -> None:
     quiet = (arguments.now() - max(began)) // _DAY
     if quiet > plan.quiet_days:
         raise KeepError(
-            f"the newest log began {quiet} days ago, and workers that run begin one within {plan.quiet_days}: "
+            f"the newest log began {quiet} days ago, and workers begin one within {plan.quiet_days}: "
             "this clock is wrong, or none runs. Nothing is removed or erased",
             "clock_doubtful",
         )
