@@ -23,6 +23,46 @@ group ab any a b
 group all-of-it 2 ab c
 quorum all-of-it
 """
+# The keys of fuzz_targets/statements.rs.
+KEYS = (
+    "fuzz.example/keeping+881a94f6+Ae1JKMYo0cLG6ukDOJBZlWEpWSc6XGP5NjbBRhSshzfR",
+    "fuzz.example/keeping+5d601738+AcqTrBcFGHBx1nuDx/8O/oEI6OxFMFdddyaHkzPb2r58",
+)
+LOG = "fuzz.example/llm/0/01M89PCZT1JE2K4A4FYY15YK69"
+STATEMENTS = {
+    "tombstone": f"""proofgate.dev/tombstone@v1
+{LOG}
+12
+s/WqXL4wXkAe2L5qvA2yC3o3mVhGk1xJb0oZbB6pX7k=
+removed 1764086400000000
+exchanges 5
+newest 1748534400000000
+minimum-days 180
+reason the retention of 180 days
+""",
+    "erasure_of_one": f"""proofgate.dev/erasure@v1
+{LOG}
+12
+erased 1764086400000000
+exchanges 1
+salt 7
+reason request of 1 July
+""",
+    "erasure_of_a_tenant": f"""proofgate.dev/erasure@v1
+{LOG}
+12
+erased 1764086400000000
+exchanges 2
+tenant 1751241600000000 acme
+reason request of 1 July
+""",
+    "succession": f"""proofgate.dev/key-succession@v1
+old {KEYS[0]}
+new {KEYS[1]}
+made 1764086400000000
+until 1764691200000000
+""",
+}
 RESPONSES = {
     "length": "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n",
     "chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -255,6 +295,8 @@ def main() -> None:
     seed("witness", "question", b"old 1\n" + proof.split(b"\n")[2] + b"\n\n" + note)
     seed("witness", "list", b"logs/v0\n\nvkey PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW\n")
     seed("trust_policy", "groups", POLICY)
+    for name, text in STATEMENTS.items():
+        seed("statements", name, text.encode())
 
 
 if __name__ == "__main__":
