@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from keeper_double import LOG, STAYS, Keeper
 
+from proofgate import evidence
 from proofgate.cli import main
 from proofgate.keeping import arguments, keep, plans
 
@@ -243,6 +244,13 @@ def test_the_longest_report_fits_into_a_containers_last_words() -> None:
     text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))
     assert len(text.encode()) <= keep.MAX_REPORT
     assert report.summary()["outsideCount"] == 500
+
+
+def test_a_verifying_key_may_be_given_with_the_statements_behind_it() -> None:
+    line = f"{VKEY}\n\nproofgate.dev/key-succession/v1\nold {VKEY}\n"
+    assert evidence.read_verifying_key(line) == line
+    with pytest.raises(evidence.EvidenceError, match="signing key"):
+        evidence.read_verifying_key(f"{SIGNING_KEY}\n\n{line}")
 
 
 def test_a_report_that_cannot_be_written_is_told(place: Place, capsys: Capture) -> None:
