@@ -245,7 +245,8 @@ def test_a_state_that_is_lost_stops_everything_also_where_the_plan_begins(kept: 
 @pytest.mark.parametrize("step", ["_opened", "_bring_in", "prune", "erase"])
 def test_killed_after_any_step_the_next_run_finishes(kept: Kept, step: str) -> None:
     released = {"name": "case", "all": True, "reason": "litigation"}
-    plan: dict[str, Any] = {"begin": True, "retention": RETENTION, "holds": [released, {**CASE, "name": "other", "tenant": "globex"}]}
+    other = CASE | {"name": "other", "tenant": "globex"}
+    plan: dict[str, Any] = {"begin": True, "retention": RETENTION, "holds": [released, other]}
     assert kept.by_plan(plan | {"retention": {}})[0] == 0
     plan = plan | {"holds": [released | {"released": "settled"}, *plan["holds"][1:]]}
     assert kept.by_plan(plan, kill_after=step) == (9, {})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from keeper_double import LOG, STAYS, Keeper
 
+from proofgate import evidence
 from proofgate.cli import main
 from proofgate.keeping import arguments, keep, plans
 
@@ -161,6 +162,23 @@ def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
     assert "damaged (1)" in told["message"]
 
 
+def test_a_clock_that_is_far_ahead_of_the_ledger_removes_nothing_and_holds_all_the_same(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 2016-07-30T23:54:10.259Z, as the specification has it.
+    place.log.with_name("01ARZ3NDEKTSV4RRFFQ69G5FAV").mkdir()
+    place.log.with_name("zzzzzzzzzzzzzzzzzzzzzzzzzz").mkdir()
+    began, retention = arguments.moment("2016-07-30T23:54:10.259Z"), {"maximumDays": 1}
+    assert keep._began("01ARZ3NDEKTSV4RRFFQ69G5FAV") == began
+    monkeypatch.setattr(arguments, "now", lambda: began + 9 * DAY)
+    code, report = place.keep(begin=True, quietDays=8, retention=retention, holds=[CASE])
+    assert (code, report["result"], report["holds"]) == (1, "clock_doubtful", 1)
+    assert pruned() == ()
+    monkeypatch.setattr(arguments, "now", lambda: began + 9 * DAY - 1)
+    assert place.keep(known=1, quietDays=8, retention=retention)[0] == 0
+    assert pruned() != ()
+
+
 def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
     code, report = place.keep("--dry-run", begin=True, holds=[CASE], retention={"maximumDays": 1})
     assert code == 0
@@ -218,12 +236,21 @@ def test_a_plan_is_a_file_of_bounded_size(tmp_path: Path) -> None:
 def test_the_longest_report_fits_into_a_containers_last_words() -> None:
     names = tuple(f"{'n' * 250}{number}" for number in range(500))
     report = keep.Report(
-        *("d" * 16, "k" * 999, "keeping_state_corrupt", "\u00e9" * 4000, 500, 10**9), outside=names, changed=names
+        *("d" * 16, "k" * 999, "keeping_state_corrupt", "\u00e9" * 4000, 500, 10**9),
+        outside=names,
+        changed=names,
     )
     report.staying.update({f"some_reason_{number}": 10**9 for number in range(12)})
     text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))
     assert len(text.encode()) <= keep.MAX_REPORT
     assert report.summary()["outsideCount"] == 500
+
+
+def test_a_verifying_key_may_be_given_with_the_statements_behind_it() -> None:
+    line = f"{VKEY}\n\nproofgate.dev/key-succession/v1\nold {VKEY}\n"
+    assert evidence.read_verifying_key(line) == line
+    with pytest.raises(evidence.EvidenceError, match="signing key"):
+        evidence.read_verifying_key(f"{SIGNING_KEY}\n\n{line}")
 
 
 def test_a_report_that_cannot_be_written_is_told(place: Place, capsys: Capture) -> None:

@@ -120,6 +120,7 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     kept = Kept()
     assert (kept.carried["begin"], "known" in kept.carried) == (True, False)
     assert kept.carried["holds"][0]["name"] == "case-17"
+    assert kept.carried["quietDays"] == 8, "a log lasts a day, and workers may be away for a week"
     kept.hear(said(known=2))
     assert ("begin" in kept.carried, kept.carried["known"]) == (False, 2)
     assert kept.world.child("ConfigMap", "demo-keeper")["data"] == {held_entry(KEY.name): "2"}
@@ -153,8 +154,8 @@ def test_the_status_tells_what_the_last_run_did() -> None:
         "keeper": KEY.name,
         "verifyingKey": KEY.verifying_text,
         "knownHolds": 2,
-        "lastRunTime": "2026-12-01T02:31:00Z",
-        "lastSuccessTime": "2026-12-01T02:31:00Z",
+        "lastRunTime": "2026-12-01T02:30:00Z",
+        "lastSuccessTime": "2026-12-01T02:30:00Z",
         "result": "ok",
         "plan": digest(),
         "holds": 1,
@@ -170,7 +171,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
     later = run(json.dumps({**lost, "keeper": KEY.name}), day=2, exit_code=1)
     assert kept.condition(said(plan=digest()), later) == ("False", "StateLost", "it is gone")
     assert kept.status["lastSuccessTime"] == before["lastSuccessTime"]
-    assert (kept.status["removedLogs"], kept.status["lastRunTime"]) == (3, "2026-12-02T02:31:00Z")
+    assert (kept.status["removedLogs"], kept.status["lastRunTime"]) == (3, "2026-12-02T02:30:00Z")
     # And it stays told when its pod is gone.
     assert kept.condition() == ("False", "StateLost", "it is gone")
 
@@ -182,6 +183,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
         ("hold_changed", "HoldChanged"),
         ("keeping_state_set_back", "StateSetBack"),
         ("keeping_state_corrupt", "StateCorrupt"),
+        ("clock_doubtful", "ClockDoubtful"),
         ("usage", "Failed"),
         ("io", "Failed"),
     ],
@@ -264,6 +266,14 @@ def test_whatever_a_container_says_it_is_a_run_that_ended(words: str) -> None:
     if found is not None:
         assert len(found.message) <= 512
         assert found.known is None or found.known >= 0
+
+
+def test_the_clock_of_a_node_hides_no_later_run() -> None:
+    kept = Kept()
+    ahead = said(day=1)
+    ahead["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = "2040-01-01T00:00:00Z"
+    kept.hear(ahead)
+    assert kept.condition(ahead, said(day=2, result="io", message="later"))[1] == "Failed"
 
 
 def test_messages_bear_no_control_characters() -> None:
@@ -467,6 +477,6 @@ def test_the_longest_plan_fits_into_an_annotation() -> None:
             ]
         },
     }
-    wanted = gateway(keeping=keeping).spec.keeping
-    assert wanted is not None
-    assert len(keeper.plan(wanted, 2**53).encode()) < 240 * 1024
+    subject = gateway(keeping=keeping)
+    assert subject.spec.keeping is not None
+    assert len(keeper.plan(subject, subject.spec.keeping, 2**53).encode()) < 240 * 1024

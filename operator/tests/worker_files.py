@@ -15,6 +15,7 @@ from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed, Ref
 from tests.gateways import DEFAULTS, manifest, secret, user_secrets
+from tests.keepers import KEY as KEEPER_KEY
 
 Manifest = dict[str, Any]
 SIGNING_KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
@@ -43,6 +44,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     auditor = {
         "auditor-key": secret("auditor-key", key=AUDITOR_KEY.signing_text),
         "readers": secret("readers", **{"readers.json": "{}"}),
+        "keeper-key": secret("keeper-key", key=KEEPER_KEY.signing_text),
     }
     found = configuration(gateway, {**user_secrets(), **auditor, **(more or {})})
     assert not found.problems and not found.faults, (found.problems, found.faults)

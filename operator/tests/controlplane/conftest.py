@@ -117,7 +117,7 @@ class Namespace:
 
     def versions(self) -> dict[str, str]:
         """Return the resource version of everything in the namespace that the operator writes."""
-        kinds = "ggw,sts,deploy,svc,cm,secret,sa,pvc,pdb,netpol"
+        kinds = "ggw,sts,deploy,cronjob,svc,cm,secret,sa,pvc,pdb,netpol"
         items = json.loads(self.kubectl("get", kinds, "-o", "json"))["items"]
         return {
             f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]

@@ -30,7 +30,7 @@ ADMIN_TOKEN = "control-plane-test-admin"
 CONTROLLERS = (
     "garbage-collector-controller,statefulset-controller,deployment-controller,replicaset-controller,"
     "namespace-controller,serviceaccount-controller,disruption-controller,"
-    "persistentvolumeclaim-protection-controller"
+    "persistentvolumeclaim-protection-controller,cronjob-controller,job-controller"
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,6 +33,10 @@ _VERSION = 1
 _NEEDS_SOMEBODY = frozenset({"damaged", "unknown_kinds", "future", "tombstone_refused"})
 #: Why salts do: an erasure is not done before all logs are.
 _NOT_ERASED = _NEEDS_SOMEBODY | {"not_ended", "locked"}
+_DAY = 86_400_000_000
+#: The folder of a log is named by a ULID, whose first ten characters are milliseconds (github.com/ulid/spec).
+_INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 #: What a keeper leaves in the folder of a log.
 _TRACES = ("tombstone", "erasures")
 
@@ -166,6 +171,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
             "nothing is removed or erased: give what they are about again, or another name",
             "hold_changed",
         )
+    _require_clock(options.ledger, plan)
     _carry_out(KeptLedger(options.ledger, key, signing, keeper), plan, report, carry_out=not options.dry_run)
 
 
@@ -196,6 +202,28 @@ def _traces(ledger: Path) -> Iterator[Path]:
     """What a keeper did in this ledger, whoever it was."""
     for name in _TRACES:
         yield from ledger.glob(f"*/*/{name}")
+
+
+def _require_clock(ledger: Path, plan: KeepingPlan) -> None:
+    """Refuses a clock that is far ahead of the ledger's newest log: by it, everything would be old."""
+    began = [_began(log.name) for log in ledger.glob("*/*") if _INCARNATION.fullmatch(log.name)]
+    if plan.quiet_days is None or not began:
+        return
+    quiet = (arguments.now() - max(began)) // _DAY
+    if quiet > plan.quiet_days:
+        raise KeepError(
+            f"the newest log began {quiet} days ago, and workers begin one within {plan.quiet_days}: "
+            "this clock is wrong, or none runs. Nothing is removed or erased",
+            "clock_doubtful",
+        )
+
+
+def _began(incarnation: str) -> int:
+    """When a log began, in unix microseconds, by its name."""
+    milliseconds = 0
+    for character in incarnation[:10]:
+        milliseconds = milliseconds * 32 + _CROCKFORD.index(character)
+    return milliseconds * 1000
 
 
 def _bring_in(keeper: _core.Keeper, changes: Changes) -> None:

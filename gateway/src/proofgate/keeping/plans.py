@@ -108,6 +108,8 @@ class KeepingPlan(_Part):
     digest: Line | None = None
     begin: bool = False
     known: Annotated[int, Field(ge=0)] | None = None
+    #: How long ago the newest log may have begun. A clock that is further ahead removes nothing.
+    quiet_days: Days | None = None
     retention: Retention = Retention()
     holds: tuple[Hold, ...] = Field(default=(), strict=False)
 
@@ -162,7 +164,10 @@ class Changes:
 
 
 def read(path: Path) -> tuple[KeepingPlan, str]:
-    """The plan in a file, and what a report calls it: the digest of its text, unless it says. Raises UsageError; no text of the file is repeated."""
+    """The plan in a file, and what a report calls it: the digest of its text, unless it says.
+
+    Raises UsageError; no text of the file is repeated.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_PLAN + 1)

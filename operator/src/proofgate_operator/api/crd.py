@@ -226,8 +226,8 @@ def keeping_schema() -> dict[str, Any]:
         "properties": {
             "keeper": {**text, "description": "Name of its key."},
             "verifyingKey": {**text, "description": "Public key that verifies what it signed: for fsck."},
-            "lastRunTime": {**time, "description": "When the last run ended."},
-            "lastSuccessTime": {**time, "description": "When the last one did that did all of it."},
+            "lastRunTime": {**time, "description": "When the last run that has ended began."},
+            "lastSuccessTime": {**time, "description": "When the last one began that did all of it."},
             "result": {"type": "string", "maxLength": 64, "description": "ok, or a code of why not."},
             "message": {**text, "description": "Why not, in a sentence."},
             "plan": {"type": "string", "maxLength": 64, "description": "Digest of what it carried out."},

@@ -37,6 +37,9 @@ _SIZE = {"cpu": "500m", "memory": "512Mi"}
 #: With these it ends once it has said what keeps it; whatever else ends it is tried again.
 _TOLD_CODES = [1, 2, 10]
 _RETRIES = 3
+_DAY_SECONDS = 86_400
+#: Beyond a log's age, how long all workers may be away before a run takes its own clock for wrong.
+_GRACE_DAYS = 7
 
 
 def claim_name(gateway: Gateway, keeping: Keeping) -> str:
@@ -75,10 +78,12 @@ def _said(keeping: Keeping) -> Manifest:
     }
 
 
-def plan(keeping: Keeping, known: int | None) -> str:
+def plan(gateway: Gateway, keeping: Keeping, known: int | None) -> str:
     """Return the plan for `proofgate keep`. `known` is how many holds the state has had; None: it begins."""
     first: Manifest = {"begin": True} if known is None else {"known": known}
-    whole = {"digest": digest(keeping), **first, **_said(keeping)}
+    # A worker that runs begins a log at least as often, however idle it is.
+    quiet = gateway.spec.ledger.rotation.age_seconds // _DAY_SECONDS + _GRACE_DAYS
+    whole = {"digest": digest(keeping), **first, "quietDays": quiet, **_said(keeping)}
     return json.dumps(whole, sort_keys=True, separators=(",", ":"))
 
 
@@ -93,7 +98,7 @@ def cronjob(
     template = {
         "metadata": {
             "labels": labels(gateway, COMPONENT),
-            "annotations": {KEEPING_PLAN_ANNOTATION: plan(keeping, known)},
+            "annotations": {KEEPING_PLAN_ANNOTATION: plan(gateway, keeping, known)},
         },
         "spec": _pod(gateway, keeping, ledger_key, defaults),
     }

@@ -26,11 +26,12 @@ UNREADABLE = "report_unreadable"
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended, at `finished`, in seconds since 1970. `result` is `ok`, or a code of why not;
+    """A run that has ended. `began` is when its pod was made, in seconds since 1970, by the clock of the API
+    server: that of its node may be wrong. `result` is `ok`, or a code of why not;
     `keeper` the name of its key, empty where it could not read that. `holds` and `known` are None where it
     did not come to read its state."""
 
-    finished: float
+    began: float
     result: str
     message: str = ""
     keeper: str = ""
@@ -52,7 +53,7 @@ def ended(pods: Iterable[Manifest], keeper_name: str) -> list[Run]:
     """Return the runs of this keeper that have ended, the oldest first."""
     runs = (_run(pod) for pod in pods)
     own = (run for run in runs if run is not None and run.keeper in ("", keeper_name))
-    return sorted(own, key=lambda run: run.finished)
+    return sorted(own, key=lambda run: run.began)
 
 
 def unfinished(pods: Iterable[Manifest]) -> list[Manifest]:
@@ -61,21 +62,21 @@ def unfinished(pods: Iterable[Manifest]) -> list[Manifest]:
 
 
 def _run(pod: Manifest) -> Run | None:
+    began = seconds_of(pod["metadata"].get("creationTimestamp"))
     for container in (pod.get("status") or {}).get("containerStatuses") or []:
-        terminated = (container.get("state") or {}).get("terminated") or {}
-        finished = seconds_of(terminated.get("finishedAt"))
-        if container.get("name") != keeper.CONTAINER or finished is None:
+        terminated = (container.get("state") or {}).get("terminated")
+        if container.get("name") != keeper.CONTAINER or began is None or terminated is None:
             continue
         words = str(terminated.get("message") or "")
         try:
-            return _read(finished, words)
+            return _read(began, words)
         except _Unreadable as error:
             how = f"{terminated.get('reason') or 'Error'}, exit code {terminated.get('exitCode')}"
-            return Run(finished, UNREADABLE, f"the run ended ({how}), and said nothing usable: {error}")
+            return Run(began, UNREADABLE, f"the run ended ({how}), and said nothing usable: {error}")
     return None
 
 
-def _read(finished: float, words: str) -> Run:
+def _read(began: float, words: str) -> Run:
     if not words:
         raise _Unreadable("no report")
     if len(words.encode()) > _MAX_WORDS:
@@ -88,7 +89,7 @@ def _read(finished: float, words: str) -> Run:
         raise _Unreadable("a report of another version")
     state = "known" in said
     return Run(
-        finished=finished,
+        began=began,
         result=_matching(said, "result", _CODE),
         message=_line(said.get("message", "")),
         keeper=_line(said.get("keeper", "")),

@@ -22,6 +22,7 @@ REASONS = {
     "keeping_state_missing": "StateLost",
     "keeping_state_set_back": "StateSetBack",
     "keeping_state_corrupt": "StateCorrupt",
+    "clock_doubtful": "ClockDoubtful",
 }
 #: Reasons that are news whatever was the case before.
 NEWS = ("StateLost", "StateSetBack", "HoldChanged", "HeldOutsideManifest")
@@ -115,20 +116,20 @@ def keeping_status(situation: Situation) -> Manifest:
         if known is not None:
             found["knownHolds"] = known
     for run in keeping_runs.ended(seen.keeper_pods, found.get("keeper", "")):
-        if run.finished > (seconds_of(found.get("lastRunTime")) or 0.0):
+        if run.began > (seconds_of(found.get("lastRunTime")) or 0.0):
             found = _after(found, run)
     return found
 
 
 def _after(found: Manifest, run: Run) -> Manifest:
     """Return the status once a run has ended."""
-    found = {**found, "lastRunTime": time_of(run.finished), "result": run.result}
+    found = {**found, "lastRunTime": time_of(run.began), "result": run.result}
     for name, value in (("message", run.message), ("plan", run.plan)):
         found.pop(name, None)
         if value:
             found[name] = value
     if run.result == _OK:
-        found["lastSuccessTime"] = time_of(run.finished)
+        found["lastSuccessTime"] = time_of(run.began)
     if run.holds is not None:
         found["holds"] = run.holds
         found["holdsNotInManifest"] = list(run.outside)

@@ -1,0 +1,77 @@
+"""A keeper with a true API server and the controllers of its Jobs, and with the chart's permissions."""
+
+import json
+import time
+
+import pytest
+
+from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.server import wait_for
+from tests.controlplane.test_operator import MADE, without_pods
+from tests.keepers import KEEPING, KEY, report
+
+pytestmark = pytest.mark.controlplane
+
+MADE_FOR_IT = {
+    "networkpolicy.networking.k8s.io/demo-keeper",
+    "persistentvolumeclaim/demo-keeper",
+    "serviceaccount/demo-keeper",
+}
+COMPONENT = "app.kubernetes.io/component=keeper"
+
+
+@pytest.fixture
+def kept(namespace: Namespace) -> Namespace:
+    """A namespace with a Ready gateway that has a keeper, whose pods nobody runs."""
+    namespace.give_secrets()
+    namespace.kubectl(
+        "create", "secret", "generic", "keeper-key", f"--from-literal=signing-key={KEY.signing_text}"
+    )
+    namespace.start(RESYNC_SECONDS="1")
+    # It runs when the test says so.
+    namespace.apply(gateway_manifest(keeping={**KEEPING, "schedule": "0 0 1 1 *"}))
+    namespace.settle()
+    return namespace
+
+
+def known(namespace: Namespace) -> str:
+    found = namespace.get("cronjob", "demo-keeper") or {}
+    template = found["spec"]["jobTemplate"]["spec"]["template"]
+    plan = json.loads(template["metadata"]["annotations"]["proofgate.dev/keeping-plan"])
+    return str(plan.get("known", "nothing"))
+
+
+def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written_any_more(
+    kept: Namespace,
+) -> None:
+    assert without_pods(kept.objects()) == MADE | MADE_FOR_IT
+    assert kept.condition("Kept")[:2] == ("Unknown", "NeverRun")
+    assert known(kept) == "nothing"
+    kept.kubectl("create", "job", "--from=cronjob/demo-keeper", "demo-keeper-now")
+
+    def pods() -> list[str]:
+        return kept.kubectl("get", "pod", "-l", COMPONENT, "-o", "name").split()
+
+    wait_for(lambda: len(pods()) == 1, 20, "the Job has its pod, which a restricted namespace lets in")
+    said = report(holds=2, outside=["case-3"], outsideCount=1)
+    ended = {"exitCode": 0, "finishedAt": "2026-12-01T02:31:00Z", "message": json.dumps(said)}
+    container = {
+        **{"name": "keeper", "ready": False, "restartCount": 0, "image": "i", "imageID": "i"},
+        **{"state": {"terminated": {**ended, "containerID": "containerd://x"}}},
+    }
+    status = {"phase": "Succeeded", "containerStatuses": [container]}
+    kept.plane.patch_status("pod", pods()[0].removeprefix("pod/"), status, kept.name)
+    assert "case-3" in kept.wait_condition("Kept", "True", "HeldOutsideManifest")
+    wait_for(lambda: known(kept) == "2", 10, "the next run has to know as many holds")
+    assert kept.kubectl("get", "events", "--field-selector=reason=HeldOutsideManifest", "-o", "name")
+    time.sleep(1)  # the last status report is on its way
+    before = kept.versions()
+    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
+    assert kept.versions() == before
+    assert kept.operator
+    log = kept.operator.log.read_text()
+    assert "orbidden" not in log
+    assert KEY.signing_text.rsplit("+", 1)[1] not in log
+    kept.apply(gateway_manifest())
+    wait_for(lambda: kept.get("cronjob", "demo-keeper") is None, 10, "without spec.keeping nothing runs")
+    assert "persistentvolumeclaim/demo-keeper" in kept.objects()
