@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from proofgate_operator.build import ledger_key
 
 from e2e.auditing import Audit
-from e2e.forging import rewrite
+from e2e.forging import rewrite, seed_of
 
 Records = list[dict[str, Any]]
 
@@ -161,12 +161,13 @@ def sign_all_with_another_key(audit: Audit, others: Others) -> None:
 
 def replace_the_key(audit: Audit, others: Others) -> None:
     sign_all_with_another_key(audit, others)
-    his = ledger_key.read((others.rekeyed.parent / "signing-key").read_text())
+    secret = others.rekeyed.parent / "signing-key"
+    his = ledger_key.read(secret.read_text())
     body = f"proofgate.dev/key-succession@v1\nold {audit.key}\nnew {his.verifying_text}\nmade 1\nuntil {1 << 60}\n"
     signatures = [
         # Under the ledger's name and its key's id, which anybody knows.
         (audit.key.split("+")[1], bytes(64)),
-        (his.verifying_text.split("+")[1], Ed25519PrivateKey.from_private_bytes(his.seed).sign(body.encode())),
+        (his.verifying_text.split("+")[1], Ed25519PrivateKey.from_private_bytes(seed_of(secret)).sign(body.encode())),
     ]
     lines = (base64.b64encode(bytes.fromhex(number) + signature).decode() for number, signature in signatures)
     note = f"{body}\n" + "".join(f"\u2014 {his.name} {line}\n" for line in lines)

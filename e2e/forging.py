@@ -18,6 +18,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from proofgate import _core
+from proofgate_operator.build import ledger_key
 
 _SEGMENT_HEADER, _FRAME_HEADER, _TAG = 128, 32, 16
 _POLYNOMIAL = 0x82F63B78
@@ -69,6 +70,13 @@ def rewrite(segment: Path, edit: Callable[[list[dict[str, Any]]], None]) -> None
 
 def _padded(length: int) -> int:
     return (length + 7) // 8 * 8
+
+
+def seed_of(file: Path) -> bytes:
+    """The 32 secret bytes in a file with a signing key."""
+    key = ledger_key.read(file.read_text())
+    assert isinstance(key, ledger_key.SigningKey)
+    return key.seed
 
 
 def sign_anew(log: Path, seed: bytes) -> None:

@@ -250,7 +250,9 @@ def test_what_a_hostile_writer_put_into_records_is_shown_as_text_and_what_is_mis
     }
     test = dict.fromkeys(("feature", "distance_ppm", "p_ppb", "differs"), HOSTILE)
     numbers = ("entropy_millibits", "length_millitokens", "refusal_permille", "repetition_permille", "cut_permille")
-    window_of = dict.fromkeys((*numbers, "time", "tenant", "model", "exchange", "number", "answers"), HOSTILE)
+    window_of: dict[str, Any] = dict.fromkeys(
+        (*numbers, "time", "tenant", "model", "exchange", "number", "answers"), HOSTILE
+    )
     window_of |= {"findings": [HOSTILE], "tests": [test], "record": {"origin": HOSTILE, "index": HOSTILE}}
     flagged = {name: value for name, value in window_of.items() if name != "tests"}
     analysis = {"windows": [window_of], "answers": [flagged], "more": True, "index": stuck}

@@ -15,9 +15,8 @@ import pytest
 import yaml
 from proofgate import _core
 from proofgate.cli import main
-from proofgate_operator.build import ledger_key
 
-from e2e.forging import rewrite, sign_anew
+from e2e.forging import rewrite, seed_of, sign_anew
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.worker.raw_http import answer, recording_upstream, send
 from e2e.worker.test_policy import POLICY, RULES, body_of, chat, completion, events
@@ -271,7 +270,7 @@ def lie(served: Served, edit: Callable[[list[dict[str, Any]]], None], *, signed:
     """Changes the records; with `signed` as the worker itself, had it written something else than it decided."""
     rewrite(min(served.log.glob("*.seg")), edit)
     if signed:
-        sign_anew(served.log, ledger_key.read((served.folder / "signing-key").read_text()).seed)
+        sign_anew(served.log, seed_of(served.folder / "signing-key"))
 
 
 def of(records: list[dict[str, Any]], kind: str, request_id: str) -> dict[str, Any]:

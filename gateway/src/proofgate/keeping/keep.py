@@ -37,8 +37,8 @@ _DAY = 86_400_000_000
 #: The folder of a log is named by a ULID, whose first ten characters are milliseconds (github.com/ulid/spec).
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-#: What a keeper leaves in the folder of a log.
-_TRACES = ("tombstone", "erasures")
+#: What a keeper leaves in a ledger.
+_TRACES = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note")
 
 
 class KeepError(Exception):
@@ -201,7 +201,7 @@ def _opened(options: argparse.Namespace, plan: KeepingPlan, key: str, signing: s
 def _traces(ledger: Path) -> Iterator[Path]:
     """What a keeper did in this ledger, whoever it was."""
     for name in _TRACES:
-        yield from ledger.glob(f"*/*/{name}")
+        yield from ledger.glob(name)
 
 
 def _require_clock(ledger: Path, plan: KeepingPlan) -> None:

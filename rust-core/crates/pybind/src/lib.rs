@@ -1,7 +1,7 @@
 //! The only crate that knows Python: the extension module `proofgate._core`.
 //!
-//! Python calls in; nothing here calls out. Every call that may wait detaches from the interpreter first, and the
-//! worker's threads never attach to it, so neither side can hold up the other.
+//! Python calls in; only an auditor that asks workers calls out ([`served`]). Every call that may wait detaches from the
+//! interpreter first, and the worker's threads never attach to it, so neither side can hold up the other.
 
 mod auditor;
 mod errors;
@@ -25,6 +25,7 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    proofgate_dataplane::tell_places_alone();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<worker::Worker>()?;
     module.add_class::<policy_queue::PolicyQueue>()?;

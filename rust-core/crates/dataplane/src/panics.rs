@@ -1,0 +1,51 @@
+//! What is said of a panic: where it was. Its message is left out, for it may quote what was being looked at: a slice of a
+//! string that goes wrong, for one, prints the string, and that is somebody's prompt.
+
+use std::io::{self, Write};
+use std::panic::{PanicHookInfo, set_hook};
+use std::thread;
+
+/// From here on a panic of any thread is told on standard error by its place alone.
+pub fn tell_places_alone() {
+    set_hook(Box::new(|info| {
+        // Without anybody to tell, it goes on all the same.
+        let _ = tell(info, &mut io::stderr());
+    }));
+}
+
+fn tell(info: &PanicHookInfo<'_>, out: &mut impl Write) -> io::Result<()> {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    match info.location() {
+        Some(place) => writeln!(out, "proofgate: thread {name} panicked at {place}"),
+        None => writeln!(out, "proofgate: thread {name} panicked"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tell;
+    use std::panic::{catch_unwind, set_hook, take_hook};
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn a_panic_is_told_by_its_place_and_not_by_the_text_that_it_was_about() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let former = take_hook();
+        set_hook(Box::new({
+            let told = Arc::clone(&told);
+            move |info| {
+                if let Ok(mut told) = told.lock() {
+                    let _ = tell(info, &mut *told);
+                }
+            }
+        }));
+        let text = String::from("caf\u{e9}, said the prompt");
+        let sliced = catch_unwind(|| text[..4].len());
+        set_hook(former);
+        let told = String::from_utf8(told.lock().unwrap().clone()).unwrap();
+        assert!(sliced.is_err());
+        assert!(told.contains("panics.rs:"), "{told}");
+        assert!(!told.contains("caf") && !told.contains("prompt"), "{told}");
+    }
+}
