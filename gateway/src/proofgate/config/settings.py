@@ -68,8 +68,8 @@ class Payloads(Section):
     mode: PayloadMode = "Committed"
     """What holds for tenants and plans that say nothing else. `Committed`: records commit to bodies, and no
     body is stored. `Stored`: bodies are stored too, which needs shred keys."""
-    max_bytes: Annotated[int, Field(ge=1024, le=64 << 20)] = 1 << 20
-    """Of one body, 1 KiB to 64 MiB, at most half of `budgetBytes`. A longer one is not stored, and its record
+    max_bytes: Annotated[int, Field(ge=1024, le=16 << 20)] = 1 << 20
+    """Of one body, 1 KiB to 16 MiB, at most half of `budgetBytes`. A longer one is not stored, and its record
     says so."""
     budget_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 64 << 20
     """Of memory for bodies on their way to the volume, 1 MiB to 1 TiB, besides `limits.bufferedBytes`. While

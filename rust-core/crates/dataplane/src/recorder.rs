@@ -25,7 +25,7 @@ use changeover::{Former, Marked};
 use refusals::Refusals;
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
-const EXCHANGE_BYTES: u64 = 5408;
+const EXCHANGE_BYTES: u64 = 5472;
 /// Room that a record of the worker itself needs, or a refusal.
 const RECORD_BYTES: u64 = 2048;
 
