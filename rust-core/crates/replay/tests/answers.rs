@@ -1,0 +1,170 @@
+//! Of an answer is shown what its client's bytes can show, and nothing more.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+mod support;
+
+use proofgate_ledger::record::{Completion, Outcome, PolicyNote};
+use proofgate_policy::{Action, Pack, pack_names};
+use proofgate_replay::{Basis, Standing};
+use serde_json::json;
+use support::*;
+
+#[test]
+fn an_answer_that_was_not_changed_has_its_verdict_however_it_came() {
+    let mut replayer = recorded();
+    let mut of = |tenant, policy, body: &[u8]| {
+        let end = completion(Outcome::Complete, policy);
+        told(&replayer.answered(&admission(tenant, None), &end, Some(body)))
+    };
+    let flagged = || Some(note(60, &["weak-a"]));
+    use Standing::{Differs, Same};
+    let streamed = stream(&["so al", "phasi", "gn"], DONE);
+    let beaten = [b": hb\n", &streamed[..]].concat();
+    for body in [whole("so alphasign"), streamed, beaten] {
+        assert_eq!(of("acme", flagged(), &body), (Same, None));
+        assert_eq!(of("acme", None, &body), (Differs, None));
+        assert_eq!(of("mild", None, &body), (Same, None));
+        assert_eq!(of("acme", Some(note(60, &["weak-b"])), &body), (Differs, None));
+    }
+    assert_eq!(of("acme", None, &whole("a gammasign")), (Same, None));
+    assert_eq!(of("acme", None, &whole("about bluebird")), (Differs, None));
+    assert_eq!(of("acme", None, &whole("staff-123456")), (Differs, None));
+    let would = || Some(would_block(note(110, &["codename", "staff"])));
+    assert_eq!(of("dry", would(), &whole("bluebird staff-123456")), (Same, None));
+    assert_eq!(of("acme", None, b""), (Same, None));
+}
+
+#[test]
+fn of_an_answer_that_was_changed_what_is_left_holds_nothing_that_would_be() {
+    let mut replayer = recorded();
+    let mut of = |policy, body: &[u8]| {
+        let end = completion(Outcome::Complete, Some(redacted(policy)));
+        told(&replayer.answered(&admission("acme", None), &end, Some(body)))
+    };
+    let part = Some("redacted_answer");
+    let left = stream(&["ask [redacted:staff] of an alphasign"], DONE);
+    assert_eq!(
+        of(note(70, &["weak-a", "staff"]), &left),
+        (Standing::Consistent, part)
+    );
+    assert_eq!(of(note(10, &["staff"]), &left), (Standing::Differs, part));
+    let unchanged = stream(&["ask staff-123456"], DONE);
+    assert_eq!(of(note(10, &["staff"]), &unchanged), (Standing::Differs, part));
+    assert_eq!(
+        of(note(110, &["codename", "staff"]), &whole("bluebird")),
+        (Standing::Differs, part)
+    );
+}
+
+#[test]
+fn of_an_answer_that_was_denied_its_rules_have_to_deny_and_what_left_before_may_not_be_denied() {
+    let mut replayer = recorded();
+    let mut of = |policy, body: &[u8]| {
+        let end = completion(Outcome::PolicyBlocked, policy);
+        told(&replayer.answered(&admission("acme", None), &end, Some(body)))
+    };
+    let blocked = || Some(would_block(note(100, &["codename"])));
+    let part = Some("blocked_answer");
+    assert_eq!(
+        of(blocked(), &stream(&["here. And "], OWN_END)),
+        (Standing::Consistent, part)
+    );
+    assert_eq!(of(blocked(), OWN_END.as_bytes()), (Standing::Consistent, part));
+    assert_eq!(
+        of(blocked(), br#"{"error":{"code":"policy_blocked"}}"#),
+        (Standing::Consistent, part)
+    );
+    assert_eq!(
+        of(Some(note(60, &["weak-a"])), OWN_END.as_bytes()),
+        (Standing::Differs, part)
+    );
+    let delivered = stream(&["of bluebird. ", "And "], OWN_END);
+    assert_eq!(of(blocked(), &delivered), (Standing::Differs, part));
+    let nothing = Some("no_verdict_recorded");
+    assert_eq!(of(None, OWN_END.as_bytes()), (Standing::NotReplayable, nothing));
+}
+
+#[test]
+fn of_an_answer_that_broke_off_what_left_is_what_the_record_tells_or_less() {
+    let mut replayer = recorded();
+    let mut of = |outcome, policy, body: &[u8]| {
+        told(&replayer.answered(&admission("acme", None), &completion(outcome, policy), Some(body)))
+    };
+    let part = Some("cut_short");
+    let begun = stream(&["an alphasign, ", "so it "], "");
+    let flagged = || Some(note(60, &["weak-a"]));
+    assert_eq!(
+        of(Outcome::ClientDisconnect, flagged(), &begun),
+        (Standing::Consistent, part)
+    );
+    assert_eq!(
+        of(Outcome::ClientDisconnect, None, &begun),
+        (Standing::Differs, part)
+    );
+    assert_eq!(
+        of(Outcome::UpstreamError, None, &whole("x")),
+        (Standing::NotReplayable, part)
+    );
+}
+
+/// What redacts its own examples leaves nothing that would be redacted: else honest answers would differ.
+#[test]
+fn what_the_packs_have_redacted_stays_as_it_is() {
+    let names: Vec<_> = pack_names().collect();
+    let document = json!({
+        "policy": {"packs": names, "budget_us": 10_000_000},
+        "tenants": [{"name": "acme"}],
+        "limits": {"body_bytes": 1_000_000},
+    });
+    let mut replayer = replayer(&document, Basis::Recorded);
+    let engine =
+        proofgate_policy::Engine::compile(&serde_json::from_value(document["policy"].clone()).unwrap())
+            .unwrap();
+    let profile = engine.profile(None).unwrap();
+    let mut scratch = proofgate_policy::Scratch::new();
+    let mut reading = proofgate_inspect::Reading::default();
+    let mut tried = 0;
+    let mut wrong = Vec::new();
+    for rule in pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules) {
+        for example in rule
+            .examples
+            .matching
+            .iter()
+            .filter(|_| rule.action == Action::Redact)
+        {
+            let mut inspector = proofgate_inspect::ResponseInspector::new(
+                proofgate_providers::Dialect::Chat,
+                proofgate_inspect::AnswerKind::Unary,
+                1_000_000,
+            );
+            let mut out = Vec::new();
+            let body = whole(example);
+            inspector
+                .push(&engine, &profile, &mut scratch, &mut reading, &body, &mut out)
+                .unwrap();
+            let ended = inspector.finish(&engine, &profile, &mut scratch, &mut reading, &mut out);
+            if ended.is_err() || !inspector.is_redacted() {
+                continue;
+            }
+            tried += 1;
+            let judgement = inspector.judgement();
+            let matched = judgement.matched().map(|rule| engine.rule(rule).id.as_str());
+            let note = PolicyNote::of(judgement.score(), matched, true, false);
+            let end = completion(Outcome::Complete, None);
+            let end = Completion {
+                policy: Some(note),
+                ..end
+            };
+            let compared = replayer.answered(&admission("acme", None), &end, Some(&out));
+            if compared.result != Standing::Consistent {
+                wrong.push((
+                    rule.id.clone(),
+                    String::from_utf8_lossy(&out).into_owned(),
+                    compared,
+                ));
+            }
+        }
+    }
+    assert!(tried > 30, "{tried}");
+    assert!(wrong.is_empty(), "{} of {tried}: {wrong:#?}", wrong.len());
+}

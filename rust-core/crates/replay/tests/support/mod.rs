@@ -1,0 +1,136 @@
+//! Records, bodies and a configuration to try them on.
+#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+use std::borrow::Cow;
+
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Rejection};
+use proofgate_replay::{Basis, Compared, Replayer, Standing};
+use serde_json::json;
+
+pub const CHAT: &str = "/v1/chat/completions";
+
+pub fn rules() -> serde_json::Value {
+    json!([
+        {"id": "codename", "reason": "r", "literals": ["bluebird"], "score": 100, "action": "block"},
+        {"id": "weak-a", "reason": "r", "literals": ["alphasign"], "score": 60, "action": "flag"},
+        {"id": "weak-b", "reason": "r", "literals": ["betasign"], "score": 60, "action": "flag"},
+        {"id": "staff", "reason": "r", "regex": "staff-[0-9]{6}", "score": 10, "action": "redact"},
+        {"id": "asked", "reason": "r", "literals": ["gammasign"], "target": "request", "score": 1, "action": "flag"},
+    ])
+}
+
+pub fn configuration() -> serde_json::Value {
+    json!({
+        "policy": {"rules": rules(), "budget_us": 1_000_000},
+        "tenants": [
+            {"name": "acme", "policy": null, "policies": []},
+            {"name": "dry", "policy": {"mode": "dry_run"}},
+            {"name": "asks", "policies": ["python"]},
+            {"name": "mild", "policy": {"action": "flag", "threshold": 1000, "disabled_rules": ["weak-a"]}},
+        ],
+        "limits": {"body_bytes": 65536},
+        "unknown": "is passed over",
+    })
+}
+
+pub fn replayer(document: &serde_json::Value, basis: Basis) -> Replayer {
+    Replayer::new(document.to_string().as_bytes(), basis).unwrap()
+}
+
+pub fn recorded() -> Replayer {
+    replayer(&configuration(), Basis::Recorded)
+}
+
+pub fn note(score: u32, rules: &[&'static str]) -> PolicyNote<'static> {
+    PolicyNote {
+        score,
+        rules: rules.iter().map(|rule| Cow::Borrowed(*rule)).collect(),
+        ..PolicyNote::default()
+    }
+}
+
+pub fn redacted(note: PolicyNote<'static>) -> PolicyNote<'static> {
+    PolicyNote {
+        redacted: true,
+        ..note
+    }
+}
+
+pub fn would_block(note: PolicyNote<'static>) -> PolicyNote<'static> {
+    PolicyNote {
+        would_block: true,
+        ..note
+    }
+}
+
+pub fn admission(tenant: &'static str, policy: Option<PolicyNote<'static>>) -> Admission<'static> {
+    let text = json!({
+        "seq": 1, "ts": 1, "id": "req_1", "tenant": tenant, "tenant_seq": 1, "key": "k", "model": "m", "provider": "p",
+        "upstream_model": "m", "endpoint": CHAT, "stream": false, "bytes": 0,
+        "request": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "reserved": null, "config": "0000000000000000",
+    });
+    let text = Box::leak(text.to_string().into_boxed_str());
+    Admission {
+        policy,
+        ..serde_json::from_str(text).unwrap()
+    }
+}
+
+pub fn completion(outcome: Outcome, policy: Option<PolicyNote<'static>>) -> Completion<'static> {
+    let text = json!({
+        "seq": 2, "ts": 2, "id": "req_1", "admission": 1, "status": 200, "upstream_status": 200, "outcome": "complete",
+        "bytes": 0, "response": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "usage": null, "charged": null,
+        "duration_us": 1, "config": "0000000000000000",
+    });
+    let text = Box::leak(text.to_string().into_boxed_str());
+    Completion {
+        outcome,
+        policy,
+        ..serde_json::from_str(text).unwrap()
+    }
+}
+
+pub fn rejection(code: &'static str, policy: Option<PolicyNote<'static>>) -> Rejection<'static> {
+    Rejection {
+        seq: 1,
+        ts: 1,
+        id: "req_1".into(),
+        tenant: Some("acme".into()),
+        counted: None,
+        status: 403,
+        code: code.into(),
+        endpoint: Some(CHAT.into()),
+        bytes: 0,
+        policy,
+        config: ConfigId::default(),
+    }
+}
+
+pub fn prompt(text: &str) -> Vec<u8> {
+    json!({"model": "m", "messages": [{"role": "user", "content": text}]})
+        .to_string()
+        .into_bytes()
+}
+
+pub fn whole(text: &str) -> Vec<u8> {
+    let message = json!({"role": "assistant", "content": text});
+    json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+        .to_string()
+        .into_bytes()
+}
+
+pub fn stream(pieces: &[&str], done: &str) -> Vec<u8> {
+    let events = pieces.iter().map(|piece| {
+        let event = json!({"choices": [{"index": 0, "delta": {"content": piece}}]});
+        format!("data: {event}\n\n")
+    });
+    (events.collect::<String>() + done).into_bytes()
+}
+
+pub const DONE: &str = "data: [DONE]\n\n";
+pub const OWN_END: &str = "data: {\"error\":{\"message\":\"Denied by the policy rule codename: bluebird\",\"code\":\"policy_blocked\"}}\n\n";
+
+pub fn told(compared: &Compared) -> (Standing, Option<&'static str>) {
+    (compared.result, compared.reason)
+}
