@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Room {
     taken: AtomicUsize,
     most: usize,
+    /// Of which it is a part.
+    whole: Option<Arc<Room>>,
 }
 
 impl Room {
@@ -14,6 +16,15 @@ impl Room {
         Room {
             taken: AtomicUsize::new(0),
             most,
+            whole: None,
+        }
+    }
+
+    /// What takes at most `most` bytes of a room that others have a part in, too.
+    pub(crate) fn part_of(whole: &Arc<Room>, most: usize) -> Self {
+        Room {
+            whole: Some(Arc::clone(whole)),
+            ..Room::new(most)
         }
     }
 
@@ -22,9 +33,14 @@ impl Room {
         self.taken.load(Ordering::Acquire)
     }
 
+    /// Bytes that copies may take.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
     /// Whether so many bytes more would find room now.
     pub(crate) fn has(&self, bytes: usize) -> bool {
-        self.fits(self.taken(), bytes).is_some()
+        self.fits(self.taken(), bytes).is_some() && self.whole.as_ref().is_none_or(|whole| whole.has(bytes))
     }
 
     fn fits(&self, taken: usize, bytes: usize) -> Option<usize> {
@@ -32,15 +48,23 @@ impl Room {
     }
 
     fn take(&self, bytes: usize) -> bool {
-        self.taken
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
-                self.fits(taken, bytes)
-            })
-            .is_ok()
+        let fit = |taken| self.fits(taken, bytes);
+        let updated = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit);
+        if updated.is_err() {
+            return false;
+        }
+        let taken = self.whole.as_ref().is_none_or(|whole| whole.take(bytes));
+        if !taken {
+            self.taken.fetch_sub(bytes, Ordering::AcqRel);
+        }
+        taken
     }
 
     fn give_back(&self, bytes: usize) {
         self.taken.fetch_sub(bytes, Ordering::AcqRel);
+        if let Some(whole) = &self.whole {
+            whole.give_back(bytes);
+        }
     }
 }
 
@@ -133,6 +157,18 @@ mod tests {
         assert_eq!(room.taken(), 10_000);
         drop(copy);
         assert_eq!(room.taken(), 0);
+    }
+
+    #[test]
+    fn a_part_of_a_room_is_taken_from_both_or_from_neither() {
+        let whole = Arc::new(Room::new(100));
+        let [one, other] = [60, 60].map(|most| Arc::new(Room::part_of(&whole, most)));
+        assert!(one.take(60) && !one.has(1) && !one.take(1));
+        assert!(other.has(40) && !other.has(41) && !other.take(50));
+        assert_eq!((one.taken(), other.taken(), whole.taken()), (60, 0, 60));
+        one.give_back(60);
+        assert!(other.take(60));
+        assert_eq!((one.taken(), other.taken(), whole.taken()), (0, 60, 60));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The data-plane thread's end.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -54,9 +56,14 @@ impl State {
 pub(crate) struct PayloadDesk {
     queue: Sender<Order>,
     room: Arc<Room>,
+    /// What each tenant has a part in.
+    parts: RefCell<HashMap<Arc<str>, Arc<Room>>>,
     state: Arc<State>,
     metrics: PayloadMetrics,
 }
+
+/// From so many tenants on, parts that nobody uses are given up.
+const MANY: usize = 256;
 
 impl PayloadDesk {
     pub(super) fn new(
@@ -68,29 +75,37 @@ impl PayloadDesk {
         PayloadDesk {
             queue,
             room,
+            parts: RefCell::default(),
             state,
             metrics,
         }
     }
 
-    /// Copies a request that is to be admitted, and begins a copy of its answer, each of at most `most` bytes.
+    /// Copies a request of a tenant that is to be admitted, and begins a copy of its answer, each of at most `most` bytes. A
+    /// tenant takes at most half of all memory, or two bodies of this length, so that it leaves room to the others.
     ///
     /// # Errors
     /// [`Unavailable`] when it could not be stored: it is not to be admitted then.
-    pub(crate) fn begin(&self, most: usize, request: Asked<'_>) -> Result<Box<Keeping>, Unavailable> {
-        let begun = self.copy(most, request);
+    pub(crate) fn begin(
+        &self,
+        tenant: &Arc<str>,
+        most: usize,
+        request: Asked<'_>,
+    ) -> Result<Box<Keeping>, Unavailable> {
+        let begun = self.copy(tenant, most, request);
         if begun.is_err() {
             self.metrics.refused();
         }
         begun
     }
 
-    fn copy(&self, most: usize, request: Asked<'_>) -> Result<Box<Keeping>, Unavailable> {
+    fn copy(&self, tenant: &Arc<str>, most: usize, request: Asked<'_>) -> Result<Box<Keeping>, Unavailable> {
         self.state.check()?;
         if self.queue.capacity() == 0 {
             return Err(Unavailable::Payloads);
         }
-        let copy = || BoundedCopy::new(most, Arc::clone(&self.room));
+        let room = self.part(tenant, most);
+        let copy = || BoundedCopy::new(most, Arc::clone(&room));
         let request = match request {
             Asked::Coming => Err(Kept::Streamed),
             Asked::Whole(body) if body.len() > most => Err(Kept::TooLarge),
@@ -104,10 +119,24 @@ impl PayloadDesk {
             }
         };
         // Of its answer, too, as far as can be known.
-        if !self.room.has(most) {
+        if !room.has(most) {
             return Err(Unavailable::Payloads);
         }
         Ok(Box::new(Keeping::new(request, copy())))
+    }
+
+    fn part(&self, tenant: &Arc<str>, most: usize) -> Arc<Room> {
+        let mut parts = self.parts.borrow_mut();
+        if let Some(part) = parts.get(tenant) {
+            return Arc::clone(part);
+        }
+        if parts.len() >= MANY {
+            parts.retain(|_, part| Arc::strong_count(part) > 1);
+        }
+        let part = (self.room.most() / 2).max(most.saturating_mul(2));
+        let part = Arc::new(Room::part_of(&self.room, part));
+        parts.insert(Arc::clone(tenant), Arc::clone(&part));
+        part
     }
 
     /// Hands a body over if there is room in the queue.

@@ -61,10 +61,24 @@ impl Bench {
     }
 
     fn begin(&self, request: &[u8]) -> Result<Box<Keeping>, Unavailable> {
-        let mut keeping = self.desk.begin(MOST, Asked::Whole(request))?;
+        self.begin_of("acme", Asked::Whole(request))
+    }
+
+    fn begin_of(&self, tenant: &str, request: Asked<'_>) -> Result<Box<Keeping>, Unavailable> {
+        let mut keeping = self.desk.begin(&tenant.into(), MOST, request)?;
         let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
         keeping.admitted(&self.desk, PLACE, key);
         Ok(keeping)
+    }
+
+    /// Exchanges of a tenant whose answers are as long as may be, as many as there is room for.
+    fn fill(&self, tenant: &str) -> Vec<Keeping> {
+        let begun = std::iter::from_fn(|| {
+            let mut keeping = self.begin_of(tenant, Asked::Whole(b"question")).ok()?;
+            keeping.respond(&[0; MOST]);
+            Some(*keeping)
+        });
+        begun.take(100).collect()
     }
 
     /// What is said of an exchange that goes to its end.
@@ -121,9 +135,7 @@ fn what_is_longer_or_was_still_coming_is_not_stored_and_the_rest_is() {
     let mut keeping = bench.begin(&[0; MOST + 1]).unwrap();
     keeping.respond(b"short");
     assert_eq!(bench.end(*keeping), (Kept::TooLarge, Kept::Stored));
-    let mut keeping = bench.desk.begin(MOST, Asked::Coming).unwrap();
-    let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
-    keeping.admitted(&bench.desk, PLACE, key);
+    let mut keeping = bench.begin_of("acme", Asked::Coming).unwrap();
     for _ in 0..3 {
         keeping.respond(&[0; MOST / 2]);
     }
@@ -182,21 +194,30 @@ fn a_full_volume_refuses_as_a_full_ledger_does_until_there_is_room_again() {
 }
 
 #[test]
+fn a_tenant_with_many_slow_answers_leaves_room_to_the_others() {
+    let bench = Bench::new();
+    let slow = bench.fill("acme");
+    assert_eq!(slow.len(), BUDGET / 2 / MOST);
+    assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
+    let mut keeping = bench.begin_of("globex", Asked::Whole(&[0; MOST])).unwrap();
+    keeping.respond(&[0; MOST]);
+    assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    drop(slow);
+    assert!(bench.begin(b"question").is_ok());
+    bench.close();
+}
+
+#[test]
 fn without_memory_for_another_answer_nobody_is_admitted_and_who_was_is_told() {
     let bench = Bench::new();
-    let mut open: Vec<_> = std::iter::from_fn(|| {
-        let mut keeping = bench.begin(b"question").ok()?;
-        keeping.respond(&[0; MOST]);
-        Some(keeping)
-    })
-    .take(100)
-    .collect();
+    let tenants = ["acme", "globex", "initech"];
+    let mut open: Vec<_> = tenants.iter().flat_map(|tenant| bench.fill(tenant)).collect();
     assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
     assert_eq!(open.len(), BUDGET / MOST);
     let last = open.pop().unwrap();
-    assert_eq!(bench.end(*last), (Kept::Stored, Kept::Stored));
-    let mut one = bench.begin(b"question").unwrap();
-    let mut other = bench.desk.begin(MOST, Asked::Coming).unwrap();
+    assert_eq!(bench.end(last), (Kept::Stored, Kept::Stored));
+    let mut one = bench.begin_of("globex", Asked::Whole(b"question")).unwrap();
+    let mut other = bench.begin_of("globex", Asked::Coming).unwrap();
     one.respond(&[0; MOST]);
     other.respond(&[0; MOST]);
     assert_eq!(bench.dropped(*other).1, Kept::NoRoom);
