@@ -155,3 +155,39 @@ def test_a_worker_does_not_serve_from_a_volume_that_was_set_back(namespace: Name
     (volume / "elsewhere").rename(volume / "1")
     own.wait_settled(2)
     serve_both(own)
+
+
+def test_an_auditor_follows_workers_with_a_volume_each_and_names_what_is_changed_on_one(
+    namespace: Namespace, own: Gateway
+) -> None:
+    key, _ = _core.generate_key("audit.example.com/own-volumes")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own-key"}, "stringData": {"signing-key": key}}
+    namespace.apply(secret)
+    auditor = {
+        "signingKeySecretRef": {"name": "own-key"},
+        "storage": {"storageClassName": "lab-shared"},
+        "beatSeconds": 1,
+        "cpu": "200m",
+    }
+    own.patch({"auditor": auditor})
+
+    def audit() -> tuple[str, str]:
+        found = namespace.condition(NAME, "Audited")
+        return found.get("status", ""), found.get("reason", "")
+
+    try:
+        wait_until(lambda: audit() == ("True", "NothingFound"), 120, "the ledger is audited")
+        serve_both(own)
+        own.scale(1)
+        assert audit() == ("True", "NothingFound"), "a worker that has left is no finding"
+        own.scale(2)
+        serve_both(own)
+        assert audit() == ("True", "NothingFound")
+        segment = max(volume_directory(namespace, claim(1)).glob("1/*/*.seg"))
+        with segment.open("r+b") as file:
+            file.seek(file.read().index(b'"completion"'))
+            file.write(b"!")
+        wait_until(lambda: audit() == ("False", "LedgerInvalid"), 90, "the condition says that a record was changed")
+    finally:
+        own.patch({"auditor": None})
+        namespace.kubectl("delete", "secret", "own-key")

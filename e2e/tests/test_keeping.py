@@ -1,0 +1,141 @@
+"""What is kept of a gateway's exchanges on a real volume: bodies that only a key off it opens, and the keeper, whose
+runs the manifest decides."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proofgate import _core
+
+from e2e import evidence
+from e2e.demo import proofgate
+from e2e.kubernetes import Namespace, Object, ledger_directory, wait_until
+from e2e.operations import Gateway
+from e2e.tests import fleet
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import ask, wait_reachable
+
+NAME = "kept"
+KEEPER = f"{NAME}-keeper"
+HELD, OTHER = TENANTS[:2]
+HOLD = {"name": "case", "tenant": HELD, "reason": "litigation"}
+TEXT = "a sentence that stands nowhere else"
+
+
+@pytest.fixture
+def kept(namespace: Namespace) -> Iterator[Gateway]:
+    """A gateway of one worker that stores bodies, with a keeper that runs when it is told; its key is a new one."""
+    key, _ = _core.generate_key("keeping.example.com/e2e")
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "keeping-key"},
+        "stringData": {"signing-key": key},
+    }
+    keeping = {
+        "signingKeySecretRef": {"name": "keeping-key"},
+        "storage": {"storageClassName": "lab-shared"},
+        # On no day of most years.
+        "schedule": "0 0 29 2 *",
+        "retention": {"minimumDays": 1, "maximumDays": 30},
+        "holds": [HOLD],
+    }
+    ledger = {
+        "volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": "Retain"},
+        "shredKeys": {},
+        "payloads": {"mode": "Stored"},
+    }
+    worker = {"cpu": "500m", "memory": "512Mi"}
+    manifest = fleet.gateway(NAME, 1, (HELD, OTHER), worker=worker, ledger=ledger, keeping=keeping)
+    namespace.apply(fleet.secret(HELD), fleet.secret(OTHER), secret, manifest)
+    try:
+        yield Gateway(namespace, NAME)
+    finally:
+        namespace.kubectl("delete", "ggw", NAME, "--timeout=120s")
+        selector = f"proofgate.dev/gateway={NAME}"
+        namespace.kubectl("wait", "--for=delete", "pod", "--selector", selector, "--timeout=120s")
+        # What outlives a gateway whose evidence is retained.
+        namespace.kubectl("delete", "pvc,configmap,secret", "--selector", selector, "--timeout=60s")
+        namespace.kubectl("delete", "secret", f"{NAME}-shred-keys", "keeping-key", "--ignore-not-found")
+
+
+def run(gateway: Gateway, name: str) -> None:
+    """Has the keeper run now, as its CronJob stands, and waits until the run has ended well."""
+    namespace = gateway.namespace
+    namespace.kubectl("create", "job", f"--from=cronjob/{KEEPER}", name)
+    namespace.kubectl("wait", "--for=condition=Complete", f"job/{name}", "--timeout=90s", timeout=100)
+
+
+def kept_of(gateway: Gateway) -> tuple[str, str]:
+    """Status and reason of the condition Kept."""
+    found = gateway.namespace.condition(gateway.name, "Kept")
+    return found.get("status", ""), found.get("reason", "")
+
+
+def told(gateway: Gateway) -> Object:
+    """What the status says of the keeper."""
+    found = gateway.namespace.get("ggw", gateway.name) or {}
+    keeping: Object = found.get("status", {}).get("keeping", {})
+    return keeping
+
+
+def shred_keys(namespace: Namespace, folder: Path) -> None:
+    """The folder that workers mount, from the Secret that the operator made."""
+    secret = namespace.get("secret", f"{NAME}-shred-keys")
+    assert secret is not None
+    folder.mkdir()
+    for tenant, keys in secret["data"].items():
+        (folder / tenant).write_bytes(base64.b64decode(keys))
+
+
+def completion(ledger: Path) -> dict[str, Any]:
+    """The completion of the only exchange."""
+    [found] = [record for record in evidence.records(ledger) if record["kind"] == "completion"]
+    return found
+
+
+def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their_manifest(
+    kept: Gateway, tmp_path: Path
+) -> None:
+    namespace = kept.namespace
+    kept.wait_settled(1)
+    wait_reachable(namespace, NAME)
+    assert ask(namespace, NAME, key_of(HELD), TEXT) == 200
+    ledger = ledger_directory(namespace, NAME)
+    wait_until(lambda: any(record["kind"] == "completion" for record in evidence.records(ledger)), 30, "it is recorded")
+    done = completion(ledger)
+    assert done["payloads"] == {"request": "stored", "response": "stored"}
+    assert subprocess.run(["grep", "--recursive", "--quiet", TEXT, str(ledger)]).returncode == 1, "it stands in clear"
+    keys = tmp_path / "keys"
+    shred_keys(namespace, keys)
+    public = (namespace.get("ggw", NAME) or {})["status"]["ledger"]["verifyingKey"]
+    show = ("payload", "show", done["id"], "--ledger", str(ledger), "--key", public, "--request")
+
+    def shown() -> bool:
+        # Until a checkpoint covers it, it is not shown.
+        return TEXT in proofgate(*show, "--shred-keys", str(keys)).stdout
+
+    wait_until(shown, 30, "the request can be opened", every=1)
+    (keys / HELD).write_bytes((keys / OTHER).read_bytes())
+    assert TEXT not in proofgate(*show, "--shred-keys", str(keys)).stdout, "another tenant's key opens it"
+
+    assert kept_of(kept) == ("Unknown", "NeverRun")
+    run(kept, "first-run")
+    wait_until(lambda: kept_of(kept) == ("True", "Kept"), 60, "the run is told")
+    assert told(kept)["holds"] == 1
+    kept.patch({"keeping": {"holds": None}})
+    kept.wait_settled(1)
+    run(kept, "second-run")
+    wait_until(lambda: kept_of(kept) == ("True", "HeldOutsideManifest"), 60, "the hold that nobody released is told")
+    assert (told(kept)["holds"], told(kept)["holdsNotInManifest"]) == (1, ["case"])
+    kept.patch({"keeping": {"holds": [{**HOLD, "released": "settled"}]}})
+    kept.wait_settled(1)
+    run(kept, "third-run")
+    wait_until(lambda: kept_of(kept) == ("True", "Kept"), 60, "the hold is over")
+    assert told(kept)["holds"] == 0
+    assert ask(namespace, NAME, key_of(HELD)) == 200
