@@ -64,9 +64,9 @@ def kept(namespace: Namespace) -> Iterator[Gateway]:
         namespace.kubectl("delete", "secret", f"{NAME}-shred-keys", "keeping-key", "--ignore-not-found")
 
 
-def run(gateway: Gateway, name: str) -> None:
+def run(gateway: Gateway, which: str) -> None:
     """Has the keeper run now, as its CronJob stands, and waits until the run has ended well."""
-    namespace = gateway.namespace
+    namespace, name = gateway.namespace, f"{KEEPER}-{which}"
     namespace.kubectl("create", "job", f"--from=cronjob/{KEEPER}", name)
     namespace.kubectl("wait", "--for=condition=Complete", f"job/{name}", "--timeout=90s", timeout=100)
 
@@ -125,17 +125,17 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
     assert TEXT not in proofgate(*show, "--shred-keys", str(keys)).stdout, "another tenant's key opens it"
 
     assert kept_of(kept) == ("Unknown", "NeverRun")
-    run(kept, "first-run")
+    run(kept, "first")
     wait_until(lambda: kept_of(kept) == ("True", "Kept"), 60, "the run is told")
     assert told(kept)["holds"] == 1
     kept.patch({"keeping": {"holds": None}})
     kept.wait_settled(1)
-    run(kept, "second-run")
+    run(kept, "second")
     wait_until(lambda: kept_of(kept) == ("True", "HeldOutsideManifest"), 60, "the hold that nobody released is told")
     assert (told(kept)["holds"], told(kept)["holdsNotInManifest"]) == (1, ["case"])
     kept.patch({"keeping": {"holds": [{**HOLD, "released": "settled"}]}})
     kept.wait_settled(1)
-    run(kept, "third-run")
+    run(kept, "third")
     wait_until(lambda: kept_of(kept) == ("True", "Kept"), 60, "the hold is over")
     assert told(kept)["holds"] == 0
     assert ask(namespace, NAME, key_of(HELD)) == 200
