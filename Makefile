@@ -44,6 +44,7 @@ demo-swap: develop ## A model is swapped behind its provider's name, and the gat
 
 .PHONY: setup
 setup: $(VENV)/.ready ## Install what is missing: toolchains' components and the Python environment
+	@./setup/of-this-checkout
 
 # The folder is named by the digest of the lock files, so they need not be prerequisites.
 $(VENV)/.ready:
