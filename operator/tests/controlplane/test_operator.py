@@ -67,7 +67,7 @@ def test_a_gateway_becomes_ready_in_a_restricted_namespace(settled: Namespace) -
 def test_nothing_it_does_is_forbidden_and_no_key_is_logged(settled: Namespace) -> None:
     assert settled.operator
     log = settled.operator.log.read_text()
-    assert "orbidden" not in log and "look failed" not in log
+    assert f"serviceaccount:{settled.name}:" not in log and "look failed" not in log, "something is forbidden"
     assert "sk-" not in log
 
 
