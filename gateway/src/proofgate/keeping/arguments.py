@@ -106,6 +106,30 @@ def minimums(given: list[tuple[str, int]]) -> dict[str, int]:
     return found
 
 
+def add_minimum(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Adds how long what is destroyed had to be kept, which the law may override."""
+    minimum = parser.add_mutually_exclusive_group(required=True)
+    minimum.add_argument("--minimum", type=days, metavar="DAYS", help="how long all exchanges are kept: 180d")
+    minimum.add_argument(
+        "--override-minimum",
+        action="store_true",
+        help=f"{verb} whatever the minimum is: where the law asks for it. A hold is never overridden",
+    )
+    add_tenant_minimum(parser)
+
+
+def minimum_of(options: argparse.Namespace) -> tuple[int, dict[str, int]] | None:
+    """Days that all exchanges are kept, and those of tenants; None where that is overridden.
+
+    Raises UsageError.
+    """
+    if not options.override_minimum:
+        return options.minimum, minimums(options.tenant_minimum)
+    if options.tenant_minimum:
+        raise UsageError("--tenant-minimum and --override-minimum contradict each other")
+    return None
+
+
 def open_keeper(state: Path, ledger: Path | None = None) -> _core.Keeper:
     """The keeper whose state that is; the directory has to be there. Raises UsageError and KeepingError."""
     if not state.is_dir():

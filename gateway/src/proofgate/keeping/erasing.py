@@ -30,16 +30,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="TIME",
         help="with --tenant: those of this time or earlier (default: all so far)",
     )
-    minimum = parser.add_mutually_exclusive_group(required=True)
-    minimum.add_argument(
-        "--minimum", type=arguments.days, metavar="DAYS", help="how long all exchanges are kept: 180d"
-    )
-    minimum.add_argument(
-        "--override-minimum",
-        action="store_true",
-        help="erase whatever the minimum is: where the law asks for it. A hold is never overridden",
-    )
-    arguments.add_tenant_minimum(parser)
+    arguments.add_minimum(parser, "erase")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")
     parser.add_argument("--yes", action="store_true", help="do it")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -71,11 +62,7 @@ def run(options: argparse.Namespace) -> int:
 def _erase(options: argparse.Namespace) -> Logs:
     if options.until is not None and options.tenant is None:
         raise arguments.UsageError("--until goes with --tenant")
-    if options.override_minimum and options.tenant_minimum:
-        raise arguments.UsageError("--tenant-minimum and --override-minimum contradict each other")
-    policy = None
-    if not options.override_minimum:
-        policy = (options.minimum, arguments.minimums(options.tenant_minimum))
+    policy = arguments.minimum_of(options)
     tenant = None if options.tenant is None else (options.tenant, options.until)
     kept = KeptLedger.of(options)
     return kept.erase(options.id, tenant, policy, options.reason, carry_out=options.yes)

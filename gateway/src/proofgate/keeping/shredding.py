@@ -59,16 +59,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         default="NAMESPACE/GATEWAY-shred-keys",
         help="the Secret of keys, for the command that is printed where they lie in one",
     )
-    minimum = parser.add_mutually_exclusive_group(required=True)
-    minimum.add_argument(
-        "--minimum", type=arguments.days, metavar="DAYS", help="how long all exchanges are kept: 180d"
-    )
-    minimum.add_argument(
-        "--override-minimum",
-        action="store_true",
-        help="shred whatever the minimum is: where the law asks for it. A hold is never overridden",
-    )
-    arguments.add_tenant_minimum(parser)
+    arguments.add_minimum(parser, "shred")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")
     parser.add_argument("--yes", action="store_true", help="do it")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -99,11 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _shred(options: argparse.Namespace) -> list[_Key]:
     """What becomes of each key. One that has to stay for any of the ledgers stays in all."""
-    if options.override_minimum and options.tenant_minimum:
-        raise arguments.UsageError("--tenant-minimum and --override-minimum contradict each other")
-    policy = None
-    if not options.override_minimum:
-        policy = (options.minimum, arguments.minimums(options.tenant_minimum))
+    policy = arguments.minimum_of(options)
     there: list[str] = []
     if options.shred_keys is not None:
         there = Folder(options.shred_keys).ids().get(options.tenant, [])

@@ -11,6 +11,7 @@ form is that of a key which another process holds: no secret is in it, and nobod
 import base64
 import binascii
 import hashlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,7 +28,7 @@ class InvalidSigningKey(ValueError):
 
 
 @dataclass(frozen=True)
-class LedgerKey:
+class LedgerKey(ABC):
     """A named Ed25519 key. `public` has 32 bytes; `former` are the verifying keys of those before it, and
     `successions` the statements that say so."""
 
@@ -52,9 +53,9 @@ class LedgerKey:
         return f"{self.verifying_text}\n\n{self.successions}" if self.successions else self.verifying_text
 
     @property
+    @abstractmethod
     def signing_text(self) -> str:
         """The form in which a process that signs is given it."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, init=False, repr=False)
