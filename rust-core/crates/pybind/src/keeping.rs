@@ -9,7 +9,7 @@ use proofgate_keeping::{
     self as core, Fate, Forgotten, KeepingError, KeyFate, Plan, Planned, PlannedErasure, PlannedShred,
     Policy, Reason, Request, SaltFate, Scope, ShredRequest,
 };
-use proofgate_ledger::{ShredKeyId, VerifyingKey};
+use proofgate_ledger::{ShredKeyId, SigningKey, VerifyingKey};
 use proofgate_state::StateDirectory;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -125,6 +125,13 @@ impl<'p> ToldShred<'p> {
     }
 }
 
+/// The key in a file's text that the keeper signs with.
+fn keepers(signing_key: &str) -> PyResult<SigningKey> {
+    proofgate_signer::read_keys(signing_key)
+        .map(|(key, _)| key)
+        .map_err(invalid)
+}
+
 fn shred_key_ids(texts: &[String]) -> PyResult<BTreeSet<ShredKeyId>> {
     let ids = texts.iter().map(|text| text.parse().map_err(invalid));
     ids.collect()
@@ -195,9 +202,7 @@ impl Keeper {
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = proofgate_signer::read_keys(signing_key)
-            .map(|(key, _)| key)
-            .map_err(invalid)?;
+        let signing = keepers(signing_key)?;
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
             let mut held = Vec::new();
@@ -241,9 +246,7 @@ impl Keeper {
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = proofgate_signer::read_keys(signing_key)
-            .map(|(key, _)| key)
-            .map_err(invalid)?;
+        let signing = keepers(signing_key)?;
         let what = match (exchange, tenant) {
             (Some(id), None) => Forgotten::Exchange(id),
             (None, Some((name, until))) => Forgotten::Tenant { name, until },
@@ -291,9 +294,7 @@ impl Keeper {
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = proofgate_signer::read_keys(signing_key)
-            .map(|(key, _)| key)
-            .map_err(invalid)?;
+        let signing = keepers(signing_key)?;
         let only = only.map(|ids| shred_key_ids(&ids)).transpose()?;
         let there = shred_key_ids(&there)?;
         let planned = python.detach(|| {
