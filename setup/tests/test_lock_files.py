@@ -1,0 +1,25 @@
+"""Each Cargo workspace resolves to what its own lock file says, also after a dependency of another one changed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = subprocess.run(
+    ["git", "ls-files", "*Cargo.lock"], cwd=ROOT, check=True, capture_output=True, text=True
+).stdout.split()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_file_names_all_that_its_workspace_needs(lock: str) -> None:
+    manifest = ROOT / lock.replace("Cargo.lock", "Cargo.toml")
+    resolved = subprocess.run(
+        ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", manifest],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert resolved.returncode == 0, (
+        f"{resolved.stderr}mend it with: cargo update --workspace --manifest-path {manifest}"
+    )
