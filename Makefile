@@ -214,16 +214,12 @@ bench-policies: develop ## What policies in Python cost a request, and one that 
 	@$(PY) -m bench.python_policies && $(PY) -m bench.policy_deadline
 
 .PHONY: bench-evidence
-bench-evidence: develop ## What an auditor verifies in a second, and what a worker notices of one (2 minutes); writes bench/results/evidence.json
-	@$(PY) -m bench.evidence
+bench-evidence: develop ## What an auditor verifies in a second; what a worker notices of auditor, analysis, stored payloads: [BEFORE=revision] (8 minutes); writes bench/results/evidence.json
+	@$(PY) -m bench.evidence $(if $(BEFORE),--before "$(BEFORE)")
 
 .PHONY: bench-index
 bench-index: develop ## An index of 10^8 exchanges: making it, and asking it (an hour, 20 GB); writes bench/results/index.json
 	@$(PY) -m bench.index
-
-.PHONY: bench-analysis
-bench-analysis: develop ## What a worker notices of analysing all answers (2 minutes); writes bench/results/analysis.json
-	@$(PY) -m bench.analysis
 
 .PHONY: bench-anthropic
 bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json

@@ -1,45 +1,49 @@
-"""What it takes to hold the ledger to account: verifying, following, and what a worker notices of being followed.
+"""What it takes to hold the ledger to account: verifying, following, and what a worker notices of that and of the rest.
 
-    make bench-evidence                 about two minutes; writes bench/results/evidence.json
+    make bench-evidence                 about eight minutes; writes bench/results/evidence.json
+    make bench-evidence BEFORE=2e49bd9  with a worker of that revision among them, which is built first (six minutes)
     python -m bench.evidence --turns 1  prints, and writes nothing
 
-A worker that is followed by an auditor and one that is not are asked in turns. The auditor is on the load's core, and
-stays awake when its worker is not: it has the time between two turns to catch up.
+Workers that differ in one thing are asked in turns until the core is full: one that an auditor follows, one that
+analyses its answers, one with shred keys, and one that stores payloads besides. The auditor is on the load's core,
+and stays awake when its worker is not: it has the time between two turns to catch up. Analysis and storing have the
+lowest priority on the worker's core, and traffic goes first: how many answers were analysed, and how many were lost
+because there was no time, is told beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from proofgate import _core
+import yaml
 
-from bench import machine, proofgate_worker, scenarios
+from bench import earlier, followed, machine, proofgate_worker, scenarios
 from bench.ledger import MANIFEST, ROOT
 from bench.load import tools, upstream
-from bench.processes import LOAD_CORE, Pinned, free_port, pinned
 from bench.scenarios import Scenario
 from bench.summary import Record, paired, spread
 from bench.system import Candidate, System
 from bench.turns import take_turns
 
 RESULT = Path(__file__).parent / "results" / "evidence.json"
-TURNS = 9
-SECONDS = 3
+TURNS = 15
+SECONDS = 2
 CONNECTIONS = 64
-ALONE, FOLLOWED = "alone", "followed"
-#: Seconds in which an auditor has to have read all that was recorded.
-_CATCH_UP = 60
+ALONE, FOLLOWED, ANALYSING = "alone", "followed", "analysing"
+SHREDDABLE, STORING, BEFORE = "shreddable", "storing", "before"
 
 Json = dict[str, Any]
 
@@ -48,12 +52,16 @@ def main() -> int:
     """Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, help=f"turns (default {TURNS}); with them nothing is written")
+    parser.add_argument("--before", metavar="REVISION", help="a worker of this revision is asked, too")
     options = parser.parse_args()
+    before = earlier.worker(options.before) if options.before else None
     about, record = machine.describe(), Record()
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as scratch:
         verifying = verify(Path(scratch))
-        following = follow(options.turns or TURNS, Path(scratch), record)
-    result = {"machine": about, "verify_million_records_per_s": verifying, "follow": following}
+        costs = compare(options.turns or TURNS, Path(scratch), record, before)
+    result = {"machine": about, "verify_million_records_per_s": verifying, **costs}
+    if before:
+        result["before"]["revision"] = options.before
     print(json.dumps(result, indent=2))
     if options.turns is None:
         RESULT.write_text(json.dumps(result, indent=2) + "\n")
@@ -69,81 +77,87 @@ def verify(folder: Path) -> Json:
     return {line[1]: {"median": float(line[2]), "min": float(line[3]), "max": float(line[4])} for line in lines}
 
 
-def follow(turns: int, folder: Path, record: Record) -> Json:
-    """What a worker notices of an auditor that follows it, and what the auditor needs for that."""
-    audits: list[Json] = []
-
-    @contextmanager
-    def followed(home: Path, source: str) -> Iterator[System]:
-        with proofgate_worker.start(home, source) as worker, auditor(home) as (process, address):
-            begun = process.cpu_seconds()
-            yield worker
-            with worker.process.awake():
-                audits.append(caught_up(process, address, begun))
-
-    candidates = [
-        Candidate(ALONE, "a worker", lambda: "", proofgate_worker.start),
-        Candidate(FOLLOWED, "a worker that an auditor follows", lambda: "", followed),
-    ]
+def compare(turns: int, folder: Path, record: Record, before: Path | None) -> Json:
+    """The rates of all, their ratios to a worker alone turn by turn, and what became of what they did besides."""
+    told: dict[str, Json] = {}
+    starts: dict[str, Callable[..., Any]] = {
+        ALONE: proofgate_worker.start,
+        FOLLOWED: partial(_followed, told),
+        ANALYSING: partial(_changed, _analysing, told, ANALYSING),
+        SHREDDABLE: partial(_changed, _shreddable, told, SHREDDABLE),
+        STORING: partial(_changed, _storing, told, STORING),
+    }
+    if before:
+        starts[BEFORE] = partial(proofgate_worker.start, package=before)
+    candidates = [Candidate(name, name, lambda: "", start) for name, start in starts.items()]
     with upstream.run(tools.stream_load(), folder, paced=False) as source:
         take_turns(turns, candidates, source.address, folder, plan, record, paced=False)
-    rates = {name: record.series("follow", "c64", name, "requests_per_second") for name in (ALONE, FOLLOWED)}
-    return {
-        "voided": record.voided,
-        "requests_per_second": {name: spread(series.values()) for name, series in rates.items()},
-        "followed_to_alone": paired(rates[FOLLOWED], rates[ALONE], ratio=True),
-        "auditor": audits[0] if audits else None,
-    }
+    figures: Json = {"voided": record.voided}
+    alone = _series(record, ALONE)
+    for name in starts:
+        rates, cpu = _series(record, name)
+        figures[name] = {"requests_per_second": spread(rates.values()), "cpu_us_per_request": spread(cpu.values())}
+        if name != ALONE:
+            figures[name]["to_alone"] = paired(rates, alone[0], ratio=True)
+            figures[name]["cpu_to_alone"] = paired(cpu, alone[1], ratio=True)
+        figures[name] |= told.get(name, {})
+    return figures
 
 
 def plan(_candidate: Candidate) -> Iterator[Scenario]:
     """A saturated worker."""
-    yield Scenario("follow", "c64", scenarios.closed(CONNECTIONS, scenarios.PROMPT_BYTES, SECONDS))
+    yield Scenario("evidence", "c64", scenarios.closed(CONNECTIONS, scenarios.PROMPT_BYTES, SECONDS))
+
+
+def _series(record: Record, name: str) -> tuple[dict[int, float], dict[int, float]]:
+    figures = ("requests_per_second", "cpu_us_per_request")
+    rates, cpu = (record.series("evidence", "c64", name, figure) for figure in figures)
+    return rates, cpu
 
 
 @contextmanager
-def auditor(home: Path) -> Iterator[tuple[Pinned, str]]:
-    """An auditor of the worker in `home`, and its address."""
-    secret, _ = _core.generate_key("proofgate.dev/bench-audit")
-    (home / "audit-key").write_text(secret)
-    address = f"127.0.0.1:{free_port()}"
-    place = home / "proofgate"
-    command = [sys.executable, "-m", "proofgate", "auditor", "--new-aggregate", "--listen", address]
-    command += ["--ledger", str(place / "ledger"), "--ledger-key", str(place / "verifying-key")]
-    command += ["--state", str(home / "audit-state"), "--signing-key", str(home / "audit-key"), "--scrub", "0"]
-    with pinned(LOAD_CORE, command, home / "auditor.log", port=int(address.split(":")[1])) as process:
-        yield process, address
+def _followed(told: dict[str, Json], home: Path, source: str) -> Iterator[System]:
+    with proofgate_worker.start(home, source) as worker, followed.auditor(home) as (process, address):
+        begun = process.cpu_seconds()
+        yield worker
+        with worker.process.awake():
+            told[FOLLOWED] = {"auditor": followed.caught_up(process, address, begun)}
 
 
-def caught_up(process: Pinned, address: str, begun: float) -> Json:
-    """What the auditor has done and used, once it has read everything. Raises SystemExit when it never has."""
-    deadline = time.monotonic() + _CATCH_UP
-    while time.monotonic() < deadline:
-        status, records = json.loads(ask(address, "/status")), verified(address)
-        if records and not status["records_behind"]:
-            used = process.cpu_seconds() - begun
-            if status["findings"]["by_code"]:
-                raise SystemExit(f"the auditor found something: {status['findings']}")
-            return {
-                "records": records,
-                "cpu_us_per_record": round(used / records * 1e6, 3),
-                "resident_megabytes": round(process.resident_megabytes(), 1),
-            }
-        time.sleep(0.5)
-    raise SystemExit(f"the auditor was not done after {_CATCH_UP} s")
+@contextmanager
+def _changed(
+    change: Callable[[Json, Path], None], told: dict[str, Json], name: str, home: Path, source: str
+) -> Iterator[System]:
+    with proofgate_worker.start(home, source, change=lambda document: change(document, home)) as worker:
+        yield worker
+        with worker.process.awake():
+            told[name] = {"counted": _counted(home)}
 
 
-def verified(address: str) -> int:
-    """The records that an auditor says that it has verified."""
-    found = re.search(r"^proofgate_auditor_records_verified_total ([\d.e+]+)$", ask(address, "/metrics"), re.MULTILINE)
-    return int(float(found[1])) if found else 0
+def _analysing(document: Json, _home: Path) -> None:
+    document["analysis"] = {"sample": 1.0}
 
 
-def ask(address: str, path: str) -> str:
-    """An answer of the auditor's port."""
-    with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
-        text: str = answer.read().decode()
-    return text
+def _shreddable(document: Json, home: Path) -> None:
+    keys = home / "shred-keys"
+    keys.mkdir()
+    for tenant in document["tenants"]:
+        (keys / tenant["name"]).write_text(base64.b64encode(secrets.token_bytes(32)).decode() + "\n")
+    document["ledger"]["shredKeysDirectory"] = str(keys)
+
+
+def _storing(document: Json, home: Path) -> None:
+    _shreddable(document, home)
+    document["ledger"]["payloads"] = {"mode": "Stored"}
+
+
+def _counted(home: Path) -> dict[str, int]:
+    """What the worker in `home` says of the answers that it analysed and of the bodies that it stored."""
+    admin = yaml.safe_load((home / "proofgate" / "gateway.yaml").read_text())["admin"]["listen"]
+    with urllib.request.urlopen(f"http://{admin}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    series = re.finditer(r"^proofgate_((?:analysis|payload)\w*_total(?:{[^}]*})?) (\d+)$", text, re.MULTILINE)
+    return {found[1]: int(found[2]) for found in series if int(found[2])}
 
 
 if __name__ == "__main__":

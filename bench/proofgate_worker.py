@@ -64,9 +64,15 @@ def configuration(home: Path, upstream: str, port: int) -> dict[str, Any]:
 
 @contextmanager
 def start(
-    folder: Path, upstream: str, *, spin: bool = False, change: Callable[[dict[str, Any]], None] | None = None
+    folder: Path,
+    upstream: str,
+    *,
+    spin: bool = False,
+    change: Callable[[dict[str, Any]], None] | None = None,
+    package: Path | None = None,
 ) -> Iterator[System]:
-    """A worker on the gateway's core; `spin` adds a Python thread that never rests, `change` edits its file."""
+    """A worker on the gateway's core; `spin` adds a Python thread that never rests, `change` edits its file, and
+    `package` is where another build's Python package lies."""
     home = folder / "proofgate"
     (home / "ledger").mkdir(parents=True)
     secret, verifying_key = _core.generate_key(_LEDGER)
@@ -80,5 +86,6 @@ def start(
     file.write_text(yaml.safe_dump(document))
     module = "bench.spinning_worker" if spin else "proofgate"
     command = [sys.executable, "-m", module, "serve", "--config", str(file)]
-    with pinned(GATEWAY_CORE, command, home / "log", ready="proofgate ready") as process:
+    environment = {"PYTHONPATH": str(package)} if package else None
+    with pinned(GATEWAY_CORE, command, home / "log", ready="proofgate ready", environment=environment) as process:
         yield System(f"127.0.0.1:{port}", process, headers={"Authorization": f"Bearer {KEY}"})

@@ -1,0 +1,75 @@
+"""An auditor that follows a worker under load, and what it needed for that."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+
+from bench.processes import LOAD_CORE, CpuMeter, Pinned, free_port, pinned
+
+#: Seconds in which an auditor has to have read all that was recorded.
+_CATCH_UP = 60
+#: Seconds over which one that has nothing to read is watched.
+_IDLE = 10
+
+
+@contextmanager
+def auditor(home: Path) -> Iterator[tuple[Pinned, str]]:
+    """An auditor of the worker in `home`, and its address."""
+    secret, _ = _core.generate_key("proofgate.dev/bench-audit")
+    (home / "audit-key").write_text(secret)
+    address = f"127.0.0.1:{free_port()}"
+    place = home / "proofgate"
+    command = [sys.executable, "-m", "proofgate", "auditor", "--new-aggregate", "--listen", address]
+    command += ["--ledger", str(place / "ledger"), "--ledger-key", str(place / "verifying-key")]
+    command += ["--state", str(home / "audit-state"), "--signing-key", str(home / "audit-key"), "--scrub", "0"]
+    with pinned(LOAD_CORE, command, home / "auditor.log", port=int(address.split(":")[1])) as process:
+        yield process, address
+
+
+def caught_up(process: Pinned, address: str, begun: float) -> dict[str, Any]:
+    """What the auditor has done, and the CPU time since it had used `begun`, once it has read everything.
+
+    Its time where nothing comes is told apart. Raises SystemExit when it never has read everything.
+    """
+    deadline = time.monotonic() + _CATCH_UP
+    while time.monotonic() < deadline:
+        status, records = json.loads(_ask(address, "/status")), _verified(address)
+        if records and not status["records_behind"]:
+            used = process.cpu_seconds() - begun
+            if status["findings"]["by_code"]:
+                raise SystemExit(f"the auditor found something: {status['findings']}")
+            resident = process.resident_megabytes()
+            with CpuMeter(process) as idle:
+                time.sleep(_IDLE)
+            return {
+                "records": records,
+                "cpu_us_per_record": round(used / records * 1e6, 3),
+                "idle_share_of_a_core": round(idle.seconds / _IDLE, 4),
+                "resident_megabytes": round(resident, 1),
+            }
+        time.sleep(0.5)
+    raise SystemExit(f"the auditor was not done after {_CATCH_UP} s")
+
+
+def _verified(address: str) -> int:
+    """The records that an auditor says that it has verified."""
+    text = _ask(address, "/metrics")
+    found = re.search(r"^proofgate_auditor_records_verified_total ([\d.e+]+)$", text, re.MULTILINE)
+    return int(float(found[1])) if found else 0
+
+
+def _ask(address: str, path: str) -> str:
+    """An answer of the auditor's port."""
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
