@@ -7,7 +7,6 @@ segments, salts and tree only grow and the checkpoint is replaced whole.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -21,10 +20,10 @@ import pytest
 from openai import OpenAI, OpenAIError
 from proofgate import _core
 
+from e2e.backup import copy_volume
 from e2e.evidence import records
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "day-two.md"
 OK, INCOMPLETE = 0, 10
 
 
@@ -53,14 +52,6 @@ def steady_requests(gateway: LocalGateway) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-def copy_volume(volume: Path, copy: Path) -> None:
-    """Copies a ledger directory that is written meanwhile, by the very commands of docs/day-two.md."""
-    (script,) = re.findall(r"^```\n(cd /var/lib/proofgate\n.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
-    commands = script.replace("/var/lib/proofgate", str(volume)).replace("/backup", str(copy))
-    copy.mkdir()
-    subprocess.run(["bash", "-eu", "-c", commands], check=True, timeout=120)
 
 
 def fsck(directory: Path, key: str) -> tuple[int, dict[str, Any]]:

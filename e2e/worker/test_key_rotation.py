@@ -17,6 +17,7 @@ import pytest
 from proofgate import _core
 
 from e2e.auditing import AUDITOR, VERIFIER, Audit, fetch, following
+from e2e.backup import copy_volume
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
 
 VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
@@ -113,6 +114,14 @@ def test_the_ledger_verifies_under_the_oldest_and_under_the_newest_key(rotated: 
         assert (done.returncode, report["findings"]) == (0, []), report
         assert [known["vkey"] for known in report["keys"]] == [rotated.old, rotated.new]
         assert [log["key"] for log in report["incarnations"]] == [rotated.old, rotated.new, rotated.new]
+
+
+def test_a_copy_of_the_volume_verifies_under_the_oldest_and_under_the_newest_key(rotated: Rotated) -> None:
+    copy = rotated.folder / "copy"
+    copy_volume(rotated.ledger, copy)
+    for key in (rotated.old, rotated.new):
+        done = run("fsck", copy, "--key", key)
+        assert done.returncode == 0, done.stdout
 
 
 def test_receipts_from_before_and_after_verify_under_both_keys_by_both_implementations(rotated: Rotated) -> None:

@@ -38,7 +38,9 @@ exit codes:
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
   3   replay: there was nothing to replay
   10  fsck, auditor --once and verify-export: incomplete; keep: something stays that
-      was to go; 30: diverged, 40 these, index and verify: invalid
+      was to go; access-log: it cannot be compared
+  30  fsck, auditor --once: diverged; access-log: it was changed
+  40  these, index, configuration and all that verifies: invalid
 """
 
 _SAMPLES = """\
