@@ -118,7 +118,7 @@ def _series(record: Record, name: str) -> tuple[dict[int, float], dict[int, floa
 @contextmanager
 def _followed(told: dict[str, Json], home: Path, source: str) -> Iterator[System]:
     with proofgate_worker.start(home, source) as worker, followed.auditor(home) as (process, address):
-        begun = process.cpu_seconds()
+        begun = followed.Begun.now(process)
         yield worker
         with worker.process.awake():
             told[FOLLOWED] = {"auditor": followed.caught_up(process, address, begun)}
