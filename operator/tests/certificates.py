@@ -6,13 +6,20 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import NameOID
 
 
-def write_certificate(path: Path, *, name: str = "test", key: str | None = None) -> None:
+def write_certificate(
+    path: Path,
+    *,
+    name: str = "test",
+    key: str | None = None,
+    private: CertificateIssuerPrivateKeyTypes | None = None,
+) -> None:
     """Write a self-signed certificate for 127.0.0.1, and its key, or another `key`, to `<path>.key`."""
-    private = ec.generate_private_key(ec.SECP256R1())
+    private = private or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
@@ -27,7 +34,7 @@ def write_certificate(path: Path, *, name: str = "test", key: str | None = None)
             x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
         )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(private, hashes.SHA256())
+        .sign(private, None if isinstance(private, ed25519.Ed25519PrivateKey) else hashes.SHA256())
     )
     pem = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

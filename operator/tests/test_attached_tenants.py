@@ -10,10 +10,11 @@ import pytest
 
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
-from proofgate_operator.build.tenant_shards import SHARDS
+from proofgate_operator.build.tenant_shards import SHARDS, shard_of_tenant
 from proofgate_operator.handlers.loop import Loop
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.plan import tenant_book
 from tests.fake_cluster import FakeCluster
 from tests.gateways import manifest, user_secrets
 from tests.operators import loop, operator
@@ -513,6 +514,41 @@ def test_of_two_tenants_with_one_key_the_one_that_has_it_keeps_it_and_the_other_
     world.settle()
     assert world.held() == {digest_of("first"): "team-thief/thief"}
     assert world.condition("thief", "KeysValid")[0] == "True"
+
+
+@pytest.mark.parametrize("thief", ["team-a", "team-z"])
+def test_another_operator_gives_no_key_to_a_tenant_that_only_lists_it(thief: str) -> None:
+    world = World()
+    world.add("first")
+    world.settle()
+    other = tenant("other", thief, apiKeys=[{"name": "mine", "sha256": digest_of("first")}])
+    other["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+    world.cluster.put(other)
+    world.settle()
+    for begin in (world.restart, world.start_anew):
+        begin()
+        world.settle()
+        assert world.held() == {digest_of("first"): "team-first/first"}
+        assert world.condition("other", "KeysValid", thief)[:2] == ("False", "KeyShared")
+
+
+def test_another_operator_shuts_nobody_out_of_a_gateway_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 2 * 256)
+    found = [f"t{n}" for n in range(2000) if shard_of_tenant(f"team-t{n}/t{n}") == 0][:3]
+    world = World()
+    world.add(*found[1:])
+    world.settle()
+    world.add(found[0])
+    world.cluster.find("GatewayTenant", found[0], f"team-{found[0]}")["metadata"]["creationTimestamp"] = (
+        "2020-01-01T00:00:00Z"
+    )
+    world.settle()
+    before = world.held()
+    assert set(before) == {digest_of(name) for name in found[1:]}
+    world.start_anew()
+    world.settle()
+    assert world.held() == before
+    assert world.condition(found[0], "Accepted")[:2] == ("False", "NoRoom")
 
 
 def test_a_tenant_that_goes_to_another_gateway_leaves_this_one() -> None:

@@ -270,6 +270,16 @@ def test_a_worker_with_a_claim_of_its_own_is_known_by_that() -> None:
     assert claims == {str(n): f"{SHARED}-ledger-demo-worker-{n}" for n in (0, 1)}
 
 
+@pytest.mark.parametrize("claims", ["[" * 100_000, "{", "[]", "7"], ids=["deep", "broken", "list", "number"])
+def test_claims_that_nobody_can_read_drop_nothing(claims: str) -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0)))
+    live = ledger.world.children[HELD]
+    assert live
+    live["metadata"]["annotations"][CLAIMS_ANNOTATION] = claims
+    assert ledger.hear((0, note(0))) == {"0": note(0)}
+
+
 def test_a_claim_that_is_not_seen_drops_nothing() -> None:
     ledger = Ledger()
     ledger.hear((0, note(0)))

@@ -1,6 +1,8 @@
 """What is said of a policy that the workers would refuse."""
 
 import json
+import subprocess
+import sys
 import tomllib
 from typing import Any
 
@@ -62,6 +64,14 @@ def test_a_rule_that_cannot_be_used_is_named_with_its_field(changes: dict[str, A
     assert message.startswith(complaint)
 
 
+#: Short texts with which a parser, or who matches, can be kept busy.
+COSTLY = [
+    ("(?:(?:a?|b){5000}){5000}", "the empty text"),
+    ("(?:(?:(?:a?){9999}){9999}){9999}b", "longer than 1024 bytes"),
+    (f"{'(' * 511}a{')' * 511}", "it is no regular expression"),
+    ("a{4294967295}", "it is no regular expression"),
+    ("(?:" * 60 + "a" + "{0,9999999})" * 60 + "b", "longer than 1024 bytes"),
+]
 REFUSED = [
     ("(", "it is no regular expression"),
     ("[[a]]", "it is no regular expression"),
@@ -76,6 +86,11 @@ REFUSED = [
     ("a{2,}", "any length"),
     ("a.*b", "any length"),
     ("a{0,3}", "the empty text"),
+    (r"\b", "the empty text"),
+    (r"(?:a|\Bb?)", "the empty text"),
+    ("a{1025}", "longer than 1024 bytes"),
+    ("(?:a|b{513}){2}", "longer than 1024 bytes"),
+    *COSTLY,
 ]
 ACCEPTED = [
     r"(?P<x>a)",
@@ -103,6 +118,21 @@ def engine_refuses(regex: str) -> bool:
 def test_a_regex_that_the_workers_refuse_is_refused(regex: str, complaint: str) -> None:
     assert complaint in (regex_fault(regex) or "")
     assert engine_refuses(regex)
+
+
+def test_whatever_a_regex_says_little_memory_tells_what_is_wrong_with_it() -> None:
+    child = """if True:
+        import json, resource, sys
+        from proofgate_operator.plan.policies import regex_fault
+        resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))
+        print(json.dumps([regex_fault(regex) for regex in json.load(sys.stdin)]))
+    """
+    regexes = json.dumps([regex for regex, _ in COSTLY])
+    done = subprocess.run([sys.executable, "-c", child], input=regexes, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    faults = json.loads(done.stdout)
+    for (regex, complaint), fault in zip(COSTLY, faults, strict=True):
+        assert len(regex) <= 1024 and complaint in fault, regex
 
 
 @pytest.mark.parametrize("regex", ACCEPTED)

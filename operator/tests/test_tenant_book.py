@@ -114,6 +114,70 @@ def test_a_key_in_use_is_not_lost_to_an_older_tenant_that_lists_it_too() -> None
     assert holders(book) == {"live": "team/new"}
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_after_a_restart_a_key_stays_with_who_has_it_whoever_is_read_first(order: int) -> None:
+    book = TenantBook({key("live").digest: "team/victim"}, ["team/victim", "team/thief"])
+    victim = tenant("victim", "live", created="2026-01-01T00:00:00Z")
+    thief = tenant("thief", "live", created="2020-01-01T00:00:00Z")
+    assert book.put(*[thief, victim][::order]) == set()
+    assert holders(book) == {"live": "team/victim"}
+    book.drop("team/victim")
+    book.put(victim)
+    assert holders(book) == {"live": "team/thief"}
+
+
+def test_what_nobody_claimed_after_a_restart_is_nobodys_any_more() -> None:
+    book = TenantBook({key("live").digest: "team/gone"}, ["team/gone"])
+    book.put(tenant("acme", "own"))
+    assert book.holder(key("live").digest) is None
+    book.put(
+        tenant("gone", "live", created="2026-01-01T00:00:00Z"),
+        tenant("old", "live", created="2020-01-01T00:00:00Z"),
+    )
+    assert holders(book)["live"] == "team/old"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_tenants_that_come_at_once_the_older_gets_a_key(order: int) -> None:
+    book = TenantBook({})
+    newer = tenant("a", "shared", created="2026-02-01T00:00:00Z")
+    older = tenant("b", "shared", created="2026-01-01T00:00:00Z")
+    book.put(*[newer, older][::order])
+    assert holders(book) == {"shared": "team/b"}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_after_a_restart_who_was_in_a_full_shard_stays_in(
+    monkeypatch: pytest.MonkeyPatch, order: int
+) -> None:
+    shard = [f"t{n}" for n in range(2000) if shard_of_tenant(f"team/t{n}") == 0][:3]
+    monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 2 * 256)
+    tenants = [
+        tenant(shard[0], created="2020-01-01T00:00:00Z"),
+        tenant(shard[1], created="2026-01-01T00:00:00Z"),
+        tenant(shard[2], created="2026-01-02T00:00:00Z"),
+    ]
+    book = TenantBook({}, [f"team/{shard[1]}", f"team/{shard[2]}"])
+    assert book.put(*tenants[::order]) == {f"team/{shard[0]}"}
+    assert book.names == {f"team/{shard[1]}", f"team/{shard[2]}"}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_after_a_restart_a_key_that_was_in_a_full_shard_stays_in(
+    monkeypatch: pytest.MonkeyPatch, order: int
+) -> None:
+    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 200)
+    shard = [f"k{n}" for n in range(2000) if shard_of_key(key(f"k{n}").digest) == 0][:3]
+    before = {key(name).digest: "team/new" for name in shard[1:]}
+    book = TenantBook(before, ["team/old", "team/new"])
+    tenants = [
+        tenant("old", shard[0], created="2020-01-01T00:00:00Z"),
+        tenant("new", *shard[1:], created="2026-01-01T00:00:00Z"),
+    ]
+    book.put(*tenants[::order])
+    assert holders(book) == {name: "team/new" for name in shard[1:]}
+
+
 def test_a_key_of_the_gateways_own_list_is_nobody_elses() -> None:
     book = TenantBook({})
     book.put(tenant("acme", "listed", "own"))

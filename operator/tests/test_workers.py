@@ -168,13 +168,44 @@ async def test_the_token_follows_no_redirect(admin: Any) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["", "[]", "{", "null", '{"in_flight": -1, "connections": 0}', '{"in_flight": true}', "x" * 300_000],
-    ids=["empty", "list", "broken", "null", "negative", "boolean", "long"],
+    [
+        "",
+        "[]",
+        "{",
+        "null",
+        '{"in_flight": -1, "connections": 0}',
+        '{"in_flight": true}',
+        "x" * 300_000,
+        "[" * 100_000,
+        "[" * 100_000 + "]" * 100_000,
+        '{"a":' * 40_000 + "0" + "}" * 40_000,
+    ],
+    ids=[
+        "empty",
+        "list",
+        "broken",
+        "null",
+        "negative",
+        "boolean",
+        "long",
+        "deep",
+        "deep list",
+        "deep object",
+    ],
 )
 async def test_nonsense_counts_as_unreachable(admin: Any, answer: str) -> None:
     port, workers, _ = admin
     port.answer = answer
     assert await told(workers) == UNREACHABLE
+
+
+@pytest.mark.parametrize("problems", [7, {"field": "a"}, [7, [[]]], "text"])
+async def test_a_refusal_that_lists_nonsense_is_still_one(admin: Any, problems: Any) -> None:
+    port, workers, _ = admin
+    error = {"code": "config_invalid", "problems": problems}
+    port.answer = json.dumps({**STATUS, "last_reload_error": error})
+    report = await told(workers)
+    assert report and report.refused == "config_invalid"
 
 
 async def test_a_worker_that_cannot_be_reached_is_asked_again_soon(admin: Any) -> None:

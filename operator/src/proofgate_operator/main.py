@@ -23,6 +23,7 @@ from proofgate_operator.handlers.watchdog import watch_over
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.lease import Election, LeadershipLost
+from proofgate_operator.kube.nesting import allow_for_parsers
 from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 
 _log = logging.getLogger("proofgate_operator")
@@ -226,6 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = read_settings(sys.argv[1:] if arguments is None else arguments)
     except InvalidSettings as error:
         sys.exit(f"proofgate-operator: {error}")
+    allow_for_parsers()
     kopf.configure(
         debug=settings.log_level == "debug",
         quiet=settings.log_level in ("warning", "error"),

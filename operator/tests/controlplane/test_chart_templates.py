@@ -166,6 +166,23 @@ def test_a_cluster_wide_operator_has_one_cluster_role_and_a_role_for_its_own_lea
     assert {"name": "WATCH_NAMESPACES", "value": ""} in env
 
 
+def test_the_security_model_names_what_the_operator_may_do_in_a_namespace_and_no_more() -> None:
+    granted: dict[str, set[str]] = {}
+    (role,) = (role for role in found(render(), "Role") if role["metadata"]["name"] == NAME)
+    for rule in role["rules"]:
+        for resource in rule["resources"]:
+            granted.setdefault(resource, set()).update(rule["verbs"])
+    text = (CHART.parents[1] / "docs" / "security-model.md").read_text()
+    rows = text.partition("*RBAC.*")[2].partition("\n\n**")[0].splitlines()
+    named: dict[str, set[str]] = {}
+    for resources, verbs in (row.split("|")[1:3] for row in rows if row.startswith("| `")):
+        for resource in re.findall(r"`([^`]+)`", resources):
+            words = set(re.findall(r"\b[a-z]+\b", re.sub(r" of `[^`]+`", "", verbs)))
+            assert resource not in named, resource
+            named[resource] = words
+    assert named == granted
+
+
 def test_watched_namespaces_and_cluster_wide_exclude_each_other() -> None:
     refused = template(*IMAGES, "--set", "clusterWide=true", "--set", "watchNamespaces={team}")
     assert refused.returncode != 0 and "watchNamespaces" in refused.stderr

@@ -209,11 +209,28 @@ class Attachments:
             changed |= client.store.attached.members((gateway.namespace, gateway.name))
         gate = asyncio.Semaphore(_CONCURRENCY)
 
-        async def judged(tenant: Name) -> None:
+        async def judged(tenant: Name) -> tuple[_Verdict | None, Attached | None]:
             async with gate:
-                await self._judge(client, gateway, roster, selected, tenant)
+                return await self._judge(client, gateway, roster, selected, tenant)
 
-        await asyncio.gather(*(judged(tenant) for tenant in sorted(changed)))
+        order = sorted(changed)
+        found = zip(order, await asyncio.gather(*map(judged, order)), strict=True)
+        # Not before all are read: who has a key, or room, does not hang on whose Secrets are read first.
+        accepted: dict[Name, Attached] = {}
+        for name, (verdict, attached) in found:
+            if verdict is None:
+                roster.verdicts.pop(name, None)
+            else:
+                roster.verdicts[name] = verdict
+            if attached is None:
+                roster.book.drop("/".join(name))
+            else:
+                accepted[name] = attached
+        refused = roster.book.put(*accepted.values())
+        for name, attached in accepted.items():
+            if attached.name in refused:
+                message = "the gateway has as many tenants as it can have"
+                roster.verdicts[name] = _Verdict(Problem("NoRoom", message))
         roster.generation, roster.selected = gateway.generation, selected
         roster.untold |= changed
 
@@ -224,20 +241,17 @@ class Attachments:
         roster: _Roster,
         selected: frozenset[str] | None,
         name: Name,
-    ) -> None:
-        """Find out what a tenant is to have, and note it in the book."""
+    ) -> tuple[_Verdict | None, Attached | None]:
+        """Find out what a tenant is to have: the verdict, None if it is none of the gateway's, and what goes
+        into the book."""
         store, full = client.store, "/".join(name)
         tenant = read_tenant(store.get(TENANT_KIND, *name))
         if tenant is None or tenant.gateway != (gateway.namespace, gateway.name):
-            roster.book.drop(full)
-            roster.verdicts.pop(name, None)
-            return
+            return None, None
         refused = refusal(gateway, tenant, selected)
         if refused is not None:
             store.attached.reads(name, frozenset())
-            roster.book.drop(full)
-            roster.verdicts[name] = _Verdict(refused)
-            return
+            return _Verdict(refused), None
         # Before they are read: whatever happens to them from now on is another change.
         store.attached.reads(name, frozenset((tenant.namespace, secret) for secret in tenant.secrets))
         versions = tuple((secret, store.version("Secret", name[0], secret)) for secret in tenant.secrets)
@@ -248,11 +262,8 @@ class Attachments:
         else:
             found = {secret: await _secret(client, name[0], secret) for secret in tenant.secrets}
             keys = read_keys(_FIELD, tenant.spec.api_keys, found)
-        if roster.book.put(Attached(full, tenant.spec.plan, tenant.created, keys.keys)):
-            roster.verdicts[name] = _Verdict(None, keys, reading)
-        else:
-            message = "the gateway has as many tenants as it can have"
-            roster.verdicts[name] = _Verdict(Problem("NoRoom", message))
+        attached = Attached(full, tenant.spec.plan, tenant.created, keys.keys)
+        return _Verdict(None, keys, reading), attached
 
     async def _tell(self, client: Client, gateway: Gateway, roster: _Roster, name: Name) -> None:
         live = client.store.get(TENANT_KIND, *name)
@@ -347,6 +358,7 @@ async def _selected(client: Client, gateway: Gateway) -> frozenset[str] | None:
 async def _begun(client: Client, gateway: Gateway) -> _Roster:
     """Return the roster of a gateway that nothing is remembered of, with what its shards hold."""
     holders: dict[str, str] = {}
+    before: set[str] = set()
     written: dict[int, _Written] = {}
     for shard in range(SHARDS):
         live = await client.get("Secret", gateway.namespace, names(gateway).tenant_shard(shard))
@@ -357,7 +369,8 @@ async def _begun(client: Client, gateway: Gateway) -> _Roster:
             words = line.split()
             if len(words) >= 2:
                 holders[words[0]] = words[1]
+        before |= {line.split(" ", 1)[0] for line in tenants.splitlines()}
         metadata = live["metadata"]
         owning = (metadata.get("annotations") or {}).get(OWNING_ANNOTATION, "") if tenants else None
         written[shard] = _Written(shard_digest(keys, tenants), owning, metadata["resourceVersion"])
-    return _Roster(gateway.uid, TenantBook(holders), written=written)
+    return _Roster(gateway.uid, TenantBook(holders, before), written=written)

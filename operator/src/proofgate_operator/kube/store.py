@@ -16,6 +16,7 @@ from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND, named_gateway
 from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest
 from proofgate_operator.kube.attached import AttachedTenants, Name
+from proofgate_operator.kube.nesting import shorten
 
 Key = tuple[str, str, str]
 #: What a gateway looked like: the versions of all that is known of it.
@@ -165,6 +166,9 @@ class Store:
             return False
         if self._buried(uid):
             return False
+        if kind == KIND:
+            # Others have schemas without a place for anything.
+            shorten(found)
         packed = b"" if kind in CONTENTLESS else _pack(found)
         gateway = key[2] if kind == KIND else (metadata.get("labels") or {}).get(GATEWAY_LABEL, "")
         self._forget(key)

@@ -1,8 +1,36 @@
-"""Whether a certificate can be shown: with one that does not fit its key HAProxy would not start."""
+"""Whether a certificate can be shown: with one that does not fit its key HAProxy would not start.
+
+Whoever may write one Secret chooses what is read here, between the reconciles of all gateways: nothing may
+take long. So primes are not checked, and texts and kinds of keys are bounded.
+"""
+
+import base64
+import re
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+#: The longest chain, in characters.
+MAX_CHAIN = 64 << 10
+#: The longest text of a key, in characters: one of RSA with so many bits takes 6400.
+MAX_KEY = 8 << 10
+MAX_RSA_BITS = 8192
+_UNREADABLE = "has no private key that can be read under tls.key, without a passphrase"
+_PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
+_LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..)"
+#: Algorithms (RFC 5958) of RSA, RSA for PSS alone, elliptic curves, Ed25519 and Ed448. A key of another one
+#: (DSA, Diffie-Hellman) need not have its public half, which would have to be computed, of any length.
+_ALGORITHMS = (
+    rb"\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01[\x01\x0a]",
+    rb"\x07\x2a\x86\x48\xce\x3d\x02\x01",
+    rb"\x03\x2b\x65[\x70\x71]",
+)
+_SUPPORTED = re.compile(
+    rb"0%b\x02\x01[\x00\x01]0%b\x06(?:%b)" % (_LENGTH, _LENGTH, b"|".join(_ALGORITHMS)), re.DOTALL
+)
 
 
 def authorities_fault(text: str) -> str | None:
@@ -19,18 +47,43 @@ def certificate_fault(chain: str, key: str) -> str | None:
 
     No word of either is repeated. Whether the chain is trusted or over is for the clients to judge.
     """
+    if len(chain) > MAX_CHAIN:
+        return f"has more than {MAX_CHAIN} characters under tls.crt"
+    if len(key) > MAX_KEY:
+        return f"has more than {MAX_KEY} characters under tls.key"
     try:
         certificates = x509.load_pem_x509_certificates(chain.encode())
     except ValueError:
         return "has no certificate that can be read under tls.crt"
-    try:
-        private = load_pem_private_key(key.encode(), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        # A TypeError is a key with a passphrase, which nobody could type for its reader.
-        return "has no private key that can be read under tls.key, without a passphrase"
+    private = _private_key(key)
+    if isinstance(private, str):
+        return private
     form = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
     try:
         fits = certificates[0].public_key().public_bytes(*form) == private.public_key().public_bytes(*form)
     except (ValueError, UnsupportedAlgorithm):
         return "has a certificate under tls.crt with a key of a kind that is not supported"
     return None if fits else "has a key under tls.key that is not the one of the first certificate in tls.crt"
+
+
+def _private_key(text: str) -> PrivateKeyTypes | str:
+    """Return the first private key of a PEM text, or what is wrong with it."""
+    found = _PRIVATE_KEY.search(text)
+    try:
+        if found is None:
+            return _UNREADABLE
+        if found[1] == "PRIVATE KEY":
+            head = base64.b64decode("".join(found[2].split())[:64], validate=True)
+            supported = bool(_SUPPORTED.match(head))
+        else:
+            supported = found[1] in ("RSA PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY")
+        if not supported:
+            return "has a private key under tls.key of a kind that is not supported"
+        # Only its public half is used. Whether primes are some takes minutes where they were chosen for that.
+        private = load_pem_private_key(found[0].encode(), None, unsafe_skip_rsa_key_validation=True)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # A TypeError is a key with a passphrase, which nobody could type for its reader.
+        return _UNREADABLE
+    if isinstance(private, RSAPrivateKey) and private.key_size > MAX_RSA_BITS:
+        return f"has a key under tls.key of more than {MAX_RSA_BITS} bits"
+    return private

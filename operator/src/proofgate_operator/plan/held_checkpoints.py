@@ -129,7 +129,7 @@ def _claims(live: Manifest | None) -> dict[str, str]:
     annotations = ((live or {}).get("metadata") or {}).get("annotations") or {}
     try:
         found = json.loads(annotations.get(CLAIMS_ANNOTATION) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return {str(shard): str(uid) for shard, uid in found.items() if uid} if isinstance(found, dict) else {}
 

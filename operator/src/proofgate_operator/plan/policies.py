@@ -7,6 +7,7 @@ what people get wrong; the last word on a regular expression is the workers', wh
 import re
 import warnings
 from collections.abc import Iterator
+from re import _parser  # type: ignore[attr-defined]
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.policy import Policy, Rule
@@ -17,6 +18,8 @@ _REASON = "PolicyInvalid"
 #: What stands for itself in a regular expression: an escape, or a class with all that is in it.
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
+#: The longest match that the workers take, in bytes. No character has less than one.
+_LONGEST_MATCH = 1024
 
 
 def policy_problems(gateway: Gateway) -> Iterator[Problem]:
@@ -58,10 +61,13 @@ def _rule_faults(rule: Rule) -> Iterator[str]:
 
 
 def regex_fault(regex: str) -> str | None:
-    """Return why the workers would refuse a regular expression; None if nothing is seen to be wrong."""
+    """Return why the workers would refuse a regular expression; None if nothing is seen to be wrong.
+
+    It is parsed, and never compiled or matched: what that costs, whoever wrote it could choose.
+    """
     try:
         with warnings.catch_warnings(action="error"):
-            compiled = re.compile(regex, re.ASCII)
+            shortest, longest = _parser.parse(regex, re.ASCII).getwidth()
     except (re.error, Warning, OverflowError, RecursionError) as error:
         return f"it is no regular expression: {error}"
     bare = _ESCAPE_OR_CLASS.sub("x", regex)
@@ -72,6 +78,8 @@ def regex_fault(regex: str) -> str | None:
         return "anchors are not supported, apart from \\b and \\B: a text may arrive in pieces"
     if _UNBOUNDED.search(bare):
         return "a match can be of any length: bound its repetitions, {0,80} in place of *"
-    if compiled.fullmatch(""):
+    if shortest == 0:
         return "it matches the empty text"
+    if longest > _LONGEST_MATCH:
+        return f"a match can be longer than {_LONGEST_MATCH} bytes: bound its repetitions"
     return None

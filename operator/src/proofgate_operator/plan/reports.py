@@ -56,10 +56,10 @@ def _refusal(error: Any) -> str | None:
     """Say why a worker refused a configuration: places and reasons, which quote no value."""
     if not isinstance(error, dict):
         return None
-    problems = error.get("problems") or []
+    problems = error.get("problems")
     places = [
         f"{problem.get('field') or problem.get('file', '')}: {problem.get('message', '')}"
-        for problem in problems[:2]
+        for problem in (problems[:2] if isinstance(problems, list) else ())
         if isinstance(problem, dict)
     ]
     return "; ".join([str(error.get("code", "unknown")), *places])[:512]

@@ -1,11 +1,11 @@
 """The tenants that attached to one gateway, and who holds which key: what the shards are written from.
 
-It is kept from reconcile to reconcile and changed by one tenant at a time, so that a change costs what that
-tenant has and no more. Of two tenants that list one key, the one that holds it keeps it; of two that are new
-to it, the one whose object is older gets it.
+It is kept from reconcile to reconcile, so that a change costs what the tenants have that changed, and no
+more. Of two tenants that list one key, the one that holds it keeps it; of two that are new to it, the one
+whose object is older gets it. Where room is short, who is in stays in.
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from proofgate_operator.build.tenant_keys import KeyDigest
@@ -39,10 +39,16 @@ class Attached:
 
 
 class TenantBook:
-    """The tenants of one gateway. `holders` are tenants by the digests of the keys that they had before."""
+    """The tenants of one gateway.
 
-    def __init__(self, holders: Mapping[str, str]) -> None:
+    `holders` are tenants by the digests of the keys that they had before, `names` all that were in. What they
+    had is theirs if they are among the first that are put: so all have to be put at once then.
+    """
+
+    def __init__(self, holders: Mapping[str, str], names: Iterable[str] = ()) -> None:
         self._holders = dict(holders)
+        #: Names and keys of before the first were put.
+        self._before, self._unsettled = frozenset(names), set(holders)
         self._tenants: dict[str, Attached] = {}
         self._claims: dict[str, dict[str, KeyDigest]] = {}
         self._reserved: Set[str] = frozenset()
@@ -71,8 +77,20 @@ class TenantBook:
         """Number of the keys that are let in."""
         return sum(map(len, self._key_lines))
 
-    def put(self, tenant: Attached) -> bool:
-        """Take in a tenant as it is now; return whether there is room for it."""
+    def put(self, *tenants: Attached) -> set[str]:
+        """Take in tenants as they are now, all at once; return those that there is no room for."""
+        refused: set[str] = set()
+        digests, self._unsettled = self._unsettled, set()
+        for tenant in sorted(tenants, key=lambda new: (new.name not in self._before, new.created, new.name)):
+            if not self._enter(tenant, digests):
+                refused.add(tenant.name)
+        self._before = frozenset()
+        for digest in sorted(digests, key=self._turn):
+            self._settle(digest)
+        return refused
+
+    def _enter(self, tenant: Attached, digests: set[str]) -> bool:
+        """Note a tenant, if there is room for it, what it claims, and the digests that are to be settled."""
         before = self._tenants.get(tenant.name)
         if before == tenant and self._same_names(before, tenant):
             return True
@@ -89,8 +107,7 @@ class TenantBook:
             self._unclaim(digest, tenant.name)
         for digest, key in new.items():
             self._claims.setdefault(digest, {})[tenant.name] = key
-        for digest in old | new.keys():
-            self._settle(digest)
+        digests |= old | new.keys()
         return True
 
     def drop(self, name: str) -> None:
@@ -156,10 +173,9 @@ class TenantBook:
         lines = self._key_lines[shard]
         before = lines.pop(digest, None)
         self._key_bytes[shard] -= len(before or "")
-        claims = self._claims.get(digest, {})
-        holder = self._holders.pop(digest, None)
-        if digest not in self._reserved and claims:
-            winner = holder if holder in claims else min(claims, key=lambda name: self._age(name))
+        claims, winner = self._claims.get(digest, {}), self._winner(digest)
+        self._holders.pop(digest, None)
+        if digest not in self._reserved and winner is not None:
             line = key_line(claims[winner], winner)
             if self._key_bytes[shard] + len(line) <= MAX_KEY_BYTES:
                 lines[digest] = line
@@ -168,6 +184,16 @@ class TenantBook:
         if lines.get(digest) != before:
             self._digests.pop(shard, None)
         self.touched |= claims.keys()
+
+    def _winner(self, digest: str) -> str | None:
+        """Return who is to have a key; None if nobody claims it."""
+        claims, holder = self._claims.get(digest, {}), self._holders.get(digest)
+        return holder if holder in claims else min(claims, key=self._age, default=None)
+
+    def _turn(self, digest: str) -> tuple[bool, tuple[str, str], str]:
+        """Return what sorts keys by when they get room: those that have it, then those of older tenants."""
+        winner = self._winner(digest)
+        return winner != self._holders.get(digest), self._age(winner) if winner else ("", ""), digest
 
     def _age(self, name: str) -> tuple[str, str]:
         return self._tenants[name].created, name

@@ -48,7 +48,7 @@ class AdminPort:
         """Ask a worker what it tells of itself."""
         try:
             return read_report(json.loads(await self._call("GET", pod, "/status", None)))
-        except (ClientError, OSError, TimeoutError, ValueError):
+        except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return UNREACHABLE
 
     async def audit(self, pod: Manifest) -> AuditReport:

@@ -1,0 +1,29 @@
+"""Objects that nest deeper than anything that is read.
+
+In a gateway's `podTemplate` anything may stand, thousands of levels of it, and one answer of the API server
+holds the gateways of many people: none of them may keep the others from being read.
+"""
+
+import sys
+from typing import Any
+
+#: More levels than any object has that means something.
+MAX_DEPTH = 64
+#: Twice the levels that the API server takes, and more: who copies an object takes two frames for each.
+#: Parsers, and who compares, need 5 MiB of the stack for so many, of the usual 8.
+_FRAMES = 21_000
+
+
+def allow_for_parsers() -> None:
+    """Let parsers, kopf's among them, follow whatever the API server may hold."""
+    sys.setrecursionlimit(_FRAMES)
+
+
+def shorten(found: Any) -> None:
+    """Empty what is too deep in an object."""
+    level = [found]
+    for _ in range(MAX_DEPTH):
+        inner = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+    for node in level:
+        node.clear()

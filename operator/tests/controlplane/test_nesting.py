@@ -1,0 +1,27 @@
+"""Gateways as deep as the API server takes them."""
+
+import json
+
+import pytest
+
+from tests.controlplane.conftest import Namespace, gateway_manifest
+
+pytestmark = pytest.mark.controlplane
+
+
+def test_a_gateway_that_nests_without_end_keeps_no_other_from_being_served(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    manifest = gateway_manifest()
+    manifest["metadata"]["name"] = "deep"
+    manifest["metadata"]["namespace"] = namespace.name
+    manifest["spec"]["worker"] = {"podTemplate": {"affinity": "HERE"}}
+    # The API server takes ten thousand levels in all.
+    levels = 9900
+    path = f"/apis/proofgate.dev/v1alpha1/namespaces/{namespace.name}/governancegateways"
+    text = json.dumps(manifest).replace('"HERE"', '{"a":' * levels + "{}" + "}" * levels)
+    namespace.kubectl("create", "--raw", path, "-f", "-", stdin=text)
+    operator = namespace.start()
+    namespace.apply(gateway_manifest())
+    namespace.settle()
+    assert operator.popen.poll() is None
+    assert "RecursionError" not in operator.log.read_text()
