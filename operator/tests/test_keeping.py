@@ -365,6 +365,7 @@ OTHER = SigningKey("keeping.example.com/other", b"\x0b" * 32)
         (SigningKey("proofgate.dev/team/demo", b"\x0c" * 32), {}, "SecretInvalid", "and the ledger"),
         (SigningKey("proofgate.dev", b"\x0c" * 32), {}, "SecretInvalid", "and the ledger"),
         (SigningKey("keeping.example.com/x", bytes(32)), {}, "SecretInvalid", "the ledger's own key"),
+        (SigningKey(f"k.example.com/{'x' * 500}", b"\x0c" * 32), {}, "SecretInvalid", "1 to 256 characters"),
         (
             SignerKey(KEY.name, KEY.public, socket="/run/signer/socket"),
             {},
