@@ -184,6 +184,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
         ("keeping_state_set_back", "StateSetBack"),
         ("keeping_state_corrupt", "StateCorrupt"),
         ("clock_doubtful", "ClockDoubtful"),
+        ("keeper_key_differs", "KeyDiffers"),
         ("usage", "Failed"),
         ("io", "Failed"),
     ],
@@ -339,6 +340,25 @@ def test_the_first_reconcile_of_a_gateway_with_both_lets_the_keeper_wait() -> No
     assert job["spec"]["suspend"] is True
 
 
+def test_the_plan_names_the_key_that_may_carry_it_out_once_the_auditor_knows_it() -> None:
+    assert Kept().carried["keeper"] == KEY.verifying_text
+    kept = Kept(auditor=AUDITOR)
+    template = copy.deepcopy(kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"])
+    kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
+    kept.hear()
+    assert kept.carried["keeper"] == KEY.verifying_text
+    # The key is rotated, and the auditor that knows the one before still runs: nobody may, also by hand.
+    successor = SigningKey(KEY.name, b"\x0d" * 32)
+    kept.world.secrets["keeper-key"] = key_secret(successor)
+    kept.hear()
+    assert kept.carried["keeper"] == ""
+    template = kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"]
+    kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
+    kept.hear()
+    assert kept.carried["keeper"] == successor.verifying_text
+    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is False
+
+
 def test_a_key_that_was_rotated_goes_to_the_auditor_with_its_line() -> None:
     old = SigningKey(KEY.name, b"\x0a" * 32)
     statement = f"succession\nold {old.verifying_text}\nnew {KEY.verifying_text}\n\n- signatures\n"
@@ -480,4 +500,4 @@ def test_the_longest_plan_fits_into_an_annotation() -> None:
     }
     subject = gateway(keeping=keeping)
     assert subject.spec.keeping is not None
-    assert len(keeper.plan(subject, subject.spec.keeping, 2**53).encode()) < 240 * 1024
+    assert len(keeper.plan(subject, subject.spec.keeping, KEY.verifying_text, 2**53).encode()) < 240 * 1024

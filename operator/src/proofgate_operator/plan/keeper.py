@@ -42,9 +42,11 @@ def keeper_manifests(
     if wanted.storage.existing_claim is None:
         yield keeper.claim(gateway, wanted)
     if key and ledger:
-        known = known_holds(gateway, seen, key)
-        suspend = wanted.suspend or waits_for_auditor(gateway, seen, configuration)
-        yield keeper.cronjob(gateway, wanted, ledger, known, suspend, defaults)
+        waits = waits_for_auditor(gateway, seen, configuration)
+        # A run begins also while nobody suspends it: by hand, or while no operator is there.
+        signer, known = "" if waits else key.verifying_text, known_holds(gateway, seen, key)
+        suspend = wanted.suspend or waits
+        yield keeper.cronjob(gateway, wanted, ledger, signer, known, suspend, defaults)
 
 
 def waits_for_auditor(gateway: Gateway, seen: Observed, configuration: Configuration) -> bool:
