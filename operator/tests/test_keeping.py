@@ -123,7 +123,8 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     assert kept.carried["quietDays"] == 8, "a log lasts a day, and workers may be away for a week"
     kept.hear(said(known=2))
     assert ("begin" in kept.carried, kept.carried["known"]) == (False, 2)
-    assert kept.world.child("ConfigMap", "demo-keeper")["data"] == {held_entry(KEY.name): "2"}
+    entry = held_entry(KEY.name)
+    assert kept.world.child("ConfigMap", "demo-keeper")["data"] == {entry: "2", f"{entry}.holds": "1"}
     # Its report is gone with the pod, and an older one says less.
     kept.hear()
     assert kept.carried["known"] == 2
@@ -453,7 +454,7 @@ def test_the_claim_and_what_is_known_go_with_the_evidence_only() -> None:
     for policy, owned in (("Retain", False), ("Delete", True)):
         ledger = {"volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": policy}}
         kept = Kept(ledger=ledger, keeping={**KEEPING, "holds": []})
-        kept.hear(said())
+        kept.hear(said(holds=0))
         for kind in ("PersistentVolumeClaim", "ConfigMap"):
             assert ("ownerReferences" in kept.world.child(kind, "demo-keeper")["metadata"]) is owned
 
