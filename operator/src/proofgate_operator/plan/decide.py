@@ -251,7 +251,7 @@ def _files(gateway: Gateway) -> set[Ref]:
 def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     """Return the plan for one gateway. Pure: the same sight gives the same plan."""
     configuration = read_configuration(gateway, seen, defaults)
-    gateway, configuration = retaining(gateway, seen, configuration)
+    gateway, configuration = retaining(configuration.shred_keys.served(gateway), seen, configuration)
     taken = _conflicts(gateway, seen)
     auditor_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).auditor)
     keeper_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).keeper)
