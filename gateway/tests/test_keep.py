@@ -87,6 +87,28 @@ def test_a_state_that_was_set_back_stops_everything(place: Place) -> None:
     assert Keeper.pruned == ()
 
 
+def test_a_plan_for_another_key_changes_nothing(place: Place) -> None:
+    own, successor = (f"proofgate.dev/ns/keeping+{digits}+cHVibGlj" for digits in ("1a2b3c4d", "5e6f7a8b"))
+    retention = {"maximumDays": 1, "tenants": [{"name": "acme", "maximumDays": 1}]}
+    assert place.keep(keeper=own, begin=True, holds=[CASE])[0] == 0
+    (place.folder / "key").write_text(SIGNING_KEY.replace("1a2b3c4d", "5e6f7a8b"))
+    before = place.holds()
+    fresh = {"name": "fresh", "all": True, "reason": "another case"}
+    for named in (own, ""):
+        code, report = place.keep(keeper=named, known=1, holds=[fresh], retention=retention)
+        assert (code, report["result"]) == (1, "keeper_key_differs")
+        assert (report["keeper"], "known" in report) == ("proofgate.dev/ns/keeping", False)
+        assert successor in report["message"]
+        assert (place.holds(), Keeper.pruned, Keeper.erased) == (before, (), ())
+    assert place.keep(keeper=successor, known=1, retention=retention)[0] == 0
+    assert pruned() != ()
+
+
+def test_a_plan_for_nobody_begins_no_state(place: Place) -> None:
+    assert place.keep(keeper="", begin=True)[1]["result"] == "keeper_key_differs"
+    assert not (place.folder / "state").exists()
+
+
 def test_a_hold_is_brought_in_once_and_goes_only_when_the_plan_releases_it(place: Place) -> None:
     assert place.keep(begin=True, holds=[CASE])[0] == 0
     assert place.keep(known=1, holds=[CASE])[1]["holds"] == 1

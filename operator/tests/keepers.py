@@ -95,6 +95,7 @@ class State:
             return None
         template = cronjob["spec"]["jobTemplate"]["spec"]["template"]
         plan = json.loads(template["metadata"]["annotations"][KEEPING_PLAN_ANNOTATION])
+        assert plan["keeper"] == KEY.verifying_text, "another key changes nothing"
         day = next(self._days)
         lost = {"holds": None, "known": None, "message": "it is not there"}
         bare = {name: value for name, value in report(**lost).items() if value is not None}

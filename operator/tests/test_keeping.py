@@ -123,7 +123,8 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     assert kept.carried["quietDays"] == 8, "a log lasts a day, and workers may be away for a week"
     kept.hear(said(known=2))
     assert ("begin" in kept.carried, kept.carried["known"]) == (False, 2)
-    assert kept.world.child("ConfigMap", "demo-keeper")["data"] == {held_entry(KEY.name): "2"}
+    entry = held_entry(KEY.name)
+    assert kept.world.child("ConfigMap", "demo-keeper")["data"] == {entry: "2", f"{entry}.holds": "1"}
     # Its report is gone with the pod, and an older one says less.
     kept.hear()
     assert kept.carried["known"] == 2
@@ -184,6 +185,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
         ("keeping_state_set_back", "StateSetBack"),
         ("keeping_state_corrupt", "StateCorrupt"),
         ("clock_doubtful", "ClockDoubtful"),
+        ("keeper_key_differs", "KeyDiffers"),
         ("usage", "Failed"),
         ("io", "Failed"),
     ],
@@ -339,6 +341,25 @@ def test_the_first_reconcile_of_a_gateway_with_both_lets_the_keeper_wait() -> No
     assert job["spec"]["suspend"] is True
 
 
+def test_the_plan_names_the_key_that_may_carry_it_out_once_the_auditor_knows_it() -> None:
+    assert Kept().carried["keeper"] == KEY.verifying_text
+    kept = Kept(auditor=AUDITOR)
+    template = copy.deepcopy(kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"])
+    kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
+    kept.hear()
+    assert kept.carried["keeper"] == KEY.verifying_text
+    # The key is rotated, and the auditor that knows the one before still runs: nobody may, also by hand.
+    successor = SigningKey(KEY.name, b"\x0d" * 32)
+    kept.world.secrets["keeper-key"] = key_secret(successor)
+    kept.hear()
+    assert kept.carried["keeper"] == ""
+    template = kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"]
+    kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
+    kept.hear()
+    assert kept.carried["keeper"] == successor.verifying_text
+    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is False
+
+
 def test_a_key_that_was_rotated_goes_to_the_auditor_with_its_line() -> None:
     old = SigningKey(KEY.name, b"\x0a" * 32)
     statement = f"succession\nold {old.verifying_text}\nnew {KEY.verifying_text}\n\n- signatures\n"
@@ -365,6 +386,7 @@ OTHER = SigningKey("keeping.example.com/other", b"\x0b" * 32)
         (SigningKey("proofgate.dev/team/demo", b"\x0c" * 32), {}, "SecretInvalid", "and the ledger"),
         (SigningKey("proofgate.dev", b"\x0c" * 32), {}, "SecretInvalid", "and the ledger"),
         (SigningKey("keeping.example.com/x", bytes(32)), {}, "SecretInvalid", "the ledger's own key"),
+        (SigningKey(f"k.example.com/{'x' * 500}", b"\x0c" * 32), {}, "SecretInvalid", "1 to 256 characters"),
         (
             SignerKey(KEY.name, KEY.public, socket="/run/signer/socket"),
             {},
@@ -432,7 +454,7 @@ def test_the_claim_and_what_is_known_go_with_the_evidence_only() -> None:
     for policy, owned in (("Retain", False), ("Delete", True)):
         ledger = {"volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": policy}}
         kept = Kept(ledger=ledger, keeping={**KEEPING, "holds": []})
-        kept.hear(said())
+        kept.hear(said(holds=0))
         for kind in ("PersistentVolumeClaim", "ConfigMap"):
             assert ("ownerReferences" in kept.world.child(kind, "demo-keeper")["metadata"]) is owned
 
@@ -479,4 +501,4 @@ def test_the_longest_plan_fits_into_an_annotation() -> None:
     }
     subject = gateway(keeping=keeping)
     assert subject.spec.keeping is not None
-    assert len(keeper.plan(subject, subject.spec.keeping, 2**53).encode()) < 240 * 1024
+    assert len(keeper.plan(subject, subject.spec.keeping, KEY.verifying_text, 2**53).encode()) < 240 * 1024

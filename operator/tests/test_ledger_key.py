@@ -33,6 +33,11 @@ def test_base64_with_a_plus_sign_reads_back() -> None:
     assert read(key.signing_text) == key
 
 
+def test_a_name_as_long_as_names_may_be_reads_back() -> None:
+    key = SigningKey("n" * 256, bytes(32))
+    assert read(key.signing_text) == key
+
+
 def test_a_key_that_follows_another_is_read_with_the_public_halves_of_those_before() -> None:
     key, former = SigningKey("a.example/b", bytes(range(32))), SigningKey("a.example/b", bytes(32))
     fields = f"old {former.verifying_text}\nnew {key.verifying_text}\nmade 1\nuntil 2"
@@ -84,6 +89,10 @@ def test_a_key_does_not_show_its_seed() -> None:
         ("SIGNER log+00000000+\u00e9 /run/signer", "not base64"),
         (f"SIGNER log+{KEY.hash}{KEY.verifying_text[-45:]} /run/signer", "hash does not belong"),
         (f"SIGNER {KEY.verifying_text} /{'x' * 107}", "more than 107 bytes"),
+        (SigningKey("n" * 257, bytes(32)).signing_text, "1 to 256 characters"),
+        (SigningKey("two words", bytes(32)).signing_text, "without spaces"),
+        (SigningKey("turned\u202eround", bytes(32)).signing_text, "that print"),
+        (SignerKey("n" * 257, PUBLIC, socket="/run/signer").signing_text, "1 to 256 characters"),
     ],
 )
 def test_what_is_no_signing_key_is_refused(text: str, complaint: str) -> None:

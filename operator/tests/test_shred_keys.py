@@ -14,7 +14,7 @@ from proofgate_operator.plan.observed import Observed, Ref, TenantShards
 from proofgate_operator.plan.shred_keys import read_shred_keys
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE, SPEC, manifest, secret
-from tests.test_convergence import new_cluster, reconcile_once, settle
+from tests.test_convergence import new_cluster, reconcile_once, settle, status
 from tests.test_manifests import one
 from tests.world import World
 
@@ -146,7 +146,7 @@ def test_tenants_with_objects_of_their_own_get_keys_under_names_that_a_secret_ta
 
 def test_a_secret_that_is_full_takes_no_more_and_the_rest_is_told() -> None:
     gateway = Gateway.read(manifest(**MADE))
-    attached = frozenset(f"team/tenant-{number:05}" for number in range(20_000))
+    attached = frozenset(f"team-{number % 8}/tenant-{number:05}" for number in range(20_000))
     needed = read_shred_keys(gateway, Observed(tenants=TenantShards(names=attached)))
     assert needed.to_make[: len(TENANTS)] == tuple(TENANTS), "those of the gateway's own list come first"
     assert 7000 < len(needed.to_make) < 20_000
@@ -157,6 +157,60 @@ def test_a_secret_that_is_full_takes_no_more_and_the_rest_is_told() -> None:
     seen = Observed(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
     assert read_shred_keys(gateway, seen).to_make == ()
     assert needed.faults[0].reason == "NoRoom"
+    # What is left is for the gateway's own list, all of it.
+    longest = [{**SPEC["tenants"][0], "name": f"{'n' * 60}{number:03}"} for number in range(128)]
+    own = read_shred_keys(Gateway.read(manifest(**MADE, tenants=longest)), seen)
+    assert own.to_make == tuple(tenant["name"] for tenant in longest)
+    assert (own.left_out, own.no_room) == ((), ())
+
+
+def test_one_namespace_takes_no_more_than_its_share_also_with_tenants_that_are_gone() -> None:
+    gateway = Gateway.read(manifest(**MADE))
+    greedy = frozenset(f"greedy/tenant-{number:05}" for number in range(5_000))
+    needed = read_shred_keys(gateway, Observed(tenants=TenantShards(names=greedy | {"modest/tenant"})))
+    assert 1700 < len([entry for entry in needed.to_make if entry.startswith("_greedy_")]) < 2000
+    assert "_modest_tenant" in needed.to_make
+    [fault] = needed.faults
+    assert fault.reason == "NoRoom" and fault.message.endswith("as it takes of one: greedy")
+    live = secret(KEYS)
+    live["metadata"]["labels"] = OURS
+    live["data"] = {entry: "k" * 60 for entry in needed.to_make}
+    fresh = frozenset({"greedy/fresh", "modest/fresh"})
+    seen = Observed(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=fresh))
+    assert read_shred_keys(gateway, seen).to_make == ("_modest_fresh",)
+
+
+def test_a_listed_tenant_without_room_is_told_and_costs_nobody_else_anything() -> None:
+    cluster = new_cluster(**MADE)
+    settle(cluster)
+    keys(cluster)["somebody"] = "k" * (960 << 10)
+    add_tenant(cluster, "late")
+    settle(cluster)
+    assert names_in_the_file(cluster) == TENANTS
+    conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
+    [told] = [found for found in conditions if found["type"] == "ConfigValid"]
+    assert (told["status"], told["reason"]) == ("False", "NoRoom")
+    assert told["message"] == f"Secret {KEYS} is full: no shred key, and no service, for late"
+    # Everything else is carried out.
+    gateway = cluster.find("GovernanceGateway", "demo")
+    gateway["spec"] = {**gateway["spec"], "tenants": gateway["spec"]["tenants"][1:]}
+    settle(cluster)
+    assert names_in_the_file(cluster) == TENANTS[1:]
+    del keys(cluster)["somebody"]
+    settle(cluster)
+    assert names_in_the_file(cluster) == [*TENANTS[1:], "late"]
+    assert status(cluster)["ConfigValid"] == ("True", "Valid")
+
+
+def test_a_tenant_without_room_whose_objects_a_provider_keeps_holds_the_file_back_and_is_told() -> None:
+    live = secret(KEYS)
+    live["metadata"]["labels"] = OURS
+    live["data"] = {name: "k" * 60 for name in (*TENANTS[1:], "x" * (480 << 10))}
+    kept = [{**SPEC["providers"][0], "objectsOf": TENANTS[0]}]
+    gateway = Gateway.read(manifest(**MADE, providers=kept))
+    needed = read_shred_keys(gateway, Observed(children={Ref("Secret", KEYS): live}))
+    assert (needed.waits, needed.left_out, needed.no_room) == (True, (), ())
+    assert [problem.reason for problem in needed.problems] == ["NoRoom"]
 
 
 def test_workers_read_them_from_a_volume_of_their_own_and_only_where_they_are_wanted() -> None:

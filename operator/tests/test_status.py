@@ -1,14 +1,21 @@
 """What others conclude from a status: whether anybody is served, and whether work goes on or has stopped."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from proofgate_operator import metrics
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.reconcile import reconcile
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.kstatus import kstatus
-from tests.gateways import SPEC
+from tests.auditing import AUDITOR, LOG, ROLLBACK, Asked, key_secret, reconcile_with, report
+from tests.fake_cluster import FakeCluster
+from tests.gateways import DEFAULTS, NAMESPACE, SPEC, UID
 from tests.moving_world import MovingWorld
+from tests.test_attached_tenants import World as Attached
 from tests.test_convergence import new_cluster, reconcile_once, settle, status
 from tests.world import World
 
@@ -58,6 +65,56 @@ def test_a_gateway_that_comes_reconciles_and_one_that_is_refused_is_stalled() ->
     del cluster.refuse["Service"]
     settle(cluster)
     assert not {"Reconciling", "Stalled"} & status(cluster).keys()
+
+
+def audited_cluster() -> FakeCluster:
+    """A settled gateway whose auditor has found nothing."""
+    cluster = new_cluster(auditor=AUDITOR)
+    cluster.put(key_secret())
+    for _ in range(6):
+        reconcile_with(cluster, Asked(report(1)))
+        cluster.run_controllers()
+    assert status(cluster)["Audited"][0] == "True"
+    return cluster
+
+
+def told(cluster: FakeCluster) -> list[str]:
+    return sorted(live["reason"] for key, live in cluster.objects.items() if key[0] == "Event")
+
+
+def test_while_the_status_is_refused_findings_events_and_metrics_go_on_and_each_is_told_once() -> None:
+    cluster = audited_cluster()
+    before = told(cluster)
+    cluster.refuse["GovernanceGateway"] = ApiError(422, "Invalid", "status.keeping.keeper: Too long")
+    for _ in range(3):
+        outcome = reconcile_with(cluster, Asked(report(1, ROLLBACK)))
+        assert (outcome.failed, outcome.at_rest) == (True, False)
+    assert told(cluster) == sorted([*before, "AuditFinding", "LedgerDiverged"])
+    labels = {"namespace": NAMESPACE, "gateway": "demo"}
+    assert metrics.REGISTRY.get_sample_value("proofgate_operator_gateway_audited", labels) == 0
+    assert status(cluster)["Audited"][0] == "True", "as it was"
+
+
+def test_a_status_that_the_api_server_fails_on_again_and_again_silences_nothing_either() -> None:
+    cluster = audited_cluster()
+    cluster.refuse["GovernanceGateway"] = ApiError(500, "InternalError", "a webhook failed")
+    with pytest.raises(ApiError):
+        reconcile_with(cluster, Asked(report(1, ROLLBACK)))
+    asked = Asked(report(1, ROLLBACK))
+    asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, asked, Writes(), failures=3))
+    assert "AuditFinding" in told(cluster)
+
+
+def test_tenants_of_a_gateway_whose_status_is_refused_are_told_all_the_same() -> None:
+    world = Attached()
+    world.settle()
+    world.cluster.find("GovernanceGateway", "demo")["metadata"]["generation"] += 1
+    world.cluster.refuse["GovernanceGateway"] = ApiError(422, "Invalid", "too long")
+    world.add("late")
+    for _ in range(3):
+        asyncio.run(world.loop.reconcile())
+        world.cluster.run_controllers()
+    assert world.condition("late", "Programmed")[0] == "True"
 
 
 def test_a_spec_that_cannot_be_read_is_stalled() -> None:

@@ -44,11 +44,15 @@ def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Conditi
     return [condition for condition in current if is_news(condition)]
 
 
-def event(gateway: Gateway, condition: Condition, now: str) -> Manifest:
-    """Return the Event that tells of a condition; `now` is an RFC 3339 time."""
+def event(gateway: Gateway, condition: Condition, now: str, *, once: bool = False) -> Manifest:
+    """Return the Event that tells of a condition; `now` is an RFC 3339 time. With `once` its name is that of
+    what it tells: it is made once, however often it is told."""
     kind = "Normal" if condition.holds else "Warning"
     message = f"{condition.type} is {condition.status}: {condition.message}"
-    return event_of(gateway.namespace, gateway.name, gateway.uid, kind, condition.reason, message, now)
+    told = event_of(gateway.namespace, gateway.name, gateway.uid, kind, condition.reason, message, now)
+    if not once:
+        return told
+    return _named(told, [gateway.generation, condition.type, condition.status, condition.reason])
 
 
 def finding_event(gateway: Gateway, finding: Finding, now: str) -> Manifest:
@@ -56,9 +60,14 @@ def finding_event(gateway: Gateway, finding: Finding, now: str) -> Manifest:
     tells it."""
     message = f"{finding.code} ({finding.verdict}): {finding.origin}: {finding.message}"
     told = event_of(gateway.namespace, gateway.name, gateway.uid, "Warning", FINDING, message, now)
-    identity = json.dumps([gateway.uid, finding.code, finding.origin, finding.since])
-    told["metadata"]["name"] = f"{gateway.name}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-    return told
+    return _named(told, [finding.code, finding.origin, finding.since])
+
+
+def _named(told: Manifest, identity: list[Any]) -> Manifest:
+    """Return an Event under the name that says what it tells of."""
+    about = told["involvedObject"]
+    whole = hashlib.sha256(json.dumps([about["uid"], *identity]).encode()).hexdigest()
+    return {**told, "metadata": {**told["metadata"], "name": f"{about['name']}.{whole[:16]}"}}
 
 
 def event_of(namespace: str, name: str, uid: str, kind: str, reason: str, message: str, now: str) -> Manifest:

@@ -147,7 +147,9 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
     plan, report.plan = plans.read(options.plan)
     key = evidence.read_verifying_key(options.ledger_key)
     signing = arguments.signing_key(options.signing_key)
-    report.keeper = _core.verifying_key(signing.strip()).partition("+")[0]
+    own = _core.verifying_key(signing.strip())
+    report.keeper = own.partition("+")[0]
+    _require_key(plan, own)
     keeper = _opened(options, plan, key, signing)
     if keeper is None:
         report.message = "there is no state yet, and one would be begun"
@@ -173,6 +175,16 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
         )
     _require_clock(options.ledger, plan)
     _carry_out(KeptLedger(options.ledger, key, signing, keeper), plan, report, carry_out=not options.dry_run)
+
+
+def _require_key(plan: KeepingPlan, own: str) -> None:
+    """Refuses another key than the plan's: an auditor that does not know it takes removals for losses."""
+    if plan.keeper not in (None, own):
+        raise KeepError(
+            "nothing is held, removed or erased before the plan names the key that is here: it is for "
+            f"{plan.keeper or 'nobody yet'}, and this is {own}",
+            "keeper_key_differs",
+        )
 
 
 def _opened(options: argparse.Namespace, plan: KeepingPlan, key: str, signing: str) -> _core.Keeper | None:

@@ -78,27 +78,36 @@ def _said(keeping: Keeping) -> Manifest:
     }
 
 
-def plan(gateway: Gateway, keeping: Keeping, known: int | None) -> str:
-    """Return the plan for `proofgate keep`. `known` is how many holds the state has had; None: it begins."""
+def plan(gateway: Gateway, keeping: Keeping, key: str, known: int | None) -> str:
+    """Return the plan for `proofgate keep`. `key` is the verifying key of the keeper that may carry it out,
+    empty while none may: the Secret is mounted as it is when a run begins. `known` is how many holds the
+    state has had; None: it begins."""
     first: Manifest = {"begin": True} if known is None else {"known": known}
     # A worker that runs begins a log at least as often, however idle it is.
     quiet = gateway.spec.ledger.rotation.age_seconds // _DAY_SECONDS + _GRACE_DAYS
-    whole = {"digest": digest(keeping), **first, "quietDays": quiet, **_said(keeping)}
+    whole = {"digest": digest(keeping), "keeper": key, **first, "quietDays": quiet, **_said(keeping)}
     return json.dumps(whole, sort_keys=True, separators=(",", ":"))
 
 
 def cronjob(
-    gateway: Gateway, keeping: Keeping, ledger_key: str, known: int | None, suspend: bool, defaults: Defaults
+    gateway: Gateway,
+    keeping: Keeping,
+    ledger_key: str,
+    key: str,
+    known: int | None,
+    suspend: bool,
+    defaults: Defaults,
 ) -> Manifest:
     """Return the CronJob of the keeper.
 
-    `ledger_key` is the ledger's verifying key; `known` is as for `plan`; `suspend` keeps it from running.
+    `ledger_key` is the ledger's verifying key; `key` and `known` are as for `plan`; `suspend` keeps it from
+    running.
     """
     # Of one piece with the pod: no run carries out a plan that is older than the CronJob it was made from.
     template = {
         "metadata": {
             "labels": labels(gateway, COMPONENT),
-            "annotations": {KEEPING_PLAN_ANNOTATION: plan(gateway, keeping, known)},
+            "annotations": {KEEPING_PLAN_ANNOTATION: plan(gateway, keeping, key, known)},
         },
         "spec": _pod(gateway, keeping, ledger_key, defaults),
     }

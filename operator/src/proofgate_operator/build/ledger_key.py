@@ -21,6 +21,8 @@ _KEY_LENGTH = 32
 _SIGNER = "SIGNER "
 #: What an address of a Unix socket has room for (unix(7)).
 _MAX_SOCKET = 107
+#: Characters of a name. Conditions, Events and the status repeat it, and have room for so many.
+_MAX_NAME = 256
 
 
 class InvalidSigningKey(ValueError):
@@ -93,10 +95,15 @@ def read(text: str) -> LedgerKey:
 
     Behind the first line may stand the key before it, which is the workers' business, and statements by which
     keys follow each other (`proofgate keys rotate`). They are believed for standing in the Secret.
+
+    A name has no white space and no control character, as everywhere, and here also none that does not print,
+    and at most 256 characters.
     """
     first, _, behind = text.strip().partition("\n")
     first = first.strip()
     key, stated = (_signer if first.startswith(_SIGNER) else _private)(first, behind)
+    if len(key.name) > _MAX_NAME or " " in key.name or not key.name.isprintable():
+        raise InvalidSigningKey(f"its name is not 1 to {_MAX_NAME} characters that print, without spaces")
     if key.hash != stated:
         raise InvalidSigningKey("its hash does not belong to its name and key")
     return key

@@ -49,6 +49,21 @@ def _refusal(ref: Ref, error: ApiError) -> str:
     return f"{ref}: {said}"
 
 
+@contextlib.contextmanager
+def collected(refused: list[str], ref: Ref, persistent: bool) -> Iterator[None]:
+    """Collect a write that is refused, so that it keeps nothing else back.
+
+    An API server that is overloaded or ill raises `ApiError`: the next reconcile finds out what is left to
+    do. When it fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
+    """
+    try:
+        yield
+    except ApiError as error:
+        if error.transient and not (persistent and error.status >= 500):
+            raise
+        refused.append(_refusal(ref, error))
+
+
 async def execute(
     client: Client,
     writes: Writes,
@@ -58,25 +73,16 @@ async def execute(
     logger: Logger,
     persistent: bool,
 ) -> Done:
-    """Carry out a plan; one refused write does not keep the others back.
-
-    An API server that is overloaded or ill ends the reconcile: the next one finds out what is left to do.
-    When it fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
-    """
+    """Carry out a plan; what is refused is `collected`."""
     done = Done()
     worker = Ref("StatefulSet", names(gateway).worker)
 
     @contextlib.contextmanager
     def one(ref: Ref, verb: str, told: str) -> Iterator[None]:
-        try:
+        with collected(done.refused, ref, persistent):
             yield
-        except ApiError as error:
-            if error.transient and not (persistent and error.status >= 500):
-                raise
-            done.refused.append(_refusal(ref, error))
-            return
-        metrics.WRITES.labels(ref.kind, verb).inc()
-        logger.info("%s %s", told, ref)
+            metrics.WRITES.labels(ref.kind, verb).inc()
+            logger.info("%s %s", told, ref)
 
     for name in plan.generate:
         with one(Ref("Secret", name), "create", "generated"):

@@ -18,7 +18,7 @@ from proofgate_operator.events import event, event_of, transitions
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.audits import tell_findings, with_audit
-from proofgate_operator.handlers.execution import Logger, execute
+from proofgate_operator.handlers.execution import Logger, collected, execute
 from proofgate_operator.handlers.steering import steer, with_reports
 from proofgate_operator.kube.apply import apply, create
 from proofgate_operator.kube.client import Client
@@ -27,7 +27,7 @@ from proofgate_operator.observe import observe
 from proofgate_operator.plan.conditions import unreadable
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.kstatus import kstatus
-from proofgate_operator.plan.observed import Observed, named_secrets
+from proofgate_operator.plan.observed import Observed, named_secrets, ref_of
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.status import Status
 from proofgate_operator.plan.tenants import listed_digests
@@ -92,17 +92,29 @@ def _status_manifest(
 
 
 async def _report(
-    client: Client, gateway: Gateway, live: Manifest, seen: Observed, plan: Plan, refused: list[str]
-) -> None:
+    client: Client,
+    gateway: Gateway,
+    live: Manifest,
+    seen: Observed,
+    plan: Plan,
+    refused: list[str],
+    persistent: bool,
+) -> list[str]:
+    """Write the status, tell what changed, and set the metrics; return what was refused of the first, which
+    keeps the others back no more than anything else."""
     conditions = _with_refusals(plan.status, refused)
     conditions = (*conditions, *kstatus(conditions))
     manifest = _status_manifest(gateway, seen, plan.status, conditions)
+    unwritten: list[str] = []
     if (live.get("status") or {}) != manifest["status"]:
-        await apply(client, manifest, subresource="status")
-        metrics.WRITES.labels(KIND, "status").inc()
+        with collected(unwritten, ref_of(manifest), persistent):
+            await apply(client, manifest, subresource="status")
+            metrics.WRITES.labels(KIND, "status").inc()
         for condition in transitions(seen.conditions, conditions):
             try:
-                await create(client, event(gateway, condition, time_of(time.time())))
+                # What no status remembers is told again by each reconcile.
+                told = event(gateway, condition, time_of(time.time()), once=bool(unwritten))
+                await create(client, told)
             except ApiError as error:
                 # An event is a courtesy: a namespace that refuses it is not a reason to stop.
                 logging.getLogger(__name__).debug("event refused: %s", error.reason)
@@ -121,6 +133,7 @@ async def _report(
         metrics.KEPT.labels(gateway.namespace, gateway.name).set(0 if failed else 1)
     else:
         metrics.forget_keeping(gateway.namespace, gateway.name)
+    return unwritten
 
 
 async def _report_unreadable(client: Client, live: Manifest, error: ValidationError) -> None:
@@ -213,16 +226,16 @@ async def reconcile(
         tried=writes.tried(namespace, name),
         tenants=tenants,
     )
-    plan = decide(gateway, seen, defaults)
+    plan, persistent = decide(gateway, seen, defaults), failures >= _PERSISTENT
     published, unpublished = False, list[str]()
     if plan.owning is not None:
         # First of all writes: a key that was taken away waits for nothing.
         published, unpublished = await attachments.publish(client, gateway, *plan.owning)
-    done = await execute(client, writes, gateway, seen, plan, logger, failures >= _PERSISTENT)
+    done = await execute(client, writes, gateway, seen, plan, logger, persistent)
     refused = (
         unpublished + done.refused + await steer(client, workers.admin_port, gateway, seen, plan, logger.info)
     )
-    await _report(client, gateway, live, seen, plan, refused)
+    refused += await _report(client, gateway, live, seen, plan, refused, persistent)
     await tell_findings(client, workers.audits, gateway, seen)
     untold = await attachments.report(client, gateway)
     metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)

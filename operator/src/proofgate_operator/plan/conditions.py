@@ -65,7 +65,8 @@ def _config_valid(situation: Situation) -> Condition:
     problems = situation.configuration.problems
     if problems:
         running = situation.seen.child("StatefulSet", names(situation.gateway).worker) is not None
-        kept = " (the workers keep the last valid configuration)" if running else ""
+        held = running and situation.configuration.holding
+        kept = " (the workers keep the last valid configuration)" if held else ""
         return _condition(
             kind, False, problems[0].reason, _sentences(problem.message for problem in problems) + kept
         )

@@ -66,7 +66,8 @@ class Configuration:
     """What the workers and HAProxy are to run with.
 
     Problems are the user's to solve, and each holds back what cannot be made with it, and nothing else: the
-    workers' configuration file, their pods' template, or HAProxy's.
+    workers' configuration file, their pods' template, or HAProxy's; those of tenants that are left out hold
+    back nothing else.
     `faults` cost one tenant, provider or certificate alone.
     `missing_secrets` are for the operator to generate; until the admin token is there, there are no digests.
     `routing_key` is the one by which workers know HAProxy; empty until then. `shares` is how much of its
@@ -99,9 +100,13 @@ class Configuration:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Whatever holds anything back."""
-        found = self.file_problems + self.worker_problems + self.balancer_problems
-        return tuple(dict.fromkeys(found))
+        """Whatever is wrong with the spec itself."""
+        return tuple(dict.fromkeys((*self.holding, *self.shred_keys.no_room)))
+
+    @property
+    def holding(self) -> tuple[Problem, ...]:
+        """Whatever holds back more than it is about."""
+        return self.file_problems + self.worker_problems + self.balancer_problems
 
 
 def _generated(gateway: Gateway, seen: Observed, name: str) -> Manifest | None:
@@ -276,6 +281,8 @@ def _holders(live: Manifest | None) -> dict[str, str]:
 def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> Configuration:
     """Read the configuration that the spec and the Secrets make together."""
     own = names(gateway)
+    shred_keys = read_shred_keys(gateway, seen)
+    gateway = shred_keys.served(gateway)
     admin = _generated(gateway, seen, own.admin)
     ledger = _generated(gateway, seen, own.ledger)
     live = _generated(gateway, seen, own.tenants)
@@ -287,7 +294,6 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     keeping_key, keeper_faults = keeper_key(gateway, seen, signing_key, audit_key)
     ports, witness_faults = witness_ports(gateway, seen, audit_key)
     readers, readers_faults = index_readers(gateway, seen)
-    shred_keys = read_shred_keys(gateway, seen)
     token = entry(admin, ADMIN_TOKEN) if admin else None
     admin_problems = []
     if admin and not token:

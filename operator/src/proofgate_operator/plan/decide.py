@@ -30,7 +30,7 @@ from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
 from proofgate_operator.plan.held_aggregate import HeldAggregate, held_aggregate
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
-from proofgate_operator.plan.keeper import is_to_go, keeper_manifests
+from proofgate_operator.plan.keeper import is_to_go, keeper_manifests, retaining
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
@@ -251,6 +251,7 @@ def _files(gateway: Gateway) -> set[Ref]:
 def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     """Return the plan for one gateway. Pure: the same sight gives the same plan."""
     configuration = read_configuration(gateway, seen, defaults)
+    gateway, configuration = retaining(configuration.shred_keys.served(gateway), seen, configuration)
     taken = _conflicts(gateway, seen)
     auditor_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).auditor)
     keeper_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).keeper)

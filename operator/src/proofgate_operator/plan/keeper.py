@@ -1,23 +1,32 @@
 """The keeper that a gateway shall have: what is made for it, when it may run, and what is known of its state.
 
 How many holds the state has had is remembered off its volume, as the auditor's heads are: while nothing is
-known a state is begun, and later one that is not there, or has fewer, stops everything. Nothing else has to
+known a state is begun, and later one that is not there, or has fewer, stops everything. How many of them
+hold is remembered beside it: while any does, what it holds does not go with the gateway. Nothing else has to
 be remembered, so it does not matter where an operator is killed.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.volume import RetainPolicy
 from proofgate_operator.build import keeper
 from proofgate_operator.build.auditor import held_entry
 from proofgate_operator.build.ledger_key import LedgerKey
 from proofgate_operator.build.naming import Defaults, Manifest, names
-from proofgate_operator.build.storage import kept_state_claim
+from proofgate_operator.build.storage import goes_with_the_gateway, kept_state_claim
 from proofgate_operator.plan import keeping_runs
 from proofgate_operator.plan.auditor import keeping_key
 from proofgate_operator.plan.configuration import Configuration
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
+from proofgate_operator.plan.problems import Fault
+from proofgate_operator.plan.rfc3339 import seconds_of
+
+#: Ends the entry beside a keeper's own: how many of its holds hold, by its newest run that said so.
+_STANDING = ".holds"
+_POLICY = "spec.ledger.volume.retainPolicy"
 
 
 def keeper_manifests(
@@ -42,9 +51,11 @@ def keeper_manifests(
     if wanted.storage.existing_claim is None:
         yield keeper.claim(gateway, wanted)
     if key and ledger:
-        known = known_holds(gateway, seen, key)
-        suspend = wanted.suspend or waits_for_auditor(gateway, seen, configuration)
-        yield keeper.cronjob(gateway, wanted, ledger, known, suspend, defaults)
+        waits = waits_for_auditor(gateway, seen, configuration)
+        # A run begins also while nobody suspends it: by hand, or while no operator is there.
+        signer, known = "" if waits else key.verifying_text, known_holds(gateway, seen, key)
+        suspend = wanted.suspend or waits
+        yield keeper.cronjob(gateway, wanted, ledger, signer, known, suspend, defaults)
 
 
 def waits_for_auditor(gateway: Gateway, seen: Observed, configuration: Configuration) -> bool:
@@ -71,19 +82,68 @@ def known_holds(gateway: Gateway, seen: Observed, key: LedgerKey) -> int | None:
 
 
 def memory(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> dict[str, str]:
-    """Return what is to be remembered, by keeper, beside what is remembered already."""
+    """Return what is to be remembered, by keeper, beside what is remembered already. Without a key it is that
+    of the keeper in the status."""
     live = seen.child("ConfigMap", names(gateway).keeper)
     usable = classify(gateway, live) is Ownership.OURS and live is not None
     data = dict(live.get("data") or {}) if usable and live and not of_a_predecessor(gateway, live) else {}
-    if key is None:
+    name = key.name if key else str(seen.kept.get("keeper", ""))
+    if not name:
         return data
-    entry = held_entry(key.name)
+    entry, status = held_entry(name), seen.kept if seen.kept.get("keeper") == name else {}
     # What somebody wrote there is none of ours, and no reason to begin.
     before = _number(data.get(entry)) if entry in data else None
-    told = [run.known for run in keeping_runs.ended(seen.keeper_pods, key.name)]
-    status = seen.kept.get("knownHolds") if seen.kept.get("keeper") == key.name else None
-    known = [number for number in (before, status, *told) if number is not None]
-    return data | {entry: str(max(known))} if known else data
+    told = [run.known for run in keeping_runs.ended(seen.keeper_pods, name)]
+    known = [number for number in (before, status.get("knownHolds"), *told) if number is not None]
+    if known:
+        data[entry] = str(max(known))
+    standing = _standing(seen, name, status, data)
+    if known or standing:
+        data[f"{entry}{_STANDING}"] = str(standing)
+    return data
+
+
+def _standing(seen: Observed, name: str, status: Manifest, data: dict[str, str]) -> int:
+    """Return how many holds of this keeper hold by its newest run that said so. Where none has, as many as
+    there ever were, and a run that said nothing, or goes on, may have brought in what it was to."""
+    entry = held_entry(name)
+    noted = data.get(f"{entry}{_STANDING}")
+    told = [] if noted is None else [_number(noted)]
+    count = max([*told, *([status["holds"]] if "holds" in status else [])], default=_number(data.get(entry)))
+    last = seconds_of(status.get("lastRunTime")) or 0.0
+    for run in keeping_runs.ended(seen.keeper_pods, name):
+        # Of those before the last one, the pods may be gone.
+        if run.began >= last:
+            count = max(count, run.planned) if run.holds is None else run.holds
+    return max(count, *map(keeping_runs.planned_holds, keeping_runs.silent(seen.keeper_pods, last)), 0)
+
+
+def holds_stand(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> bool:
+    """Return whether anything may be held, by any keeper that there was, or is to be."""
+    wanted = gateway.spec.keeping
+    if wanted is not None and any(hold.released is None for hold in wanted.holds):
+        return True
+    noted = memory(gateway, seen, key)
+    return any(count != "0" for entry, count in noted.items() if f"{entry}{_STANDING}" not in noted)
+
+
+def retaining(
+    gateway: Gateway, seen: Observed, configuration: Configuration
+) -> tuple[Gateway, Configuration]:
+    """Return the gateway with what it is made of: while holds stand, nothing that they hold goes with it,
+    whatever its retain policy says, and a fault tells."""
+    if not goes_with_the_gateway(gateway) or not holds_stand(gateway, seen, configuration.keeper_key):
+        return gateway, configuration
+    message = (
+        f"{_POLICY} is Delete, and holds hold: the ledger and the keeper's state stay when the gateway goes,"
+        " as with Retain. Say Retain, or release what holds: see status.keeping"
+    )
+    spec = gateway.spec
+    volume = spec.ledger.volume.model_copy(update={"retain_policy": RetainPolicy.RETAIN})
+    ledger = spec.ledger.model_copy(update={"volume": volume})
+    kept = gateway.model_copy(update={"spec": spec.model_copy(update={"ledger": ledger})})
+    fault = Fault(_POLICY, "HoldsNeedRetain", message)
+    return kept, replace(configuration, faults=(*configuration.faults, fault))
 
 
 def _number(text: str | None) -> int:

@@ -4,11 +4,11 @@ such."""
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proofgate_operator.build import keeper
-from proofgate_operator.build.naming import Manifest
+from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION, Manifest
 from proofgate_operator.plan.rfc3339 import seconds_of
 
 #: The kubelet keeps no more of them.
@@ -29,7 +29,7 @@ class Run:
     """A run that has ended. `began` is when its pod was made, in seconds since 1970, by the clock of the API
     server: that of its node may be wrong. `result` is `ok`, or a code of why not;
     `keeper` the name of its key, empty where it could not read that. `holds` and `known` are None where it
-    did not come to read its state."""
+    did not come to read its state, or to say so; `planned` is as for `planned_holds`."""
 
     began: float
     result: str
@@ -38,6 +38,7 @@ class Run:
     plan: str = ""
     holds: int | None = None
     known: int | None = None
+    planned: int = 0
     outside: tuple[str, ...] = ()
     outside_count: int = 0
     removed: int = 0
@@ -56,23 +57,45 @@ def ended(pods: Iterable[Manifest], keeper_name: str) -> list[Run]:
     return sorted(own, key=lambda run: run.began)
 
 
+def planned_holds(pod: Manifest) -> int:
+    """Return how many holds a run brings into the state, if they are not there: those of its plan. A plan
+    that cannot be read may have one."""
+    text = (pod["metadata"].get("annotations") or {}).get(KEEPING_PLAN_ANNOTATION)
+    try:
+        return sum("released" not in hold for hold in json.loads(text)["holds"]) if text is not None else 0
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return 1
+
+
 def unfinished(pods: Iterable[Manifest]) -> list[Manifest]:
     """Return the pods that run, or wait to."""
     return [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
 
 
+def silent(pods: Iterable[Manifest], since: float) -> list[Manifest]:
+    """Return the pods of which nothing is heard: they run, wait to, or have ended since without a word."""
+    unheard = [pod for pod in pods if _run(pod) is None]
+    going = unfinished(unheard)
+    return [pod for pod in unheard if pod in going or (_began(pod) or since) >= since]
+
+
+def _began(pod: Manifest) -> float | None:
+    return seconds_of(pod["metadata"].get("creationTimestamp"))
+
+
 def _run(pod: Manifest) -> Run | None:
-    began = seconds_of(pod["metadata"].get("creationTimestamp"))
+    began = _began(pod)
     for container in (pod.get("status") or {}).get("containerStatuses") or []:
         terminated = (container.get("state") or {}).get("terminated")
         if container.get("name") != keeper.CONTAINER or began is None or terminated is None:
             continue
-        words = str(terminated.get("message") or "")
+        words, planned = str(terminated.get("message") or ""), planned_holds(pod)
         try:
-            return _read(began, words)
+            return replace(_read(began, words), planned=planned)
         except _Unreadable as error:
             how = f"{terminated.get('reason') or 'Error'}, exit code {terminated.get('exitCode')}"
-            return Run(began, UNREADABLE, f"the run ended ({how}), and said nothing usable: {error}")
+            message = f"the run ended ({how}), and said nothing usable: {error}"
+            return Run(began, UNREADABLE, message, planned=planned)
     return None
 
 

@@ -23,6 +23,7 @@ REASONS = {
     "keeping_state_set_back": "StateSetBack",
     "keeping_state_corrupt": "StateCorrupt",
     "clock_doubtful": "ClockDoubtful",
+    "keeper_key_differs": "KeyDiffers",
 }
 #: Reasons that are news whatever was the case before.
 NEWS = ("StateLost", "StateSetBack", "HoldChanged", "HeldOutsideManifest")

@@ -1,0 +1,105 @@
+"""What holds hold does not go with the gateway, whatever its manifest says."""
+
+import json
+from typing import Any
+
+import pytest
+
+from proofgate_operator.build.auditor import held_entry
+from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION
+from proofgate_operator.plan.observed import Ref
+from tests.keepers import KEEPING, KEY, run, said
+from tests.test_keeping import Kept
+
+Manifest = dict[str, Any]
+
+
+def volume(policy: str) -> Manifest:
+    return {"volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": policy}}
+
+
+def goes(kept: Kept) -> bool:
+    """Whether the evidence, what it is signed with, the holds and what is known of them go with the
+    gateway, all of them or none."""
+    evidence = [("PersistentVolumeClaim", "demo-wal"), ("Secret", "demo-ledger")]
+    whole = [*evidence, ("PersistentVolumeClaim", "demo-keeper"), ("ConfigMap", "demo-keeper")]
+    made = [kept.world.child(*ref) for ref in whole if kept.world.children.get(Ref(*ref))]
+    [owned] = {"ownerReferences" in live["metadata"] for live in made}
+    assert len(made) >= 3 and owned is not needs_retain(kept)
+    return owned
+
+
+def needs_retain(kept: Kept) -> bool:
+    return "HoldsNeedRetain" in {fault["reason"] for fault in kept.plan().status.faults}
+
+
+def delete_with_the_gateway(kept: Kept) -> None:
+    """One edit of the manifest: no holds, and nothing is to outlive the gateway."""
+    kept.world.manifest["spec"] |= {"ledger": volume("Delete"), "keeping": {**KEEPING, "holds": []}}
+
+
+def test_what_holds_hold_never_goes_with_the_gateway_whatever_the_manifest_says() -> None:
+    kept = Kept()
+    kept.hear(said())
+    delete_with_the_gateway(kept)
+    kept.hear(said())
+    assert not goes(kept)
+    # Without a keeper there is neither a report nor a status: what is remembered is enough.
+    del kept.world.manifest["spec"]["keeping"]
+    kept.hear()
+    assert kept.status == {} and not goes(kept)
+    # Once a run says that none holds any more, the manifest is followed.
+    delete_with_the_gateway(kept)
+    kept.hear(said(day=2, holds=0))
+    assert goes(kept)
+    kept.hear()
+    assert goes(kept)
+    # As it is where none ever was.
+    assert goes(Kept(ledger=volume("Delete"), keeping={**KEEPING, "holds": []}))
+
+
+def test_owners_of_before_are_taken_off_and_either_place_where_holds_are_remembered_is_enough() -> None:
+    kept = Kept(ledger=volume("Delete"), keeping={**KEEPING, "holds": []})
+    kept.hear(said(holds=0))
+    assert goes(kept)
+    # Somebody holds by hand.
+    kept.hear(said(day=2, outside=["#3"]))
+    assert not goes(kept)
+    told = dict(kept.status)
+    kept.status = {}
+    kept.hear()
+    assert not goes(kept)
+    kept.world.child("ConfigMap", "demo-keeper")["data"] = {held_entry(KEY.name): "2"}
+    kept.status = told
+    kept.hear()
+    assert not goes(kept)
+
+
+def test_holds_of_which_nothing_but_their_number_is_known_may_hold() -> None:
+    kept = Kept(ledger=volume("Delete"), keeping={**KEEPING, "holds": []})
+    kept.hear(said(holds=0))
+    # As an operator of before remembered it.
+    kept.world.child("ConfigMap", "demo-keeper")["data"] = {held_entry(KEY.name): "2"}
+    kept.status, kept.pods = {}, ()
+    kept.hear()
+    assert not goes(kept)
+    kept.hear(said(day=2, holds=0))
+    assert goes(kept)
+
+
+@pytest.mark.parametrize("phase", ["Running", "Failed", "Evicted"])
+def test_what_a_run_was_to_hold_of_which_nothing_is_heard_may_hold(phase: str) -> None:
+    kept = Kept()
+    carried = kept.carried
+    silent = run("", exit_code=137)
+    silent["metadata"]["annotations"] = {KEEPING_PLAN_ANNOTATION: json.dumps(carried)}
+    if phase != "Failed":
+        silent["status"] = {"phase": "Running" if phase == "Running" else "Failed"}
+    delete_with_the_gateway(kept)
+    kept.hear(silent)
+    assert not goes(kept)
+    assert kept.carried["begin"] is True, "and nothing is known of a state"
+    kept.hear()
+    assert not goes(kept)
+    kept.hear(said(day=2, holds=0))
+    assert goes(kept)
