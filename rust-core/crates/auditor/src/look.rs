@@ -15,9 +15,8 @@ use std::path::Path;
 pub(crate) const MAX_NOTE: usize = 16 << 10;
 /// Of a log that nobody signed, so many records are read, step by step, to see whether it served.
 const UNSIGNED_RECORDS: [u64; 4] = [2, 16, 256, 4096];
-const UNSIGNED_BYTES: u64 = 1 << 20;
 /// A log whose records do not verify, or that was never begun, is read again after this many microseconds.
-const REST: u64 = 60_000_000;
+pub(crate) const REST: u64 = 60_000_000;
 
 /// What a look needs beside the log.
 pub(crate) struct View<'v> {
@@ -65,8 +64,11 @@ fn try_look(
     }
     match read_own(view, log, raised)? {
         Own::Signed(signed, note) => compare(view, log, signed, note, raised),
-        Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, raised),
-        Own::Refused if log.row.head.is_none() => return Ok(()),
+        Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, budget, raised),
+        Own::Refused if log.row.head.is_none() => {
+            budget.charge(&Budget::unsigned());
+            return Ok(());
+        }
         Own::Missing | Own::Refused => {}
     }
     if log.target.is_none() && !log.row.ended {
@@ -302,20 +304,27 @@ pub(crate) fn rest(log: &mut Log, now: u64) {
 
 /// A worker signs the beginning of a log before it serves; one that served and is not signed is nobody's. One that did not
 /// serve is what a start leaves behind that was cut short.
-fn look_at_unsigned(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Result<(), EvidenceError> {
+fn look_at_unsigned(
+    view: &View<'_>,
+    log: &mut Log,
+    budget: &mut Budget,
+    raised: &mut Raised,
+) -> Result<(), EvidenceError> {
     if view.now < log.rests_until {
         raised.unsettled(&log.origin);
         return Ok(());
     }
     let mut tail = Tail::default();
-    let mut budget = Budget::of(UNSIGNED_BYTES);
-    let mut step = Step::Reached;
+    let mut own = Budget::unsigned();
+    let mut step = Ok(Step::Reached);
     for records in UNSIGNED_RECORDS {
-        if tail.facts.served || !matches!(step, Step::Reached) {
+        if tail.facts.served || !matches!(step, Ok(Step::Reached)) {
             break;
         }
-        step = tail.advance(view.storage, &log.dir, log.row.incarnation, records, &mut budget)?;
+        step = tail.advance(view.storage, &log.dir, log.row.incarnation, records, &mut own);
     }
+    budget.charge(&own);
+    let step = step?;
     let foreign = matches!(step, Step::Flawed(_) | Step::Refused(_)) && tail.size() == 0;
     if tail.facts.served || foreign {
         let what = match foreign {
