@@ -53,6 +53,8 @@ pub enum Code {
     PredecessorMissing,
     /// A log ended and none names it, though later ones are there.
     NoSuccessor,
+    /// There are more logs of which none was accepted than are looked at.
+    TooManyLogs,
     /// Records wait for a checkpoint.
     Stalled,
     /// A file or directory cannot be read.
@@ -74,6 +76,7 @@ impl Code {
         match self {
             Self::PredecessorMissing
             | Self::NoSuccessor
+            | Self::TooManyLogs
             | Self::Stalled
             | Self::Unreadable
             | Self::WorkerUnreachable => Verdict::Incomplete,

@@ -81,6 +81,8 @@ pub(crate) struct Log {
     pub(crate) rests_until: u64,
     /// Since when records wait for a checkpoint.
     pub(crate) waiting_since: Option<u64>,
+    /// Its checkpoint was found to be refused, and nobody signed it: until when it is passed over where there are newer ones.
+    pub(crate) passed_until: u64,
 }
 
 impl Log {
@@ -94,6 +96,7 @@ impl Log {
             tail: None,
             rests_until: 0,
             waiting_since: None,
+            passed_until: 0,
         }
     }
 
@@ -116,6 +119,11 @@ impl Log {
     /// Name of its row in the state.
     pub(crate) fn file(&self) -> String {
         format!("logs/{}/{}", self.row.shard, self.row.incarnation)
+    }
+
+    /// Whether nothing of it is known to be signed.
+    pub(crate) fn is_unsigned(&self) -> bool {
+        self.row.head.is_none() && self.target.is_none()
     }
 
     /// Records of the head that was accepted last.

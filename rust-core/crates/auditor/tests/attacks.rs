@@ -291,6 +291,35 @@ fn an_old_segment_that_somebody_lengthened_costs_a_poll_little_and_is_found_if_i
 }
 
 #[test]
+fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
+    let (disk, mut worker) = filled();
+    let mut planted = Planted::on(&disk);
+    for number in 0..50_000 {
+        // Older, and newer, than the worker's.
+        let ms = [1, u64::MAX >> 20][number % 2];
+        let empty = Ulid::from_parts(ms, number as u128);
+        planted.directory(&Path::new(SHARD).join(empty.to_string()));
+    }
+    let (counts, state) = (planted.counts(), Arc::new(Memory::default()));
+    let before = Auditor::create(Arc::new(disk), state.clone(), auditor_key(), settings());
+    before.unwrap().poll(900 * SECOND, u64::MAX, 0).unwrap();
+    let mut auditor = Auditor::open(Arc::new(planted), state, auditor_key(), settings()).unwrap();
+    let mut calls = 0;
+    for second in [0, 6, 12] {
+        worker.complete_one("more");
+        counts.reset();
+        let now = (1_000 + second) * SECOND;
+        auditor.poll(now, 64 << 20, 1 << 20).unwrap();
+        calls = calls.max(counts.calls());
+        let size = worker.promised.appended.len() as u64;
+        assert_eq!(auditor.heads(now)[0].size, size);
+    }
+    let codes: Vec<Code> = auditor.findings().iter().map(|found| found.code).collect();
+    assert_eq!(codes, [Code::TooManyLogs]);
+    assert!(calls < 20_000, "{calls} calls in a poll");
+}
+
+#[test]
 fn a_log_that_goes_on_behind_the_end_that_its_successor_recorded_has_two_writers() {
     let (disk, mut first) = filled();
     let mut second = start(&disk, &mut Promised::default()).unwrap();
