@@ -121,7 +121,7 @@ fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
         .values()
         .filter_map(|log| Some(log.row.facts.predecessor?.incarnation))
         .collect();
-    let unread = logs.values().any(|log| log.row.head.is_none());
+    let unread = logs.values().any(Log::is_unread);
     for log in logs.values().filter(|log| log.row.head.is_some()) {
         let facts = &log.row.facts;
         let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);

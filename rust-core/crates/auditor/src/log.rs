@@ -83,6 +83,8 @@ pub(crate) struct Log {
     pub(crate) waiting_since: Option<u64>,
     /// Its checkpoint was found to be refused, and nobody signed it: until when it is passed over where there are newer ones.
     pub(crate) passed_until: u64,
+    /// It was looked at, and nothing was there that leads to a head.
+    pub(crate) looked: bool,
 }
 
 impl Log {
@@ -97,6 +99,7 @@ impl Log {
             rests_until: 0,
             waiting_since: None,
             passed_until: 0,
+            looked: false,
         }
     }
 
@@ -124,6 +127,11 @@ impl Log {
     /// Whether nothing of it is known to be signed.
     pub(crate) fn is_unsigned(&self) -> bool {
         self.row.head.is_none() && self.target.is_none()
+    }
+
+    /// Whether it has no head so far, and may get one from what is there.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.row.head.is_none() && (self.target.is_some() || !self.looked)
     }
 
     /// Records of the head that was accepted last.

@@ -67,6 +67,7 @@ fn try_look(
         Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, budget, raised),
         Own::Refused if log.row.head.is_none() => {
             budget.charge(&Budget::unsigned());
+            log.looked = true;
             return Ok(());
         }
         Own::Missing | Own::Refused => {}
@@ -325,6 +326,7 @@ fn look_at_unsigned(
     }
     budget.charge(&own);
     let step = step?;
+    log.looked = true;
     let foreign = matches!(step, Step::Flawed(_) | Step::Refused(_)) && tail.size() == 0;
     if tail.facts.served || foreign {
         let what = match foreign {

@@ -214,6 +214,17 @@ fn two_successors_of_one_log_are_a_fork() {
     assert!(found.origin.ends_with(&ulid(&first).to_string()), "{found:?}");
 }
 
+#[test]
+fn an_empty_directory_does_not_hide_that_a_log_has_no_successor() {
+    let (disk, _first, mut audit) = forked();
+    for number in 0..3 {
+        let empty = Ulid::from_parts(u64::MAX >> 20, number);
+        disk.create_dir(&Path::new(SHARD).join(empty.to_string()))
+            .unwrap();
+    }
+    audit.expect(Code::NoSuccessor);
+}
+
 /// An auditor of a disk on which somebody planted what costs nothing.
 fn flooded(planted: Planted) -> (Auditor, Counts) {
     let counts = planted.counts();
