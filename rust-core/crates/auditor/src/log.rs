@@ -15,7 +15,7 @@ pub struct Head {
     /// Their root.
     #[serde(with = "crate::text::hash")]
     pub root: Hash,
-    /// The signed note, as it was read.
+    /// The signed note, with the line of the ledger's key alone.
     pub note: String,
     /// When it was accepted, in unix microseconds.
     pub at: u64,

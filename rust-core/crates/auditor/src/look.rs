@@ -7,7 +7,7 @@ use crate::reach::is_away;
 use crate::removal;
 use crate::tail::{Budget, Step, Tail, is_written_behind, missing_files};
 use proofgate_evidence::{EvidenceError, ReadStorage, checkpoint_file};
-use proofgate_ledger::{Checkpoint, VerifyingKey};
+use proofgate_ledger::{Checkpoint, VerifyingKey, signed_alone};
 use std::io;
 use std::path::Path;
 
@@ -63,7 +63,7 @@ fn try_look(
         return Ok(());
     }
     match read_own(view, log, raised)? {
-        Own::Signed(signed, note) => compare(view, log, signed, note, raised),
+        Own::Signed(signed, note) => compare(view, log, signed, &note, raised),
         Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, budget, raised),
         Own::Refused if log.row.head.is_none() => {
             budget.charge(&Budget::unsigned());
@@ -158,7 +158,7 @@ fn believe(view: &View<'_>, note: &str, origin: &str) -> Result<Checkpoint, (Cod
 }
 
 /// Compares the log's own checkpoint with what was accepted before; a newer one becomes the target.
-fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: String, raised: &mut Raised) {
+fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raised: &mut Raised) {
     let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);
     let size = log.size();
     if signed.size < log.signed() {
@@ -201,14 +201,27 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: String, rai
         return raise(Code::TwoWriters, message);
     }
     if log.target.is_none() {
-        log.rests_until = 0;
-        log.target = Some(Target {
-            signed,
-            note,
-            since: view.now,
-            own: true,
-        });
+        match alone(view, note, &log.origin) {
+            Ok(note) => {
+                log.rests_until = 0;
+                log.target = Some(Target {
+                    signed,
+                    note,
+                    since: view.now,
+                    own: true,
+                });
+            }
+            Err((code, message)) => raise(code, message),
+        }
     }
+}
+
+/// A note without the lines of keys that nobody knows: it is told in the aggregate log, and who writes the volume is not to
+/// have a say in that.
+pub(crate) fn alone(view: &View<'_>, note: &str, origin: &str) -> Result<String, (Code, String)> {
+    let key = view.key.for_origin(origin);
+    key.and_then(|key| signed_alone(note, &key))
+        .map_err(|error| (Code::CheckpointRefused, error.to_string()))
 }
 
 /// What a successor signed of a log's end becomes the target where it covers more than the log's own checkpoint.
@@ -216,8 +229,12 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
     let Some(note) = checkpoint_file::read_cover(view.storage, dir, log.row.incarnation)? else {
         return Ok(());
     };
-    match believe(view, &note, &log.origin) {
-        Ok(signed) if signed.size > log.size() => {
+    let believed = believe(view, &note, &log.origin).and_then(|signed| match signed.size > log.size() {
+        true => Ok(Some((signed, alone(view, &note, &log.origin)?))),
+        false => Ok(None),
+    });
+    match believed {
+        Ok(Some((signed, note))) => {
             log.rests_until = 0;
             log.target = Some(Target {
                 signed,
@@ -226,7 +243,7 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
                 own: false,
             });
         }
-        Ok(_) => {}
+        Ok(None) => {}
         Err((code, message)) => {
             let message = format!("what a successor keeps of its end: {message}");
             raised.raise(code, &log.origin, &log.row.shard, message);

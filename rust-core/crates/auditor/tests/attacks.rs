@@ -225,6 +225,24 @@ fn an_empty_directory_does_not_hide_that_a_log_has_no_successor() {
     audit.expect(Code::NoSuccessor);
 }
 
+#[test]
+fn what_others_add_to_a_checkpoint_is_not_told() {
+    let (disk, worker) = filled();
+    let path = dir(&worker).join("checkpoint");
+    let note = disk.read(&path).unwrap();
+    let stranger = format!("\u{2014} stranger {}\n", STANDARD.encode([7; 9_000]));
+    disk.rot(&path, |bytes| bytes.extend_from_slice(stranger.as_bytes()));
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let told: Vec<Vec<u8>> = audit
+        .entries()
+        .into_iter()
+        .map(|entry| entry.checkpoint.into_bytes())
+        .collect();
+    assert_eq!(told, std::slice::from_ref(&note));
+    assert_eq!(audit.auditor.heads(audit.now)[0].checkpoint.as_bytes(), note);
+}
+
 /// An auditor of a disk on which somebody planted what costs nothing.
 fn flooded(planted: Planted) -> (Auditor, Counts) {
     let counts = planted.counts();
