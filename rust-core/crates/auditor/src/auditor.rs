@@ -2,13 +2,14 @@
 
 use crate::aggregate::Aggregate;
 use crate::catalogue::{self, Catalogue};
-use crate::chain::{self, Successors};
+use crate::chain::{self, Successions, Successors};
 use crate::cosigning::Cosigning;
 use crate::entry::Entry;
 use crate::finding::{Code, Finding, Findings, Raised, Suspected};
+use crate::intake::{self, There};
 use crate::keys;
 use crate::log::Log;
-use crate::look::{View, look, rest};
+use crate::look::{REST, View, look, rest};
 use crate::parties::{identity, require_known};
 use crate::published::Published;
 use crate::reach::{self, Standing, Workers};
@@ -17,7 +18,7 @@ use crate::removal;
 use crate::scrub::{Next, Scrub};
 use crate::tail::Budget;
 use crate::{AuditorError, StateStorage};
-use proofgate_evidence::layout::{self, Shard};
+use proofgate_evidence::layout;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, key_successions};
 use proofgate_ledger::{SigningKey, TrustPolicy, VerifyingKey};
 use serde::Serialize;
@@ -329,7 +330,7 @@ impl Auditor {
     }
 
     /// Lists the ledger, notes what is new and tells what is gone; `None` when it cannot be listed.
-    fn list(&mut self, raised: &mut Raised) -> Option<BTreeMap<String, BTreeSet<Ulid>>> {
+    fn list(&mut self, raised: &mut Raised) -> Option<There> {
         let ledger = self.settings.key.name().to_owned();
         let shards = match layout::shards(&*self.volume, &self.settings.ledger) {
             Ok(shards) => shards,
@@ -347,59 +348,18 @@ impl Auditor {
         if let Some(workers) = &self.workers {
             self.away = reach::judge(workers, &self.catalogue, &ledger, raised);
         }
-        let mut there: BTreeMap<String, BTreeSet<Ulid>> = BTreeMap::new();
-        for Shard {
-            dir,
-            incarnations,
-            name,
-            ..
-        } in shards
-        {
-            let Some(name) = name.filter(|name| !self.away.contains(name)) else {
-                continue;
-            };
-            let logs = self.catalogue.entry(name.clone()).or_default();
-            for incarnation in &incarnations {
-                logs.entry(*incarnation).or_insert_with(|| {
-                    Log::found(&name, *incarnation, dir.join(incarnation.to_string()), &ledger)
-                });
-            }
-            there.insert(name, incarnations.into_iter().collect());
-        }
-        for (shard, logs) in self
-            .catalogue
-            .iter_mut()
-            .filter(|(shard, _)| !self.away.contains(*shard))
-        {
-            let Some(there) = there.get(shard) else {
-                if logs.values().any(|log| log.row.head.is_some()) {
-                    let message = format!("none of its {} logs is there", logs.len());
-                    raised.raise(Code::ShardMissing, &format!("{ledger}/{shard}"), shard, message);
-                }
-                continue;
-            };
-            // Of a log that was never accepted nothing is known that could be missed.
-            logs.retain(|incarnation, log| log.row.head.is_some() || there.contains(incarnation));
-            for log in logs.values().filter(|log| !there.contains(&log.row.incarnation)) {
-                let message = format!(
-                    "the log, of which {} records were signed, is not there",
-                    log.size()
-                );
-                raised.raise(Code::LogMissing, &log.origin, shard, message);
-            }
-        }
-        Some(there)
+        Some(intake::take_in(
+            shards,
+            &mut self.catalogue,
+            &ledger,
+            &self.away,
+            raised,
+        ))
     }
 
     /// Looks at every log that goes on or is suspected of something, the newest of each shard first, and at some of the
     /// others.
-    fn look(
-        &mut self,
-        now: u64,
-        there: &BTreeMap<String, BTreeSet<Ulid>>,
-        budget: &mut Budget,
-        raised: &mut Raised,
-    ) {
+    fn look(&mut self, now: u64, there: &There, budget: &mut Budget, raised: &mut Raised) {
         let view = View {
             storage: &*self.volume,
             key: &self.settings.key,
@@ -409,7 +369,9 @@ impl Auditor {
         };
         let mut due = Vec::new();
         let mut ended = Vec::new();
+        let mut named = BTreeMap::new();
         for (shard, logs) in &self.catalogue {
+            named.insert(shard.clone(), Successions::of(logs));
             let present = logs
                 .iter()
                 .filter(|(incarnation, _)| there.get(shard).is_some_and(|there| there.contains(incarnation)));
@@ -417,7 +379,8 @@ impl Auditor {
                 let place = (shard.clone(), *incarnation);
                 match log.row.ended && !self.suspected.of(&log.origin) {
                     true => ended.push(place),
-                    false => due.push(((back > 1, place.1), place)),
+                    // Of the older ones, those that nobody signed come last: anybody can make them.
+                    false => due.push(((back > 1, log.is_unsigned(), place.1), place)),
                 }
             }
         }
@@ -438,24 +401,31 @@ impl Auditor {
             .cloned()
             .collect();
         self.glanced = glances.last().cloned();
-        let due = due.into_iter().map(|((old, _), place)| (old, place));
+        let due = due.into_iter().map(|((old, ..), place)| (old, place));
         for (old, place) in due.chain(glances.into_iter().map(|place| (false, place))) {
             let Some(logs) = self.catalogue.get_mut(&place.0) else {
                 continue;
             };
             let Some(log) = logs.get(&place.1) else { continue };
-            if old && budget.is_spent() && !self.suspected.of(&log.origin) {
+            let waits = match log.is_unsigned() {
+                true => budget.is_spent() || now < log.rests_until.max(log.passed_until),
+                false => budget.is_spent() && !self.suspected.of(&log.origin),
+            };
+            if old && waits {
                 // Of many that were never read, those behind wait for their turn.
                 raised.unsettled(&log.origin);
                 continue;
             }
             let successors = match log.row.ended {
                 true => Successors::default(),
-                // Made anew for each: one that was accepted a moment ago may name others.
-                false => chain::successors(logs, place.1),
+                false => named
+                    .get(&place.0)
+                    .map_or_else(Successors::default, |named| named.of_log(logs, place.1)),
             };
             if let Some(log) = logs.get_mut(&place.1) {
                 look(&view, log, &successors, budget, raised);
+                // One that was accepted just now may name others.
+                named.entry(place.0).or_default().add(log);
             }
         }
     }
@@ -466,12 +436,10 @@ impl Auditor {
             if budget.is_spent() || self.scrub.waits(now) {
                 return;
             }
-            let heads = |logs: &'_ chain::Logs| logs.values().any(|log| log.row.head.is_some());
-            let places = self
-                .catalogue
-                .iter()
-                .filter(|(_, logs)| heads(logs))
-                .flat_map(|(shard, logs)| logs.keys().map(move |incarnation| (shard, incarnation)));
+            let places = self.catalogue.iter().flat_map(|(shard, logs)| {
+                let accepted = logs.iter().filter(|(_, log)| log.row.head.is_some());
+                accepted.map(move |(incarnation, _)| (shard, incarnation))
+            });
             let Next::Read(place) = self.scrub.next(places) else {
                 return;
             };
@@ -498,23 +466,28 @@ impl Auditor {
         }
     }
 
-    /// Leaves logs alone for a while whose records were found not to verify.
+    /// Leaves logs alone for a while whose records were found not to verify, and passes over such as nobody signed and whose
+    /// checkpoint is refused.
     fn let_rest(&mut self, now: u64) {
-        let found: BTreeSet<&str> = self
-            .findings
-            .all()
-            .iter()
-            .filter(|found| {
-                matches!(
-                    found.code,
-                    Code::RecordsChanged | Code::RecordsDamaged | Code::Truncated | Code::PlantedLog
-                )
-            })
-            .map(|found| found.origin.as_str())
-            .collect();
+        let found = self.findings.keys();
+        let (mut of_records, mut of_checkpoints) = (BTreeSet::new(), BTreeSet::new());
+        for (code, origin) in found {
+            match code {
+                Code::RecordsChanged | Code::RecordsDamaged | Code::Truncated | Code::PlantedLog => {
+                    of_records.insert(origin);
+                }
+                Code::CheckpointRefused | Code::CheckpointForeign => {
+                    of_checkpoints.insert(origin);
+                }
+                _ => {}
+            }
+        }
         for log in self.catalogue.values_mut().flat_map(BTreeMap::values_mut) {
-            if found.contains(log.origin.as_str()) {
+            if of_records.contains(&log.origin) {
                 rest(log, now);
+            }
+            if log.passed_until <= now && log.is_unsigned() && of_checkpoints.contains(&log.origin) {
+                log.passed_until = now.saturating_add(REST);
             }
         }
     }

@@ -129,7 +129,7 @@ pub(crate) fn save(state: &dyn StateStorage, catalogue: &mut Catalogue) -> Resul
 
 pub(crate) fn load_findings(state: &dyn StateStorage) -> Result<Findings, AuditorError> {
     match read(state, FINDINGS)? {
-        Some(bytes) => decode(FINDINGS, &bytes),
+        Some(bytes) => decode(FINDINGS, &bytes).map(Findings::indexed),
         None => Ok(Findings::default()),
     }
 }

@@ -21,19 +21,38 @@ pub(crate) struct Successors {
     pub(crate) served: bool,
 }
 
-/// Finds the logs that name `incarnation`.
-pub(crate) fn successors(logs: &Logs, incarnation: Ulid) -> Successors {
-    let mut found = Successors::default();
-    // They came after it.
-    for log in logs.range(incarnation..).map(|(_, log)| log) {
+/// Which logs of a shard name which others.
+#[derive(Debug, Default)]
+pub(crate) struct Successions(BTreeMap<Ulid, BTreeSet<Ulid>>);
+
+impl Successions {
+    pub(crate) fn of(logs: &Logs) -> Self {
+        let mut all = Self::default();
+        logs.values().for_each(|log| all.add(log));
+        all
+    }
+
+    /// Notes what a log names.
+    pub(crate) fn add(&mut self, log: &Log) {
         let facts = &log.row.facts;
-        let mut named = facts.predecessor.iter().chain(&facts.takeovers);
-        if named.any(|named| named.incarnation == incarnation) {
-            found.dirs.push(log.dir.clone());
-            found.served |= facts.served;
+        for named in facts.predecessor.iter().chain(&facts.takeovers) {
+            let by = self.0.entry(named.incarnation).or_default();
+            by.insert(log.row.incarnation);
         }
     }
-    found
+
+    /// The logs that name `incarnation`. They came after it.
+    pub(crate) fn of_log(&self, logs: &Logs, incarnation: Ulid) -> Successors {
+        let mut found = Successors::default();
+        let by = self.0.get(&incarnation).into_iter();
+        for by in by.flat_map(|by| by.range(incarnation..)) {
+            if let Some(log) = logs.get(by) {
+                found.dirs.push(log.dir.clone());
+                found.served |= log.row.facts.served;
+            }
+        }
+        found
+    }
 }
 
 /// Compares the logs of a shard; `there` are the directories that were listed.
@@ -102,12 +121,13 @@ fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
         .values()
         .filter_map(|log| Some(log.row.facts.predecessor?.incarnation))
         .collect();
-    let unread = logs.values().any(|log| log.row.head.is_none());
+    let unread = logs.values().any(Log::is_unread);
     for log in logs.values().filter(|log| log.row.head.is_some()) {
         let facts = &log.row.facts;
         let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);
         if let Some(before) = facts.predecessor.map(|named| named.incarnation)
             && !logs.contains_key(&before)
+            && !there.contains(&before)
         {
             let message =
                 format!("its predecessor {before} is not there, and was not when the auditor first looked");

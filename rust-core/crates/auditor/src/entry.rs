@@ -38,9 +38,9 @@ pub struct Entry {
     /// The log that goes on, as its seal says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
-    /// The signed checkpoint, as it was read.
+    /// The signed checkpoint, with the line of the ledger's key alone.
     pub checkpoint: String,
-    /// The tombstone of a log that was removed, as it was read.
+    /// The tombstone of a log that was removed, with the line of the keeper's key alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tombstone: Option<String>,
 }

@@ -2,10 +2,14 @@
 
 use proofgate_evidence::Verdict;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings that are kept; more of them are counted.
 const MOST: usize = 1000;
+/// Of so many more it is known which they are, so that none is counted twice.
+const MOST_LEFT_OUT: usize = 10_000;
+/// Characters of a message.
+const MOST_CHARS: usize = 512;
 
 /// What kind of thing is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,6 +53,8 @@ pub enum Code {
     PredecessorMissing,
     /// A log ended and none names it, though later ones are there.
     NoSuccessor,
+    /// There are more logs of which none was accepted than are looked at.
+    TooManyLogs,
     /// Records wait for a checkpoint.
     Stalled,
     /// A file or directory cannot be read.
@@ -70,6 +76,7 @@ impl Code {
         match self {
             Self::PredecessorMissing
             | Self::NoSuccessor
+            | Self::TooManyLogs
             | Self::Stalled
             | Self::Unreadable
             | Self::WorkerUnreachable => Verdict::Incomplete,
@@ -81,6 +88,20 @@ impl Code {
             | Self::TombstoneRefused
             | Self::KeySuccessionRefused => Verdict::Invalid,
             _ => Verdict::Diverged,
+        }
+    }
+
+    /// What it counts where there is room for some findings only. What anybody brings about who makes directories and files
+    /// of his own counts less than what became of logs that were accepted.
+    fn weight(self) -> u8 {
+        match self {
+            Self::PlantedLog
+            | Self::CheckpointForeign
+            | Self::CheckpointRefused
+            | Self::TombstoneRefused
+            | Self::KeySuccessionRefused => 1,
+            code if code.verdict() == Verdict::Incomplete => 0,
+            _ => 2,
         }
     }
 
@@ -110,35 +131,99 @@ pub struct Finding {
     pub message: String,
 }
 
+impl Finding {
+    fn key(&self) -> Key {
+        (self.code, self.origin.clone())
+    }
+}
+
 /// All that is known to be wrong.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Findings {
     kept: Vec<Finding>,
-    /// Those that found no room.
+    /// Of a state from before their keys were kept: those that found no room.
     uncounted: u64,
+    /// Those that found no room.
+    #[serde(default)]
+    left_out: BTreeSet<Key>,
+    #[serde(skip)]
+    index: BTreeSet<Key>,
+    /// The least weight of those that are kept.
+    #[serde(skip)]
+    lightest: u8,
 }
 
 impl Findings {
+    /// Makes what is not stored.
+    pub(crate) fn indexed(mut self) -> Self {
+        self.index = self.kept.iter().map(Finding::key).collect();
+        self.weigh_kept();
+        self
+    }
+
     pub(crate) fn all(&self) -> &[Finding] {
         &self.kept
     }
 
     pub(crate) fn left_out(&self) -> u64 {
-        self.uncounted
+        self.uncounted.saturating_add(self.left_out.len() as u64)
     }
 
-    fn has(&self, key: &Key) -> bool {
-        self.kept
-            .iter()
-            .any(|kept| kept.code == key.0 && kept.origin == key.1)
+    /// What all are about, also those that found no room.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.index.iter().chain(&self.left_out)
     }
 
-    fn add(&mut self, finding: Finding) {
-        if self.kept.len() < MOST {
-            self.kept.push(finding);
-        } else {
-            self.uncounted += 1;
+    fn weigh_kept(&mut self) {
+        let weights = self.kept.iter().map(|kept| kept.code.weight());
+        self.lightest = weights.min().unwrap_or_default();
+    }
+
+    fn has_room(&self, code: Code) -> bool {
+        self.kept.len() < MOST || self.lightest < code.weight()
+    }
+
+    /// Whether nothing would change if it was found again.
+    fn knows(&self, key: &Key) -> bool {
+        self.index.contains(key) || self.left_out.contains(key) && !self.has_room(key.0)
+    }
+
+    /// Takes a finding; whether anything changed.
+    fn add(&mut self, finding: Finding) -> bool {
+        let key = finding.key();
+        if !self.has_room(finding.code) {
+            return self.leave_out(key);
         }
+        if self.kept.len() >= MOST
+            && let Some(newest) = self
+                .kept
+                .iter()
+                .rposition(|kept| kept.code.weight() == self.lightest)
+        {
+            let lighter = self.kept.remove(newest).key();
+            self.index.remove(&lighter);
+            self.leave_out(lighter);
+        }
+        self.left_out.remove(&key);
+        self.index.insert(key);
+        self.kept.push(finding);
+        self.weigh_kept();
+        true
+    }
+
+    fn leave_out(&mut self, key: Key) -> bool {
+        self.left_out.len() < MOST_LEFT_OUT && self.left_out.insert(key)
+    }
+
+    /// Forgets states that have ended; whether there were any.
+    fn pass(&mut self, stays: impl Fn(&Key) -> bool) -> bool {
+        let before = self.index.len() + self.left_out.len();
+        let keeps = |key: &Key| !key.0.passes() || stays(key);
+        self.kept.retain(|kept| keeps(&kept.key()));
+        self.index.retain(keeps);
+        self.left_out.retain(keeps);
+        self.weigh_kept();
+        self.index.len() + self.left_out.len() != before
     }
 }
 
@@ -147,41 +232,58 @@ impl Findings {
 pub(crate) struct Raised {
     seen: BTreeMap<Key, (String, String)>,
     /// Logs of which this poll cannot tell everything, so that what was suspected of them stays so.
-    unsettled: Vec<String>,
+    unsettled: BTreeSet<String>,
     /// Suspicions that a second look has confirmed already.
-    sure: Vec<Key>,
+    sure: BTreeSet<Key>,
 }
 
 impl Raised {
     pub(crate) fn raise(&mut self, code: Code, origin: &str, shard: &str, message: String) {
         self.seen
             .entry((code, origin.to_owned()))
-            .or_insert((shard.to_owned(), message));
+            .or_insert_with(|| (shard.to_owned(), cut(message)));
     }
 
     /// As `raise`, of what needs no second look.
     pub(crate) fn raise_now(&mut self, code: Code, origin: &str, shard: &str, message: String) {
         self.raise(code, origin, shard, message);
-        self.sure.push((code, origin.to_owned()));
+        self.sure.insert((code, origin.to_owned()));
     }
 
     pub(crate) fn unsettled(&mut self, origin: &str) {
-        self.unsettled.push(origin.to_owned());
+        if !self.unsettled.contains(origin) {
+            self.unsettled.insert(origin.to_owned());
+        }
     }
+}
+
+/// A message without what is too long: it may repeat what somebody wrote who has no key.
+fn cut(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MOST_CHARS)
+        && let Some((last, _)) = message[..end].char_indices().next_back()
+    {
+        message.truncate(last);
+        message.push('\u{2026}');
+    }
+    message
 }
 
 /// What looked wrong once, and since when.
 #[derive(Debug, Default)]
-pub(crate) struct Suspected(BTreeMap<Key, u64>);
+pub(crate) struct Suspected {
+    since: BTreeMap<Key, u64>,
+    /// What they are about.
+    origins: BTreeSet<String>,
+}
 
 impl Suspected {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.since.is_empty()
     }
 
     /// Whether anything is suspected of a log.
     pub(crate) fn of(&self, origin: &str) -> bool {
-        self.0.keys().any(|(_, of)| of == origin)
+        self.origins.contains(origin)
     }
 
     /// Takes what a poll has raised: what still looks wrong `delay` microseconds after it first did is found, and what
@@ -189,14 +291,13 @@ impl Suspected {
     pub(crate) fn weigh(&mut self, raised: &Raised, findings: &mut Findings, now: u64, delay: u64) -> bool {
         let mut changed = false;
         for (key, (shard, message)) in &raised.seen {
-            if findings.has(key) {
+            if findings.knows(key) {
                 continue;
             }
-            let since = *self.0.entry(key.clone()).or_insert(now);
+            let since = *self.since.entry(key.clone()).or_insert(now);
             if raised.sure.contains(key) || now.saturating_sub(since) >= delay {
-                self.0.remove(key);
-                changed = true;
-                findings.add(Finding {
+                self.since.remove(key);
+                changed |= findings.add(Finding {
                     code: key.0,
                     origin: key.1.clone(),
                     shard: shard.clone(),
@@ -206,18 +307,93 @@ impl Suspected {
             }
         }
         let stays = |key: &Key| raised.seen.contains_key(key) || raised.unsettled.contains(&key.1);
-        self.0.retain(|key, _| stays(key));
-        let before = findings.kept.len();
-        findings
-            .kept
-            .retain(|kept| !kept.code.passes() || stays(&(kept.code, kept.origin.clone())));
-        changed | (findings.kept.len() != before)
+        self.since.retain(|key, _| stays(key));
+        self.origins = self.since.keys().map(|(_, origin)| origin.clone()).collect();
+        changed | findings.pass(stays)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, Findings, Raised, Suspected};
+    use super::{Code, Findings, MOST, MOST_CHARS, Raised, Suspected};
+
+    /// As many findings as are kept, of logs that somebody planted; and the suspicions from which they came.
+    fn full() -> (Suspected, Findings) {
+        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
+        let mut planted = Raised::default();
+        for number in 0..MOST {
+            planted.raise(
+                Code::PlantedLog,
+                &format!("a/0/{number}"),
+                "0",
+                "it served".to_owned(),
+            );
+        }
+        suspected.weigh(&planted, &mut findings, 0, 0);
+        assert_eq!((findings.all().len(), findings.left_out()), (MOST, 0));
+        (suspected, findings)
+    }
+
+    #[test]
+    fn a_finding_that_finds_no_room_is_counted_once() {
+        let (mut suspected, mut findings) = full();
+        for (now, changes) in [(0, false), (5, true), (10, false), (15, false)] {
+            let changed = suspected.weigh(&raised(Code::PlantedLog), &mut findings, now, 5);
+            assert_eq!(changed, changes, "at {now}");
+        }
+        assert_eq!((findings.all().len(), findings.left_out()), (MOST, 1));
+        assert!(suspected.is_empty());
+        let stored = serde_json::to_vec(&findings).unwrap();
+        let mut again = serde_json::from_slice::<Findings>(&stored).unwrap().indexed();
+        suspected.weigh(&raised(Code::PlantedLog), &mut again, 20, 0);
+        assert_eq!((again.all().len(), again.left_out()), (MOST, 1), "a restart");
+    }
+
+    #[test]
+    fn what_is_worse_takes_the_place_of_what_anybody_can_bring_about() {
+        let (mut suspected, mut findings) = full();
+        for code in [Code::Rollback, Code::RecordsChanged, Code::Stalled] {
+            suspected.weigh(&raised(code), &mut findings, 1, 0);
+        }
+        let worse = |code| findings.all().iter().any(|found| found.code == code);
+        assert!(worse(Code::Rollback) && worse(Code::RecordsChanged) && !worse(Code::Stalled));
+        assert_eq!(findings.all().len(), MOST);
+        // The state that found no room has ended.
+        suspected.weigh(&Raised::default(), &mut findings, 2, 0);
+        assert_eq!(findings.left_out(), 2);
+    }
+
+    #[test]
+    fn a_state_that_found_no_room_is_kept_once_there_is_some() {
+        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
+        let stalled = |numbers: std::ops::Range<usize>| {
+            let mut raised = Raised::default();
+            for number in numbers {
+                raised.raise(Code::Stalled, &format!("a/0/{number}"), "0", String::new());
+            }
+            raised
+        };
+        suspected.weigh(&stalled(0..MOST + 1), &mut findings, 0, 0);
+        assert_eq!((findings.all().len(), findings.left_out()), (MOST, 1));
+        for _ in 0..2 {
+            suspected.weigh(&stalled(1..MOST + 1), &mut findings, 1, 0);
+        }
+        assert_eq!((findings.all().len(), findings.left_out()), (MOST, 0));
+    }
+
+    #[test]
+    fn a_message_that_repeats_what_somebody_wrote_is_cut() {
+        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
+        let mut long = Raised::default();
+        long.raise(Code::RecordsChanged, "a/0/X", "0", "\u{e9}".repeat(200_000));
+        long.raise(Code::RecordsChanged, "a/0/Y", "0", "\u{e9}".repeat(MOST_CHARS));
+        suspected.weigh(&long, &mut findings, 0, 0);
+        for found in findings.all() {
+            assert_eq!(found.message.chars().count(), MOST_CHARS);
+        }
+        assert!(findings.all()[0].message.ends_with('\u{2026}'));
+        assert!(!findings.all()[1].message.ends_with('\u{2026}'));
+    }
 
     fn raised(code: Code) -> Raised {
         let mut raised = Raised::default();

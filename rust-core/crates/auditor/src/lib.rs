@@ -4,6 +4,7 @@
 //! |---|---|
 //! | a look at one log: its checkpoint first, then its records up to that | `look`, `tail`, `facts` |
 //! | the logs of a shard against each other | `chain` |
+//! | which logs are looked at | `intake` |
 //! | what is wrong, once a second look has confirmed it | `finding` |
 //! | reading again what was verified before | `scrub` |
 //! | logs that were removed by right | `removal` |
@@ -29,6 +30,7 @@ mod error;
 mod facts;
 mod finding;
 mod held;
+mod intake;
 mod keys;
 mod log;
 mod look;

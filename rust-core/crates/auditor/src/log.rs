@@ -15,7 +15,7 @@ pub struct Head {
     /// Their root.
     #[serde(with = "crate::text::hash")]
     pub root: Hash,
-    /// The signed note, as it was read.
+    /// The signed note, with the line of the ledger's key alone.
     pub note: String,
     /// When it was accepted, in unix microseconds.
     pub at: u64,
@@ -81,6 +81,10 @@ pub(crate) struct Log {
     pub(crate) rests_until: u64,
     /// Since when records wait for a checkpoint.
     pub(crate) waiting_since: Option<u64>,
+    /// Its checkpoint was found to be refused, and nobody signed it: until when it is passed over where there are newer ones.
+    pub(crate) passed_until: u64,
+    /// It was looked at, and nothing was there that leads to a head.
+    pub(crate) looked: bool,
 }
 
 impl Log {
@@ -94,6 +98,8 @@ impl Log {
             tail: None,
             rests_until: 0,
             waiting_since: None,
+            passed_until: 0,
+            looked: false,
         }
     }
 
@@ -116,6 +122,16 @@ impl Log {
     /// Name of its row in the state.
     pub(crate) fn file(&self) -> String {
         format!("logs/{}/{}", self.row.shard, self.row.incarnation)
+    }
+
+    /// Whether nothing of it is known to be signed.
+    pub(crate) fn is_unsigned(&self) -> bool {
+        self.row.head.is_none() && self.target.is_none()
+    }
+
+    /// Whether it has no head so far, and may get one from what is there.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.row.head.is_none() && (self.target.is_some() || !self.looked)
     }
 
     /// Records of the head that was accepted last.

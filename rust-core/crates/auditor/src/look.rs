@@ -7,7 +7,7 @@ use crate::reach::is_away;
 use crate::removal;
 use crate::tail::{Budget, Step, Tail, is_written_behind, missing_files};
 use proofgate_evidence::{EvidenceError, ReadStorage, checkpoint_file};
-use proofgate_ledger::{Checkpoint, VerifyingKey};
+use proofgate_ledger::{Checkpoint, VerifyingKey, signed_alone};
 use std::io;
 use std::path::Path;
 
@@ -15,9 +15,8 @@ use std::path::Path;
 pub(crate) const MAX_NOTE: usize = 16 << 10;
 /// Of a log that nobody signed, so many records are read, step by step, to see whether it served.
 const UNSIGNED_RECORDS: [u64; 4] = [2, 16, 256, 4096];
-const UNSIGNED_BYTES: u64 = 1 << 20;
 /// A log whose records do not verify, or that was never begun, is read again after this many microseconds.
-const REST: u64 = 60_000_000;
+pub(crate) const REST: u64 = 60_000_000;
 
 /// What a look needs beside the log.
 pub(crate) struct View<'v> {
@@ -64,9 +63,13 @@ fn try_look(
         return Ok(());
     }
     match read_own(view, log, raised)? {
-        Own::Signed(signed, note) => compare(view, log, signed, note, raised),
-        Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, raised),
-        Own::Refused if log.row.head.is_none() => return Ok(()),
+        Own::Signed(signed, note) => compare(view, log, signed, &note, raised),
+        Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, budget, raised),
+        Own::Refused if log.row.head.is_none() => {
+            budget.charge(&Budget::unsigned());
+            log.looked = true;
+            return Ok(());
+        }
         Own::Missing | Own::Refused => {}
     }
     if log.target.is_none() && !log.row.ended {
@@ -155,7 +158,7 @@ fn believe(view: &View<'_>, note: &str, origin: &str) -> Result<Checkpoint, (Cod
 }
 
 /// Compares the log's own checkpoint with what was accepted before; a newer one becomes the target.
-fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: String, raised: &mut Raised) {
+fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raised: &mut Raised) {
     let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);
     let size = log.size();
     if signed.size < log.signed() {
@@ -198,14 +201,27 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: String, rai
         return raise(Code::TwoWriters, message);
     }
     if log.target.is_none() {
-        log.rests_until = 0;
-        log.target = Some(Target {
-            signed,
-            note,
-            since: view.now,
-            own: true,
-        });
+        match alone(view, note, &log.origin) {
+            Ok(note) => {
+                log.rests_until = 0;
+                log.target = Some(Target {
+                    signed,
+                    note,
+                    since: view.now,
+                    own: true,
+                });
+            }
+            Err((code, message)) => raise(code, message),
+        }
     }
+}
+
+/// A note without the lines of keys that nobody knows: it is told in the aggregate log, and who writes the volume is not to
+/// have a say in that.
+pub(crate) fn alone(view: &View<'_>, note: &str, origin: &str) -> Result<String, (Code, String)> {
+    let key = view.key.for_origin(origin);
+    key.and_then(|key| signed_alone(note, &key))
+        .map_err(|error| (Code::CheckpointRefused, error.to_string()))
 }
 
 /// What a successor signed of a log's end becomes the target where it covers more than the log's own checkpoint.
@@ -213,8 +229,12 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
     let Some(note) = checkpoint_file::read_cover(view.storage, dir, log.row.incarnation)? else {
         return Ok(());
     };
-    match believe(view, &note, &log.origin) {
-        Ok(signed) if signed.size > log.size() => {
+    let believed = believe(view, &note, &log.origin).and_then(|signed| match signed.size > log.size() {
+        true => Ok(Some((signed, alone(view, &note, &log.origin)?))),
+        false => Ok(None),
+    });
+    match believed {
+        Ok(Some((signed, note))) => {
             log.rests_until = 0;
             log.target = Some(Target {
                 signed,
@@ -223,7 +243,7 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
                 own: false,
             });
         }
-        Ok(_) => {}
+        Ok(None) => {}
         Err((code, message)) => {
             let message = format!("what a successor keeps of its end: {message}");
             raised.raise(code, &log.origin, &log.row.shard, message);
@@ -302,20 +322,28 @@ pub(crate) fn rest(log: &mut Log, now: u64) {
 
 /// A worker signs the beginning of a log before it serves; one that served and is not signed is nobody's. One that did not
 /// serve is what a start leaves behind that was cut short.
-fn look_at_unsigned(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Result<(), EvidenceError> {
+fn look_at_unsigned(
+    view: &View<'_>,
+    log: &mut Log,
+    budget: &mut Budget,
+    raised: &mut Raised,
+) -> Result<(), EvidenceError> {
     if view.now < log.rests_until {
         raised.unsettled(&log.origin);
         return Ok(());
     }
     let mut tail = Tail::default();
-    let mut budget = Budget::of(UNSIGNED_BYTES);
-    let mut step = Step::Reached;
+    let mut own = Budget::unsigned();
+    let mut step = Ok(Step::Reached);
     for records in UNSIGNED_RECORDS {
-        if tail.facts.served || !matches!(step, Step::Reached) {
+        if tail.facts.served || !matches!(step, Ok(Step::Reached)) {
             break;
         }
-        step = tail.advance(view.storage, &log.dir, log.row.incarnation, records, &mut budget)?;
+        step = tail.advance(view.storage, &log.dir, log.row.incarnation, records, &mut own);
     }
+    budget.charge(&own);
+    let step = step?;
+    log.looked = true;
     let foreign = matches!(step, Step::Flawed(_) | Step::Refused(_)) && tail.size() == 0;
     if tail.facts.served || foreign {
         let what = match foreign {

@@ -4,10 +4,11 @@
 use crate::facts::{Facts, Named};
 use crate::finding::{Code, Raised};
 use crate::log::{Head, Log};
-use crate::look::{MAX_NOTE, View};
+use crate::look::{MAX_NOTE, View, alone};
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::removal::{self, Removal, Removed, read_tombstone};
 use proofgate_evidence::rules::Predecessor;
+use proofgate_ledger::signed_alone;
 
 /// Whether a log was removed by right. One whose tombstone is refused is looked at as if it had none.
 pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Result<bool, EvidenceError> {
@@ -17,7 +18,7 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
     };
     if let Some(accepted) = &log.row.removed {
         match read_tombstone(view.storage, &log.dir) {
-            Ok(Some(note)) if note == *accepted => {}
+            Ok(Some(note)) if note == *accepted || keepers(view, &note).as_ref() == Ok(accepted) => {}
             Ok(_) | Err(EvidenceError::Corruption { .. }) => {
                 refuse("the one that was accepted is gone, or another")
             }
@@ -33,10 +34,13 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
         }
         Removal::Done(removed) => removed,
     };
-    if view.keeping.is_none() {
-        refuse("no key of a keeper is known here");
-        return Ok(false);
-    }
+    let tombstone = match keepers(view, &removed.note) {
+        Ok(note) => note,
+        Err(why) => {
+            refuse(&why);
+            return Ok(false);
+        }
+    };
     if removed.checkpoint.len() > MAX_NOTE {
         refuse(&format!(
             "its last checkpoint is {} bytes long",
@@ -62,17 +66,29 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
             return Ok(false);
         }
         Some(_) => {}
-        None => adopt(log, &removed, view.now),
+        None => match alone(view, &removed.checkpoint, &log.origin) {
+            Ok(note) => adopt(log, &removed, note, view.now),
+            Err((_, why)) => {
+                refuse(&why);
+                return Ok(false);
+            }
+        },
     }
-    log.row.removed = Some(removed.note);
+    log.row.removed = Some(tombstone);
     log.target = None;
     log.tail = None;
     log.dirty = true;
     Ok(true)
 }
 
+/// A tombstone, with the line of the keeper's key alone.
+fn keepers(view: &View<'_>, note: &str) -> Result<String, String> {
+    let key = view.keeping.ok_or("no key of a keeper is known here")?;
+    signed_alone(note, key).map_err(|error| error.to_string())
+}
+
 /// Takes what stays of a log that was removed before it was ever looked at: it is under the ledger's own signature.
-fn adopt(log: &mut Log, removed: &Removed, now: u64) {
+fn adopt(log: &mut Log, removed: &Removed, note: String, now: u64) {
     let named = |said: &Predecessor| Named {
         incarnation: said.incarnation,
         size: said.size,
@@ -92,7 +108,7 @@ fn adopt(log: &mut Log, removed: &Removed, now: u64) {
     log.row.head = Some(Head {
         size: removed.tombstone.size,
         root: removed.tombstone.root,
-        note: removed.checkpoint.clone(),
+        note,
         at: now,
     });
     log.end();

@@ -105,19 +105,27 @@ impl Tail {
             return Ok(Step::Reached);
         }
         let mut log = LogReader::open(storage, dir, incarnation)?;
-        log.expect(size);
+        log.search_within(UNSIGNED_BYTES);
+        if budget.signed {
+            log.expect(size);
+            log.search_within(SEARCH);
+        }
         if let Some(place) = &self.place
             && let Some(flaw) = log.start_at(place)?
         {
             return Ok(Step::Flawed(flaw));
         }
-        let (mut step, mut place) = (Step::Reached, self.place);
+        let (mut step, mut place, mut residue) = (Step::Reached, self.place, false);
         while self.mmr.size() < size {
-            if budget.is_spent() {
+            // Only at a record, where the next reading goes on.
+            if budget.is_spent() && !residue {
                 step = Step::Paused;
                 break;
             }
-            step = match log.next()? {
+            let found = log.next()?;
+            budget.left = budget.left.saturating_sub(log.take_searched());
+            residue = matches!(&found, Found::Flaw(flaw) if flaw.residue);
+            step = match found {
                 Found::Record(stored) => {
                     let payload = log.payload(&stored);
                     match self.facts.take(stored.seq, payload) {
@@ -130,7 +138,7 @@ impl Tail {
                         Err(message) => Step::Refused(message),
                     }
                 }
-                Found::Flaw(flaw) if flaw.residue => continue,
+                Found::Flaw(_) if residue => continue,
                 Found::Flaw(flaw) => Step::Flawed(flaw),
                 Found::End => Step::Short,
             };
@@ -145,10 +153,20 @@ impl Tail {
     }
 }
 
+/// Bytes of a log that was signed that are looked through for the next record: two segments, as most are.
+const SEARCH: u64 = 64 << 20;
+/// Bytes that are read of a log that nobody signed.
+const UNSIGNED_BYTES: u64 = 1 << 20;
+/// What a look at one costs beside that: its checkpoint, some files and a listing.
+const UNSIGNED_LOOK: u64 = 64 << 10;
+
 /// How much may be read, and how much was.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Budget {
+    /// Bytes of records, and of what was looked through for records.
     left: u64,
+    /// For a log that somebody signed.
+    signed: bool,
     pub(crate) bytes: u64,
     pub(crate) records: u64,
 }
@@ -157,8 +175,23 @@ impl Budget {
     pub(crate) fn of(bytes: u64) -> Self {
         Self {
             left: bytes,
+            signed: true,
             ..Self::default()
         }
+    }
+
+    /// For a log that nobody signed.
+    pub(crate) fn unsigned() -> Self {
+        Self {
+            signed: false,
+            ..Self::of(UNSIGNED_BYTES)
+        }
+    }
+
+    /// Takes off what a look with a budget of its own took.
+    pub(crate) fn charge(&mut self, unsigned: &Self) {
+        let read = UNSIGNED_BYTES.saturating_sub(unsigned.left);
+        self.left = self.left.saturating_sub(UNSIGNED_LOOK + read);
     }
 
     pub(crate) fn is_spent(&self) -> bool {

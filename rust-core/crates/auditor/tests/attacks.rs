@@ -6,16 +6,24 @@
 )]
 
 mod audit;
+mod planted;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use audit::{Audit, SECOND, copy, dir, newest_segment, remove, two_lives, ulid};
-use proofgate_auditor::Code;
+use audit::{Audit, SECOND, auditor_key, copy, dir, newest_segment, remove, settings, two_lives, ulid};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use planted::{Counts, Planted};
+use proofgate_auditor::{Auditor, Code};
+use proofgate_evidence::frame::SegmentHeader;
+use proofgate_evidence::segment::{MAX_SEGMENT, prepared_name, segment_name};
 use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Checkpoint;
+use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
+use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
-use support::{Promised, SHARD, filled, fresh, key, reframe, start, vkey};
+use std::sync::Arc;
+use support::{Promised, SHARD, Worker, filled, fresh, key, reframe, start, vkey};
 
 #[test]
 fn any_flipped_byte_of_a_new_record_is_found() {
@@ -173,8 +181,8 @@ fn a_log_that_is_planted_is_told() {
     swapped.expect(Code::CheckpointForeign);
 }
 
-#[test]
-fn two_successors_of_one_log_are_a_fork() {
+/// A log with two successors, and an auditor that has seen one of them.
+fn forked() -> (SimulatedDisk, Worker, Audit) {
     let (disk, first) = filled();
     let other = disk.snapshot();
     let mut second = start(&disk, &mut Promised::default()).unwrap();
@@ -190,6 +198,12 @@ fn two_successors_of_one_log_are_a_fork() {
         disk.create(&to.join(&name)).unwrap();
         disk.rot(&to.join(&name), |file| *file = bytes);
     }
+    (disk, first, audit)
+}
+
+#[test]
+fn two_successors_of_one_log_are_a_fork() {
+    let (_disk, first, mut audit) = forked();
     audit.expect(Code::Fork);
     let found = audit
         .auditor
@@ -198,6 +212,140 @@ fn two_successors_of_one_log_are_a_fork() {
         .find(|found| found.code == Code::Fork)
         .unwrap();
     assert!(found.origin.ends_with(&ulid(&first).to_string()), "{found:?}");
+}
+
+#[test]
+fn an_empty_directory_does_not_hide_that_a_log_has_no_successor() {
+    let (disk, _first, mut audit) = forked();
+    for number in 0..3 {
+        let empty = Ulid::from_parts(u64::MAX >> 20, number);
+        disk.create_dir(&Path::new(SHARD).join(empty.to_string()))
+            .unwrap();
+    }
+    audit.expect(Code::NoSuccessor);
+}
+
+#[test]
+fn what_others_add_to_a_checkpoint_is_not_told() {
+    let (disk, worker) = filled();
+    let path = dir(&worker).join("checkpoint");
+    let note = disk.read(&path).unwrap();
+    let stranger = format!("\u{2014} stranger {}\n", STANDARD.encode([7; 9_000]));
+    disk.rot(&path, |bytes| bytes.extend_from_slice(stranger.as_bytes()));
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let told: Vec<Vec<u8>> = audit
+        .entries()
+        .into_iter()
+        .map(|entry| entry.checkpoint.into_bytes())
+        .collect();
+    assert_eq!(told, std::slice::from_ref(&note));
+    assert_eq!(audit.auditor.heads(audit.now)[0].checkpoint.as_bytes(), note);
+}
+
+/// An auditor of a disk on which somebody planted what costs nothing.
+fn flooded(planted: Planted) -> (Auditor, Counts) {
+    let counts = planted.counts();
+    let state = Arc::new(Memory::default());
+    let auditor = Auditor::create(Arc::new(planted), state, auditor_key(), settings()).unwrap();
+    (auditor, counts)
+}
+
+/// Most bytes that were read in one of so many polls, and what was found.
+fn most_read(auditor: &mut Auditor, counts: &Counts, polls: u64) -> (u64, Vec<Code>) {
+    let mut most = 0;
+    for second in 0..polls {
+        counts.reset();
+        auditor
+            .poll((1_000 + second) * SECOND, 64 << 20, 1 << 20)
+            .unwrap();
+        most = most.max(counts.bytes());
+    }
+    (most, auditor.findings().iter().map(|found| found.code).collect())
+}
+
+#[test]
+fn a_segment_that_never_ends_costs_a_poll_little_and_is_found() {
+    const ENDLESS: u64 = 1 << 50;
+    let later = Ulid::from_parts(u64::MAX >> 20, 1);
+    let header = SegmentHeader {
+        incarnation: later,
+        ordinal: 0,
+        first_seq: 0,
+        origin: [0; 32],
+    };
+    let mut garbage = header.encode().to_vec();
+    garbage.push(1);
+    for (len, bytes, found) in [
+        (ENDLESS, Vec::new(), vec![Code::PlantedLog]),
+        (ENDLESS, garbage.clone(), vec![Code::PlantedLog]),
+        // As long as one may be. Zeros alone are what a start leaves that was cut short.
+        (MAX_SEGMENT, garbage, vec![Code::PlantedLog]),
+        (MAX_SEGMENT, Vec::new(), vec![]),
+    ] {
+        let (disk, _worker) = filled();
+        let mut planted = Planted::on(&disk);
+        let log = Path::new(SHARD).join(later.to_string());
+        planted.directory(&log);
+        planted.file(&log.join(segment_name(0)), len, bytes);
+        for number in 1..50 {
+            planted.file(&log.join(prepared_name(number)), len, Vec::new());
+            planted.file(&log.join(segment_name(1000 * number)), len, Vec::new());
+        }
+        let (mut auditor, counts) = flooded(planted);
+        let (read, codes) = most_read(&mut auditor, &counts, 8);
+        assert_eq!(codes, found, "{len}");
+        assert!(read < 4 << 20, "{read} bytes were read in a poll");
+    }
+}
+
+#[test]
+fn an_old_segment_that_somebody_lengthened_costs_a_poll_little_and_is_found_if_it_is_too_long() {
+    for (len, found) in [(1 << 50, vec![Code::RecordsDamaged]), (MAX_SEGMENT, vec![])] {
+        let (disk, worker) = filled();
+        let mut planted = Planted::on(&disk);
+        let old = dir(&worker).join(segment_name(0));
+        planted.file(&old, len, disk.read(&old).unwrap());
+        let (mut auditor, counts) = flooded(planted);
+        let (read, codes) = most_read(&mut auditor, &counts, if found.is_empty() { 2 } else { 8 });
+        assert_eq!(codes, found, "{len}");
+        assert!(read < 160 << 20, "{read} bytes were read in a poll");
+        let reached = auditor.heads(2_000 * SECOND).first().map(|head| head.size);
+        assert_eq!(
+            reached.is_some(),
+            found.is_empty(),
+            "what is not too long is read as before"
+        );
+    }
+}
+
+#[test]
+fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
+    let (disk, mut worker) = filled();
+    let mut planted = Planted::on(&disk);
+    for number in 0..50_000 {
+        // Older, and newer, than the worker's.
+        let ms = [1, u64::MAX >> 20][number % 2];
+        let empty = Ulid::from_parts(ms, number as u128);
+        planted.directory(&Path::new(SHARD).join(empty.to_string()));
+    }
+    let (counts, state) = (planted.counts(), Arc::new(Memory::default()));
+    let before = Auditor::create(Arc::new(disk), state.clone(), auditor_key(), settings());
+    before.unwrap().poll(900 * SECOND, u64::MAX, 0).unwrap();
+    let mut auditor = Auditor::open(Arc::new(planted), state, auditor_key(), settings()).unwrap();
+    let mut calls = 0;
+    for second in [0, 6, 12] {
+        worker.complete_one("more");
+        counts.reset();
+        let now = (1_000 + second) * SECOND;
+        auditor.poll(now, 64 << 20, 1 << 20).unwrap();
+        calls = calls.max(counts.calls());
+        let size = worker.promised.appended.len() as u64;
+        assert_eq!(auditor.heads(now)[0].size, size);
+    }
+    let codes: Vec<Code> = auditor.findings().iter().map(|found| found.code).collect();
+    assert_eq!(codes, [Code::TooManyLogs]);
+    assert!(calls < 20_000, "{calls} calls in a poll");
 }
 
 #[test]

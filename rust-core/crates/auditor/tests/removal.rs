@@ -16,7 +16,7 @@ use proofgate_ledger::{SigningKey, Tombstone};
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::Worker;
 
@@ -76,6 +76,33 @@ fn a_new_auditor_takes_up_a_shard_of_which_logs_were_removed() {
         .filter(|kind| **kind == Kind::Removed)
         .count();
     assert_eq!(removed, 2);
+}
+
+#[test]
+fn what_others_add_to_a_tombstone_and_its_checkpoint_is_not_told() {
+    let (disk, _workers) = four_lives();
+    Keep::of(&disk).prune();
+    let told = |disk: &SimulatedDisk| {
+        let mut audit = Audit::of(disk);
+        audit.is_quiet();
+        let removed = audit.entries().into_iter();
+        let removed = removed.filter(|entry| entry.kind == Kind::Removed);
+        removed
+            .map(|entry| (entry.checkpoint, entry.tombstone))
+            .collect::<Vec<_>>()
+    };
+    let known = told(&disk);
+    assert_eq!(known.len(), 2);
+    let kept = |path: &&PathBuf| {
+        path.ends_with(TOMBSTONE) || path.extension().is_some_and(|end| end == "tlog-proof")
+    };
+    let files = disk.files();
+    for path in files.iter().filter(kept) {
+        disk.rot(path, |bytes| {
+            bytes.extend_from_slice("\u{2014} stranger AAAAAAAAAAAA\n".as_bytes())
+        });
+    }
+    assert_eq!(told(&disk), known);
 }
 
 #[test]

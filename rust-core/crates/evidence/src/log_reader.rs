@@ -5,15 +5,19 @@
 //! before it begins the next, and what was synced before a record was framed was written before it; so whatever looks
 //! wrong is read again after that which makes it look wrong, and only what is wrong then is told.
 
-use crate::segment::SegmentName;
+use crate::segment::{MAX_SEGMENT, SegmentName};
 use crate::segment_reader::{SegmentReader, Slot, Stored};
-use crate::segments::{self, LISTINGS, OpenSegment};
+use crate::segments::{self, LISTINGS, MOST_PREPARED, OpenSegment};
 use crate::time_search::StartingPoint;
 use crate::{EvidenceError, ReadStorage};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
+
+/// Bytes that are looked through for where a log goes on, if nobody says otherwise: what is left of a segment, and some that
+/// are prepared.
+const SEARCH: u64 = 4 * MAX_SEGMENT;
 
 /// A stretch of a log that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +82,12 @@ pub struct LogReader<'s> {
     chain: Option<u32>,
     /// Listings since the last segment was entered.
     listings: u32,
+    /// Bytes that may still be looked through for the next record, and how many behind each record.
+    search: (u64, u64),
+    /// Bytes that were looked through.
+    searched: u64,
+    /// Segments with nothing in them that were passed over since the last record.
+    blank: usize,
     ended: bool,
 }
 
@@ -103,8 +113,22 @@ impl<'s> LogReader<'s> {
             at_least: 0,
             chain: None,
             listings: 0,
+            search: (SEARCH, SEARCH),
+            searched: 0,
+            blank: 0,
             ended: false,
         })
+    }
+
+    /// Looks through at most `bytes` bytes behind a record, or before the first, for where the log goes on: zeros and what is
+    /// no record. What lies behind counts as nothing.
+    pub fn search_within(&mut self, bytes: u64) {
+        self.search = (bytes, bytes);
+    }
+
+    /// Bytes that were looked through for where the log goes on, since this was asked last.
+    pub fn take_searched(&mut self) -> u64 {
+        std::mem::take(&mut self.searched)
     }
 
     /// Says how many records are known to be there, from a checkpoint read **before** the log was opened: a listing made
@@ -261,6 +285,7 @@ impl<'s> LogReader<'s> {
         let Some(reason) = misplaced else {
             self.expected = seq.saturating_add(1);
             self.chain = Some(stored.crc);
+            (self.search.0, self.blank) = (self.search.1, 0);
             return Found::Record(stored);
         };
         let reason = format!("{reason}: found record {seq}, expected {}", self.expected);
@@ -294,7 +319,8 @@ impl<'s> LogReader<'s> {
         let Some(reader) = &mut self.reader else {
             return Ok(None);
         };
-        let expected = self.expected;
+        let (expected, search) = (self.expected, self.search.0);
+        reader.search = search;
         let behind = (|| {
             let nonzero = match reason {
                 Some(_) => Some(from),
@@ -306,6 +332,8 @@ impl<'s> LogReader<'s> {
             };
             Ok((nonzero, found))
         })();
+        self.search.0 = reader.search;
+        self.searched = self.searched.saturating_add(search - reader.search);
         let (nonzero, found) = behind.map_err(EvidenceError::io("read", &self.path))?;
         let goes_on = match found {
             Some(_) => true,
@@ -369,13 +397,19 @@ impl<'s> LogReader<'s> {
             };
             match OpenSegment::open(self.storage, &self.dir, name) {
                 Ok(mut segment) => {
-                    if segment.in_use()? {
+                    let search = self.search.0;
+                    let in_use = segment.in_use(&mut self.search.0)?;
+                    self.searched = self.searched.saturating_add(search - self.search.0);
+                    if in_use {
                         if let Ok(header) = &segment.header {
                             self.origin.get_or_insert(header.origin);
                         }
                         self.ahead = Some(segment);
-                    } else {
+                    } else if self.blank < MOST_PREPARED {
+                        self.blank += 1;
                         self.waiting.pop_front();
+                    } else {
+                        self.waiting.clear();
                     }
                 }
                 Err(error) if segments::is_gone(&error) => {

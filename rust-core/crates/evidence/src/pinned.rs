@@ -4,7 +4,7 @@
 //! reads otherwise is an error. Behind the last record of a segment there may be room that its writer prepared and did not
 //! use; when it is given back, the file becomes shorter. So a segment ends here behind its last byte that is not zero.
 
-use crate::segment::SegmentName;
+use crate::segment::{MAX_SEGMENT, SegmentName};
 use crate::{ReadFile, ReadStorage, read_full};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -153,11 +153,22 @@ fn chunk(file: &dyn ReadFile, number: u64, len: u64) -> io::Result<Vec<u8>> {
 /// How much of a file is meant.
 fn length(path: &Path, file: &dyn ReadFile) -> io::Result<u64> {
     let len = file.len()?;
+    // Of what is read of a log nothing is longer.
+    if len > MAX_SEGMENT {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the file is longer than a segment can be",
+        ));
+    }
     let name = path.file_name().and_then(|name| name.to_str());
     if name.and_then(SegmentName::parse).is_none() {
         return Ok(len);
     }
     for number in (0..len.div_ceil(CHUNK)).rev() {
+        let start = number * CHUNK;
+        if file.next_data(start)?.is_none_or(|data| data >= start + CHUNK) {
+            continue;
+        }
         let bytes = chunk(file, number, len)?;
         if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
             let end = number * CHUNK + last as u64 + 1;
@@ -240,6 +251,40 @@ mod tests {
             assert_eq!(pinned.open(Path::new(SEGMENT)).unwrap().len().unwrap(), meant);
             let files = pinned.files();
             assert_eq!(files.first().map_or(0, |file| file.len), meant);
+        }
+    }
+
+    /// A file that says that it is longer than any.
+    struct Endless;
+
+    impl ReadStorage for Endless {
+        fn open(&self, _: &Path) -> io::Result<Arc<dyn ReadFile>> {
+            Ok(Arc::new(Self))
+        }
+
+        fn list(&self, _: &Path) -> io::Result<Vec<String>> {
+            Ok(Vec::new())
+        }
+    }
+
+    impl ReadFile for Endless {
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+            Err(io::Error::other("nothing of it is read"))
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            Ok(1 << 50)
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_longer_than_any_of_a_log_is_refused_unread() {
+        for path in [SEGMENT, "/log/checkpoint"] {
+            let refused = Pinned::new(&Endless).open(Path::new(path)).err();
+            assert_eq!(
+                refused.map(|error| error.kind()),
+                Some(io::ErrorKind::InvalidData)
+            );
         }
     }
 

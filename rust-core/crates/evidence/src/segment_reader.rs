@@ -46,6 +46,8 @@ pub struct SegmentReader {
     len: u64,
     window: Vec<u8>,
     window_at: u64,
+    /// Bytes that may still be looked through for where a log goes on; what lies behind counts as nothing.
+    pub(crate) search: u64,
 }
 
 impl SegmentReader {
@@ -59,6 +61,7 @@ impl SegmentReader {
             len,
             window: Vec::new(),
             window_at: 0,
+            search: u64::MAX,
         }
     }
 
@@ -159,13 +162,27 @@ impl SegmentReader {
         Ok(Some(&self.window[start..start + len]))
     }
 
+    /// Where a search goes on that came to `at`: behind a hole, which costs nothing. `None` when nothing more is there, or
+    /// has been looked for long enough.
+    fn next_piece(&mut self, at: u64) -> io::Result<Option<u64>> {
+        if self.search == 0 || at >= self.len {
+            return Ok(None);
+        }
+        let next = self.file.next_data(at)?.filter(|next| *next < self.len);
+        if next.is_some() {
+            self.search = self.search.saturating_sub(MOST_READ as u64);
+        }
+        Ok(next.map(|next| next.max(at)))
+    }
+
     /// The first byte from `from` on that is not zero.
     ///
     /// # Errors
     /// What the system says.
     pub fn first_nonzero(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from;
-        while at < self.len {
+        while let Some(next) = self.next_piece(at)? {
+            at = next;
             let len = usize::try_from(self.len - at).unwrap_or(MOST_READ).min(MOST_READ);
             let Some(bytes) = self.bytes(at, len)? else { break };
             if let Some(found) = bytes.iter().position(|byte| *byte != 0) {
@@ -194,9 +211,18 @@ impl SegmentReader {
         let key = self.key;
         let mut at = from.next_multiple_of(8);
         let end = at.saturating_add(bytes);
-        while at < end
-            && let Some(bytes) = self.bytes(at, FRAME_HEADER)?
-        {
+        let mut piece_end = at;
+        while at < end {
+            if at >= piece_end {
+                let Some(next) = self.next_piece(at)? else { break };
+                // No frame begins with eight zeros.
+                at = at.max(next & !7);
+                piece_end = at.saturating_add(MOST_READ as u64);
+                continue;
+            }
+            let Some(bytes) = self.bytes(at, FRAME_HEADER)? else {
+                break;
+            };
             if let Ok(header) = FrameHeader::decode(bytes, key) {
                 let whole = self.bytes(at, header.frame_bytes())?;
                 if header.seq >= seq && whole.is_some_and(|frame| header.check(frame, key).is_ok()) {

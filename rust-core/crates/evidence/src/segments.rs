@@ -1,7 +1,7 @@
 //! The segments of an incarnation's directory: in which order they come, and opening one.
 
 use crate::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
-use crate::segment::{SegmentName, prepared_name, segment_name};
+use crate::segment::{MAX_SEGMENT, SegmentName, prepared_name, segment_name};
 use crate::segment_reader::{SegmentReader, Slot};
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
 use std::collections::VecDeque;
@@ -12,6 +12,9 @@ use ulid::Ulid;
 
 /// How often a directory is listed anew because a file of the listing was gone when it was opened.
 pub(crate) const LISTINGS: u32 = 16;
+
+/// Most segments that are prepared: a writer keeps a few ahead.
+pub(crate) const MOST_PREPARED: usize = 64;
 
 /// The path of a segment.
 pub(crate) fn path_of(dir: &Path, name: SegmentName) -> PathBuf {
@@ -31,8 +34,18 @@ pub(crate) fn is_gone(error: &EvidenceError) -> bool {
 /// one, only its header does, and one that is not in use yet comes last.
 pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<SegmentName>, EvidenceError> {
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+    let names: Vec<SegmentName> = names.iter().filter_map(|name| SegmentName::parse(name)).collect();
+    let is_prepared = |name: &&SegmentName| matches!(name, SegmentName::Prepared(_));
+    let prepared = names.iter().filter(is_prepared).count();
+    if prepared > MOST_PREPARED {
+        return Err(EvidenceError::Corruption {
+            path: dir.to_owned(),
+            offset: 0,
+            reason: format!("{prepared} prepared segments are too many"),
+        });
+    }
     let mut placed = Vec::new();
-    for name in names.iter().filter_map(|name| SegmentName::parse(name)) {
+    for name in names {
         let place = match name {
             SegmentName::First(first) => (first, 0),
             SegmentName::Prepared(ordinal) => match OpenSegment::open(storage, dir, name) {
@@ -55,6 +68,7 @@ pub(crate) struct OpenSegment {
     pub(crate) name: SegmentName,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn ReadFile>,
+    /// Bytes of it that are read.
     pub(crate) len: u64,
     pub(crate) header: Result<SegmentHeader, &'static str>,
     blank: bool,
@@ -73,11 +87,13 @@ impl OpenSegment {
             name,
             path,
             file,
-            len,
-            header: Err(""),
+            len: len.min(MAX_SEGMENT),
+            header: Err("the file is longer than a segment can be"),
             blank: false,
         };
-        segment.read_header()?;
+        if len <= MAX_SEGMENT {
+            segment.read_header()?;
+        }
         Ok(segment)
     }
 
@@ -89,16 +105,18 @@ impl OpenSegment {
         Ok(())
     }
 
-    /// Whether anything was written to it. The writer may have begun it since the header was read, which is then read
-    /// again.
-    pub(crate) fn in_use(&mut self) -> Result<bool, EvidenceError> {
+    /// Whether anything was written to it, as far as `search` more bytes tell. The writer may have begun it since the header
+    /// was read, which is then read again.
+    pub(crate) fn in_use(&mut self, search: &mut u64) -> Result<bool, EvidenceError> {
         if !self.blank {
             return Ok(true);
         }
         let mut rest = self.reader(Ulid::nil(), 0);
+        rest.search = *search;
         let written = rest
             .first_nonzero(0)
             .map_err(EvidenceError::io("read", &self.path))?;
+        *search = rest.search;
         if written.is_some() {
             self.read_header()?;
         }
@@ -122,11 +140,11 @@ pub fn unused(
     dir: &Path,
     incarnation: Ulid,
 ) -> Result<Vec<(PathBuf, u64)>, EvidenceError> {
-    let mut unused = Vec::new();
+    let (mut unused, mut search) = (Vec::new(), u64::MAX);
     let segments = list(storage, dir)?;
     for (position, name) in segments.into_iter().enumerate().rev() {
         let mut segment = OpenSegment::open(storage, dir, name)?;
-        if !segment.in_use()? {
+        if !segment.in_use(&mut search)? {
             unused.push((segment.path, 0));
             continue;
         }

@@ -1,6 +1,7 @@
 //! The few things a reader asks of a file system, as a trait, so that faults and moments can be injected.
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, SeekFrom};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -36,6 +37,15 @@ pub trait ReadFile: Send + Sync {
     /// # Errors
     /// What the system says.
     fn len(&self) -> io::Result<u64>;
+
+    /// The first place from `from` on where something may have been written; `None` when the file reads as zeros from there
+    /// to its end. Where that is not known it is `from`.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn next_data(&self, from: u64) -> io::Result<Option<u64>> {
+        Ok(Some(from))
+    }
 
     /// Whether the length is 0.
     ///
@@ -92,6 +102,15 @@ impl ReadFile for File {
     fn len(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
+
+    fn next_data(&self, from: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(self, SeekFrom::Data(from)) {
+            Ok(at) => Ok(Some(at.max(from))),
+            Err(Errno::NXIO) => Ok(None),
+            // A file system that cannot tell.
+            Err(_) => Ok(Some(from)),
+        }
+    }
 }
 
 /// Reads until `into` is full or the file ends; returns the bytes read.
@@ -112,9 +131,35 @@ pub fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::SegmentKey;
+    use crate::segment_reader::SegmentReader;
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     use std::sync::mpsc;
     use std::time::Duration;
+    use ulid::Ulid;
+
+    #[test]
+    fn behind_a_hole_the_first_byte_that_was_written_is_found_and_behind_the_last_none() {
+        const AT: u64 = (32 << 20) + 5;
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::create_new(folder.path().join("segment")).unwrap();
+        file.write_all_at(&[1], 0).unwrap();
+        file.write_all_at(&[1], AT).unwrap();
+        file.set_len(2 * AT).unwrap();
+        let file: Arc<dyn ReadFile> = Arc::new(File::open(folder.path().join("segment")).unwrap());
+        assert!(
+            file.next_data(1)
+                .unwrap()
+                .is_some_and(|at| (1..=AT).contains(&at))
+        );
+        assert_eq!(file.next_data(2 * AT).unwrap(), None);
+        let key = SegmentKey::new(Ulid::nil(), 0);
+        let mut reader = SegmentReader::new(Arc::clone(&file), key, 2 * AT);
+        assert_eq!(reader.first_nonzero(0).unwrap(), Some(0));
+        assert_eq!(reader.first_nonzero(1).unwrap(), Some(AT));
+        assert_eq!(reader.first_nonzero(AT + 1).unwrap(), None);
+        assert_eq!(reader.resync(8, 0).unwrap(), None);
+    }
 
     #[test]
     fn what_is_no_regular_file_is_refused_and_no_writer_of_a_pipe_is_waited_for() {

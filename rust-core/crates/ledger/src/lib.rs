@@ -41,7 +41,7 @@ pub use key::{CosignatureKey, CosigningKey, PrivateKey, PublicKey, SigningKey, V
 pub use key_destruction::KeyDestruction;
 pub use key_line::{KeyOfLine, MAX_KEYS};
 pub use key_succession::KeySuccession;
-pub use note::{MAX_NOTE, MAX_SIGNATURES};
+pub use note::{MAX_NOTE, MAX_SIGNATURES, signed_alone};
 pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
 };

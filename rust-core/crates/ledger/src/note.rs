@@ -103,6 +103,20 @@ impl<'a> Note<'a> {
     }
 }
 
+/// A note without what others added to it: the text, and the first line by `key` or the newest key of its line that signed.
+///
+/// # Errors
+/// Any refusal of the note or of a signature that claims to be by the key.
+pub fn signed_alone(note: &str, key: &VerifyingKey) -> Result<String, LedgerError> {
+    let note = Note::parse(note)?;
+    let signer = note.signer(key, None)?;
+    let line = note
+        .signatures_of(signer.name(), signer.id())
+        .next()
+        .map(|signature| signature_line(signer.name(), signer.id(), signature));
+    Ok(format!("{}\n{}", note.text, line.unwrap_or_default()))
+}
+
 /// A signature line: the key's name, and the base64 of its id and what follows that.
 pub(crate) fn signature_line(name: &str, id: [u8; 4], signature: &[u8]) -> String {
     let body = STANDARD.encode([&id, signature].concat());

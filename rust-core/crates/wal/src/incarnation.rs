@@ -13,7 +13,7 @@ use proofgate_evidence::TREE;
 use proofgate_evidence::frame::{SEGMENT_HEADER, SegmentHeader, frame_bytes};
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::salts::SALTS;
-use proofgate_evidence::segment::segment_name;
+use proofgate_evidence::segment::{MAX_SEGMENT, segment_name};
 use proofgate_ledger::record::MAX_RECORD;
 use sha2::{Digest, Sha256};
 use std::io;
@@ -24,7 +24,7 @@ use ulid::Ulid;
 /// How a log is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Size of a segment in bytes: a multiple of 8, at least 64 KiB. A record may take at most a quarter of it.
+    /// Size of a segment in bytes: a multiple of 8, 64 KiB to 1 GiB. A record may take at most a quarter of it.
     pub segment_bytes: u64,
     /// Segments kept prepared beyond the one being written.
     pub segments_ahead: u64,
@@ -41,14 +41,13 @@ impl Default for Options {
 
 impl Options {
     const MIN_SEGMENT: u64 = 64 << 10;
-    const MAX_SEGMENT: u64 = 1 << 40;
 
     fn check(&self) -> Result<(), WalError> {
         if !self.segment_bytes.is_multiple_of(8)
-            || !(Self::MIN_SEGMENT..=Self::MAX_SEGMENT).contains(&self.segment_bytes)
+            || !(Self::MIN_SEGMENT..=MAX_SEGMENT).contains(&self.segment_bytes)
         {
             return Err(WalError::Options(format!(
-                "a segment of {} bytes; a multiple of 8 from 64 KiB to 1 TiB is needed",
+                "a segment of {} bytes; a multiple of 8 from 64 KiB to 1 GiB is needed",
                 self.segment_bytes
             )));
         }

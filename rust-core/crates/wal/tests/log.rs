@@ -204,6 +204,7 @@ fn options_that_cannot_work_are_refused() {
     for (ledger, segment_bytes) in [
         ("a", 1000),
         ("a", (64 << 10) + 1),
+        ("a", (1 << 30) + 8),
         ("", 64 << 10),
         ("a b", 64 << 10),
         ("a+b", 64 << 10),

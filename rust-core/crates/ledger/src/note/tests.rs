@@ -143,3 +143,12 @@ fn a_derived_secret_is_the_first_block_of_hkdf_expand_and_tied_to_purpose_and_co
     let below = key.for_origin("PeterNeumann/0/origin").unwrap();
     assert_eq!(below.derive("proofgate/v1/frames", b"context"), frames);
 }
+
+#[test]
+fn what_others_added_to_a_note_is_left_out() {
+    let stranger = "\u{2014} somebody AAAAAAAAAAAA\n";
+    let crowded = format!("{TEXT}\n{stranger}{SIGNATURE}{SIGNATURE}{stranger}");
+    assert_eq!(signed_alone(&crowded, &key()), Ok(note()));
+    assert_eq!(signed_alone(&note(), &key()), Ok(note()));
+    assert!(signed_alone(&format!("{TEXT}\n{stranger}"), &key()).is_err());
+}

@@ -1,0 +1,107 @@
+//! Which of the logs that lie on a volume are looked at: all that were accepted, and of the others no more than a ledger has
+//! that is read for the first time. Whoever writes the volume can make as many directories as it holds.
+
+use crate::catalogue::Catalogue;
+use crate::finding::{Code, Raised};
+use crate::log::Log;
+use proofgate_evidence::Ulid;
+use proofgate_evidence::layout::Shard;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Shards of which no log was accepted.
+const MOST_SHARDS: usize = 1024;
+/// Logs that were not accepted, of all shards together.
+const MOST_LOGS: usize = 32_768;
+
+/// The logs that were listed, by shard.
+pub(crate) type There = BTreeMap<String, BTreeSet<Ulid>>;
+
+/// Notes what is new of the shards that were listed, and tells what is gone. Nothing is judged of those that are `away`.
+pub(crate) fn take_in(
+    shards: Vec<Shard>,
+    catalogue: &mut Catalogue,
+    ledger: &str,
+    away: &BTreeSet<String>,
+    raised: &mut Raised,
+) -> There {
+    let there = note(shards, catalogue, ledger, away, raised);
+    for (shard, logs) in catalogue.iter().filter(|(shard, _)| !away.contains(*shard)) {
+        let Some(there) = there.get(shard) else {
+            let message = format!("none of its {} logs is there", logs.len());
+            raised.raise(Code::ShardMissing, &format!("{ledger}/{shard}"), shard, message);
+            continue;
+        };
+        for log in logs.values().filter(|log| !there.contains(&log.row.incarnation)) {
+            let message = format!(
+                "the log, of which {} records were signed, is not there",
+                log.size()
+            );
+            raised.raise(Code::LogMissing, &log.origin, shard, message);
+        }
+    }
+    there
+}
+
+/// Takes what is new into the catalogue, and out of it what was never accepted and is gone, or finds no room any more.
+fn note(
+    mut shards: Vec<Shard>,
+    catalogue: &mut Catalogue,
+    ledger: &str,
+    away: &BTreeSet<String>,
+    raised: &mut Raised,
+) -> There {
+    // A ledger's own shards have the smallest numbers.
+    shards.sort_by_key(|shard| {
+        let name = shard.name.as_deref().unwrap_or_default();
+        let number = name.bytes().all(|digit| digit.is_ascii_digit());
+        (!number, name.len(), name.to_owned())
+    });
+    let mut there = There::new();
+    let (mut new, mut left_out) = (Vec::new(), 0);
+    let mut new_shards = 0;
+    for shard in &shards {
+        let Some(name) = shard.name.as_ref().filter(|name| !away.contains(*name)) else {
+            continue;
+        };
+        let known = catalogue.get(name);
+        let accepted = |incarnation: &Ulid| {
+            known
+                .and_then(|logs| logs.get(incarnation))
+                .is_some_and(|log| log.row.head.is_some())
+        };
+        if !known.is_some_and(|logs| logs.values().any(|log| log.row.head.is_some())) {
+            new_shards += 1;
+            if new_shards > MOST_SHARDS {
+                left_out += shard.incarnations.len();
+                continue;
+            }
+        }
+        let unknown = shard.incarnations.iter().rev().filter(|log| !accepted(log));
+        // The newest of each shard first: a worker makes its log behind all that it finds.
+        new.extend(
+            unknown
+                .enumerate()
+                .map(|(back, log)| (back, name, *log, &shard.dir)),
+        );
+        there.insert(name.clone(), shard.incarnations.iter().copied().collect());
+    }
+    new.sort_unstable_by_key(|(back, name, log, _)| (*back, *name, *log));
+    left_out += new.len().saturating_sub(MOST_LOGS);
+    new.truncate(MOST_LOGS);
+    if left_out > 0 {
+        let message = format!("{left_out} logs, of which none was accepted, are too many to be looked at");
+        raised.raise(Code::TooManyLogs, ledger, "", message);
+    }
+    let taken: BTreeSet<(&String, Ulid)> = new.iter().map(|(_, name, log, _)| (*name, *log)).collect();
+    for (shard, logs) in catalogue.iter_mut().filter(|(shard, _)| !away.contains(*shard)) {
+        // Of a log that was never accepted nothing is known that could be missed.
+        logs.retain(|incarnation, log| log.row.head.is_some() || taken.contains(&(shard, *incarnation)));
+    }
+    for (_, name, incarnation, dir) in &new {
+        let logs = catalogue.entry((*name).clone()).or_default();
+        logs.entry(*incarnation)
+            .or_insert_with(|| Log::found(name, *incarnation, dir.join(incarnation.to_string()), ledger));
+    }
+    catalogue.retain(|shard, logs| !logs.is_empty() || away.contains(shard));
+    there
+}
