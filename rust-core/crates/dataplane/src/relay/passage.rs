@@ -2,7 +2,7 @@
 
 use proofgate_inspect::Denial;
 use proofgate_providers::{
-    BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, is_usage_alone,
+    BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, Growth, is_usage_alone,
 };
 
 use super::inspection::{append, inspect};
@@ -37,6 +37,8 @@ pub(super) struct Progress {
     in_event: bool,
     /// Whether that event is the answer's good end.
     in_last_event: bool,
+    /// How far an event that is not whole has been looked at.
+    growth: Growth,
     /// How many events there have been.
     pub(super) events: u64,
     /// What the provider speaks.
@@ -70,6 +72,7 @@ impl Progress {
             behind: 0,
             in_event: false,
             in_last_event: false,
+            growth: Growth::default(),
             events: 0,
             dialect,
             translation,
@@ -77,6 +80,16 @@ impl Progress {
             keeps_usage,
             blind: false,
         }
+    }
+
+    /// Whether the answer has its end, also where `partial`, what has come of an event, is that but for an empty line: its sender
+    /// may think that nothing more is needed.
+    pub(super) fn has_ended(&mut self, partial: &[u8]) -> bool {
+        // What is translated ends as its dialect says.
+        if !self.ended && self.translation.is_none() {
+            self.ended = EventMeaning::of(self.dialect, partial) == EventMeaning::GoodEnd;
+        }
+        self.ended
     }
 
     /// Whether a part of an event has left, behind which nothing can be said.
@@ -151,7 +164,10 @@ impl Passage<'_> {
                 self.pass(&begin)?;
             }
         }
-        if self.answer_head.is_stream_of_success() && !self.progress.ended && !self.finish_stream()? {
+        if self.answer_head.is_stream_of_success()
+            && !self.progress.has_ended(&self.workspace.partial)
+            && !self.finish_stream()?
+        {
             return Err(Aborted::Upstream(Failure::Unfinished));
         }
         if let Some(translation) = self.progress.translation.take() {
@@ -301,6 +317,9 @@ impl Passage<'_> {
             self.workspace.usage.push_part(part);
             return self.release(part);
         }
+        if self.workspace.partial.is_empty() {
+            self.progress.growth = Growth::default();
+        }
         self.gateway.spare.lend(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(part);
         if self.progress.translation.is_some() || self.progress.candidates.is_some() {
@@ -313,9 +332,10 @@ impl Passage<'_> {
             self.workspace.usage.push_part(&part);
             return self.release(&part);
         }
-        // Its sender may think that nothing more is needed.
-        let meaning = EventMeaning::of(self.progress.dialect, &self.workspace.partial);
-        self.progress.ended |= meaning == EventMeaning::GoodEnd;
+        // When no more comes it is looked at in any case.
+        if self.progress.growth.is_due(self.workspace.partial.len()) {
+            self.progress.has_ended(&self.workspace.partial);
+        }
         Ok(())
     }
 

@@ -90,6 +90,25 @@ async fn behind_a_part_of_a_huge_event_nothing_is_said() {
 }
 
 #[tokio::test]
+async fn a_large_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes() {
+    let mut gateway = Gateway::start().await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    exchange.begin_events().await;
+    // It is read for an error wherever it is looked at.
+    let text = "x".repeat(60_000);
+    let event =
+        format!("data: {{\"error\":null,\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let chunks = event.bytes().map(|byte| format!("1\r\n{}\r\n", char::from(byte)));
+    let sent = format!(
+        "{}{:x}\r\n{DONE}\r\n0\r\n\r\n",
+        chunks.collect::<String>(),
+        DONE.len()
+    );
+    tokio::spawn(async move { exchange.send(sent.as_bytes()).await });
+    assert_eq!(body(answer).await, (format!("{event}{DONE}"), true));
+}
+
+#[tokio::test]
 async fn what_the_rules_cannot_hold_of_a_huge_event_is_said_behind_the_event_before() {
     let mut gateway = Gateway::with(|config| {
         enforce(config);
