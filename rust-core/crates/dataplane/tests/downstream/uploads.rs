@@ -10,13 +10,13 @@ use crate::client::{Client, post, read};
 use crate::gateway::{ACME, Gateway, MODEL, PATIENCE};
 
 const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
-const LONG: usize = 2 * 1024 * 1024;
+pub const LONG: usize = 2 * 1024 * 1024;
 
 pub fn field(name: &str, value: &str) -> Vec<u8> {
     format!("--limit\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n").into_bytes()
 }
 
-fn file(name: &str, bytes: usize) -> Vec<u8> {
+pub fn file(name: &str, bytes: usize) -> Vec<u8> {
     let head = format!(
         "--limit\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: audio/mpeg\r\n\r\n"
     );
@@ -54,7 +54,7 @@ fn head(path: &str, framing: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-async fn begin(gateway: &Gateway, path: &str, length: usize) -> TcpStream {
+pub async fn begin(gateway: &Gateway, path: &str, length: usize) -> TcpStream {
     let mut client = TcpStream::connect(gateway.address).await.unwrap();
     let head = head(path, &format!("Content-Length: {length}"));
     client.write_all(&head).await.unwrap();
