@@ -35,8 +35,8 @@ pub(super) struct Progress {
     behind: usize,
     /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
     in_event: bool,
-    /// Whether that event is the answer's good end.
-    in_last_event: bool,
+    /// What that event means, by its begin.
+    meaning: EventMeaning,
     /// How far an event that is not whole has been looked at.
     growth: Growth,
     /// How many events there have been.
@@ -71,7 +71,7 @@ impl Progress {
             holds: false,
             behind: 0,
             in_event: false,
-            in_last_event: false,
+            meaning: EventMeaning::Part,
             growth: Growth::default(),
             events: 0,
             dialect,
@@ -278,9 +278,12 @@ impl Passage<'_> {
         if self.progress.in_event {
             self.workspace.usage.push_part(event);
             // The client waits for the empty line: with the last piece it would have the whole.
-            return match std::mem::take(&mut self.progress.in_last_event) {
-                true => Event::Ends,
-                false => Event::Leaves,
+            return match std::mem::replace(&mut self.progress.meaning, EventMeaning::Part) {
+                EventMeaning::GoodEnd => Event::Ends,
+                EventMeaning::Failure if !self.progress.ended && self.answer_head.is_stream_of_success() => {
+                    Event::Fails
+                }
+                _ => Event::Leaves,
             };
         }
         let brings_usage = self.workspace.usage.push_event(event);
@@ -328,7 +331,7 @@ impl Passage<'_> {
         if self.workspace.partial.len() > MOST_OF_AN_EVENT {
             self.progress.in_event = true;
             let part = std::mem::take(&mut self.workspace.partial);
-            self.progress.in_last_event = EventMeaning::begins_good_end(self.progress.dialect, &part);
+            self.progress.meaning = EventMeaning::of_begin(self.progress.dialect, &part);
             self.workspace.usage.push_part(&part);
             return self.release(&part);
         }

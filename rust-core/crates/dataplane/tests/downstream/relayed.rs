@@ -90,6 +90,28 @@ async fn behind_a_part_of_a_huge_event_nothing_is_said() {
 }
 
 #[tokio::test]
+async fn a_failure_that_is_told_in_a_huge_event_is_one_as_any_other() {
+    for rules in [false, true] {
+        let mut gateway = Gateway::with(|config| {
+            if rules {
+                enforce(config)
+            }
+        })
+        .await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+        exchange.begin_events().await;
+        let message = "x".repeat(100_000);
+        let failed =
+            format!("data: {{\"error\":{{\"message\":\"{message}\",\"code\":\"server_error\"}}}}\n\n");
+        exchange.send_chunk(&format!("{EVENT}{failed}{DONE}")).await;
+        exchange.send(b"0\r\n\r\n").await;
+        assert_eq!(body(answer).await, (format!("{EVENT}{failed}"), false), "{rules}");
+        let failures = r#"proofgate_exchanges_total{outcome="upstream_error"}"#;
+        gateway.wait_for_metric(failures, 1).await;
+    }
+}
+
+#[tokio::test]
 async fn a_large_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes() {
     let mut gateway = Gateway::start().await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
