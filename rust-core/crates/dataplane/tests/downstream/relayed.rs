@@ -454,7 +454,7 @@ async fn what_a_provider_says_of_the_gateways_key_is_not_the_clients_to_read() {
 }
 
 #[tokio::test]
-async fn fields_that_speak_of_the_gateways_host_or_account_are_withheld() {
+async fn fields_that_speak_of_the_gateways_host_or_account_or_steer_a_proxy_before_it_are_withheld() {
     let mut gateway = Gateway::start().await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, false)).await;
     let withheld = [
@@ -468,6 +468,11 @@ async fn fields_that_speak_of_the_gateways_host_or_account_are_withheld() {
         "www-authenticate",
         "refresh",
         "set-cookie",
+        "x-accel-redirect",
+        "x-accel-buffering",
+        "x-sendfile",
+        "surrogate-control",
+        "cdn-cache-control",
     ];
     let fields = withheld.map(|name| format!("{name}: x\r\n")).concat();
     exchange
