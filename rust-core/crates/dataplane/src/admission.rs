@@ -136,11 +136,11 @@ async fn read_and_admit<'c>(
     let call = match incoming.form {
         Some(form) => {
             reading.text.plain(&form.said.text);
-            form.said.call(incoming.dialect)
+            form.said.call(incoming.dialect).map_err(Rejection::from)?
         }
         None if !incoming.dialect.has_body() => {
             reading.text.plain("");
-            Call::of_form(incoming.dialect, "", 0..0, false, 0)
+            Call::without_body(incoming.dialect)
         }
         None => read_json(incoming, reading, &mut room).await?,
     };

@@ -1,13 +1,13 @@
 //! One attempt: a request to one provider, as far as the head of its answer. It knows neither the client nor the ledger.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::ops::Range;
 
 use proofgate_ledger::record::Sent;
 use proofgate_providers::{
-    Beginning, Call, Dialect, FrameEvents, RequestTemplate, UpstreamBody, says_prompt_is_too_long,
+    Beginning, BeginningReader, Call, Dialect, FrameEvents, RequestTemplate, UpstreamBody,
+    says_prompt_is_too_long,
 };
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{
@@ -282,9 +282,9 @@ async fn read_body<H>(
     answer: &mut Vec<u8>,
     mut enough: impl FnMut(&[u8], bool) -> bool,
 ) {
+    let mut decoder = BodyDecoder::for_response(framing);
+    let (mut at, mut body) = (begun.body, Vec::new());
     loop {
-        let mut decoder = BodyDecoder::for_response(framing);
-        let (mut at, mut body) = (begun.body, Vec::new());
         let is_whole = loop {
             let Ok(step) = decoder.decode(&answer[at..]) else {
                 return;
@@ -329,19 +329,21 @@ pub(crate) async fn early_failure<H>(
     answer: &mut Vec<u8>,
 ) -> Option<EarlyFailure> {
     let mut failure = None;
+    let mut reader = BeginningReader::new(spoken);
+    let mut frames = framed.then(|| Unframed::new(spoken));
     read_body(begun, framing, lent, answer, |body, is_whole| {
-        let events = match framed {
-            true => match events_of(spoken, body) {
-                Some(events) => Cow::Owned(events),
+        let events = match &mut frames {
+            Some(frames) => match frames.events(body) {
+                Some(events) => events,
                 None => return true,
             },
-            false => Cow::Borrowed(body),
+            None => body,
         };
-        let beginning = Beginning::of(spoken, &events, is_whole);
+        let beginning = reader.look(events, is_whole);
         if let Beginning::Failure { status } = beginning {
             failure = Some(EarlyFailure {
                 status,
-                is_too_long: matches!(status, 400 | 413) && says_prompt_is_too_long(&events),
+                is_too_long: matches!(status, 400 | 413) && says_prompt_is_too_long(events),
             });
         }
         beginning != Beginning::Unknown
@@ -350,11 +352,28 @@ pub(crate) async fn early_failure<H>(
     failure
 }
 
-/// The events of Amazon's frames that are whole; `None` when they are malformed.
-fn events_of(spoken: Dialect, body: &[u8]) -> Option<Vec<u8>> {
-    let mut frames = FrameEvents::new(spoken, ERROR_BYTES);
-    frames.push(body);
-    let mut events = Vec::new();
-    while frames.next_event(&mut events).ok()? {}
-    Some(events)
+/// The events of Amazon's frames, as these come.
+struct Unframed {
+    frames: FrameEvents,
+    /// Bytes of the body that have been read.
+    read: usize,
+    events: Vec<u8>,
+}
+
+impl Unframed {
+    fn new(spoken: Dialect) -> Self {
+        Unframed {
+            frames: FrameEvents::new(spoken, ERROR_BYTES),
+            read: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// Those whose frames are whole in a body that has come so far; `None` when they are malformed.
+    fn events(&mut self, body: &[u8]) -> Option<&[u8]> {
+        self.frames.push(body.get(self.read..).unwrap_or_default());
+        self.read = body.len();
+        while self.frames.next_event(&mut self.events).ok()? {}
+        Some(&self.events)
+    }
 }

@@ -45,6 +45,14 @@ pub(crate) fn arrived(filled: Filled) -> Result<(), NoRequest> {
     }
 }
 
+/// Waits for bytes of a client, which must come by `deadline`.
+pub(crate) async fn fill(client: &mut Client, deadline: Instant) -> Result<(), NoRequest> {
+    match timeout_at(deadline, client.fill()).await {
+        Err(_) => Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
+        Ok(filled) => arrived(filled),
+    }
+}
+
 /// A complete body.
 pub(crate) struct Body {
     /// Where it stands in the input.
@@ -94,7 +102,7 @@ impl Reader<'_> {
             let deadline = self.deadline();
             while self.client.input.len() < end {
                 let before = self.client.input.len();
-                self.fill(deadline).await?;
+                fill(self.client, deadline).await?;
                 if self.client.input.len() - before >= AT_ONCE {
                     tokio::task::yield_now().await;
                 }
@@ -141,7 +149,7 @@ impl Reader<'_> {
                 asked = true;
                 self.send_continue().await?;
             }
-            self.fill(deadline).await?;
+            fill(self.client, deadline).await?;
         }
     }
 
@@ -151,13 +159,6 @@ impl Reader<'_> {
 
     fn deadline(&self) -> Instant {
         Instant::now() + self.terms.timeouts.client_body
-    }
-
-    async fn fill(&mut self, deadline: Instant) -> Result<(), NoRequest> {
-        match timeout_at(deadline, self.client.fill()).await {
-            Err(_) => Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
-            Ok(filled) => arrived(filled),
-        }
     }
 
     async fn send_continue(&mut self) -> Result<(), NoRequest> {

@@ -13,7 +13,7 @@ use proofgate_ledger::record::ConfigId;
 use proofgate_multipart::Boundary;
 use proofgate_providers::{Dialect, Family};
 use proofgate_stages::{Span, Stage};
-use proofgate_wire::{HeadScanner, Method, ProtocolError, RequestFraming, parse_request};
+use proofgate_wire::{HeadScanner, Method, ProtocolError, RequestFraming, RequestHead, parse_request};
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::IncomingCall;
@@ -328,6 +328,38 @@ impl Connection {
         if let Route::Refused(error) = route {
             return Err(Rejection::from(error).into());
         }
+        let identity = self.sender(head, &route, now, known)?;
+        span.lap_now(Stage::Auth);
+        let fields = match route {
+            Route::Call(..) => ClientFields::of(known.family, &head.headers),
+            _ => None,
+        };
+        let boundary = match has_form {
+            true => Some(form::boundary(&head.headers).map_err(Rejection::from)?),
+            false => None,
+        };
+        Ok(Head::Request(Request {
+            route,
+            fields,
+            identity,
+            config: self.gateway.recorder.config(),
+            framing: head.framing,
+            boundary,
+            keep_alive: head.keep_alive,
+            head_only: known.head_only,
+            expect_continue: head.expect_continue,
+        }))
+    }
+
+    /// Who sends a request with this head, where they may ask for that here.
+    fn sender(
+        &self,
+        head: &RequestHead<'_>,
+        route: &Route,
+        now: std::time::Instant,
+        known: &mut RequestSoFar,
+    ) -> Result<Identity, NoRequest> {
+        let terms = &self.catalog.terms;
         let seconds = self.gateway.clock.unix_micros(now) / 1_000_000;
         let identity = self
             .gateway
@@ -349,30 +381,11 @@ impl Connection {
             let denial = proofgate_auth::AuthError::EndpointNotAllowed;
             return Err(Rejection::from(denial).into());
         }
-        if let Route::Stored(call) = &route {
+        if let Route::Stored(call) = route {
             let keeper = self.catalog.stored_of(&identity.tenant);
             stored::check(call.stored, keeper, terms.plan(&identity.tenant), head.framing)?;
         }
-        span.lap_now(Stage::Auth);
-        let fields = match route {
-            Route::Call(..) => ClientFields::of(known.family, &head.headers),
-            _ => None,
-        };
-        let boundary = match has_form {
-            true => Some(form::boundary(&head.headers).map_err(Rejection::from)?),
-            false => None,
-        };
-        Ok(Head::Request(Request {
-            route,
-            fields,
-            identity,
-            config: self.gateway.recorder.config(),
-            framing: head.framing,
-            boundary,
-            keep_alive: head.keep_alive,
-            head_only: known.head_only,
-            expect_continue: head.expect_continue,
-        }))
+        Ok(identity)
     }
 
     /// Waits for a whole head and returns its length in bytes.

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use proofgate_multipart::{Boundary, Event, FormReader, MultipartError, Part};
-use proofgate_providers::{Call, Dialect};
+use proofgate_providers::{BadRequest, Call, Dialect};
 
 use crate::batch_input::{BatchLines, StoredFile};
 use crate::rejection::Rejection;
@@ -69,7 +69,9 @@ pub(crate) struct Form {
     files: u64,
     model: Option<(String, Range<u64>)>,
     stream: Option<bool>,
-    has_n: bool,
+    n: Option<u32>,
+    /// Whether it has been admitted by what it said so far.
+    is_admitted: bool,
     /// What is known of a file that the provider is to keep: then the form names no model.
     stored: Option<Box<StoredFile>>,
     /// Fields and names of files, a line each.
@@ -109,7 +111,8 @@ impl Form {
             files: 0,
             model: None,
             stream: None,
-            has_n: false,
+            n: None,
+            is_admitted: false,
             text: String::new(),
         }
     }
@@ -229,6 +232,15 @@ impl Form {
             true => Ok(()),
             false => Err(Rejection::form_field(name, "stands in the form more than once.")),
         };
+        // Nothing makes it another request than the one that was admitted.
+        let is_admitted = self.is_admitted;
+        let in_time = |is_default: bool, name: &'static str| match is_admitted && !is_default {
+            true => Err(Rejection::form_field(
+                name,
+                "stands behind a long file. Put it before the file.",
+            )),
+            false => Ok(()),
+        };
         match name {
             "purpose" if self.stored.is_some() => {
                 if let Some(stored) = &mut self.stored {
@@ -245,17 +257,21 @@ impl Form {
             }
             "stream" => {
                 once(self.stream.is_none(), "stream")?;
-                self.stream = Some(match &*value {
+                let stream = match &*value {
                     "true" => true,
                     "false" => false,
                     _ => return Err(Rejection::form_field("stream", "must be true or false.")),
-                });
+                };
+                in_time(!stream, "stream")?;
+                self.stream = Some(stream);
             }
             "n" => {
-                once(!std::mem::replace(&mut self.has_n, true), "n")?;
-                if !value.bytes().all(|byte| byte.is_ascii_digit()) {
-                    return Err(Rejection::form_field("n", "must be a number."));
-                }
+                once(self.n.is_none(), "n")?;
+                let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+                let n = value.parse().ok().filter(|n| is_number && *n >= 1);
+                let n = n.ok_or_else(|| Rejection::form_field("n", "must be a number of at least 1."))?;
+                in_time(n == 1, "n")?;
+                self.n = Some(n);
             }
             _ => self.line(&value),
         }
@@ -330,12 +346,13 @@ impl Form {
         Ok(self.reader.end()?)
     }
 
-    /// What the form says so far. `length`: of all of it, where that is known.
+    /// What the form says so far, by which it is admitted. `length`: of all of it, where that is known.
     ///
     /// # Errors
     /// It names no model.
     pub(crate) fn said(&mut self, length: Option<u64>) -> Result<Said, Rejection> {
         let lines = self.take_lines().unwrap_or_default();
+        self.is_admitted = true;
         let (model, range) = match &self.model {
             Some((model, range)) => (&**model, range.clone()),
             None if self.stored.is_some() => ("", 0..0),
@@ -350,6 +367,7 @@ impl Form {
             lines,
             model_value: place(range.start)..place(range.end),
             stream: self.stream.unwrap_or(false),
+            n: self.n.unwrap_or(1),
             text: self.text.clone(),
             counted_bytes: usize::try_from(counted).unwrap_or(usize::MAX),
         })
@@ -361,6 +379,7 @@ pub(crate) struct Said {
     model: String,
     model_value: Range<usize>,
     stream: bool,
+    n: u32,
     /// What rules look at.
     pub(crate) text: String,
     /// Lines of a batch's input, which rules look at as well.
@@ -369,9 +388,13 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    pub(crate) fn call(&self, dialect: Dialect) -> Call<'_> {
+    /// The request that it is.
+    ///
+    /// # Errors
+    /// What it asks for is not served.
+    pub(crate) fn call(&self, dialect: Dialect) -> Result<Call<'_>, BadRequest> {
         let (model, place) = (&*self.model, self.model_value.clone());
-        Call::of_form(dialect, model, place, self.stream, self.counted_bytes)
+        Call::of_form(dialect, model, place, self.stream, self.n, self.counted_bytes)
     }
 }
 

@@ -195,7 +195,7 @@ async fn body(
             let Buffers { head, upstream, .. } = &mut *reply.buffers;
             let step = match decoder.decode(&upstream[used..]) {
                 Ok(step) => step,
-                Err(_) if progress.ended => return Ok(false),
+                Err(_) if progress.has_ended(&workspace.partial) => return Ok(false),
                 Err(_) => return Err(Aborted::Upstream(Failure::Unreachable)),
             };
             let data = used + step.data.start..used + step.data.end;
@@ -255,11 +255,11 @@ async fn body(
         };
         match read {
             Ok(true) => {}
-            Ok(false) if progress.ended || answer_head.framing == ResponseFraming::UntilClose => {
+            Ok(false) if answer_head.framing == ResponseFraming::UntilClose => return Ok(false),
+            Ok(false) | Err(Aborted::Upstream(_)) if progress.has_ended(&workspace.partial) => {
                 return Ok(false);
             }
             Ok(false) => return Err(Aborted::Upstream(Failure::Unreachable)),
-            Err(Aborted::Upstream(_)) if progress.ended => return Ok(false),
             Err(aborted) => return Err(aborted),
         }
     }

@@ -191,12 +191,14 @@ fn is_ours(name: &str) -> bool {
         || starts_with(name, "anthropic-ratelimit-")
         || starts_with(name, "access-control-")
         || starts_with(name, "x-proofgate-")
+        || starts_with(name, "x-accel-")
 }
 
 /// The provider's limits and its account are those of the gateway's key. What browsers are to do with the gateway's host
-/// (HSTS, reports, its storage, other pages) and where a client is to go instead are not the provider's to say. And some
-/// fields would carry state between the tenants behind one upstream connection.
-const WITHHELD: [&str; 21] = [
+/// (HSTS, reports, its storage, other pages), where a client is to go instead, and what a proxy in front of the gateway is to
+/// do or to send (nginx takes `x-accel-redirect` for a path of its own) are not the provider's to say. And some fields would
+/// carry state between the tenants behind one upstream connection.
+const WITHHELD: [&str; 24] = [
     "content-length",
     "transfer-encoding",
     "x-request-id",
@@ -218,6 +220,9 @@ const WITHHELD: [&str; 21] = [
     "content-location",
     "refresh",
     "expect-ct",
+    "x-sendfile",
+    "surrogate-control",
+    "cdn-cache-control",
 ];
 
 /// Whether a client is told to wait for longer than it should by itself: some sleep for as long as they are told,

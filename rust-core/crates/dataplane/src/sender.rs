@@ -273,9 +273,14 @@ impl Sender<'_, '_> {
         if may_be_too_long || may_be_the_key {
             let framing = begun.head.framing;
             let read = Box::pin(whole_body(&mut begun, framing, lent, answer));
-            let read = reply.deadline.within_until(upstream.idle, self.until, read);
             // What does not come to its end, whoever relays it meets again.
-            let body = read.await.ok().flatten().unwrap_or_default();
+            let body = tokio::select! {
+                biased;
+                body = reply.deadline.within_until(upstream.idle, self.until, read) => body.ok().flatten(),
+                () = reply.client.gone() => return Heard::ClientGone,
+                () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
+            };
+            let body = body.unwrap_or_default();
             let failure = if may_be_the_key && says_key_is_refused(&body) {
                 Some(Failure::Unauthorized)
             } else if may_be_too_long && says_prompt_is_too_long(&body) {

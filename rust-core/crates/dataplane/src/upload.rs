@@ -4,12 +4,13 @@ use proofgate_ledger::record::Coming;
 use proofgate_multipart::Boundary;
 use proofgate_providers::{Dialect, Stored};
 use proofgate_wire::{BodyDecoder, Limits, RequestFraming, encode};
-use tokio::time::timeout;
+use tokio::time::Instant;
 
 use crate::batch_input::{BatchLines, StoredFile};
-use crate::body::{NoRequest, arrived};
+use crate::body::{NoRequest, fill};
 use crate::client::Client;
 use crate::form::{Form, Said};
+use crate::lifecycle::{Lifecycle, Phase};
 use crate::memory::{AT_ONCE, Budget, Buffer, Share};
 use crate::rejection::Rejection;
 use crate::terms::Terms;
@@ -27,7 +28,7 @@ pub(crate) struct Upload {
     /// How many bytes have left, or were held when it was admitted.
     left: u64,
     room: Share,
-    /// How long its client may send nothing.
+    /// How long its client may send nothing, once it is admitted.
     patience: Duration,
 }
 
@@ -68,14 +69,18 @@ impl Upload {
     }
 
     /// Reads the form until it can be admitted: a short one to its end, of a long one as far as a file behind its model.
+    ///
+    /// What no limit of a tenant counts yet has, as a body that is no form, one deadline for all of it.
     pub(crate) async fn hold(
         &mut self,
         client: &mut Client,
+        lifecycle: &mut Lifecycle,
         boundary: &Boundary,
         framing: RequestFraming,
         terms: &Terms,
         mut asks: bool,
     ) -> Result<Held, NoRequest> {
+        let deadline = Instant::now() + self.patience;
         loop {
             self.take(client)?;
             if self.ended {
@@ -93,7 +98,11 @@ impl Upload {
                 let sent = client.send(encode::CONTINUE).await;
                 sent.map_err(|_| NoRequest::Gone)?;
             }
-            self.wait(client).await?;
+            tokio::select! {
+                biased;
+                filled = fill(client, deadline) => filled?,
+                () = lifecycle.reached(Phase::Cancelled) => return Err(NoRequest::Gone),
+            }
         }
         let declared = match framing {
             RequestFraming::Length(length) => Some(length),
@@ -124,10 +133,7 @@ impl Upload {
 
     /// Waits for bytes of the client.
     pub(crate) async fn wait(&self, client: &mut Client) -> Result<(), NoRequest> {
-        match timeout(self.patience, client.fill()).await {
-            Err(_) => Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
-            Ok(filled) => arrived(filled),
-        }
+        fill(client, Instant::now() + self.patience).await
     }
 
     /// Reads what has come of the client; it is pending then.

@@ -1,11 +1,13 @@
 //! How an answer of success begins: as one, or with the failure that its provider found after it had sent the head.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::body_kind::BodyKind;
 use crate::dialect::Dialect;
 use crate::frame_events::EXCEPTION;
+use crate::growth::Growth;
 use crate::stream_events::{EventEnds, EventMeaning, event_parts};
 
 /// What the first bytes of an answer of success say.
@@ -22,60 +24,104 @@ pub enum Beginning {
     },
 }
 
-impl Beginning {
-    /// Looks at the beginning of a body in `dialect`; frames of Amazon's are to be given as their events. `is_whole`: whether nothing
-    /// follows.
+/// Looks at the beginning of a body as it comes: at each event once, and at what is no stream of them [as it
+/// grows](Growth).
+#[derive(Debug)]
+pub struct BeginningReader {
+    dialect: Dialect,
+    is_of_events: bool,
+    growth: Growth,
+    ends: EventEnds,
+    /// Where the event at hand begins, and how far it has been searched for its end.
+    event: usize,
+    searched: usize,
+}
+
+impl BeginningReader {
+    /// A reader of a body in `dialect`.
+    #[must_use]
+    pub fn new(dialect: Dialect) -> Self {
+        BeginningReader {
+            dialect,
+            is_of_events: false,
+            growth: Growth::default(),
+            ends: EventEnds::default(),
+            event: 0,
+            searched: 0,
+        }
+    }
+
+    /// What a body says that has come as far as `begin`, all of it from its first byte on; frames of Amazon's are to be given
+    /// as their events. `is_whole`: whether nothing follows.
     ///
     /// Comments, pings and the events that announce an answer before anything of it (`message_start`, `response.created`) say
     /// nothing.
     #[must_use]
-    pub fn of(dialect: Dialect, begin: &[u8], is_whole: bool) -> Beginning {
-        let found = match BodyKind::of(begin) {
-            None => Beginning::Unknown,
-            Some(BodyKind::Events) => of_events(dialect, begin),
-            Some(BodyKind::Object) => of_object(dialect, begin),
-            // Google's compatible endpoints put an error into a list.
-            Some(BodyKind::Other) => match begin.trim_ascii().strip_prefix(b"[") {
-                Some(list) if !list.trim_ascii_start().starts_with(b"{") && !list.is_empty() => {
-                    Beginning::Answer
-                }
-                Some(list) => of_object(dialect, list.strip_suffix(b"]").unwrap_or(list).trim_ascii()),
-                None => Beginning::Answer,
-            },
+    pub fn look(&mut self, begin: &[u8], is_whole: bool) -> Beginning {
+        let found = if self.is_of_events {
+            self.of_events(begin)
+        } else if self.growth.is_due(begin.len()) || is_whole {
+            self.of_any(begin)
+        } else {
+            Beginning::Unknown
         };
         match found {
             Beginning::Unknown if is_whole => Beginning::Answer,
             found => found,
         }
     }
+
+    fn of_any(&mut self, begin: &[u8]) -> Beginning {
+        match BodyKind::of(begin) {
+            None => Beginning::Unknown,
+            Some(BodyKind::Events) => {
+                self.is_of_events = true;
+                self.of_events(begin)
+            }
+            Some(BodyKind::Object) => of_object(self.dialect, begin),
+            // Google's compatible endpoints put an error into a list.
+            Some(BodyKind::Other) => match begin.trim_ascii().strip_prefix(b"[") {
+                Some(list) if !list.trim_ascii_start().starts_with(b"{") && !list.is_empty() => {
+                    Beginning::Answer
+                }
+                Some(list) => of_object(self.dialect, list.strip_suffix(b"]").unwrap_or(list).trim_ascii()),
+                None => Beginning::Answer,
+            },
+        }
+    }
+
+    fn of_events(&mut self, begin: &[u8]) -> Beginning {
+        while let Some(length) = self.ends.next_end(&begin[self.searched..]) {
+            let end = self.searched + length;
+            let event = &begin[self.event..end];
+            (self.event, self.searched) = (end, end);
+            if let Some(found) = of_event(self.dialect, event) {
+                return found;
+            }
+        }
+        self.searched = begin.len();
+        Beginning::Unknown
+    }
 }
 
-fn of_events(dialect: Dialect, begin: &[u8]) -> Beginning {
-    let mut ends = EventEnds::default();
-    let mut at = 0;
-    while let Some(length) = ends.next_end(&begin[at..]) {
-        let event = &begin[at..at + length];
-        at += length;
-        let (name, data) = event_parts(event);
-        if let Some(exception) = name.strip_prefix(EXCEPTION) {
-            return Beginning::Failure {
-                status: status_of_exception(exception),
-            };
-        }
-        if data.trim_ascii().is_empty() || is_announcement(dialect, name, &data) {
-            continue;
-        }
-        let says_error = match dialect {
-            Dialect::Invoke => EventMeaning::of(Dialect::Messages, event) == EventMeaning::Failure,
-            Dialect::Gemini => true,
-            _ => EventMeaning::of(dialect, event) == EventMeaning::Failure,
-        };
-        return match says_error.then(|| status_of_error(&data)).flatten() {
-            Some(status) => Beginning::Failure { status },
-            None => Beginning::Answer,
-        };
+/// What an event says, if it says anything.
+fn of_event(dialect: Dialect, event: &[u8]) -> Option<Beginning> {
+    let (name, data) = event_parts(event);
+    if let Some(exception) = name.strip_prefix(EXCEPTION) {
+        return Some(Beginning::Failure {
+            status: status_of_exception(exception),
+        });
     }
-    Beginning::Unknown
+    if data.trim_ascii().is_empty() || is_announcement(dialect, name, &data) {
+        return None;
+    }
+    let says_error = match dialect {
+        Dialect::Invoke => EventMeaning::of(Dialect::Messages, event) == EventMeaning::Failure,
+        Dialect::Gemini => true,
+        _ => EventMeaning::of(dialect, event) == EventMeaning::Failure,
+    };
+    let status = says_error.then(|| status_of_error(&data)).flatten();
+    Some(status.map_or(Beginning::Answer, |status| Beginning::Failure { status }))
 }
 
 /// Whether an event comes before anything of the answer.
@@ -105,12 +151,14 @@ fn of_object(dialect: Dialect, begin: &[u8]) -> Beginning {
     let first: Vec<u8> = first.skip_while(|byte| *byte != b'{').skip(1).take(16).collect();
     let is_error = firsts.iter().any(|error| first.starts_with(error));
     let may_be_error = firsts.iter().any(|error| error.starts_with(&first));
-    match (is_error, serde_json::from_slice::<Value>(begin.trim_ascii())) {
-        (false, _) if !may_be_error => Beginning::Answer,
-        (true, Ok(_)) => match status_of_error(begin) {
-            Some(status) => Beginning::Failure { status },
-            None => Beginning::Answer,
-        },
+    match is_error {
+        false if !may_be_error => Beginning::Answer,
+        true if serde_json::from_slice::<IgnoredAny>(begin.trim_ascii()).is_ok() => {
+            match status_of_error(begin) {
+                Some(status) => Beginning::Failure { status },
+                None => Beginning::Answer,
+            }
+        }
         _ => Beginning::Unknown,
     }
 }
@@ -178,10 +226,21 @@ fn status_of_exception(name: &str) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::Beginning::{self, Answer, Unknown};
+    use super::BeginningReader;
     use crate::dialect::Dialect;
 
+    /// What a beginning says, which is the same in one piece and byte by byte.
     fn of(dialect: Dialect, begin: &str) -> Beginning {
-        Beginning::of(dialect, begin.as_bytes(), false)
+        let found = look(dialect, begin, false);
+        let mut reader = BeginningReader::new(dialect);
+        let mut looks = (1..=begin.len()).map(|length| reader.look(&begin.as_bytes()[..length], false));
+        let first = looks.find(|found| *found != Unknown);
+        assert!(first.is_none_or(|first| first == found), "{begin}");
+        found
+    }
+
+    fn look(dialect: Dialect, begin: &str, is_whole: bool) -> Beginning {
+        BeginningReader::new(dialect).look(begin.as_bytes(), is_whole)
     }
 
     fn failure(status: u16) -> Beginning {
@@ -294,11 +353,7 @@ mod tests {
             ),
         ] {
             assert_eq!(of(dialect, before), Unknown, "{before}");
-            assert_eq!(
-                Beginning::of(dialect, before.as_bytes(), true),
-                Answer,
-                "nothing follows"
-            );
+            assert_eq!(look(dialect, before, true), Answer, "nothing follows");
             if dialect != Dialect::Converse {
                 assert_eq!(of(dialect, &format!("{before}{error}")), failure(529), "{before}");
             }

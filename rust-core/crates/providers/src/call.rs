@@ -69,26 +69,54 @@ impl<'b> Call<'b> {
     }
 
     /// A request that is a [form](Dialect::has_form), by what its fields say. `model_value`: where the model's name stands in
-    /// it. `counted_bytes`: those of its text, and what its files count for.
+    /// it. `n`: how many answers it asks for. `counted_bytes`: those of its text, and what its files count for.
+    ///
+    /// # Errors
+    /// [`BadRequest::SeveralInStream`].
     pub fn of_form(
         dialect: Dialect,
         model: &'b str,
         model_value: Range<usize>,
         stream: bool,
+        n: u32,
         counted_bytes: usize,
-    ) -> Self {
-        Call {
-            dialect,
+    ) -> Result<Self, BadRequest> {
+        let request = Call {
             model: Cow::Borrowed(model),
             stream,
+            n,
+            model_value,
+            counted_bytes,
+            ..Call::without_body(dialect)
+        };
+        request.check_stream()?;
+        Ok(request)
+    }
+
+    /// A request that says nothing besides its path.
+    #[must_use]
+    pub fn without_body(dialect: Dialect) -> Self {
+        Call {
+            dialect,
+            model: Cow::Borrowed(""),
+            stream: false,
             include_usage: false,
             stream_options: StreamOptions::Absent,
             max_tokens: None,
             n: 1,
             messages: 0,
             token_ids: None,
-            model_value,
-            counted_bytes,
+            model_value: 0..0,
+            counted_bytes: 0,
+        }
+    }
+
+    /// Checks that a stream of images is one of a single image.
+    fn check_stream(&self) -> Result<(), BadRequest> {
+        let is_of_images = matches!(self.dialect, Dialect::Images | Dialect::ImageEdits);
+        match is_of_images && self.stream && self.n > 1 {
+            true => Err(BadRequest::SeveralInStream),
+            false => Ok(()),
         }
     }
 
@@ -114,7 +142,7 @@ impl<'b> Call<'b> {
         text: &mut BodyText,
     ) -> Result<Self, BadRequest> {
         let mut walk = Walk::begin(dialect, body, workspace, text)?;
-        let mut request = Call::of_form(dialect, "", 0..0, false, 0);
+        let mut request = Call::without_body(dialect);
         request.members(&mut walk, dialect.fields())?;
         request.finish(walk)
     }
@@ -131,7 +159,7 @@ impl<'b> Call<'b> {
         text: &mut BodyText,
     ) -> Result<Self, BadRequest> {
         let mut walk = Walk::begin(dialect, line, workspace, text)?;
-        let mut request = Call::of_form(dialect, "", 0..0, false, 0);
+        let mut request = Call::without_body(dialect);
         while let Event::Key(key) = walk.reader.read()? {
             let mut name = std::mem::take(&mut walk.name);
             let decoded = key.decoded(&mut name);
@@ -165,9 +193,7 @@ impl<'b> Call<'b> {
         if request.model.is_empty() && dialect.has_model_in_body() {
             return Err(BadRequest::MissingModel);
         }
-        if dialect == Dialect::Images && request.stream && request.n > 1 {
-            return Err(BadRequest::SeveralInStream);
-        }
+        request.check_stream()?;
         text.set_model(request.model_value());
         Ok(request)
     }

@@ -100,9 +100,9 @@ impl EventMeaning {
                 _ => EventMeaning::Part,
             }),
             Dialect::Images => meaning_of_media(event, IMAGE),
-            Dialect::Speech => meaning_of_media(event, "speech.audio.done"),
+            Dialect::Speech => meaning_of_media(event, SPEECH),
             Dialect::ImageEdits => meaning_of_media(event, EDITED_IMAGE),
-            Dialect::Transcriptions => meaning_of_media(event, "transcript.text.done"),
+            Dialect::Transcriptions => meaning_of_media(event, TRANSCRIPT),
             // Only all events of a stream of Gemini's together tell its end: see `CandidateEnds`.
             Dialect::Embeddings
             | Dialect::Moderations
@@ -119,16 +119,31 @@ impl EventMeaning {
         }
     }
 
-    /// Whether an event that is too large to be kept will be the good end, by its name or, where an event may have none, by
-    /// the type at its begin. Only the last event of a response, which repeats all of it, and those with an image are ever
-    /// that large.
-    pub fn begins_good_end(dialect: Dialect, begin: &[u8]) -> bool {
-        let name = event_name(begin);
-        match dialect {
-            Dialect::Responses => matches!(name, Some(b"response.completed" | b"response.incomplete")),
-            Dialect::Images => name.or_else(|| type_at_begin(begin)) == Some(IMAGE.as_bytes()),
-            Dialect::ImageEdits => name.or_else(|| type_at_begin(begin)) == Some(EDITED_IMAGE.as_bytes()),
-            _ => false,
+    /// What an event that is too large to be kept will mean, by its begin: its name, the type that its data begins with, and
+    /// whether its first member is an error. The last event of a response, which repeats all of it, and those with an image are
+    /// that large, and what else a provider makes so.
+    pub fn of_begin(dialect: Dialect, begin: &[u8]) -> EventMeaning {
+        let (good_ends, failures): (&[&str], &[&str]) = match dialect {
+            Dialect::Chat | Dialect::Completions => (&[], &[]),
+            Dialect::Responses => (
+                &["response.completed", "response.incomplete"],
+                &["response.failed", "error"],
+            ),
+            Dialect::Messages => (&[], &["error"]),
+            Dialect::Images => (&[IMAGE], &["error"]),
+            Dialect::ImageEdits => (&[EDITED_IMAGE], &["error"]),
+            Dialect::Speech => (&[SPEECH], &["error"]),
+            Dialect::Transcriptions => (&[TRANSCRIPT], &["error"]),
+            _ => return EventMeaning::Part,
+        };
+        let said = [event_name(begin), type_at_begin(begin)];
+        let says = |words: &[&str]| words.iter().any(|word| said.contains(&Some(word.as_bytes())));
+        if says(failures) || error_at_begin(begin) {
+            EventMeaning::Failure
+        } else if says(good_ends) {
+            EventMeaning::GoodEnd
+        } else {
+            EventMeaning::Part
         }
     }
 }
@@ -136,6 +151,9 @@ impl EventMeaning {
 /// The types of the events that bring a whole image.
 const IMAGE: &str = "image_generation.completed";
 const EDITED_IMAGE: &str = "image_edit.completed";
+/// Those of the last events of speech and of a transcript.
+const SPEECH: &str = "speech.audio.done";
+const TRANSCRIPT: &str = "transcript.text.done";
 
 /// What an event of a stream of images, speech or a transcript means, whose last one has the type `end`.
 fn meaning_of_media(event: &[u8], end: &str) -> EventMeaning {
@@ -152,11 +170,21 @@ fn meaning_of_media(event: &[u8], end: &str) -> EventMeaning {
 
 /// The type that the data of an event begins with, where it begins with one.
 fn type_at_begin(begin: &[u8]) -> Option<&[u8]> {
+    let value = first_member(begin, b"\"type\"")?.strip_prefix(b"\"")?;
+    value.split(|byte| *byte == b'"').next()
+}
+
+/// Whether the data of an event begins with an error.
+fn error_at_begin(begin: &[u8]) -> bool {
+    first_member(begin, b"\"error\"").is_some_and(|error| !error.starts_with(b"null"))
+}
+
+/// What stands from the value of the first member on in the data of an event, where that has this name.
+fn first_member<'e>(begin: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
     let data = data_lines(begin).next()?;
     let data = data.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
-    let value = data.strip_prefix(b"\"type\"")?.trim_ascii_start();
-    let value = value.strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
-    value.split(|byte| *byte == b'"').next()
+    let value = data.strip_prefix(name)?.trim_ascii_start();
+    Some(value.strip_prefix(b":")?.trim_ascii_start())
 }
 
 /// The words of events that end a response.

@@ -120,29 +120,68 @@ fn a_stream_ends_with_its_whole_image_or_with_the_end_of_its_speech() {
 }
 
 #[test]
-fn the_event_of_a_whole_image_is_known_by_its_begin() {
-    for (begin, ends) in [
+fn a_huge_event_is_known_by_its_begin() {
+    use EventMeaning::{Failure, GoodEnd, Part};
+    for (dialect, begin, meaning) in [
         (
+            Dialect::Images,
             "event: image_generation.completed\ndata: {\"b64_json\":\"QQ",
-            true,
+            GoodEnd,
         ),
         (
+            Dialect::Images,
             "data: {\"type\": \"image_generation.completed\",\"b64_json\":\"QQ",
-            true,
+            GoodEnd,
         ),
         (
+            Dialect::Images,
             "event: image_generation.partial_image\ndata: {\"b64_json\":\"QQ",
-            false,
+            Part,
         ),
         (
+            Dialect::Images,
             "data: {\"type\":\"image_generation.partial_image\",\"b64_json\":\"QQ",
-            false,
+            Part,
         ),
-        ("data: {\"b64_json\":\"image_generation.completed", false),
+        (
+            Dialect::Images,
+            "data: {\"b64_json\":\"image_generation.completed",
+            Part,
+        ),
+        (Dialect::Images, "data: { \"error\" : {\"message\":\"xx", Failure),
+        (Dialect::Chat, "data: {\"error\":{\"message\":\"xx", Failure),
+        (Dialect::Chat, "data: {\"error\":\"xx", Failure),
+        (Dialect::Chat, "data: {\"error\":null,\"choices\":[{\"", Part),
+        (Dialect::Chat, "data: {\"choices\":[{\"error\":{\"", Part),
+        (
+            Dialect::Messages,
+            "event: error\ndata: {\"error\":{\"message\":\"xx",
+            Failure,
+        ),
+        (
+            Dialect::Messages,
+            "data: {\"type\":\"error\",\"error\":{\"message\":\"xx",
+            Failure,
+        ),
+        (
+            Dialect::Responses,
+            "event: response.failed\ndata: {\"response\":{\"",
+            Failure,
+        ),
+        (
+            Dialect::Responses,
+            "data: {\"type\":\"response.completed\",\"response\":{\"",
+            GoodEnd,
+        ),
+        (
+            Dialect::Transcriptions,
+            "data: {\"type\":\"transcript.text.done\",\"text\":\"xx",
+            GoodEnd,
+        ),
     ] {
         assert_eq!(
-            EventMeaning::begins_good_end(Dialect::Images, begin.as_bytes()),
-            ends,
+            EventMeaning::of_begin(dialect, begin.as_bytes()),
+            meaning,
             "{begin}"
         );
     }

@@ -1,14 +1,16 @@
 //! Requests whose bodies are forms with files: they need not be whole before they are admitted.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Instant;
 
 use proofgate_multipart::{Boundary, MultipartError};
 use proofgate_stages::{Span, Stage};
-use proofgate_wire::Headers;
+use proofgate_wire::{Headers, parse_request};
 
 use super::{Connection, Request, RequestSoFar};
 use crate::admission::IncomingCall;
+use crate::body::NoRequest;
 use crate::client::After;
 use crate::endpoint::Route;
 use crate::exchange;
@@ -30,7 +32,7 @@ impl Connection {
     /// Serves a request with a form behind a head of `length` bytes.
     pub(super) async fn form(
         &mut self,
-        request: Request,
+        mut request: Request,
         boundary: Boundary,
         mut known: RequestSoFar,
         length: usize,
@@ -40,10 +42,7 @@ impl Connection {
         let Some(dialect) = request.route.dialect() else {
             return After::Close;
         };
-        let stored = match &request.route {
-            Route::Stored(call) => Some(&**call),
-            _ => None,
-        };
+        let head = self.client.input[..length].to_vec();
         self.client.input.consume(length);
         let terms = &self.catalog.terms;
         let framing = request.framing;
@@ -55,12 +54,24 @@ impl Connection {
             &self.gateway.budget,
         ));
         let asks = request.expect_continue;
-        let held = upload.hold(&mut self.client, &boundary, framing, terms, asks);
-        let held = match held.await {
+        let (client, lifecycle) = (&mut self.client, &mut self.lifecycle);
+        let held = upload
+            .hold(client, lifecycle, &boundary, framing, terms, asks)
+            .await;
+        let renewed = held.and_then(|held| {
+            self.renew(&mut request, &head, now, &mut known)?;
+            Ok(held)
+        });
+        let held = match renewed {
             Ok(held) => held,
             Err(unserved) => return self.unserved(unserved, known, span).await,
         };
+        drop(head);
         span.lap_now(Stage::Body);
+        let stored = match &request.route {
+            Route::Stored(call) => Some(&**call),
+            _ => None,
+        };
         let close = !request.keep_alive || self.is_leaving(now);
         let call = IncomingCall {
             gateway: &self.gateway,
@@ -92,5 +103,24 @@ impl Connection {
         let after = exchange::run(call, back).await;
         self.buffers.give_back(&self.gateway.spare);
         after
+    }
+
+    /// Finds out anew who sends a form, and follows what is in force now, where that has changed since its head.
+    fn renew(
+        &mut self,
+        request: &mut Request,
+        head: &[u8],
+        now: Instant,
+        known: &mut RequestSoFar,
+    ) -> Result<(), NoRequest> {
+        let (catalog, config) = (self.gateway.catalog(), self.gateway.recorder.config());
+        if Rc::ptr_eq(&catalog, &self.catalog) && config == request.config {
+            return Ok(());
+        }
+        self.catalog = catalog;
+        request.config = config;
+        let head = parse_request(head, &self.catalog.terms.head_limits)?;
+        request.identity = self.sender(&head, &request.route, now, known)?;
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use proofgate_inspect::Denial;
 use proofgate_providers::{
-    BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, is_usage_alone,
+    BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, Growth, is_usage_alone,
 };
 
 use super::inspection::{append, inspect};
@@ -35,8 +35,10 @@ pub(super) struct Progress {
     behind: usize,
     /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
     in_event: bool,
-    /// Whether that event is the answer's good end.
-    in_last_event: bool,
+    /// What that event means, by its begin.
+    meaning: EventMeaning,
+    /// How far an event that is not whole has been looked at.
+    growth: Growth,
     /// How many events there have been.
     pub(super) events: u64,
     /// What the provider speaks.
@@ -69,7 +71,8 @@ impl Progress {
             holds: false,
             behind: 0,
             in_event: false,
-            in_last_event: false,
+            meaning: EventMeaning::Part,
+            growth: Growth::default(),
             events: 0,
             dialect,
             translation,
@@ -77,6 +80,16 @@ impl Progress {
             keeps_usage,
             blind: false,
         }
+    }
+
+    /// Whether the answer has its end, also where `partial`, what has come of an event, is that but for an empty line: its sender
+    /// may think that nothing more is needed.
+    pub(super) fn has_ended(&mut self, partial: &[u8]) -> bool {
+        // What is translated ends as its dialect says.
+        if !self.ended && self.translation.is_none() {
+            self.ended = EventMeaning::of(self.dialect, partial) == EventMeaning::GoodEnd;
+        }
+        self.ended
     }
 
     /// Whether a part of an event has left, behind which nothing can be said.
@@ -151,7 +164,10 @@ impl Passage<'_> {
                 self.pass(&begin)?;
             }
         }
-        if self.answer_head.is_stream_of_success() && !self.progress.ended && !self.finish_stream()? {
+        if self.answer_head.is_stream_of_success()
+            && !self.progress.has_ended(&self.workspace.partial)
+            && !self.finish_stream()?
+        {
             return Err(Aborted::Upstream(Failure::Unfinished));
         }
         if let Some(translation) = self.progress.translation.take() {
@@ -262,9 +278,12 @@ impl Passage<'_> {
         if self.progress.in_event {
             self.workspace.usage.push_part(event);
             // The client waits for the empty line: with the last piece it would have the whole.
-            return match std::mem::take(&mut self.progress.in_last_event) {
-                true => Event::Ends,
-                false => Event::Leaves,
+            return match std::mem::replace(&mut self.progress.meaning, EventMeaning::Part) {
+                EventMeaning::GoodEnd => Event::Ends,
+                EventMeaning::Failure if !self.progress.ended && self.answer_head.is_stream_of_success() => {
+                    Event::Fails
+                }
+                _ => Event::Leaves,
             };
         }
         let brings_usage = self.workspace.usage.push_event(event);
@@ -301,6 +320,9 @@ impl Passage<'_> {
             self.workspace.usage.push_part(part);
             return self.release(part);
         }
+        if self.workspace.partial.is_empty() {
+            self.progress.growth = Growth::default();
+        }
         self.gateway.spare.lend(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(part);
         if self.progress.translation.is_some() || self.progress.candidates.is_some() {
@@ -309,13 +331,14 @@ impl Passage<'_> {
         if self.workspace.partial.len() > MOST_OF_AN_EVENT {
             self.progress.in_event = true;
             let part = std::mem::take(&mut self.workspace.partial);
-            self.progress.in_last_event = EventMeaning::begins_good_end(self.progress.dialect, &part);
+            self.progress.meaning = EventMeaning::of_begin(self.progress.dialect, &part);
             self.workspace.usage.push_part(&part);
             return self.release(&part);
         }
-        // Its sender may think that nothing more is needed.
-        let meaning = EventMeaning::of(self.progress.dialect, &self.workspace.partial);
-        self.progress.ended |= meaning == EventMeaning::GoodEnd;
+        // When no more comes it is looked at in any case.
+        if self.progress.growth.is_due(self.workspace.partial.len()) {
+            self.progress.has_ended(&self.workspace.partial);
+        }
         Ok(())
     }
 

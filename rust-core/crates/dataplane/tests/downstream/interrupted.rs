@@ -2,11 +2,14 @@
 
 use http::Request;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use crate::client::{Client, next};
 use crate::frames::{carried, event};
 use crate::gateway::{ACME, Gateway, MODEL};
 use crate::relayed::completion;
+use crate::uploads::{answer, ended, plain};
 
 /// Tokens that each answer may have.
 const MOST: u64 = 50;
@@ -234,4 +237,39 @@ async fn what_is_not_counted_costs_its_reservation_where_money_is_counted_and_el
         assert_eq!(record["cost_nanodollars"], cost, "budget: {budget}");
         assert_eq!(record["charged"], 1009 + MOST);
     }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_the_rest_of_an_error_is_waited_for_ends_its_request() {
+    let mut gateway = plain(|config| {
+        let mut second = config["providers"][0].clone();
+        second["name"] = "second".into();
+        config["providers"].as_array_mut().unwrap().push(second);
+        let target = json!({"provider": "second", "upstream_model": MODEL, "weight": 0});
+        config["models"][0]["targets"]
+            .as_array_mut()
+            .unwrap()
+            .push(target);
+        config["models"][0]["fall_back_on"] = json!(["context_length"]);
+    })
+    .await;
+    let (path, document) = chat(MODEL);
+    let body = document.to_string();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ACME}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let connect = || TcpStream::connect(gateway.address);
+    let (mut leaving, mut other) = (connect().await.unwrap(), connect().await.unwrap());
+    leaving.write_all(request.as_bytes()).await.unwrap();
+    let mut stalled = gateway.upstream.exchange().await;
+    let begin = "HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    stalled.send(begin.as_bytes()).await;
+    // Behind it another one is served: it has been read.
+    other.write_all(request.as_bytes()).await.unwrap();
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(answer(&mut other).await.status, 200);
+    drop(leaving);
+    stalled.given_up().await;
+    ended(&gateway, "client_disconnect").await;
 }

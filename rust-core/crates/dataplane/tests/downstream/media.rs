@@ -2,13 +2,16 @@
 
 use http::Request;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use crate::client::{Answer, Client, read};
 use crate::gateway::{ACME, BODY_BYTES, Gateway, MODEL};
 use crate::relayed::{completion, id};
+use crate::uploads::{self, LONG, Slow, answer, field, file, form, plain, read_until, records};
 use crate::upstream::Exchange;
 
 const IMAGES: &str = "/v1/images/generations";
+const EDITS: &str = "/v1/images/edits";
 const SPEECH: &str = "/v1/audio/speech";
 
 /// A gateway whose rules redact a word in answers, or that has none.
@@ -208,4 +211,79 @@ async fn a_recording_that_breaks_off_ends_so_for_the_client() {
         .await;
     drop(exchange);
     assert!(read(answer).await.is_err());
+}
+
+#[tokio::test]
+async fn a_form_has_set_aside_what_as_many_answers_may_cost_as_it_asks_for() {
+    let mut gateway =
+        plain(|config| config["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000})).await;
+    let mut reserved = Vec::new();
+    for n in ["1", "4"] {
+        let body = form(&[field("model", MODEL), field("n", n), file("a.png", 10)]);
+        let mut client = uploads::begin(&gateway, EDITS, body.len()).await;
+        client.write_all(&body).await.unwrap();
+        gateway.upstream.exchange().await.answer(b"{}").await;
+        let answer = answer(&mut client).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        reserved.push(
+            records(&gateway, &answer.id).await[0].0["reserved"]
+                .as_u64()
+                .unwrap(),
+        );
+    }
+    // Each answer may have a hundred tokens.
+    assert_eq!(reserved[1] - reserved[0], 300);
+}
+
+#[tokio::test]
+async fn a_form_that_asks_for_no_number_of_answers_or_for_several_in_a_stream_is_refused() {
+    let gateway = plain(|_| ()).await;
+    for (n, stream, code) in [
+        ("2", "true", "invalid_value"),
+        ("0", "false", "invalid_form"),
+        ("", "false", "invalid_form"),
+        ("+2", "false", "invalid_form"),
+        ("4294967296", "false", "invalid_form"),
+    ] {
+        let parts = [("model", MODEL), ("n", n), ("stream", stream)].map(|(name, value)| field(name, value));
+        let body = form(&[parts.concat(), file("a.png", 10)]);
+        let mut client = uploads::begin(&gateway, EDITS, body.len()).await;
+        client.write_all(&body).await.unwrap();
+        let answer = answer(&mut client).await;
+        assert_eq!((answer.status, &*answer.code()), (400, code), "{n} {stream}");
+    }
+    assert_eq!(gateway.upstream.requests(), 0);
+}
+
+#[tokio::test]
+async fn what_a_form_says_behind_a_long_file_does_not_make_it_another_request() {
+    for (name, value, code) in [
+        ("n", "2", Some("invalid_form")),
+        ("stream", "true", Some("invalid_form")),
+        ("n", "1", None),
+        ("stream", "false", None),
+    ] {
+        let (slow, url) = Slow::start().await;
+        let gateway = plain(|config| config["providers"][0]["base_url"] = url.into()).await;
+        let body = form(&[field("model", MODEL), file("a.png", LONG), field(name, value)]);
+        let mut client = uploads::begin(&gateway, EDITS, body.len()).await;
+        let mut seen = Vec::new();
+        let reading = async {
+            let mut upstream = slow.accept().await;
+            // To its end, or to where it is broken off.
+            read_until(&mut upstream, &mut seen, |seen| seen.ends_with(b"--limit--\r\n")).await;
+            let answered =
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+            let _ = upstream.write_all(answered).await;
+            upstream
+        };
+        let (sent, _upstream) = tokio::join!(client.write_all(&body), reading);
+        sent.unwrap();
+        let answer = answer(&mut client).await;
+        match code {
+            Some(code) => assert_eq!((answer.status, &*answer.code()), (400, code), "{name}"),
+            None => assert_eq!(answer.status, 200, "{name}: {}", answer.body),
+        }
+        assert_eq!(seen.ends_with(b"--limit--\r\n"), code.is_none(), "{name}");
+    }
 }

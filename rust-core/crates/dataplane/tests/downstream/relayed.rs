@@ -90,6 +90,47 @@ async fn behind_a_part_of_a_huge_event_nothing_is_said() {
 }
 
 #[tokio::test]
+async fn a_failure_that_is_told_in_a_huge_event_is_one_as_any_other() {
+    for rules in [false, true] {
+        let mut gateway = Gateway::with(|config| {
+            if rules {
+                enforce(config)
+            }
+        })
+        .await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+        exchange.begin_events().await;
+        let message = "x".repeat(100_000);
+        let failed =
+            format!("data: {{\"error\":{{\"message\":\"{message}\",\"code\":\"server_error\"}}}}\n\n");
+        exchange.send_chunk(&format!("{EVENT}{failed}{DONE}")).await;
+        exchange.send(b"0\r\n\r\n").await;
+        assert_eq!(body(answer).await, (format!("{EVENT}{failed}"), false), "{rules}");
+        let failures = r#"proofgate_exchanges_total{outcome="upstream_error"}"#;
+        gateway.wait_for_metric(failures, 1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_large_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes() {
+    let mut gateway = Gateway::start().await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    exchange.begin_events().await;
+    // It is read for an error wherever it is looked at.
+    let text = "x".repeat(60_000);
+    let event =
+        format!("data: {{\"error\":null,\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let chunks = event.bytes().map(|byte| format!("1\r\n{}\r\n", char::from(byte)));
+    let sent = format!(
+        "{}{:x}\r\n{DONE}\r\n0\r\n\r\n",
+        chunks.collect::<String>(),
+        DONE.len()
+    );
+    tokio::spawn(async move { exchange.send(sent.as_bytes()).await });
+    assert_eq!(body(answer).await, (format!("{event}{DONE}"), true));
+}
+
+#[tokio::test]
 async fn what_the_rules_cannot_hold_of_a_huge_event_is_said_behind_the_event_before() {
     let mut gateway = Gateway::with(|config| {
         enforce(config);
@@ -413,7 +454,7 @@ async fn what_a_provider_says_of_the_gateways_key_is_not_the_clients_to_read() {
 }
 
 #[tokio::test]
-async fn fields_that_speak_of_the_gateways_host_or_account_are_withheld() {
+async fn fields_that_speak_of_the_gateways_host_or_account_or_steer_a_proxy_before_it_are_withheld() {
     let mut gateway = Gateway::start().await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, false)).await;
     let withheld = [
@@ -427,6 +468,11 @@ async fn fields_that_speak_of_the_gateways_host_or_account_are_withheld() {
         "www-authenticate",
         "refresh",
         "set-cookie",
+        "x-accel-redirect",
+        "x-accel-buffering",
+        "x-sendfile",
+        "surrogate-control",
+        "cdn-cache-control",
     ];
     let fields = withheld.map(|name| format!("{name}: x\r\n")).concat();
     exchange

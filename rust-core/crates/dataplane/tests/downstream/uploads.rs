@@ -2,21 +2,21 @@
 
 use proofgate_ledger::{SigningKey, TlogProof};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
+use tokio::time::{Duration, interval, timeout};
 
 use crate::client::{Client, post, read};
 use crate::gateway::{ACME, Gateway, MODEL, PATIENCE};
 
 const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
-const LONG: usize = 2 * 1024 * 1024;
+pub const LONG: usize = 2 * 1024 * 1024;
 
 pub fn field(name: &str, value: &str) -> Vec<u8> {
     format!("--limit\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n").into_bytes()
 }
 
-fn file(name: &str, bytes: usize) -> Vec<u8> {
+pub fn file(name: &str, bytes: usize) -> Vec<u8> {
     let head = format!(
         "--limit\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: audio/mpeg\r\n\r\n"
     );
@@ -54,7 +54,7 @@ fn head(path: &str, framing: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-async fn begin(gateway: &Gateway, path: &str, length: usize) -> TcpStream {
+pub async fn begin(gateway: &Gateway, path: &str, length: usize) -> TcpStream {
     let mut client = TcpStream::connect(gateway.address).await.unwrap();
     let head = head(path, &format!("Content-Length: {length}"));
     client.write_all(&head).await.unwrap();
@@ -76,7 +76,7 @@ impl Answer {
 }
 
 /// Reads an answer that has a length.
-pub async fn answer(client: &mut TcpStream) -> Answer {
+pub async fn answer(client: &mut (impl AsyncRead + Unpin)) -> Answer {
     let mut bytes = Vec::new();
     let reading = async {
         loop {
@@ -477,6 +477,53 @@ async fn a_long_form_goes_elsewhere_while_none_of_its_rest_has_passed() {
         .map(|one| one.0["kind"].clone())
         .collect();
     assert_eq!(kinds, ["admission", "attempt", "completion"]);
+}
+
+#[tokio::test]
+async fn a_form_that_is_never_finished_has_one_deadline_for_all_of_it_as_any_body() {
+    let gateway = plain(|config| config["timeouts"]["client_body_ms"] = 500.into()).await;
+    let body = form(&[file("a.mp3", 1000), field("model", MODEL)]);
+    let (mut reading, mut writing) = begin(&gateway, TRANSCRIPTIONS, body.len()).await.into_split();
+    let trickle = async {
+        let mut pause = interval(Duration::from_millis(50));
+        for byte in body.chunks(1).take(60) {
+            pause.tick().await;
+            writing.write_all(byte).await.unwrap();
+        }
+    };
+    let answer = tokio::select! {
+        answer = answer(&mut reading) => answer,
+        () = trickle => panic!("it is taken for as long as it comes"),
+    };
+    assert_eq!((answer.status, &*answer.code()), (408, "request_timeout"));
+}
+
+#[tokio::test]
+async fn a_form_is_served_by_what_is_in_force_when_it_is_admitted() {
+    type Change = fn(&mut Value);
+    let revoke: Change = |config| config["tenants"][0]["keys"] = json!([]);
+    let forbid: Change = |config| config["tenants"][0]["endpoints"] = json!(["chat.completions"]);
+    let deny: Change = |config| config["policy"] = rule("request", "block");
+    for (change, status, code) in [
+        (revoke, 401, "invalid_api_key"),
+        (forbid, 403, "endpoint_not_allowed"),
+        (deny, 403, "policy_blocked"),
+    ] {
+        let gateway = plain(|_| ()).await;
+        let body = form(&[file("johndoe.mp3", 1000), field("model", MODEL)]);
+        let mut client = TcpStream::connect(gateway.address).await.unwrap();
+        let framing = format!("Content-Length: {}\r\nExpect: 100-continue", body.len());
+        client.write_all(&head(TRANSCRIPTIONS, &framing)).await.unwrap();
+        // Its head has been read.
+        let mut asked = Vec::new();
+        read_until(&mut client, &mut asked, |asked| asked.ends_with(b"\r\n\r\n")).await;
+        assert!(asked.starts_with(b"HTTP/1.1 100 "));
+        gateway.reload(change);
+        client.write_all(&body).await.unwrap();
+        let answer = answer(&mut client).await;
+        assert_eq!((answer.status, &*answer.code()), (status, code));
+        assert_eq!(gateway.upstream.requests(), 0);
+    }
 }
 
 #[tokio::test]
