@@ -179,6 +179,17 @@ def test_a_log_that_is_gone_before_it_was_mirrored_is_found(
     assert codes(mirror) == ["mirror_log_missing"]
 
 
+def test_statements_of_keys_that_cannot_be_read_break_the_round_off_by_name(
+    auditor: Auditor, bring: Callable[..., Mirror], ledger: Path
+) -> None:
+    auditor.end(LOGS[0])
+    (ledger / "key-successions").symlink_to("key-successions")
+    mirror = bring()
+    with pytest.raises(MirrorError, match="the ledger cannot be read"):
+        mirror.round()
+    assert mirror.totals.failures == {"mirror_source": 1}
+
+
 def test_something_else_in_the_place_of_a_file_is_found_by_name_and_stays(
     auditor: Auditor, bring: Callable[..., Mirror], tmp_path: Path
 ) -> None:

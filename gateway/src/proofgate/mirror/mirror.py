@@ -273,7 +273,7 @@ class Mirror:
         try:
             statements = of_the_line(self.ledger, self._ledger_key)
         except OSError as error:
-            raise MirrorError(f"the ledger cannot be read: {error.strerror}", "mirror_source") from None
+            raise MirrorError("mirror_source", f"the ledger cannot be read: {error.strerror}") from None
         for name, text in statements:
             pieces.append(Piece.of(f"ledger/{STATEMENTS}/{name}", text.encode()))
         for head in json.loads(self.auditor.heads()):
