@@ -21,7 +21,7 @@ sys.modules["proofgate._core"] = core_double
 
 from proofgate import profiling  # noqa: E402 - the double must be in place first
 from proofgate.config import InvalidConfigError, load  # noqa: E402 - as above
-from proofgate.http_server import Server, address_of, bind  # noqa: E402 - as above
+from proofgate.http_server import Bounds, Server, address_of, bind  # noqa: E402 - as above
 from proofgate.reload import Outcome  # noqa: E402 - as above
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ def config_directory(tmp_path: Path) -> ConfigDirectory:
 
 
 class _StartedServer(Server):
-    def __init__(self, app: Callable[..., object], started: threading.Event) -> None:
-        super().__init__(app, "")
+    def __init__(self, app: Callable[..., object], started: threading.Event, bounds: Bounds) -> None:
+        super().__init__(app, "", bounds=bounds)
         self._started_event = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -132,10 +132,10 @@ class _StartedServer(Server):
 
 
 @contextlib.contextmanager
-def serving(app: Callable[..., Any]) -> Iterator[str]:
+def serving(app: Callable[..., Any], bounds: Bounds | None = None) -> Iterator[str]:
     """Serves an application on loopback with uvicorn in a thread; gives its URL."""
     started = threading.Event()
-    server = _StartedServer(app, started)
+    server = _StartedServer(app, started, bounds or Bounds())
     listener = bind("127.0.0.1:0")
     url = f"http://{address_of(listener)}"
 

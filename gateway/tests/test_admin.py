@@ -13,7 +13,7 @@ import httpx
 import pytest
 from conftest import ConfigDirectory, Controls, attached, serving
 
-from proofgate.admin import PROOFS_AT_A_TIME, create_app
+from proofgate.admin import BODY_MAXIMUM, PROOFS_AT_A_TIME, create_app
 from proofgate.config import InvalidConfigError, Problem, load
 from proofgate.reload import Outcome
 
@@ -347,6 +347,11 @@ def test_profiling_takes_one_switch_only(admin: Admin, body: str) -> None:
     response = admin.client.put("/profiling", headers=AUTHORIZED, content=body)
     assert (response.status_code, code(response)) == (400, "invalid_request")
     assert admin.worker.profiling() is False
+
+
+def test_the_one_body_that_is_read_is_bounded(admin: Admin) -> None:
+    response = admin.client.put("/profiling", headers=AUTHORIZED, content=b" " * (BODY_MAXIMUM + 1))
+    assert (response.status_code, code(response)) == (413, "too_large")
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json", "/", "/v1/chat/completions"])

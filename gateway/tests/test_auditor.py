@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import auditor_double
 import httpx
@@ -20,6 +22,7 @@ from proofgate.auditor.service import create_app
 from proofgate.auditor.summary import summary
 from proofgate.auditor.watch import POLL_BYTES, Watch
 from proofgate.cli import main
+from proofgate.http_server import Bounds
 
 VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/audit+1a2b3c4d+c2VjcmV0"
@@ -80,6 +83,21 @@ def test_the_port_serves_the_aggregate_log_and_nothing_but_what_is_read(url: str
     assert code_of(get(f"{url}/consistency?old=1")) == (400, "invalid_request")
     assert code_of(get(f"{url}/checkpoint", "POST")) == (405, "method_not_allowed")
     assert code_of(get(f"{url}/signed")) == (404, "not_found")
+
+
+def connected(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10)
+
+
+def test_whoever_reaches_the_port_fills_no_memory_with_a_head_and_holds_no_connection_in_silence(
+    url: str, watch: Watch
+) -> None:
+    with connected(url) as client:
+        client.sendall(b"GET /checkpoint HTTP/1.1\r\nHost: x\r\nX: " + b"a" * (1 << 20))
+        assert b"".join(iter(lambda: client.recv(4096), b"")).startswith(b"HTTP/1.1 431 ")
+    with serving(create_app(watch), Bounds(head_seconds=0.05)) as impatient, connected(impatient) as client:
+        assert client.recv(1) == b""
 
 
 def test_its_status_counts_all_findings_and_tells_the_newest_of_them(

@@ -179,6 +179,102 @@ def test_a_log_that_is_gone_before_it_was_mirrored_is_found(
     assert codes(mirror) == ["mirror_log_missing"]
 
 
+def not_readable(directory: str, *_: object) -> Any:
+    raise _core.LedgerError(f"read {directory}: Input/output error (os error 5)", "ledger_io")
+
+
+def test_a_log_that_cannot_be_read_for_a_while_is_no_evidence_and_does_not_hold_up_the_next(
+    auditor: Auditor, bring: Callable[..., Mirror], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    verified = _core.fsck_pinned
+    asked: list[str] = []
+
+    def of_some(directory: str, *more: Any) -> Any:
+        asked.append(directory[-2:])
+        return (not_readable if directory.endswith(LOGS[0]) else verified)(directory, *more)
+
+    def there() -> list[str]:
+        return [name for name in files(tmp_path / "mirror") if name.endswith(".seg")]
+
+    monkeypatch.setattr(_core, "fsck_pinned", of_some)
+    for name in LOGS[:3]:
+        auditor.end(name)
+    mirror = bring()
+    for _ in range(2):
+        with pytest.raises(MirrorError, match=LOGS[0]):
+            mirror.round()
+        assert there() == [f"ledger/0/{name}/00000000000000000000.seg" for name in LOGS[1:3]]
+    assert asked == [name[-2:] for name in (*LOGS[:3], LOGS[0])]
+    assert (mirror.totals.failures, mirror.findings()) == ({"mirror_source": 2}, [])
+    assert mirror.lag_bytes == len(f"00000000000000000000.seg of {LOGS[0]}")
+    assert (tmp_path / "mirror" / "ledger" / "ledger-name").exists()
+    monkeypatch.setattr(_core, "fsck_pinned", verified)
+    mirror.round()
+    assert there() == [f"ledger/0/{name}/00000000000000000000.seg" for name in LOGS[:3]]
+    assert (mirror.findings(), mirror.lag_seconds(), mirror.lag_bytes) == ([], 0, 0)
+    auditor.end(LOGS[3])
+    mirror.round()
+    assert len(there()) == 4
+
+
+@pytest.mark.parametrize("left", [".", "0"])
+@pytest.mark.parametrize("code", ["ledger_io", "bad_note"])
+def test_below_a_volume_that_is_not_mounted_no_log_is_missed(
+    auditor: Auditor,
+    bring: Callable[..., Mirror],
+    ledger: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    left: str,
+    code: str,
+) -> None:
+    verified = _core.fsck_pinned
+
+    def fail(*_: object) -> None:
+        raise _core.LedgerError("it is not there", code)
+
+    monkeypatch.setattr(_core, "fsck_pinned", fail)
+    away = (ledger / left).rename(ledger.parent / "away")
+    auditor.end(LOGS[0])
+    mirror = bring()
+    with pytest.raises(MirrorError):
+        mirror.round()
+    assert (mirror.totals.failures, mirror.findings()) == ({"mirror_source": 1}, [])
+    away.rename(ledger / left)
+    monkeypatch.setattr(_core, "fsck_pinned", verified)
+    mirror.round()
+    assert (mirror.findings(), mirror.lag_seconds()) == ([], 0)
+
+
+def test_a_signature_that_is_nobodys_is_no_evidence_while_the_statements_of_keys_cannot_be_read(
+    auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise _core.LedgerError("note 1: its signature is by no key of the ledger", "bad_note")
+
+    monkeypatch.setattr(_core, "fsck_pinned", refuse)
+    auditor.end(LOGS[0])
+    statements = ledger / "key-successions"
+    statements.symlink_to("key-successions")
+    mirror = bring()
+    with pytest.raises(MirrorError):
+        mirror.round()
+    assert (mirror.totals.failures, mirror.findings()) == ({"mirror_source": 1}, [])
+    statements.unlink()
+    mirror.round()
+    assert codes(mirror) == ["mirror_unverified"]
+
+
+def test_statements_of_keys_that_cannot_be_read_break_the_round_off_by_name(
+    auditor: Auditor, bring: Callable[..., Mirror], ledger: Path
+) -> None:
+    auditor.end(LOGS[0])
+    (ledger / "key-successions").symlink_to("key-successions")
+    mirror = bring()
+    with pytest.raises(MirrorError, match="the ledger cannot be read"):
+        mirror.round()
+    assert mirror.totals.failures == {"mirror_source": 1}
+
+
 def test_something_else_in_the_place_of_a_file_is_found_by_name_and_stays(
     auditor: Auditor, bring: Callable[..., Mirror], tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
@@ -29,6 +30,7 @@ from proofgate.auditor.watch import Watch
 from proofgate.cli import main
 from proofgate.siem.cursor import Cursor
 from proofgate.siem.events import Event
+from proofgate.siem.otlp import record
 from proofgate.siem.places import PlaceError, parse
 from proofgate.siem.sink import SinkError
 from proofgate.siem.stream import Stream
@@ -161,6 +163,72 @@ def test_a_log_that_cannot_be_read_does_not_hold_up_the_others(
     stream_to(sink, tmp_path / "state").send(left)
     assert {event.facts["id"] for event in sink.events} == {own_id(20, NOON + 20), own_id(21, NOON + 21)}
     assert [path.endswith(FIRST) for path in left] == [True]
+
+
+def test_numbers_that_nothing_can_have_hold_up_no_stream(ledger: Path, tmp_path: Path) -> None:
+    most = (1 << 64) - 1
+    log = Log(ledger, "01M89Q0V2S1R6T3Y8B5N7C4D9F")
+    absurd = {"usage": {"prompt_tokens": most, "completion_tokens": most}, "cost_nanodollars": most}
+    late = log.admit(30, NOON + 30)
+    for number in range(31, 35):
+        log.exchange(number, NOON + number)
+    log.complete(30, late, NOON + 30, **absurd, duration_us=most, bytes=most)
+    log.exchange(35, NOON + 35)
+    log.sign()
+    with collector() as (url, seen):
+        stream_to(parse(url, "ledger"), tmp_path / "state").send(accepted(ledger))
+    told = {
+        found["proofgate.request.id"]: found
+        for request in seen.requests
+        for record in request.resource_logs[0].scope_logs[0].log_records
+        for found in [attributes(record.attributes)]
+    }
+    assert len(told) == 14 + 6
+    clamped = told[own_id(30, NOON + 30)]
+    for name in (
+        *("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "proofgate.cost_nanodollars"),
+        *("proofgate.response.bytes", "proofgate.duration_us"),
+    ):
+        assert clamped[name] == (1 << 63) - 1
+    assert own_id(35, NOON + 35) in told
+
+
+@pytest.mark.parametrize("time", [253_402_300_799_999_999, (1 << 63) - 1])
+def test_a_time_that_no_collector_can_hold_stands_at_its_end(time: int) -> None:
+    assert record(replace(EVENT, time=time)).time_unix_nano == (1 << 64) - 1
+
+
+def test_an_exchange_that_cannot_be_told_is_named_and_other_logs_go_on(ledger: Path, tmp_path: Path) -> None:
+    class Picky(Kept):
+        def send(self, events: Sequence[Event]) -> None:
+            if any(event.facts["model"] == "late" for event in events):
+                raise ValueError("secret: out of range")
+            super().send(events)
+
+    sink, left = Picky(), accepted(ledger)
+    stream = stream_to(sink, tmp_path / "state", patience=0.0)
+    stream.offer(list(left.items()))
+    stream.send(left)
+    assert [path.endswith(FIRST) for path in left] == [True]
+    assert own_id(21, NOON + 21) in {event.facts["id"] for event in sink.events}
+    [finding] = stream.findings()
+    assert (finding["code"], stream.totals.failures) == ("siem_lags", {"siem_event": 1})
+    for part in (FIRST, "ValueError", "[siem_event]"):
+        assert part in finding["message"]
+    assert "secret" not in finding["message"]
+
+
+def test_whatever_else_breaks_sending_off_is_named(ledger: Path, tmp_path: Path) -> None:
+    class Broken(Kept):
+        def send(self, _: Sequence[Event]) -> None:
+            raise RuntimeError("secret")
+
+    stream = stream_to(Broken(), tmp_path / "state", patience=0.0)
+    stream.start()
+    stream.offer(list(accepted(ledger).items()))
+    assert eventually(lambda: stream.totals.failures["siem_failed"] > 0)
+    assert eventually(lambda: "(RuntimeError) [siem_failed]" in stream.findings()[0]["message"])
+    stream.stop()
 
 
 def test_the_thread_goes_on_when_the_sink_does_and_says_meanwhile_that_it_does_not(

@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from proofgate import _core, profiling
+from proofgate.http_body import whole_body
 from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
 from proofgate.http_errors import error as answer_error
 from proofgate.reading.routes import Reading
@@ -38,6 +39,9 @@ TENANTS_SHOWN = 100
 TENANTS_MAXIMUM = 1000
 # Of those who ask how much of its limits each tenant has used, one is answered after the other.
 LIMITS_WAIT_SECONDS = 5.0
+#: Of `PUT /profiling`, the one request with a body.
+BODY_MAXIMUM = 1 << 14
+BODY_SECONDS = 10.0
 
 
 class Controls(Protocol):
@@ -168,7 +172,7 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
     @app.put("/profiling")
     async def switch_profiling(request: Request) -> dict[str, bool]:
         _authorize(request, controls.token, "profiling")
-        profiling.set_enabled(_stages(await request.body()))
+        profiling.set_enabled(_stages(await whole_body(request, BODY_MAXIMUM, BODY_SECONDS)))
         return {"stages": profiling.is_enabled()}
 
     if reading is not None:

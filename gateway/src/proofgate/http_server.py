@@ -1,4 +1,5 @@
-"""uvicorn as this package uses it: bound beforehand, one line once it serves, signals left to the caller."""
+"""uvicorn as this package uses it: bound beforehand, one line once it serves, signals left to the caller, and
+bounds on what clients may hold."""
 
 from __future__ import annotations
 
@@ -7,10 +8,28 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from proofgate.address import split_address
+
+#: Of a request's head: its URL and its header fields, each of which counts as so much more than its text as
+#: it takes in memory.
+MOST_HEAD = 1 << 16
+FIELD = 128
+#: The parser is given so much at once, and then looked at.
+_PIECE = 1 << 14
+#: Requests that wait on one connection for the answer to the one before.
+MOST_PIPELINED = 16
+#: They are answered whatever else is asked.
+PROBES = (b"/healthz", b"/readyz")
+# An answer of which a client takes nothing ends after this, and with it the memory that it holds.
+_UNTAKEN_MILLISECONDS = 30_000
 
 
 class ListenError(Exception):
@@ -41,29 +60,201 @@ def address_of(listener: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What all clients of a port together may hold of it, and for how long one may keep it waiting."""
+
+    head_seconds: float = 10.0
+    """Until a request's head is complete, from when it was begun, or since the connection came."""
+    connections: int = 256
+    """With one more, the one is closed that waits longest for its client."""
+    requests: int = 128
+    """Under way at once; those beyond are answered with 503, but for probes. Fewer than `connections`."""
+
+
+_USUAL = Bounds()
+
+
+class _Config(uvicorn.Config):
+    """As uvicorn's, with the bounds of a port, and those of its connections that wait for their clients."""
+
+    def __init__(self, app: Callable[..., object], bounds: Bounds, **options: Any) -> None:
+        super().__init__(app, http=_Connection, backlog=bounds.connections, **options)
+        self.bounds = bounds
+        #: In the order of since when: for a request, or until an answer is taken.
+        self.waiting: dict[_Connection, None] = {}
+
+
+class _TooMuchError(Exception):
+    """A client sends more than it may."""
+
+
+class _Connection(HttpToolsProtocol):
+    """A connection of which a client can hold no more than its port's bounds."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        assert isinstance(config, _Config)  # noqa: S101 - narrows the type
+        self._bounds, self._waiting = config.bounds, config.waiting
+        self._head_bytes = 0
+        #: Bytes since the parser last told anything: it may hold that much of a line that has not ended.
+        self._untold = 0
+        self._head_due: asyncio.TimerHandle | None = None
+        self._refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._note_whose_turn()
+        self._expect_head()
+        if len(self.connections) > self._bounds.connections:
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            oldest.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._note_whose_turn()
+        self._expect_no_head()
+
+    def data_received(self, data: bytes) -> None:
+        for at in range(0, len(data), _PIECE):
+            if self._refused:
+                break
+            piece = data[at : at + _PIECE]
+            self._untold += len(piece)
+            super().data_received(piece)
+            if self._untold > MOST_HEAD and not self._refused:
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "What was sent has no end.")
+        if self._is_idle() and self._head_due is None:
+            self._expect_head()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._head_bytes > MOST_HEAD:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large.")
+        else:
+            self._refuse(HTTPStatus.BAD_REQUEST, msg)
+
+    def on_message_begin(self) -> None:
+        self._head_bytes = self._untold = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    # Also of those behind a body.
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value) + FIELD)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if len(self.pipeline) >= MOST_PIPELINED:
+            raise _TooMuchError
+        full = len(self.tasks) >= self._bounds.requests and self.url.partition(b"?")[0] not in PROBES
+        # uvicorn would count connections, of which those that only wait keep nobody out here.
+        self.limit_concurrency = 0 if full else None
+        super().on_headers_complete()
+        self._note_whose_turn()
+        self._expect_no_head()
+
+    def on_body(self, body: bytes) -> None:
+        self._untold = 0
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._is_idle():
+            # Of what the application did not read, nothing is kept until the next request.
+            self.cycle.body = bytearray()
+        self._note_whose_turn()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._note_whose_turn()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._note_whose_turn()
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _note_whose_turn(self) -> None:
+        # An application can end after its connection.
+        if self in self.connections and (self._is_idle() or self.flow.write_paused):
+            self._waiting[self] = None
+        else:
+            self._waiting.pop(self, None)
+
+    def _expect_head(self) -> None:
+        self._head_due = self.loop.call_later(self._bounds.head_seconds, self.timeout_keep_alive_handler)
+
+    def _expect_no_head(self) -> None:
+        if self._head_due is not None:
+            self._head_due.cancel()
+            self._head_due = None
+
+    def _count(self, more: int) -> None:
+        self._untold = 0
+        self._head_bytes += more
+        if self._head_bytes > MOST_HEAD:
+            raise _TooMuchError
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        """Answers, and reads no further."""
+        self._refused = True
+        if not self._is_idle():
+            # This would stand in the middle of another answer.
+            self.transport.close()
+            return
+        head = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(text)
+        self.transport.write(STATUS_LINE[status] + head + text.encode("ascii"))
+        # What still comes is thrown away until the head is due: to close now would reset the connection, and
+        # take the answer from whoever still sends (RFC 9112 section 9.6).
+        self.transport.write_eof()
+
+
 class Server(uvicorn.Server):
     """An HTTP/1.1 server that prints `announcement` to standard output once it accepts connections."""
 
-    def __init__(self, app: Callable[..., object], announcement: str, *, keep_alive_seconds: int = 5) -> None:
+    def __init__(
+        self,
+        app: Callable[..., object],
+        announcement: str,
+        *,
+        keep_alive_seconds: int = 5,
+        bounds: Bounds | None = _USUAL,
+    ) -> None:
+        """`bounds` is None for a double of a provider, whose only client is the gateway under test."""
+        options: dict[str, Any] = {
+            "loop": "uvloop",
+            "ws": "none",
+            "lifespan": "off",
+            "log_config": None,
+            "access_log": False,
+            "server_header": False,
+            "proxy_headers": False,
+            "timeout_keep_alive": keep_alive_seconds,
+            # Without it, one client that keeps its connection busy would keep the process alive.
+            "timeout_graceful_shutdown": 2,
+        }
         super().__init__(
-            uvicorn.Config(
-                app,
-                loop="uvloop",
-                http="httptools",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=keep_alive_seconds,
-                # Without it, one client that keeps its connection busy would keep the process alive.
-                timeout_graceful_shutdown=2,
-            )
+            uvicorn.Config(app, http="httptools", **options)
+            if bounds is None
+            else _Config(app, bounds, **options)
         )
         self._announcement = announcement
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if isinstance(self.config, _Config):
+            for listener in sockets or ():
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN_MILLISECONDS)
         await super().startup(sockets)
         print(self._announcement, flush=True)
 

@@ -49,8 +49,6 @@ _JOIN_PAUSE_SECONDS = 0.05
 _WATCH_SECONDS = 1.0
 # An auditor that reads this worker's folder from it has nobody else to ask for the seal.
 _READ_SECONDS = 5.0
-# An answer that nobody takes ends after this, and with it the memory that it holds.
-_UNTAKEN_MILLISECONDS = 30_000
 
 
 def serve(config: Config, shard: int) -> int:
@@ -67,7 +65,6 @@ def serve(config: Config, shard: int) -> int:
     stages = asked or configured
     # The admin port first: a worker that cannot be probed must not open an incarnation.
     with bind(config.settings.admin.listen) as listener:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN_MILLISECONDS)
         volume.claim(config.ledger_directory, config.settings.ledger.name)
         archive = Archive(config.ledger_directory)
         archive.keep(config.public_json())

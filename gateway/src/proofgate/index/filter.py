@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Self
 
 from proofgate.index.errors import IndexUnusableError
@@ -17,6 +18,8 @@ _MAXIMUM_TEXT = 512
 _NANODOLLARS = 1_000_000_000
 _MICROSECOND = timedelta(microseconds=1)
 _LARGEST = (1 << 63) - 1
+#: Of the whole part of a cost, which has ten at most.
+_MOST_DIGITS = 10
 #: Of an exchange that has not ended, as far as is known.
 OPEN = "open"
 
@@ -129,10 +132,12 @@ def _time(name: str, text: str) -> int:
 
 
 def _cost(text: str) -> int:
-    try:
-        nanodollars = int(Decimal(text) * _NANODOLLARS)
-    except (InvalidOperation, ValueError, OverflowError):
-        nanodollars = -1
+    nanodollars = -1
+    with suppress(ArithmeticError):
+        dollars = Decimal(text)
+        # Of a larger one, the digits alone would take minutes.
+        if dollars.is_finite() and dollars.adjusted() <= _MOST_DIGITS:
+            nanodollars = int(dollars * _NANODOLLARS)
     if not 0 <= nanodollars <= _LARGEST:
         raise _bad("min_cost is in US dollars, such as 0.05")
     return nanodollars

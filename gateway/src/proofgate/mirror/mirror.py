@@ -43,6 +43,8 @@ PATIENCE_SECONDS = 600.0
 #: What does not verify is looked at again after it: network file systems show old files for a while.
 SECOND_LOOK_SECONDS = 60.0
 _LONGEST_PAUSE = 60.0
+#: The volume cannot be read now: what stands on it is unknown.
+_UNREADABLE = "mirror_source"
 #: The worst verdict of a log that is mirrored: what is there is right, though it may have ended early.
 _INCOMPLETE = 10
 _SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
@@ -90,6 +92,8 @@ class Mirror:
     _failure: str | None = None
     _suspected: dict[int, float] = field(default_factory=dict)
     _told_checkpoints: set[str] = field(default_factory=set)
+    #: Entries from `next` on whose logs are there, though one before them cannot be read.
+    _ahead: set[int] = field(default_factory=set)
     _checkpoints_due: float = 0.0
     _look_due: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -189,43 +193,64 @@ class Mirror:
     def _bring(self, published: tuple[int, str]) -> None:
         size, note = published
         memory = self._memory
+        unreadable = None
         if memory.next < size:
             ended = aggregate.ended(self.auditor, self._ledger_name, memory.next, size)
             waiting = list(itertools.islice(ended, MOST_AT_ONCE))
             if waiting:
                 self._late()
-            sizes = [self._bytes_of(one) for one in waiting]
+            due = [one for one in waiting if one.index not in self._ahead]
+            sizes = [self._bytes_of(one) for one in due]
             self.lag_bytes = sum(sizes)
-            for one, length in zip(waiting, sizes, strict=True):
-                if not self._bring_log(one):
+            for one, length in zip(due, sizes, strict=True):
+                try:
+                    is_done = self._bring_log(one)
+                except MirrorError as error:
+                    if error.code != _UNREADABLE:
+                        raise
+                    # It waits until it can be read, and the others do not.
+                    self._suspected.pop(one.index, None)
+                    unreadable = unreadable or error
+                    continue
+                if not is_done:
+                    if unreadable is not None:
+                        raise unreadable
                     return
                 self.lag_bytes -= length
-                memory.next = one.index + 1
+                if unreadable is None:
+                    memory.next = one.index + 1
+                    self._save()
+                else:
+                    self._ahead.add(one.index)
+            if unreadable is None:
+                is_all = len(waiting) < MOST_AT_ONCE
+                memory.next = size if is_all else waiting[-1].index + 1
+                self._ahead.clear()
                 self._save()
-            if len(waiting) == MOST_AT_ONCE:
-                return
-            memory.next = size
-            self._save()
-        self.lag_bytes = 0
+                if not is_all:
+                    return
+        if unreadable is None:
+            self.lag_bytes = 0
         self._bring_tiles(size)
         if time.monotonic() >= self._checkpoints_due:
             self._bring_checkpoints(size, note)
             self._checkpoints_due = time.monotonic() + CHECKPOINT_SECONDS
+        if unreadable is not None:
+            raise unreadable
 
     def _bring_log(self, ended: Ended) -> bool:
-        """Mirrors a log that has ended; False when it has to be looked at again first."""
+        """Mirrors a log that has ended; False when it has to be looked at again first. Raises MirrorError."""
         folder = self.ledger / ended.place
         try:
             code, report, files = _core.fsck_pinned(
                 str(folder), ended.checkpoint, self._ledger_key, self.keeping_key
             )
         except _core.LedgerError as error:
-            gone = not folder.is_dir()
-            return self._suspect(
-                ended,
-                "mirror_log_missing" if gone else "mirror_unverified",
-                "the log was gone before it was mirrored" if gone else str(error),
-            )
+            if self._is_gone(ended):
+                return self._suspect(ended, "mirror_log_missing", "the log was gone before it was mirrored")
+            if error.code == "ledger_io":
+                raise MirrorError(_UNREADABLE, f"{ended.place} cannot be read: {error}") from None
+            return self._suspect(ended, "mirror_unverified", str(error))
         told = json.loads(report)
         if code > _INCOMPLETE:
             return self._suspect(ended, "mirror_unverified", _first_message(told))
@@ -248,6 +273,21 @@ class Mirror:
             return self._suspect(ended, "mirror_unverified", f"{error} changed while it was mirrored")
         self._suspected.pop(ended.index, None)
         return True
+
+    def _is_gone(self, ended: Ended) -> bool:
+        """Whether a log is not there, of a ledger that is. Raises MirrorError."""
+        try:
+            shards = [path.name for path in self.ledger.iterdir() if path.name.isdecimal()]
+            if not shards:
+                # As where a volume is not mounted. That all logs were taken is the auditor's to find.
+                raise MirrorError(_UNREADABLE, "there is no shard in the ledger: its volume may be away")
+            # While these cannot be read, a newer key's signature is nobody's.
+            of_the_line(self.ledger, self._ledger_key)
+            if ended.shard not in shards:
+                return True
+            return ended.incarnation not in [path.name for path in (self.ledger / ended.shard).iterdir()]
+        except OSError as error:
+            raise MirrorError(_UNREADABLE, f"the ledger cannot be read: {error.strerror}") from None
 
     def _suspect(self, ended: Ended, code: str, message: str) -> bool:
         since = self._suspected.setdefault(ended.index, time.monotonic())
@@ -273,7 +313,7 @@ class Mirror:
         try:
             statements = of_the_line(self.ledger, self._ledger_key)
         except OSError as error:
-            raise MirrorError(f"the ledger cannot be read: {error.strerror}", "mirror_source") from None
+            raise MirrorError(_UNREADABLE, f"the ledger cannot be read: {error.strerror}") from None
         for name, text in statements:
             pieces.append(Piece.of(f"ledger/{STATEMENTS}/{name}", text.encode()))
         for head in json.loads(self.auditor.heads()):

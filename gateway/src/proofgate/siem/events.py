@@ -13,6 +13,8 @@ from proofgate.index.days import shown_id
 from proofgate.index.facts import facts
 from proofgate.index.schema import VERDICTS, time_text
 
+_LARGEST = (1 << 63) - 1
+
 
 @dataclass(frozen=True)
 class Event:
@@ -92,10 +94,17 @@ def _late(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[Eve
         admission = None if stored is None else json.loads(stored)
         # Of one whose log is gone, its end is what there is.
         told = (
-            {"id": late["id"], "outcome": late["outcome"]} if admission is None else facts([admission, end])
+            {"id": late["id"], "outcome": late["outcome"]}
+            if admission is None
+            else {name: _kept(value) for name, value in facts([admission, end]).items()}
         )
-        time = int(end["ts"] if admission is None else admission["ts"])
+        time = _kept(int(end["ts"] if admission is None else admission["ts"]))
         yield Event(time, origin, late["seq"], told)
+
+
+def _kept(value: Any) -> Any:
+    """A fact as an index keeps it: a number that is larger than any there can be stands at the most."""
+    return min(value, _LARGEST) if isinstance(value, int) else value
 
 
 def fetch_from(directory: Path, origin: str, ledger_key: str, notes: Callable[[str], str | None]) -> Fetch:

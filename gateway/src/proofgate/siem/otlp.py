@@ -24,6 +24,8 @@ from proofgate.telemetry import names
 
 _TIMEOUTS = (5.0, 10.0)
 _MOST_ANSWER = 1 << 16
+#: In the year 2554: what says that it is later stands there.
+_LATEST = (1 << 64) - 1
 #: Facts by the name of an attribute.
 _ATTRIBUTES = {
     "proofgate.request.id": "id",
@@ -111,7 +113,7 @@ def record(event: Event) -> LogRecord:
     told |= {"proofgate.record.origin": event.origin, "proofgate.record.index": event.index}
     notable = is_notable(event)
     return LogRecord(
-        time_unix_nano=event.time * 1000,
+        time_unix_nano=min(event.time * 1000, _LATEST),
         observed_time_unix_nano=time.time_ns(),
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN
         if notable

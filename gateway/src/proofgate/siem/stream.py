@@ -94,7 +94,7 @@ class Stream:
         lag = self.lag_seconds()
         if lag < self.patience:
             return []
-        why = self._failure or next(iter(self._problems.values()), None)
+        why = self._failure or next((f"{of}: {said}" for of, said in list(self._problems.items())), None)
         message = f"exchanges have waited to be sent for {int(self.patience)} seconds" + (
             f": {why}" if why else ""
         )
@@ -126,9 +126,10 @@ class Stream:
                 if self._failure != str(error):
                     log.warning("%s: %s [%s]", self.name, error, error.code)
                 self._failure = str(error)
-            except Exception:
+            except Exception as error:
                 tries += 1
                 self.totals.failures["siem_failed"] += 1
+                self._failure = f"sending breaks off ({type(error).__name__}) [siem_failed]"
                 log.exception("%s: sending broke off, and is tried again", self.name)
             with self._condition:
                 if tries:
@@ -160,6 +161,12 @@ class Stream:
                     self._tell(origin, f"{error} [{error.code}]")
                     continue
                 # By right, before it was read: there is nothing to be sent any more.
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                # What is behind it waits, as nothing is left out; other logs do not.
+                self.totals.failures["siem_event"] += 1
+                why = f"an exchange cannot be told in this form ({type(error).__name__}) [siem_event]"
+                self._tell(origin, why, error)
+                continue
             del left[directory]
 
     def _send_log(self, directory: Path, origin: str, note: str) -> None:
@@ -178,7 +185,7 @@ class Stream:
                 log.info("%s: it takes what it is given again", self.name)
                 self._failure = None
 
-    def _tell(self, origin: str, problem: str) -> None:
+    def _tell(self, origin: str, problem: str, cause: Exception | None = None) -> None:
         if self._problems.get(origin) != problem:
-            log.error("%s: %s is not sent now: %s", self.name, origin, problem)
+            log.error("%s: %s is not sent now: %s", self.name, origin, problem, exc_info=cause)
         self._problems[origin] = problem

@@ -19,9 +19,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.requests import ClientDisconnect
 
 from proofgate import _core
+from proofgate.http_body import whole_body
 from proofgate.http_errors import Refusal, answer_http_error, answer_refusal
 from proofgate.http_server import Server, address_of, on_signals
 
@@ -55,7 +55,7 @@ def create_app(witness: _core.Witness) -> FastAPI:
 
     @app.post("/add-checkpoint")
     async def add_checkpoint(request: Request) -> Response:
-        body = await _body(request)
+        body = await whole_body(request, BODY_MAXIMUM, BODY_SECONDS)
         status, code, text = await run_in_threadpool(witness.add_checkpoint, body, int(time.time()))
         results[code] += 1
         if code in _TOLD:
@@ -75,33 +75,6 @@ def create_app(witness: _core.Witness) -> FastAPI:
         return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
 
     return app
-
-
-async def _body(request: Request) -> bytes:
-    """The body, bounded in time and size."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > BODY_MAXIMUM:
-                    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-                    raise Refusal(
-                        status,
-                        "too_large",
-                        f"the body is larger than {BODY_MAXIMUM} bytes",
-                        {"Connection": "close"},
-                    )
-    except TimeoutError:
-        raise Refusal(
-            HTTPStatus.REQUEST_TIMEOUT,
-            "timeout",
-            f"the body did not come within {BODY_SECONDS:g} s",
-            {"Connection": "close"},
-        ) from None
-    except ClientDisconnect:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "cut_off", "the body was cut off") from None
-    return bytes(body)
 
 
 def _metrics(witness: _core.Witness, results: Counter[str]) -> Iterator[str]:
