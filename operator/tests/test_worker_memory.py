@@ -77,6 +77,46 @@ def test_too_little_memory_is_a_condition_and_leaves_the_workers_as_they_are() -
     assert {found["kind"] for found in plan.apply}.isdisjoint({"ConfigMap", "StatefulSet"})
 
 
+def analysed(memory: str, **analysis: int) -> World:
+    world = running(memory)
+    world.manifest["spec"]["analysis"] = analysis
+    return world
+
+
+def test_what_analysis_takes_is_not_for_bodies_and_answers() -> None:
+    sizes = {"maxCopyBytes": 32 * MIB, "maxAnswerBytes": 4 * MIB, "window": 2048, "maxPairs": 128}
+    # Copies, one answer that is read, and what is kept of answers.
+    assert held(analysed("512Mi", **sizes)) == (192 - 32 - (4 * 4 + 1) - 75) * MIB
+    default = held(analysed("512Mi"))
+    assert (192 - 26) * MIB < default < (192 - 25) * MIB
+
+
+@pytest.mark.parametrize(
+    ("memory", "analysis", "least"),
+    [("512Mi", {"maxCopyBytes": 1 << 30}, 1394), ("384Mi", {}, 386), ("385Mi", {}, 386)],
+    ids=str,
+)
+def test_more_analysis_than_the_memory_has_room_for_is_a_condition_that_says_how_much_it_takes(
+    memory: str, analysis: dict[str, int], least: int
+) -> None:
+    world = analysed(memory, **analysis)
+    plan = world.plan()
+    status, reason, message = config_valid(plan)
+    assert (status, reason) == ("False", "SpecInvalid")
+    assert f"spec.worker.memory must be at least {least}Mi with this spec.analysis" in message
+    assert {found["kind"] for found in plan.apply}.isdisjoint({"ConfigMap", "StatefulSet"})
+    world.manifest["spec"]["worker"]["memory"] = f"{least}Mi"
+    assert config_valid(world.plan())[0] == "True"
+
+
+def test_a_worker_that_is_too_small_for_new_analysis_keeps_what_a_worker_needs_until_it_is_replaced() -> None:
+    world = analysed("512Mi", maxCopyBytes=1 << 30)
+    world.manifest["spec"]["worker"]["memory"] = "2Gi"
+    assert held(world) == 40 * MIB
+    world.pods = [worker(0, "2Gi"), worker(1, "2Gi")]
+    assert held(world) > 600 * MIB
+
+
 @pytest.mark.parametrize("memory", ["384Mi", "1.5Gi", "500M", "4Ti"])
 def test_the_workers_accept_what_any_memory_makes(tmp_path: Path, memory: str) -> None:
     config = load_worker_config(tmp_path, worker={"memory": memory})

@@ -33,11 +33,17 @@ class Analysis(Section):
     max_answer_bytes: Annotated[int, Field(ge=1024, le=4 * 1024 * 1024)] = 256 * 1024
     """Bytes of an answer that are copied at most."""
     max_copy_bytes: Annotated[int, Field(ge=64 * 1024, le=1024 * 1024 * 1024)] = 16 * 1024 * 1024
-    """Bytes of a worker's memory that copies may take together. What finds no room is counted and not
-    analysed."""
+    """Bytes of a worker's memory that copies may take together, half of it those of one tenant. They are
+    taken from what bodies and answers may take. What finds no room is counted and not analysed."""
     max_pairs: Annotated[int, Field(ge=1, le=4096)] = 128
     """Pairs of tenant and model that a worker follows; beyond that, the one that was least recently seen is
     forgotten."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of a worker's memory that analysis takes: docs/operations.md, "Memory"."""
+        one_answer = 4 * self.max_answer_bytes + (1 << 20)
+        return self.max_copy_bytes + one_answer + 300 * self.window * self.max_pairs
 
 
 #: Rules over the fields of the section.

@@ -9,6 +9,8 @@ from proofgate_operator.api.pod_template import PodTemplate
 
 #: Bytes that a worker takes besides the bodies and answers that it holds: docs/operations.md, "Memory".
 MEMORY_OTHERWISE = 320 << 20
+#: Bytes of bodies and answers that a worker must be let hold: it refuses less than four times its bodyBytes.
+BUFFERED_LEAST = 40 << 20
 #: Bytes of memory without which a worker could not hold its largest bodies.
 MEMORY_LEAST = 384 << 20
 MEMORY_FAULT = (
@@ -47,8 +49,8 @@ class Worker(Section):
             )
         ),
     ] = "512Mi"
-    """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 320Mi is for the
-    bodies and answers that it holds."""
+    """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 320Mi, and beyond
+    what spec.analysis takes, is for the bodies and answers that it holds: at least 40Mi."""
     image: Image | None = None
     """Image of the worker. Absent: the one the operator was installed with."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60

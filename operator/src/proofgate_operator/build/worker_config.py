@@ -20,7 +20,7 @@ from proofgate_operator.api.upstream import (
     Provider,
     ProviderTls,
 )
-from proofgate_operator.api.worker import MEMORY_LEAST, MEMORY_OTHERWISE
+from proofgate_operator.api.worker import BUFFERED_LEAST, MEMORY_LEAST, MEMORY_OTHERWISE
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
 from proofgate_operator.build.naming import Defaults, Manifest, child, names
 from proofgate_operator.build.tenant_keys import keys_entry
@@ -48,14 +48,22 @@ TRAFFIC_PORT = 8080
 ADMIN_PORT = 9090
 
 
-def _buffered_bytes(memory: int) -> int:
-    """Return what a worker may hold of bodies and answers, in bytes; `memory` is all that it has."""
-    # A worker from before there was a least is smaller, and its file has to be one that it accepts.
-    return min(max(memory, MEMORY_LEAST) - MEMORY_OTHERWISE, _MOST_BUFFERED_BYTES)
-
-
 #: Bytes of memory for bodies on their way to the volume: twice the largest, and out of what bodies may take.
 _PAYLOAD_BUDGET_BYTES = 16 << 20
+
+
+def memory_otherwise(gateway: Gateway) -> int:
+    """Return the bytes that a worker takes besides the bodies and answers that it holds."""
+    analysis = 0 if gateway.spec.analysis is None else gateway.spec.analysis.memory
+    payloads = 0 if _payloads(gateway) is None else _PAYLOAD_BUDGET_BYTES
+    return MEMORY_OTHERWISE + analysis + payloads
+
+
+def _buffered_bytes(gateway: Gateway, memory: int) -> int:
+    """Return what a worker may hold of bodies and answers, in bytes; `memory` is all that it has."""
+    # A worker from before the spec asked for more is smaller, and its file has to be one that it accepts.
+    rest = max(memory, MEMORY_LEAST) - memory_otherwise(gateway)
+    return min(max(rest, BUFFERED_LEAST), _MOST_BUFFERED_BYTES)
 
 
 def listen(port: int, defaults: Defaults) -> str:
@@ -157,7 +165,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         "models": [model.as_written() for model in spec.models],
         **_plans(gateway),
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
-        "limits": {"bufferedBytes": _buffered_bytes(memory)},
+        "limits": {"bufferedBytes": _buffered_bytes(gateway, memory)},
         "metrics": {"labelSets": spec.monitoring.label_sets},
         "timeouts": {
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
@@ -171,7 +179,6 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     payloads = _payloads(gateway)
     if payloads is not None:
         content["ledger"]["payloads"] = payloads
-        content["limits"]["bufferedBytes"] -= _PAYLOAD_BUDGET_BYTES
     if spec.timeouts.upstream_first_byte_seconds is not None:
         content["timeouts"]["upstreamFirstByteSeconds"] = spec.timeouts.upstream_first_byte_seconds
     if spec.telemetry is not None:

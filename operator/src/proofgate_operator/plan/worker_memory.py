@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import quantity, whole
-from proofgate_operator.api.worker import MEMORY_FAULT, MEMORY_LEAST
+from proofgate_operator.api.worker import BUFFERED_LEAST, MEMORY_FAULT, MEMORY_LEAST
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.statefulset import CONTAINER
+from proofgate_operator.build.worker_config import memory_otherwise
 from proofgate_operator.plan.problems import Problem
 
 
@@ -29,6 +30,20 @@ def _limits(pods: Iterable[Manifest]) -> Iterator[int]:
 
 
 def memory_problems(gateway: Gateway) -> Iterator[Problem]:
-    """Yield that workers would have too little: a manifest that was stored before the schema refused it."""
-    if whole(gateway.spec.worker.memory) < MEMORY_LEAST:
+    """Yield that workers would have too little: for any gateway, which the schema refuses of new ones, or for
+    what this one has them do besides."""
+    memory, otherwise = whole(gateway.spec.worker.memory), memory_otherwise(gateway)
+    if memory < MEMORY_LEAST:
         yield Problem("SpecInvalid", MEMORY_FAULT)
+    elif memory - otherwise < BUFFERED_LEAST:
+        message = (
+            f"spec.worker.memory must be at least {_mebibytes(otherwise + BUFFERED_LEAST)}Mi with this"
+            f" spec.analysis: a worker takes {_mebibytes(otherwise)}Mi with it besides the bodies and answers"
+            " that it holds, and needs 40Mi for those; or make maxCopyBytes, maxAnswerBytes, window or"
+            " maxPairs smaller"
+        )
+        yield Problem("SpecInvalid", message)
+
+
+def _mebibytes(size: int) -> int:
+    return -(-size >> 20)

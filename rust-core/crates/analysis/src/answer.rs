@@ -3,10 +3,11 @@
 mod anthropic;
 mod google;
 mod openai;
+mod part;
 
 use crate::refusal::begins_so;
 use crate::{Distribution, Entropy, Measures, Refusal, Repetition, Settings, TokenId};
-use serde_json::Value;
+use part::Part;
 
 /// What an answer is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +43,11 @@ pub struct Answer<'a> {
 
 /// Bytes of a text that are looked at.
 const MOST_TEXT: usize = 256 * 1024;
+/// Of what is told of one token, so many alternatives are looked at; providers tell twenty.
+const MOST_TOLD: usize = 256;
 
 impl Answer<'_> {
-    /// What it tells.
+    /// What it tells. This takes at most some four times its bytes of memory, and 1 MiB.
     ///
     /// # Errors
     /// [`Unreadable`] when no part of it can be read; also when it is no stream and only partly there.
@@ -53,20 +56,20 @@ impl Answer<'_> {
         if self.events {
             for data in events(self.body) {
                 // What is cut, or belongs to nobody, tells nothing.
-                if let Ok(event) = serde_json::from_slice::<Value>(data) {
-                    reading.take(self.dialect, &event, true);
+                if let Some(event) = Part::whole(data) {
+                    reading.take(self.dialect, event, true);
                 }
             }
         } else {
-            let whole: Value = serde_json::from_slice(self.body).map_err(|_| Unreadable)?;
-            match &whole {
+            let whole = Part::whole(self.body).ok_or(Unreadable)?;
+            match self.dialect {
                 // Gemini's streams without `alt=sse`.
-                Value::Array(parts) if self.dialect == Dialect::Gemini => {
-                    for part in parts {
+                Dialect::Gemini if whole.is_list() => {
+                    for part in whole.elements() {
                         reading.take(self.dialect, part, true);
                     }
                 }
-                whole => reading.take(self.dialect, whole, false),
+                _ => reading.take(self.dialect, whole, false),
             }
         }
         if !reading.is_answer {
@@ -117,7 +120,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn take(&mut self, dialect: Dialect, value: &Value, is_event: bool) {
+    fn take(&mut self, dialect: Dialect, value: Part<'_>, is_event: bool) {
         match dialect {
             Dialect::Chat => openai::chat(self, value),
             Dialect::Completions => openai::completion(self, value),
@@ -129,11 +132,11 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn text(&mut self, text: Option<&Value>) {
-        if let Some(text) = text.and_then(Value::as_str)
+    fn text(&mut self, text: Option<Part<'_>>) {
+        if let Some(text) = text.and_then(Part::text)
             && self.text.len() + text.len() <= MOST_TEXT
         {
-            self.text.push_str(text);
+            self.text.push_str(&text);
         }
     }
 
@@ -144,18 +147,15 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn declares(&mut self, refusal: Option<&Value>) {
-        if refusal
-            .and_then(Value::as_str)
-            .is_some_and(|text| !text.is_empty())
-        {
+    fn declares(&mut self, refusal: Option<Part<'_>>) {
+        if refusal.and_then(Part::text).is_some_and(|text| !text.is_empty()) {
             self.refuses(Refusal::Declared);
         }
     }
 
     /// Takes what is told of one token: itself and its alternatives.
     fn token(&mut self, told: impl IntoIterator<Item = (TokenId, f64)>) {
-        let Some(distribution) = Distribution::from_logarithms(told) else {
+        let Some(distribution) = Distribution::from_logarithms(told.into_iter().take(MOST_TOLD)) else {
             return;
         };
         self.at_least += distribution.entropy_at_least();
@@ -198,27 +198,24 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// Which token an object tells: its bytes where they are told, for different ones can look the same.
-fn token_of(told: &Value) -> Option<TokenId> {
-    let bytes = told.get("bytes").and_then(Value::as_array);
-    let bytes = bytes.and_then(|bytes| {
-        let byte = |byte: &Value| byte.as_u64().and_then(|byte| u8::try_from(byte).ok());
-        bytes.iter().map(byte).collect::<Option<Vec<u8>>>()
-    });
-    match bytes {
-        Some(bytes) => Some(TokenId::of(&bytes)),
-        None => told
-            .get("token")?
-            .as_str()
-            .map(|token| TokenId::of(token.as_bytes())),
-    }
+/// Which token an object tells, and how likely: by the token's bytes where they are told, for different ones can look the
+/// same.
+fn outcome([bytes, token, logarithm]: [Option<Part<'_>>; 3]) -> Option<(TokenId, f64)> {
+    let byte = |byte: Part<'_>| byte.count().and_then(|byte| u8::try_from(byte).ok());
+    let bytes = bytes
+        .filter(|bytes| bytes.is_list())
+        .and_then(|bytes| bytes.elements().map(byte).collect::<Option<Vec<u8>>>());
+    let token = match bytes {
+        Some(bytes) => TokenId::of(&bytes),
+        None => TokenId::of(token?.text()?.as_bytes()),
+    };
+    Some((token, logarithm?.number()?))
 }
 
 /// The first of several choices or candidates, which may say that it is.
-fn first<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
-    let choices = value.get(name)?.as_array()?;
-    choices.iter().find(|choice| {
-        let index = choice.get("index").and_then(Value::as_u64);
+fn first(list: Option<Part<'_>>) -> Option<Part<'_>> {
+    list?.elements().find(|choice| {
+        let index = choice.get("index").and_then(Part::count);
         index.unwrap_or(0) == 0
     })
 }

@@ -11,8 +11,6 @@ mod findings;
 mod settings;
 mod tap;
 
-use std::sync::Arc;
-
 use tokio::sync::mpsc::channel;
 
 pub(crate) use analyst::Analyst;
@@ -21,7 +19,6 @@ pub(crate) use findings::{Finding, Findings, record_findings};
 pub(crate) use settings::AnalysisConfig;
 pub(crate) use tap::{Of, Tap};
 
-use crate::bounded_copy::Room;
 use crate::metrics::Metrics;
 
 /// Answers that may wait to be analysed; their bytes are bounded besides.
@@ -33,14 +30,15 @@ const FINDINGS: usize = 256;
 pub(crate) fn analysis(config: &AnalysisConfig, metrics: &Metrics) -> (Tap, Analyst, Findings) {
     let (queue, answers) = channel(ANSWERS);
     let (found, findings) = channel(FINDINGS);
-    let room = Arc::new(Room::new(config.copy_bytes));
-    let tap = Tap::new(config, queue, room, metrics.analysis.clone());
+    let tap = Tap::new(config, queue, metrics.analysis.clone());
     let analyst = Analyst::new(config.settings(), answers, found, metrics.analysis.clone());
     (tap, analyst, findings)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::hooks::{Hooks, HooksInService};
     use crate::request_id::RequestId;
@@ -74,18 +72,29 @@ mod tests {
         line.unwrap().trim().parse().unwrap()
     }
 
-    fn hand_over(tap: &Tap, answers: usize) {
-        let room = Arc::new(Room::new(1 << 30));
+    const ANSWER: &[u8] = br#"{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+
+    /// A copy of an answer of so many bytes at least.
+    fn copy(tap: &Tap, tenant: &str, bytes: usize) -> AnswerCopy {
+        let mut copy = tap.copy(&tenant.into(), Dialect::Chat);
+        copy.take(ANSWER);
+        copy.take(&b" ".repeat(bytes.saturating_sub(ANSWER.len())));
+        copy
+    }
+
+    fn end(tap: &Tap, tenant: &str, copy: AnswerCopy) {
+        let of = Of {
+            id: RequestId::new(0, &mut rand::rng()),
+            admission: 1,
+            tenant: tenant.into(),
+            model: "large".into(),
+        };
+        tap.hand_over(copy, false, Some(1), of);
+    }
+
+    fn hand_over(tap: &Tap, tenant: &str, answers: usize) {
         for _ in 0..answers {
-            let mut copy = AnswerCopy::new(Dialect::Chat, 1 << 16, Arc::clone(&room));
-            copy.take(br#"{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}"#);
-            let of = Of {
-                id: RequestId::new(0, &mut rand::rng()),
-                admission: 1,
-                tenant: "acme".into(),
-                model: "large".into(),
-            };
-            tap.hand_over(copy, false, Some(1), of);
+            end(tap, tenant, copy(tap, tenant, 0));
         }
     }
 
@@ -93,7 +102,10 @@ mod tests {
     fn a_full_queue_loses_answers_and_waits_for_nobody() {
         let metrics = metrics();
         let (tap, analyst, mut findings) = analysis(&config(), &metrics);
-        hand_over(&tap, ANSWERS + 5);
+        for tenant in ["acme", "globex"] {
+            hand_over(&tap, tenant, ANSWERS / 2);
+        }
+        hand_over(&tap, "initech", 5);
         assert_eq!(
             count(&metrics, "proofgate_analysis_lost_total{reason=\"queue\"}"),
             5
@@ -105,7 +117,61 @@ mod tests {
             ANSWERS as u64
         );
         let windows = std::iter::from_fn(|| findings.try_recv().ok()).count();
-        assert_eq!(windows, ANSWERS / 30);
+        assert_eq!(windows, 2 * (ANSWERS / 2 / 30));
+    }
+
+    #[test]
+    fn a_tenant_with_many_short_answers_leaves_places_in_the_queue_to_the_others() {
+        let metrics = metrics();
+        let (tap, analyst, _findings) = analysis(&config(), &metrics);
+        hand_over(&tap, "acme", ANSWERS);
+        hand_over(&tap, "globex", 7);
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"queue\"}"),
+            ANSWERS as u64 / 2
+        );
+        drop(tap);
+        analyst.run();
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_answers_total"),
+            ANSWERS as u64 / 2 + 7
+        );
+    }
+
+    #[test]
+    fn a_tenant_with_many_slow_streams_leaves_memory_to_the_answers_of_others() {
+        let metrics = metrics();
+        let config = AnalysisConfig {
+            copy_bytes: 1 << 20,
+            ..config()
+        };
+        let (tap, analyst, _findings) = analysis(&config, &metrics);
+        let most = config.answer_bytes;
+        let slow: Vec<_> = (0..16).map(|_| copy(&tap, "acme", most)).collect();
+        let lost = slow.iter().filter(|copy| copy.is_lost()).count();
+        assert_eq!(lost, 8, "beyond half of the memory");
+        for _ in 0..8 {
+            end(&tap, "globex", copy(&tap, "globex", most));
+        }
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"memory\"}"),
+            0
+        );
+        drop(slow);
+        assert!(!copy(&tap, "acme", most).is_lost());
+        drop(tap);
+        analyst.run();
+        assert_eq!(count(&metrics, "proofgate_analysis_answers_total"), 8);
+    }
+
+    #[test]
+    fn a_tenant_may_always_have_one_answer_of_the_largest_copied() {
+        let config = AnalysisConfig {
+            copy_bytes: 1 << 16,
+            ..config()
+        };
+        let (tap, _analyst, _findings) = analysis(&config, &metrics());
+        assert!(!copy(&tap, "acme", config.answer_bytes).is_lost());
     }
 
     #[test]
@@ -113,7 +179,7 @@ mod tests {
         let metrics = metrics();
         let (tap, analyst, findings) = analysis(&config(), &metrics);
         drop(findings);
-        hand_over(&tap, 60);
+        hand_over(&tap, "acme", 60);
         drop(tap);
         analyst.run();
         assert_eq!(
@@ -127,7 +193,7 @@ mod tests {
     fn a_panic_over_an_answer_is_counted_and_the_others_are_analysed() {
         let metrics = metrics();
         let (tap, analyst, _findings) = analysis(&config(), &metrics);
-        hand_over(&tap, 10);
+        hand_over(&tap, "acme", 10);
         drop(tap);
         let mut seen = 0;
         analyst.run_with(|analyst, answered| {

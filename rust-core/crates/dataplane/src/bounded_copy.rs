@@ -1,5 +1,7 @@
 //! A copy of a body as it goes by, and the memory of all of them.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,7 +23,7 @@ impl Room {
     }
 
     /// What takes at most `most` bytes of a room that others have a part in, too.
-    pub(crate) fn part_of(whole: &Arc<Room>, most: usize) -> Self {
+    fn part_of(whole: &Arc<Room>, most: usize) -> Self {
         Room {
             whole: Some(Arc::clone(whole)),
             ..Room::new(most)
@@ -31,11 +33,6 @@ impl Room {
     /// Bytes that copies take.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Acquire)
-    }
-
-    /// Bytes that copies may take.
-    pub(crate) fn most(&self) -> usize {
-        self.most
     }
 
     /// Whether so many bytes more would find room now.
@@ -65,6 +62,63 @@ impl Room {
         if let Some(whole) = &self.whole {
             whole.give_back(bytes);
         }
+    }
+}
+
+/// Bytes of a room, or places in it, for as long as they are held.
+pub(crate) struct Held {
+    room: Arc<Room>,
+    taken: usize,
+}
+
+impl Held {
+    /// `None` when there is no room for so many.
+    pub(crate) fn new(room: Arc<Room>, taken: usize) -> Option<Self> {
+        room.take(taken).then(|| Held { room, taken })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.room.give_back(self.taken);
+    }
+}
+
+/// A room in which each tenant has a part, so that it leaves room to the others.
+pub(crate) struct SharedRoom {
+    whole: Arc<Room>,
+    parts: RefCell<HashMap<Arc<str>, Arc<Room>>>,
+}
+
+/// From so many tenants on, parts that nobody uses are given up.
+const MANY: usize = 256;
+
+impl SharedRoom {
+    pub(crate) fn new(most: usize) -> Self {
+        SharedRoom {
+            whole: Arc::new(Room::new(most)),
+            parts: RefCell::default(),
+        }
+    }
+
+    /// What all tenants take.
+    pub(crate) fn taken(&self) -> usize {
+        self.whole.taken()
+    }
+
+    /// The part of a tenant: half of all, or `least` if that is more.
+    pub(crate) fn part(&self, tenant: &Arc<str>, least: usize) -> Arc<Room> {
+        let mut parts = self.parts.borrow_mut();
+        if let Some(part) = parts.get(tenant) {
+            return Arc::clone(part);
+        }
+        if parts.len() >= MANY {
+            parts.retain(|_, part| Arc::strong_count(part) > 1);
+        }
+        let part = (self.whole.most / 2).max(least);
+        let part = Arc::new(Room::part_of(&self.whole, part));
+        parts.insert(Arc::clone(tenant), Arc::clone(&part));
+        part
     }
 }
 

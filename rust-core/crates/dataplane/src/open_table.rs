@@ -35,6 +35,11 @@ impl OpenTable {
         self.0.borrow_mut().try_remove(place);
     }
 
+    /// Whether the exchange with this id is open.
+    pub(crate) fn holds(&self, id: &str) -> bool {
+        self.0.borrow().iter().any(|(_, entry)| entry.id.as_str() == id)
+    }
+
     /// The model of an open exchange.
     pub(crate) fn model(&self, place: usize) -> Option<Arc<str>> {
         self.0.borrow().get(place).map(|entry| Arc::clone(&entry.model))

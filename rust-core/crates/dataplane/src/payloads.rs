@@ -24,7 +24,7 @@ pub(crate) use desk::PayloadDesk;
 pub(crate) use keeping::{Asked, Keeping};
 pub(crate) use thread::PayloadThread;
 
-use crate::bounded_copy::Room;
+use crate::bounded_copy::SharedRoom;
 use crate::metrics::PayloadMetrics;
 use desk::State;
 
@@ -52,7 +52,7 @@ pub(crate) fn payloads(
 ) -> (PayloadDesk, PayloadThread) {
     let (queue, orders) = channel(BODIES);
     let state = Arc::new(State::default());
-    let room = Arc::new(Room::new(config.budget_bytes));
+    let room = SharedRoom::new(config.budget_bytes);
     let writer = PayloadWriter::new(Arc::clone(storage), shard_dir, (ledger, shard), unsynced);
     let thread = PayloadThread {
         writer,

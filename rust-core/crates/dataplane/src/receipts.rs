@@ -1,15 +1,16 @@
 //! Receipts: with its own key a tenant gets the signed proofs of its own exchanges.
 //!
 //! They are read from the volume, which may be slow and may be large. So that happens on threads of their own, behind a
-//! queue that refuses when it is full, and the data-plane thread only waits for an answer. What no checkpoint covers yet
-//! is asked for again after a pause, in which nobody is kept.
+//! queue that refuses when it is full, and the data-plane thread only waits for an answer. Tenants take turns, and one that
+//! asks for much keeps one of the threads at most. What no checkpoint covers yet is asked for again after a pause, in which
+//! nobody is kept.
 
 mod bundle;
+mod turns;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use crate::google_path::percent_decoded;
 use crate::open_exchange::Granted;
 use crate::priority;
 use crate::rejection::Rejection;
+use turns::Turns;
 
 /// Receipts that are put together at a time in one worker, and those that may wait.
 const THREADS: usize = 2;
@@ -107,6 +109,8 @@ struct Question {
     id: Box<str>,
     /// Whose exchange it must be.
     tenant: Arc<str>,
+    /// Whether it goes on, at this worker.
+    open: bool,
     held: Option<Held>,
     /// What salts may need.
     shred_keys: Option<Arc<ShredKeys>>,
@@ -163,6 +167,7 @@ pub(crate) async fn answer(
     let question = Question {
         id: asked.id.clone(),
         tenant: Arc::clone(&tenant.name),
+        open: gateway.recorder.open().holds(&asked.id),
         held,
         shred_keys: catalog.terms.shred_keys.clone(),
     };
@@ -171,7 +176,7 @@ pub(crate) async fn answer(
 
 /// Where receipts are asked for.
 pub(crate) struct ReceiptDesk {
-    questions: SyncSender<Asked>,
+    questions: Arc<Turns<Asked>>,
     places: Arc<Places>,
 }
 
@@ -225,14 +230,16 @@ impl ReceiptDesk {
 
     /// Starts threads of which nobody awaits the end: they end when nobody can ask them any more.
     fn start(look_up: impl Fn(&Question) -> Found + Send + Sync + 'static) -> Self {
-        let (questions, asked) = sync_channel(WAITING);
-        let asked = Arc::new(Mutex::new(asked));
+        let questions = Arc::new(Turns::new(WAITING));
         let look_up = Arc::new(look_up);
-        for _ in 0..THREADS {
-            let (asked, look_up) = (Arc::clone(&asked), Arc::clone(&look_up));
+        let started = (0..THREADS).filter(|_| {
+            let (questions, look_up) = (Arc::clone(&questions), Arc::clone(&look_up));
             let thread = thread::Builder::new().name("receipts".into());
-            // Without any thread every question is refused, because nobody listens.
-            let _ = thread.spawn(move || answer_all(&asked, &*look_up));
+            thread.spawn(move || answer_all(&questions, &*look_up)).is_ok()
+        });
+        if started.count() == 0 {
+            // Every question is refused, because nobody would answer.
+            questions.close();
         }
         ReceiptDesk {
             questions,
@@ -245,9 +252,10 @@ impl ReceiptDesk {
         let give_up = Instant::now() + LONGEST_WAIT;
         loop {
             let (answer, answered) = oneshot::channel();
-            if self.questions.try_send((Arc::clone(&question), answer)).is_err() {
-                return Err(BUSY);
-            }
+            let asked = (Arc::clone(&question), answer);
+            self.questions
+                .add(&question.question.tenant, asked)
+                .map_err(|_| BUSY)?;
             match answered.await.unwrap_or(Found::Unreadable) {
                 Found::Receipt(receipt) => return Ok(receipt),
                 Found::Nothing => return Err(UNKNOWN),
@@ -259,13 +267,23 @@ impl ReceiptDesk {
     }
 }
 
-fn answer_all(asked: &Mutex<Receiver<Asked>>, look_up: &(dyn Fn(&Question) -> Found + Send + Sync)) {
+impl Drop for ReceiptDesk {
+    fn drop(&mut self) {
+        self.questions.close();
+    }
+}
+
+fn answer_all(questions: &Turns<Asked>, look_up: &(dyn Fn(&Question) -> Found + Send + Sync)) {
     priority::yield_to_traffic();
-    loop {
-        let question = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((question, answer)) = question else { return };
-        if !answer.is_closed() {
-            let found = catch_unwind(AssertUnwindSafe(|| look_up(&question.question)));
+    while let Some((tenant, (question, answer))) = questions.take() {
+        let found = match answer.is_closed() {
+            true => None,
+            false => Some(catch_unwind(AssertUnwindSafe(|| look_up(&question.question)))),
+        };
+        // Its place is free, and its tenant's next turn can come, before it is answered.
+        drop(question);
+        questions.answered(tenant);
+        if let Some(found) = found {
             let _ = answer.send(found.unwrap_or(Found::Unreadable));
         }
     }

@@ -13,6 +13,7 @@ fn question_of(tenant: &str) -> Question {
     Question {
         id: "id".into(),
         tenant: tenant.into(),
+        open: false,
         held: None,
         shred_keys: None,
     }
@@ -87,7 +88,9 @@ async fn busy_desk() -> (Arc<ReceiptDesk>, Sender<()>, Vec<Waiting>) {
         let _ = gate.lock().unwrap().recv();
         Found::Nothing
     }));
-    let asked = (0..THREADS).map(|_| ask(&desk, "early")).collect();
+    let asked = (0..THREADS)
+        .map(|number| ask(&desk, &format!("early-{number}")))
+        .collect();
     for _ in 0..THREADS {
         while begun.try_recv().is_err() {
             tokio::task::yield_now().await;
@@ -136,6 +139,40 @@ async fn a_tenant_that_asks_for_many_receipts_at_once_leaves_places_to_others() 
     // Who has got its answers may ask again.
     assert_eq!(refusal(ask(&desk, "greedy")).await, (404, "unknown_receipt"));
     assert!(desk.places.lock().unwrap().is_empty());
+}
+
+/// Waits until so many questions have come to a thread, and tells whose.
+async fn begun(tenants: &Mutex<Vec<Arc<str>>>, count: usize) -> Vec<Arc<str>> {
+    while tenants.lock().unwrap().len() < count {
+        tokio::task::yield_now().await;
+    }
+    tenants.lock().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_tenant_whose_receipts_take_long_leaves_a_thread_to_others_and_they_take_turns() {
+    let (go_on, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let tenants = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&tenants);
+    let desk = Arc::new(ReceiptDesk::start(move |question| {
+        noted.lock().unwrap().push(Arc::clone(&question.tenant));
+        let _ = gate.lock().unwrap().recv();
+        Found::Nothing
+    }));
+    let mut waiting: Vec<_> = (0..OF_ONE_TENANT).map(|_| ask(&desk, "slow")).collect();
+    assert_eq!(*begun(&tenants, 1).await[0], *"slow");
+    waiting.extend((0..OF_ONE_TENANT).map(|_| ask(&desk, "as-slow")));
+    assert_eq!(*begun(&tenants, 2).await[1], *"as-slow");
+    waiting.push(ask(&desk, "modest"));
+    // It has asked by then, behind all the others.
+    assert_eq!(refusal(ask(&desk, "slow")).await, (503, "receipts_busy"));
+    go_on.send(()).unwrap();
+    assert_eq!(*begun(&tenants, 3).await[2], *"modest");
+    drop(go_on);
+    for asked in waiting {
+        assert_eq!(refusal(asked).await, (404, "unknown_receipt"));
+    }
 }
 
 #[tokio::test]

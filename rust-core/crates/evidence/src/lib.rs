@@ -54,7 +54,9 @@ pub use fsck::{
     CheckpointState, Finding, HeldCheckpoint, IncarnationReport, KeyReport, Keys, RemovedReport, Report,
     TreeState, Verdict, fsck, fsck_mirror, fsck_pinned,
 };
-pub use lookup::{FoundRecord, Search, find, read_record, read_records, removed_at};
+pub use lookup::{
+    Beginning, FoundRecord, Search, find, find_beginning, read_record, read_records, removed_at,
+};
 pub use pinned::PinnedFile;
 pub use salts::stored_salt;
 pub use segments::unused;

@@ -30,8 +30,6 @@ pub struct FoundRecord {
 pub enum Search {
     /// Where the time in its id says, or near it.
     ByTime,
-    /// The same, but not where only a clock that was set can have put it: this reads little, whatever the id.
-    Near,
     /// Everywhere.
     Scan,
 }
@@ -75,23 +73,24 @@ pub fn find(
         }
         return Ok(found);
     }
-    let Some(time) = time_of(request_id) else {
-        return Ok(Vec::new());
-    };
-    let near = if search == Search::Near {
-        NEAR
-    } else {
-        MARGINS.len()
-    };
-    for margin in MARGINS.into_iter().take(near) {
-        for shard in &shards {
-            let found = by_time(storage, shard, &wanted, time, margin)?;
-            if !found.is_empty() {
-                return Ok(found);
-            }
-        }
+    match beginning(storage, shards, wanted, &MARGINS)? {
+        Some(beginning) => beginning.to_end(),
+        None => Ok(Vec::new()),
     }
-    Ok(Vec::new())
+}
+
+/// The first record of an exchange by the time in its id, but not where only a clock that was set can have put it: this
+/// reads what was recorded about that time, whatever came of the exchange.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_beginning<'a>(
+    storage: &'a dyn ReadStorage,
+    path: &Path,
+    request_id: &'a str,
+) -> Result<Option<Beginning<'a>>, EvidenceError> {
+    let shards = shards(storage, path)?;
+    beginning(storage, shards, Wanted::new(request_id), &MARGINS[..NEAR])
 }
 
 /// The logs with a tombstone that were written when an exchange began, as its id tells: one of them may have held it.
@@ -120,37 +119,96 @@ pub fn removed_at(
     Ok(removed)
 }
 
-/// Looks in one shard for an exchange that began within `margin` milliseconds of `time`, until it has its end.
-fn by_time(
-    storage: &dyn ReadStorage,
-    shard: &Shard,
-    wanted: &Wanted<'_>,
-    time: u64,
-    margin: u64,
-) -> Result<Vec<FoundRecord>, EvidenceError> {
-    let mut found = Vec::new();
-    let from = time.saturating_sub(margin);
-    let logs = since(&shard.incarnations, from);
-    let begun = |until: u64| logs.iter().filter(move |log| log.timestamp_ms() <= until);
-    for incarnation in begun(time.saturating_add(margin)) {
-        let dir = shard.dir.join(incarnation.to_string());
-        let mut log = log_from(storage, &dir, *incarnation, from)?;
-        let until = time.saturating_add(margin);
-        wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, |found| {
-            !found.is_empty()
-        })?;
-        if found.is_empty() {
-            continue;
+fn beginning<'a>(
+    storage: &'a dyn ReadStorage,
+    shards: Vec<Shard>,
+    wanted: Wanted<'a>,
+    margins: &[u64],
+) -> Result<Option<Beginning<'a>>, EvidenceError> {
+    let Some(time) = time_of(wanted.id) else {
+        return Ok(None);
+    };
+    for margin in margins {
+        for shard in &shards {
+            let from = time.saturating_sub(*margin);
+            let until = time.saturating_add(*margin);
+            let logs = since(&shard.incarnations, from);
+            for incarnation in logs.iter().filter(|log| log.timestamp_ms() <= until) {
+                let dir = shard.dir.join(incarnation.to_string());
+                let mut log = log_from(storage, &dir, *incarnation, from)?;
+                let mut found = Vec::new();
+                wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, |found| {
+                    !found.is_empty()
+                })?;
+                if let Some(record) = found.pop() {
+                    let later = logs.iter().filter(|later| *later > incarnation);
+                    return Ok(Some(Beginning {
+                        storage,
+                        shard: shard.dir.clone(),
+                        later: later.copied().collect(),
+                        wanted,
+                        time,
+                        log,
+                        record,
+                    }));
+                }
+            }
         }
+    }
+    Ok(None)
+}
+
+/// The first record of an exchange, and where its others may follow.
+pub struct Beginning<'a> {
+    storage: &'a dyn ReadStorage,
+    shard: PathBuf,
+    /// The logs of its shard behind its own.
+    later: Vec<Ulid>,
+    wanted: Wanted<'a>,
+    time: u64,
+    /// Its log, behind the record.
+    log: LogReader<'a>,
+    record: FoundRecord,
+}
+
+impl Beginning<'_> {
+    /// The first record.
+    #[must_use]
+    pub fn record(&self) -> &FoundRecord {
+        &self.record
+    }
+
+    /// The first record alone.
+    #[must_use]
+    pub fn into_record(self) -> FoundRecord {
+        self.record
+    }
+
+    /// All records, up to the end of the exchange. This reads all that was recorded until then; while there is no end,
+    /// what was recorded within the longest time that an exchange may take.
+    ///
+    /// # Errors
+    /// As [`find`].
+    pub fn to_end(self) -> Result<Vec<FoundRecord>, EvidenceError> {
+        let Beginning {
+            storage,
+            shard,
+            later,
+            wanted,
+            time,
+            mut log,
+            record,
+        } = self;
+        let dir = record.dir.clone();
+        let mut found = vec![record];
         if !has_end(&found) {
             let until = time.saturating_add(MOST_EXCHANGES * 1000);
             wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
         }
         // A worker that was killed leaves the end to a later one, which writes it as it starts.
-        let later = logs.iter().filter(|later| *later > incarnation);
         if !has_end(&found) {
-            for later in later.clone() {
-                wanted.read_start(storage, &shard.dir.join(later.to_string()), *later, &mut found)?;
+            for later in &later {
+                wanted.read_start(storage, &shard.join(later.to_string()), *later, &mut found)?;
                 if has_end(&found) {
                     return Ok(found);
                 }
@@ -161,17 +219,16 @@ fn by_time(
             wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
         }
         // Or the log was rotated, and the one that goes on holds the end.
-        for later in later.filter(|later| later.timestamp_ms() <= until) {
+        for later in later.iter().filter(|later| later.timestamp_ms() <= until) {
             if has_end(&found) {
                 break;
             }
-            let dir = shard.dir.join(later.to_string());
+            let dir = shard.join(later.to_string());
             let mut log = LogReader::open(storage, &dir, *later)?;
             wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
         }
-        return Ok(found);
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// A log from the place of a time on, in unix milliseconds.

@@ -7,7 +7,7 @@
 
 mod support;
 
-use proofgate_evidence::{FoundRecord, ReadFile, ReadStorage, Search, find};
+use proofgate_evidence::{FoundRecord, ReadFile, ReadStorage, Search, find, find_beginning};
 use proofgate_ledger::record::{Aborted, Admission, Completion, ConfigId, Outcome};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Follower, Storage, Ulid, Writer, succession};
@@ -128,6 +128,16 @@ impl Log {
 /// A disk that counts the bytes read, and notes the files opened.
 struct Counting(SimulatedDisk, Arc<AtomicU64>, Mutex<Vec<PathBuf>>);
 
+impl Counting {
+    fn new(disk: &SimulatedDisk) -> Self {
+        Counting(disk.clone(), Arc::default(), Mutex::default())
+    }
+
+    fn read(&self) -> u64 {
+        self.1.load(Ordering::Relaxed)
+    }
+}
+
 struct CountedFile(Arc<dyn ReadFile>, Arc<AtomicU64>);
 
 impl ReadStorage for Counting {
@@ -160,10 +170,10 @@ fn by_time(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64) {
 
 /// What is found by time, with the bytes read and the files opened for it.
 fn observed(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64, Vec<PathBuf>) {
-    let counting = Counting(disk.clone(), Arc::default(), Mutex::default());
+    let counting = Counting::new(disk);
     let found = find(&counting, Path::new("/"), id, Search::ByTime).unwrap();
-    let opened = counting.2.into_inner().unwrap();
-    (found, counting.1.load(Ordering::Relaxed), opened)
+    let read = counting.read();
+    (found, read, counting.2.into_inner().unwrap())
 }
 
 #[test]
@@ -210,6 +220,28 @@ fn under_load_an_exchange_is_found_without_reading_what_is_as_old_and_the_first_
         .iter()
         .filter(|path| path.ends_with("00000000000000000000.seg"));
     assert_eq!(first.count(), 0, "{opened:?}");
+}
+
+#[test]
+fn the_beginning_of_an_exchange_is_found_without_reading_what_came_behind_it() {
+    let disk = SimulatedDisk::new();
+    let mut log = Log::begin(&disk, START, None);
+    let admission = log.admit(START, 7);
+    for number in 0..10_000 {
+        log.admit(START + 10 + number, 1);
+    }
+    let counting = Counting::new(&disk);
+    let wanted = id(START, 7);
+    let beginning = find_beginning(&counting, Path::new("/"), &wanted)
+        .unwrap()
+        .unwrap();
+    assert_eq!(beginning.record().seq, admission);
+    let read = counting.read();
+    // Of 6 MiB; most of it is the search for the place by halves.
+    assert!(read < 192 << 10, "{read} bytes");
+    // Its end is looked for in all that came.
+    assert_eq!(beginning.to_end().unwrap().len(), 1);
+    assert!(counting.read() > 5 << 20, "{} bytes", counting.read());
 }
 
 #[test]
@@ -270,8 +302,10 @@ fn near_by_an_exchange_that_was_long_judged_is_found_and_one_far_from_its_time_i
                 log.complete(began, number, admission, later + 5, None);
             }
         }
-        let near = find(&disk, Path::new("/"), &id(began, number), Search::Near).unwrap();
-        (near.len(), by_time(&disk, &id(began, number)).0.len())
+        let wanted = id(began, number);
+        let near = find_beginning(&disk, Path::new("/"), &wanted).unwrap();
+        let near = near.map_or(0, |beginning| beginning.to_end().unwrap().len());
+        (near, by_time(&disk, &wanted).0.len())
     };
     assert_eq!(judged(10, 0), (2, 2));
     assert_eq!(judged(11, 60_000), (2, 2));

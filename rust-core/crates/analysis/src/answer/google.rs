@@ -1,47 +1,48 @@
 //! Answers of Gemini's: <https://ai.google.dev/api/generate-content>.
 
-use super::{Reading, first, token_of};
-use crate::{Refusal, TokenId};
-use serde_json::Value;
+use super::part::Part;
+use super::{Reading, first, outcome};
+use crate::Refusal;
 
 /// A `GenerateContentResponse`: a whole answer, or the next part of one.
-pub(super) fn content(reading: &mut Reading<'_>, value: &Value) {
-    reading.is_answer |= value.get("candidates").is_some() || value.get("promptFeedback").is_some();
-    let blocked = value
-        .get("promptFeedback")
-        .and_then(|feedback| feedback.get("blockReason"));
-    if blocked.is_some_and(Value::is_string) {
+pub(super) fn content(reading: &mut Reading<'_>, value: Part<'_>) {
+    let [candidates, feedback] = value.named(["candidates", "promptFeedback"]);
+    reading.is_answer |= candidates.is_some() || feedback.is_some();
+    let blocked = feedback.and_then(|feedback| feedback.get("blockReason"));
+    if blocked.is_some_and(Part::is_text) {
         reading.refuses(Refusal::Filtered);
     }
-    let Some(candidate) = first(value, "candidates") else {
+    let Some(candidate) = first(candidates) else {
         return;
     };
-    match candidate.get("finishReason").and_then(Value::as_str) {
+    let [reason, content, told] = candidate.named(["finishReason", "content", "logprobsResult"]);
+    match reason.and_then(Part::text).as_deref() {
         Some("MAX_TOKENS") => reading.cut = true,
         Some("SAFETY" | "PROHIBITED_CONTENT" | "BLOCKLIST" | "SPII" | "RECITATION") => {
             reading.refuses(Refusal::Filtered);
         }
         _ => {}
     }
-    let parts = candidate
-        .get("content")
-        .and_then(|content| content.get("parts")?.as_array());
-    let is_thought = |part: &&Value| part.get("thought").and_then(Value::as_bool) == Some(true);
-    for part in parts.into_iter().flatten().filter(|part| !is_thought(part)) {
-        reading.text(part.get("text"));
+    let parts = content.and_then(|content| content.get("parts"));
+    for part in parts.into_iter().flat_map(Part::elements) {
+        let [thought, text] = part.named(["thought", "text"]);
+        if !thought.is_some_and(Part::is_true) {
+            reading.text(text);
+        }
     }
-    let told = candidate.get("logprobsResult");
-    let list = |name: &str| told.and_then(|told| told.get(name)?.as_array());
-    let (chosen, tops) = (list("chosenCandidates"), list("topCandidates"));
-    let count = chosen.map_or(0, Vec::len).max(tops.map_or(0, Vec::len));
-    for at in 0..count {
-        let chosen = chosen.and_then(|chosen| chosen.get(at));
-        let others = tops.and_then(|tops| tops.get(at)?.get("candidates")?.as_array());
-        let all = chosen.into_iter().chain(others.into_iter().flatten());
+    let [chosen, tops] = told.map_or([None; 2], |told| {
+        told.named(["chosenCandidates", "topCandidates"])
+    });
+    let mut chosen = chosen.into_iter().flat_map(Part::elements);
+    let mut tops = tops.into_iter().flat_map(Part::elements);
+    loop {
+        let (one, top) = (chosen.next(), tops.next());
+        if one.is_none() && top.is_none() {
+            return;
+        }
+        let others = top.and_then(|top| top.get("candidates"));
+        let all = one.into_iter().chain(others.into_iter().flat_map(Part::elements));
+        let all = all.map(|told| told.named(["bytes", "token", "logProbability"]));
         reading.token(all.filter_map(outcome));
     }
-}
-
-fn outcome(told: &Value) -> Option<(TokenId, f64)> {
-    Some((token_of(told)?, told.get("logProbability")?.as_f64()?))
 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::copy::AnswerCopy;
 use super::settings::AnalysisConfig;
-use crate::bounded_copy::Room;
+use crate::bounded_copy::{Held, SharedRoom};
 use crate::gateway::Gateway;
 use crate::metrics::{AnalysisMetrics, Lost};
 use crate::request_id::RequestId;
@@ -17,7 +17,10 @@ use crate::request_id::RequestId;
 /// Chooses which answers are analysed, and hands them over.
 pub(crate) struct Tap {
     queue: Sender<Answered>,
-    room: Arc<Room>,
+    /// Places in the queue.
+    places: SharedRoom,
+    /// Bytes of copies.
+    room: SharedRoom,
     metrics: AnalysisMetrics,
     sample: f64,
     tenants: Vec<String>,
@@ -28,6 +31,7 @@ pub(crate) struct Tap {
 /// An answer that its client has.
 pub(super) struct Answered {
     pub(super) copy: AnswerCopy,
+    _place: Held,
     /// Whether it is a stream of events.
     pub(super) events: bool,
     /// Tokens of it, as the provider counted them.
@@ -49,15 +53,11 @@ pub(crate) struct Of {
 }
 
 impl Tap {
-    pub(super) fn new(
-        config: &AnalysisConfig,
-        queue: Sender<Answered>,
-        room: Arc<Room>,
-        metrics: AnalysisMetrics,
-    ) -> Self {
+    pub(super) fn new(config: &AnalysisConfig, queue: Sender<Answered>, metrics: AnalysisMetrics) -> Self {
         Tap {
+            places: SharedRoom::new(queue.max_capacity()),
             queue,
-            room,
+            room: SharedRoom::new(config.copy_bytes),
             metrics,
             sample: config.sample,
             tenants: config.tenants.clone(),
@@ -70,7 +70,7 @@ impl Tap {
     pub(crate) fn begin(
         &self,
         gateway: &Gateway,
-        tenant: &str,
+        tenant: &Arc<str>,
         model: &str,
         dialect: Dialect,
     ) -> Option<Box<AnswerCopy>> {
@@ -83,18 +83,29 @@ impl Tap {
         if self.sample < 1.0 && !gateway.with_random(|random| random.random_bool(self.sample)) {
             return None;
         }
-        let room = Arc::clone(&self.room);
-        Some(Box::new(AnswerCopy::new(dialect, self.answer_bytes, room)))
+        Some(Box::new(self.copy(tenant, dialect)))
     }
 
-    /// Hands an answer over that its client has. Waits for nothing: what finds no room is counted.
+    /// An empty copy. A tenant takes at most half of all memory, or one answer of the largest.
+    pub(super) fn copy(&self, tenant: &Arc<str>, dialect: Readable) -> AnswerCopy {
+        let room = self.room.part(tenant, self.answer_bytes);
+        AnswerCopy::new(dialect, self.answer_bytes, room)
+    }
+
+    /// Hands an answer over that its client has. Waits for nothing: what finds no room is counted. A tenant takes at most half
+    /// of the places in the queue.
     pub(crate) fn hand_over(&self, copy: AnswerCopy, events: bool, tokens: Option<u64>, of: Of) {
         if copy.is_lost() {
             self.metrics.lost(Lost::Memory);
             return;
         }
+        let Some(place) = Held::new(self.places.part(&of.tenant, 1), 1) else {
+            self.metrics.lost(Lost::Queue);
+            return;
+        };
         let answered = Answered {
             copy,
+            _place: place,
             events,
             tokens,
             id: of.id,

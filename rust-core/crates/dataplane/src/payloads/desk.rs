@@ -1,7 +1,5 @@
 //! The data-plane thread's end.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,7 +8,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::keeping::{Asked, Keeping};
 use super::thread::{Body, Order};
-use crate::bounded_copy::{BoundedCopy, Room};
+use crate::bounded_copy::{BoundedCopy, SharedRoom};
 use crate::metrics::PayloadMetrics;
 use crate::recorder::Unavailable;
 
@@ -55,27 +53,21 @@ impl State {
 /// Where bodies that are to be stored are handed over.
 pub(crate) struct PayloadDesk {
     queue: Sender<Order>,
-    room: Arc<Room>,
-    /// What each tenant has a part in.
-    parts: RefCell<HashMap<Arc<str>, Arc<Room>>>,
+    room: SharedRoom,
     state: Arc<State>,
     metrics: PayloadMetrics,
 }
 
-/// From so many tenants on, parts that nobody uses are given up.
-const MANY: usize = 256;
-
 impl PayloadDesk {
     pub(super) fn new(
         queue: Sender<Order>,
-        room: Arc<Room>,
+        room: SharedRoom,
         state: Arc<State>,
         metrics: PayloadMetrics,
     ) -> Self {
         PayloadDesk {
             queue,
             room,
-            parts: RefCell::default(),
             state,
             metrics,
         }
@@ -104,7 +96,7 @@ impl PayloadDesk {
         if self.queue.capacity() == 0 {
             return Err(Unavailable::Payloads);
         }
-        let room = self.part(tenant, most);
+        let room = self.room.part(tenant, most.saturating_mul(2));
         let copy = || BoundedCopy::new(most, Arc::clone(&room));
         let request = match request {
             Asked::Coming => Err(Kept::Streamed),
@@ -123,20 +115,6 @@ impl PayloadDesk {
             return Err(Unavailable::Payloads);
         }
         Ok(Box::new(Keeping::new(request, copy())))
-    }
-
-    fn part(&self, tenant: &Arc<str>, most: usize) -> Arc<Room> {
-        let mut parts = self.parts.borrow_mut();
-        if let Some(part) = parts.get(tenant) {
-            return Arc::clone(part);
-        }
-        if parts.len() >= MANY {
-            parts.retain(|_, part| Arc::strong_count(part) > 1);
-        }
-        let part = (self.room.most() / 2).max(most.saturating_mul(2));
-        let part = Arc::new(Room::part_of(&self.room, part));
-        parts.insert(Arc::clone(tenant), Arc::clone(&part));
-        part
     }
 
     /// Hands a body over if there is room in the queue.

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_evidence::key_successions::{self, KeptSuccessions};
 use proofgate_evidence::prove::successors_checkpoint;
-use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, Search, consistency, consistency_from};
+use proofgate_evidence::{
+    EvidenceError, FileStorage, FoundRecord, consistency, consistency_from, find_beginning,
+};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{Checkpoint, Hash, TlogProof, VerifyingKey};
 use serde::Serialize;
@@ -54,12 +57,20 @@ pub(super) fn look_up(directory: &Path, key: &VerifyingKey, question: &Question)
 }
 
 fn receipt(directory: &Path, key: &VerifyingKey, question: &Question) -> Result<Found, EvidenceError> {
-    let found = evidence::find(directory, &question.id, Search::Near)?;
+    let Some(beginning) = find_beginning(&FileStorage, directory, &question.id)? else {
+        return Ok(Found::Nothing);
+    };
+    if !are_of(slice::from_ref(beginning.record()), &question.tenant) {
+        // As long as for an id that nobody has: the search for another tenant's ends early.
+        find_beginning(&FileStorage, directory, &another(&question.id))?;
+        return Ok(Found::Nothing);
+    }
+    // The end of one that goes on would be looked for in all that came since.
+    let found = match question.open {
+        true => vec![beginning.into_record()],
+        false => beginning.to_end()?,
+    };
     if !are_of(&found, &question.tenant) {
-        if !found.is_empty() {
-            // As long as for an id that nobody has: the search for another tenant's ends early.
-            evidence::find(directory, &another(&question.id), Search::Near)?;
-        }
         return Ok(Found::Nothing);
     }
     let dirs: Vec<PathBuf> = found.iter().map(|record| record.dir.clone()).collect();

@@ -5,7 +5,7 @@ use proofgate_evidence::check_consistency;
 use proofgate_ledger::{Checkpoint, SigningKey, TlogProof, VerifyingKey};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Client, ask, post_as, read};
+use crate::client::{Answer, Client, ask, next, post_as, read};
 use crate::gateway::{ACME, GLOBEX, Gateway, chat};
 
 const ANSWER: &[u8] = br#"{"id":"1"}"#;
@@ -95,6 +95,30 @@ async fn a_tenant_gets_the_proofs_of_its_exchange_and_its_bodies_open_the_commit
                 .is_err()
         );
     }
+}
+
+#[tokio::test]
+async fn the_receipt_of_an_exchange_that_goes_on_has_its_admission_and_the_end_once_it_is_there() {
+    let mut gateway = start().await;
+    let mut client = Client::connect(&gateway).await;
+    let answer = client.send_chat(true).await;
+    let mut exchange = gateway.upstream.exchange().await;
+    exchange.begin_events().await;
+    let answer = answer.await.unwrap();
+    let path = format!("/v1/receipts/{}", id(answer.headers()));
+    let mut other = Client::connect(&gateway).await;
+    let (status, open) = receipt(&mut other, ACME, &path).await;
+    assert_eq!((status, &open["complete"]), (200, &json!(false)));
+    assert_eq!(proofs(&open).len(), 1);
+    let strange = other.exchange(get(GLOBEX, &path), b"").await;
+    assert_eq!(code(&strange), (404, "unknown_receipt".to_owned()));
+    exchange.send_chunk("data: [DONE]\n\n").await;
+    exchange.send(b"0\r\n\r\n").await;
+    let mut body = answer.into_body();
+    while next(&mut body).await.unwrap().is_some() {}
+    let (status, whole) = receipt(&mut other, ACME, &path).await;
+    assert_eq!((status, &whole["complete"]), (200, &json!(true)));
+    assert_eq!(proofs(&whole).len(), 2);
 }
 
 #[tokio::test]

@@ -1,0 +1,197 @@
+//! A part of an answer's JSON, read where it stands: of what nobody asks for nothing is kept, whatever it is.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+/// A JSON value that was found to be one, without white space around it.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a>(&'a str);
+
+impl<'a> Part<'a> {
+    /// A whole document; `None` when it is no JSON.
+    pub(super) fn whole(document: &'a [u8]) -> Option<Self> {
+        let raw: &RawValue = serde_json::from_slice(document).ok()?;
+        Some(Part(raw.get()))
+    }
+
+    pub(super) fn is_list(self) -> bool {
+        self.0.starts_with('[')
+    }
+
+    pub(super) fn is_text(self) -> bool {
+        self.0.starts_with('"')
+    }
+
+    pub(super) fn is_true(self) -> bool {
+        self.0 == "true"
+    }
+
+    /// The elements of a list; none of anything else.
+    pub(super) fn elements(self) -> impl Iterator<Item = Part<'a>> {
+        let mut rest = Rest(self.0.strip_prefix('[').unwrap_or_default());
+        std::iter::from_fn(move || rest.value())
+    }
+
+    /// The members of an object, with their names; none of anything else.
+    pub(super) fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Part<'a>)> {
+        let mut rest = Rest(self.0.strip_prefix('{').unwrap_or_default());
+        std::iter::from_fn(move || {
+            let name = rest.value()?.text()?;
+            Some((name, rest.value()?))
+        })
+    }
+
+    /// The members of an object that have these names; of two with one name the last.
+    pub(super) fn named<const N: usize>(self, names: [&str; N]) -> [Option<Part<'a>>; N] {
+        let mut found = [None; N];
+        for (name, part) in self.members() {
+            if let Some(at) = names.iter().position(|wanted| *wanted == name) {
+                found[at] = Some(part);
+            }
+        }
+        found
+    }
+
+    /// The member of an object that has this name.
+    pub(super) fn get(self, name: &str) -> Option<Part<'a>> {
+        let [part] = self.named([name]);
+        part
+    }
+
+    /// The value of a string.
+    pub(super) fn text(self) -> Option<Cow<'a, str>> {
+        let plain = self.0.strip_prefix('"')?.strip_suffix('"')?;
+        match plain.contains('\\') {
+            false => Some(Cow::Borrowed(plain)),
+            true => serde_json::from_str(self.0).ok().map(Cow::Owned),
+        }
+    }
+
+    /// A number that is a whole one.
+    pub(super) fn count(self) -> Option<u64> {
+        self.0.parse().ok()
+    }
+
+    /// Any number that is not beyond all that can be reckoned with.
+    pub(super) fn number(self) -> Option<f64> {
+        self.0.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+}
+
+/// What is left of a list or an object. It was found to be JSON before.
+struct Rest<'a>(&'a str);
+
+impl<'a> Rest<'a> {
+    /// The next value, or name; `None` at the end.
+    fn value(&mut self) -> Option<Part<'a>> {
+        let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
+        let start = self.0.bytes().position(|byte| !is_between(&byte))?;
+        let rest = self.0.get(start..)?;
+        let length = length(rest.as_bytes());
+        self.0 = rest.get(length..)?;
+        (length > 0).then(|| Part(&rest[..length]))
+    }
+}
+
+/// The length of the value that stands at the beginning; 0 where a list or an object ends.
+fn length(bytes: &[u8]) -> usize {
+    let (mut at, mut depth) = (0, 0u32);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at += text_length(&bytes[at..]),
+            b'[' | b'{' => (at, depth) = (at + 1, depth + 1),
+            b']' | b'}' if depth == 0 => return at,
+            b']' | b'}' => (at, depth) = (at + 1, depth - 1),
+            b' ' | b'\t' | b'\n' | b'\r' | b',' if depth == 0 => return at,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    at
+}
+
+/// The length of a string with its quotes.
+fn text_length(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(text: &str) -> Part<'_> {
+        Part::whole(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn lists_and_objects_are_walked_through_whatever_stands_in_them() {
+        let list = part(r#" [ 1 ,-2.5e3,"a,]\"" , [ ],{"b":[{}]},true,null,"é" ] "#);
+        let elements: Vec<&str> = list.elements().map(|part| part.0).collect();
+        assert_eq!(
+            elements,
+            [
+                "1",
+                "-2.5e3",
+                r#""a,]\"""#,
+                "[ ]",
+                r#"{"b":[{}]}"#,
+                "true",
+                "null",
+                r#""é""#
+            ]
+        );
+        let object = part(r#"{ "a" : 1 ,"\u0062":{"a":2},"a:,}":[3], "c":"" , "a":4}"#);
+        let members: Vec<_> = object
+            .members()
+            .map(|(name, part)| (name.into_owned(), part.0))
+            .collect();
+        let members: Vec<_> = members.iter().map(|(name, part)| (&**name, *part)).collect();
+        assert_eq!(
+            members,
+            [
+                ("a", "1"),
+                ("b", r#"{"a":2}"#),
+                ("a:,}", "[3]"),
+                ("c", r#""""#),
+                ("a", "4")
+            ]
+        );
+        let [b, a, none] = object.named(["b", "a", "d"]).map(|part| part.map(|part| part.0));
+        assert_eq!((a, b, none), (Some("4"), Some(r#"{"a":2}"#), None));
+        for nothing in ["[]", "{ }", "1", "\"[1]\"", "null"] {
+            let nothing = part(nothing);
+            assert_eq!(nothing.elements().count() + nothing.members().count(), 0);
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_what_they_are_and_as_nothing_else() {
+        assert_eq!(part(r#""a\n\u00e9""#).text().as_deref(), Some("a\né"));
+        assert_eq!(part(r#""\ud800""#).text(), None);
+        assert_eq!((part("7").count(), part("7").number()), (Some(7), Some(7.0)));
+        assert_eq!((part("-0.5").count(), part("-0.5").number()), (None, Some(-0.5)));
+        assert_eq!(part("1e999").number(), None);
+        for other in ["\"7\"", "null", "[7]", "true"] {
+            let other = part(other);
+            assert_eq!((other.count(), other.number()), (None, None));
+        }
+        assert!(part("true").is_true() && !part("\"true\"").is_true() && part("\"\"").is_text());
+        for broken in ["", "[1", "{\"a\"}", "[1] 2", "\"\u{1}\""] {
+            assert!(Part::whole(broken.as_bytes()).is_none(), "{broken}");
+        }
+    }
+}
