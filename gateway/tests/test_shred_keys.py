@@ -7,6 +7,7 @@ import io
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import ConfigDirectory
@@ -212,6 +213,39 @@ def test_a_hold_on_one_volume_keeps_a_key_for_all(
     shown = capsys.readouterr().out
     assert f"stays: key {key_id(1)}" in shown
     assert "  held: hold 1 touches records of it" in shown
+
+
+@pytest.mark.parametrize(("volume", "signed"), [("ledger", ["ledger"]), ("other", ["ledger", "other"])])
+def test_a_key_that_must_stay_since_the_plan_stays_for_all(
+    shred: list[str],
+    tmp_path: Path,
+    folder: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    volume: str,
+    signed: list[str],
+) -> None:
+    planned = Keeper.shred
+
+    def later(self: Keeper, *arguments: Any) -> str:
+        if arguments[-1]:
+            Keeper.held[str(tmp_path / volume)] = {key_id(1)}
+        return planned(self, *arguments)
+
+    monkeypatch.setattr(Keeper, "shred", later)
+    command = [*shred, "--shred-keys", str(folder), "--key", key_id(1), "--yes"]
+    assert main([*command, "--json"]) == 1
+    assert (folder / "acme").read_text() == line(2) + line(1)
+    assert [Path(call[0]).name for call in Keeper.shreds if call[-1]] == signed
+    report = json.loads(capsys.readouterr().out)
+    assert (report["stay"], report["left_to_you"]) == (1, None)
+    assert [(key["action"], key["exchanges"]) for key in report["keys"]] == [("stay", 4)]
+    assert [reason["code"] for reason in report["keys"][0]["reasons"]] == ["held"]
+    # A second run is told so by the plan.
+    assert main(command) == 1
+    shown = capsys.readouterr().out
+    assert f"stays: key {key_id(1)}" in shown
+    assert "destroyed" not in shown
 
 
 def test_where_keys_lie_in_a_secret_the_command_that_removes_them_is_printed(
