@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 import pytest
@@ -141,6 +143,33 @@ def test_the_last_key_gives_way_to_a_new_one_and_is_overwritten_where_it_lay(fol
     left = Folder(folder).ids()["globex"]
     assert len(left) == 1
     assert left != [key_id(3)]
+
+
+def test_a_key_is_overwritten_only_when_no_loss_of_power_brings_its_file_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    old = (folder / "globex").stat().st_ino
+    sync, replace = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        if S_ISDIR(status.st_mode):
+            calls.append("folder")
+        elif status.st_ino == old:
+            calls.append("overwritten")
+        sync(descriptor)
+
+    def replaced(path: Path, target: Path) -> Path:
+        calls.append("renamed")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    with (folder / "globex").open("rb") as old_file:
+        Folder(folder).drop("globex", [key_id(3)])
+        assert old_file.read() == bytes(len(line(3)))
+    assert calls[:3] == ["renamed", "folder", "overwritten"]
 
 
 def test_keys_are_made_and_removed_in_a_secret_that_passes_through(

@@ -65,28 +65,29 @@ class Folder:
 
     def rotate(self, tenant: str) -> str:
         """Puts a new key before a tenant's others; returns its id. Raises ShredKeysError and OSError."""
-        with self._locked():
+        with self._locked() as directory:
             text = rotated(self._read(tenant))
-            self._replace(tenant, text)
+            self._replace(directory, tenant, text)
         return _ids(text)[0]
 
     def drop(self, tenant: str, keys: Collection[str]) -> None:
         """Removes keys of a tenant by their ids. Where none would be left, a new one takes their place, so
         that a worker takes on that they are gone. Raises ShredKeysError and OSError.
         """
-        with self._locked():
+        with self._locked() as directory:
             before = self._read(tenant)
             left = without(before, keys) if before else ""
             if left != before:
-                self._replace(tenant, left or rotated(""))
+                self._replace(directory, tenant, left or rotated(""))
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keeps others out: of two new keys, none is lost that a worker may have used already."""
+    def _locked(self) -> Iterator[int]:
+        """Opens the folder, and keeps others out: of two new keys, none is lost that was used already."""
         directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
-            yield
+            yield directory
+            # Also of what a run before renamed, and was cut short.
             os.fsync(directory)
         finally:
             os.close(directory)
@@ -102,7 +103,7 @@ class Folder:
         except UnicodeDecodeError:
             raise ShredKeysError(f"{self._path(tenant)} holds no shred keys") from None
 
-    def _replace(self, tenant: str, text: str) -> None:
+    def _replace(self, directory: int, tenant: str, text: str) -> None:
         """Replaces a file as a whole. What it held is overwritten where it lay."""
         path = self._path(tenant)
         temporary = path.with_name(f".{path.name}.tmp")
@@ -119,6 +120,8 @@ class Folder:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
+            # Durable first: a loss of power may bring the old file back, and then with its keys.
+            os.fsync(directory)
             if old is not None:
                 old.write(bytes(os.fstat(old.fileno()).st_size))
                 old.flush()
