@@ -172,6 +172,55 @@ def test_a_key_is_overwritten_only_when_no_loss_of_power_brings_its_file_back(
     assert calls[:3] == ["renamed", "folder", "overwritten"]
 
 
+def test_a_replaced_file_stays_its_owners_and_a_new_one_is_the_folders(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[str, int, int]] = []
+
+    def give(descriptor: int, uid: int, gid: int) -> None:
+        given.append((Path(f"/proc/self/fd/{descriptor}").readlink().name, uid, gid))
+
+    as_root_sees_it(monkeypatch, folder)
+    monkeypatch.setattr(os, "fchown", give)
+    Folder(folder).rotate("acme")
+    Folder(folder).rotate("initech")
+    assert given == [(".acme.tmp", 7001, 8001), (".initech.tmp", 7002, 8002)]
+
+
+def test_a_file_that_its_owner_could_not_read_any_more_is_not_replaced(
+    shred: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deny(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    as_root_sees_it(monkeypatch, folder)
+    monkeypatch.setattr(os, "fchown", deny)
+    before = (folder / "acme").read_text()
+    assert main(["shred-keys", "rotate", str(folder), "acme"]) == 2
+    assert "acme: it belongs to 7001:8001, and you may make no file for them" in capsys.readouterr().err
+    assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
+    shown = capsys.readouterr()
+    assert "acme cannot be written: it belongs to 7001:8001" in shown.err
+    assert "kubectl" in shown.out
+    assert (folder / "acme").read_text() == before
+    assert sorted(path.name for path in folder.iterdir()) == ["acme", "globex"]
+    # Of a new file, it may be the worker's user who makes it.
+    assert main(["shred-keys", "rotate", str(folder), "initech"]) == 0
+
+
+def as_root_sees_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Has the file of acme, and the folder, belong to somebody else."""
+    look = os.fstat
+    owners = {(folder / "acme").stat().st_ino: (7001, 8001), folder.stat().st_ino: (7002, 8002)}
+
+    def looked(descriptor: int) -> os.stat_result:
+        status = look(descriptor)
+        uid, gid = owners.get(status.st_ino, (status.st_uid, status.st_gid))
+        return os.stat_result((*status[:4], uid, gid, *status[6:10]))
+
+    monkeypatch.setattr(os, "fstat", looked)
+
+
 def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

@@ -104,7 +104,7 @@ class Folder:
             raise ShredKeysError(f"{self._path(tenant)} holds no shred keys") from None
 
     def _replace(self, directory: int, tenant: str, text: str) -> None:
-        """Replaces a file as a whole. What it held is overwritten where it lay."""
+        """Replaces a file as a whole; it stays its owner's. What it held is overwritten where it lay."""
         path = self._path(tenant)
         temporary = path.with_name(f".{path.name}.tmp")
         with contextlib.ExitStack() as opened:
@@ -113,9 +113,15 @@ class Folder:
                 old = opened.enter_context(path.open("r+b"))
             temporary.unlink(missing_ok=True)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            opened.callback(temporary.unlink, missing_ok=True)
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 if old is not None:
+                    _give(file.fileno(), os.fstat(old.fileno()), path)
                     os.fchmod(file.fileno(), os.fstat(old.fileno()).st_mode & 0o777)
+                else:
+                    # Of a folder that is another's, whoever may not give it away may be the worker's user.
+                    with contextlib.suppress(PermissionError):
+                        _give(file.fileno(), os.fstat(directory), path)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -126,6 +132,20 @@ class Folder:
                 old.write(bytes(os.fstat(old.fileno()).st_size))
                 old.flush()
                 os.fsync(old.fileno())
+
+
+def _give(descriptor: int, like: os.stat_result, path: Path) -> None:
+    """Gives a file to an owner and a group, so that a worker that read what it replaces reads it, too. Raises
+    PermissionError.
+    """
+    own = os.fstat(descriptor)
+    if (own.st_uid, own.st_gid) == (like.st_uid, like.st_gid):
+        return
+    try:
+        os.fchown(descriptor, like.st_uid, like.st_gid)
+    except PermissionError as error:
+        why = f"it belongs to {like.st_uid}:{like.st_gid}, and you may make no file for them"
+        raise PermissionError(error.errno, why, str(path)) from None
 
 
 class Secret:
