@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from stat import S_ISDIR
+from typing import Any
 
 import pytest
 from conftest import ConfigDirectory
@@ -142,6 +145,82 @@ def test_the_last_key_gives_way_to_a_new_one_and_is_overwritten_where_it_lay(fol
     assert left != [key_id(3)]
 
 
+def test_a_key_is_overwritten_only_when_no_loss_of_power_brings_its_file_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    old = (folder / "globex").stat().st_ino
+    sync, replace = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        if S_ISDIR(status.st_mode):
+            calls.append("folder")
+        elif status.st_ino == old:
+            calls.append("overwritten")
+        sync(descriptor)
+
+    def replaced(path: Path, target: Path) -> Path:
+        calls.append("renamed")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    with (folder / "globex").open("rb") as old_file:
+        Folder(folder).drop("globex", [key_id(3)])
+        assert old_file.read() == bytes(len(line(3)))
+    assert calls[:3] == ["renamed", "folder", "overwritten"]
+
+
+def test_a_replaced_file_stays_its_owners_and_a_new_one_is_the_folders(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[str, int, int]] = []
+
+    def give(descriptor: int, uid: int, gid: int) -> None:
+        given.append((Path(f"/proc/self/fd/{descriptor}").readlink().name, uid, gid))
+
+    as_root_sees_it(monkeypatch, folder)
+    monkeypatch.setattr(os, "fchown", give)
+    Folder(folder).rotate("acme")
+    Folder(folder).rotate("initech")
+    assert given == [(".acme.tmp", 7001, 8001), (".initech.tmp", 7002, 8002)]
+
+
+def test_a_file_that_its_owner_could_not_read_any_more_is_not_replaced(
+    shred: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deny(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    as_root_sees_it(monkeypatch, folder)
+    monkeypatch.setattr(os, "fchown", deny)
+    before = (folder / "acme").read_text()
+    assert main(["shred-keys", "rotate", str(folder), "acme"]) == 2
+    assert "acme: it belongs to 7001:8001, and you may make no file for them" in capsys.readouterr().err
+    assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
+    shown = capsys.readouterr()
+    assert "acme cannot be written: it belongs to 7001:8001" in shown.err
+    assert "kubectl" in shown.out
+    assert (folder / "acme").read_text() == before
+    assert sorted(path.name for path in folder.iterdir()) == ["acme", "globex"]
+    # Of a new file, it may be the worker's user who makes it.
+    assert main(["shred-keys", "rotate", str(folder), "initech"]) == 0
+
+
+def as_root_sees_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Has the file of acme, and the folder, belong to somebody else."""
+    look = os.fstat
+    owners = {(folder / "acme").stat().st_ino: (7001, 8001), folder.stat().st_ino: (7002, 8002)}
+
+    def looked(descriptor: int) -> os.stat_result:
+        status = look(descriptor)
+        uid, gid = owners.get(status.st_ino, (status.st_uid, status.st_gid))
+        return os.stat_result((*status[:4], uid, gid, *status[6:10]))
+
+    monkeypatch.setattr(os, "fstat", looked)
+
+
 def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -212,6 +291,39 @@ def test_a_hold_on_one_volume_keeps_a_key_for_all(
     shown = capsys.readouterr().out
     assert f"stays: key {key_id(1)}" in shown
     assert "  held: hold 1 touches records of it" in shown
+
+
+@pytest.mark.parametrize(("volume", "signed"), [("ledger", ["ledger"]), ("other", ["ledger", "other"])])
+def test_a_key_that_must_stay_since_the_plan_stays_for_all(
+    shred: list[str],
+    tmp_path: Path,
+    folder: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    volume: str,
+    signed: list[str],
+) -> None:
+    planned = Keeper.shred
+
+    def later(self: Keeper, *arguments: Any) -> str:
+        if arguments[-1]:
+            Keeper.held[str(tmp_path / volume)] = {key_id(1)}
+        return planned(self, *arguments)
+
+    monkeypatch.setattr(Keeper, "shred", later)
+    command = [*shred, "--shred-keys", str(folder), "--key", key_id(1), "--yes"]
+    assert main([*command, "--json"]) == 1
+    assert (folder / "acme").read_text() == line(2) + line(1)
+    assert [Path(call[0]).name for call in Keeper.shreds if call[-1]] == signed
+    report = json.loads(capsys.readouterr().out)
+    assert (report["stay"], report["left_to_you"]) == (1, None)
+    assert [(key["action"], key["exchanges"]) for key in report["keys"]] == [("stay", 4)]
+    assert [reason["code"] for reason in report["keys"][0]["reasons"]] == ["held"]
+    # A second run is told so by the plan.
+    assert main(command) == 1
+    shown = capsys.readouterr().out
+    assert f"stays: key {key_id(1)}" in shown
+    assert "destroyed" not in shown
 
 
 def test_where_keys_lie_in_a_secret_the_command_that_removes_them_is_printed(

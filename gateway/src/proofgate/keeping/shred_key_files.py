@@ -65,28 +65,29 @@ class Folder:
 
     def rotate(self, tenant: str) -> str:
         """Puts a new key before a tenant's others; returns its id. Raises ShredKeysError and OSError."""
-        with self._locked():
+        with self._locked() as directory:
             text = rotated(self._read(tenant))
-            self._replace(tenant, text)
+            self._replace(directory, tenant, text)
         return _ids(text)[0]
 
     def drop(self, tenant: str, keys: Collection[str]) -> None:
         """Removes keys of a tenant by their ids. Where none would be left, a new one takes their place, so
         that a worker takes on that they are gone. Raises ShredKeysError and OSError.
         """
-        with self._locked():
+        with self._locked() as directory:
             before = self._read(tenant)
             left = without(before, keys) if before else ""
             if left != before:
-                self._replace(tenant, left or rotated(""))
+                self._replace(directory, tenant, left or rotated(""))
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keeps others out: of two new keys, none is lost that a worker may have used already."""
+    def _locked(self) -> Iterator[int]:
+        """Opens the folder, and keeps others out: of two new keys, none is lost that was used already."""
         directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
-            yield
+            yield directory
+            # Also of what a run before renamed, and was cut short.
             os.fsync(directory)
         finally:
             os.close(directory)
@@ -102,8 +103,8 @@ class Folder:
         except UnicodeDecodeError:
             raise ShredKeysError(f"{self._path(tenant)} holds no shred keys") from None
 
-    def _replace(self, tenant: str, text: str) -> None:
-        """Replaces a file as a whole. What it held is overwritten where it lay."""
+    def _replace(self, directory: int, tenant: str, text: str) -> None:
+        """Replaces a file as a whole; it stays its owner's. What it held is overwritten where it lay."""
         path = self._path(tenant)
         temporary = path.with_name(f".{path.name}.tmp")
         with contextlib.ExitStack() as opened:
@@ -112,17 +113,39 @@ class Folder:
                 old = opened.enter_context(path.open("r+b"))
             temporary.unlink(missing_ok=True)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            opened.callback(temporary.unlink, missing_ok=True)
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 if old is not None:
+                    _give(file.fileno(), os.fstat(old.fileno()), path)
                     os.fchmod(file.fileno(), os.fstat(old.fileno()).st_mode & 0o777)
+                else:
+                    # Of a folder that is another's, whoever may not give it away may be the worker's user.
+                    with contextlib.suppress(PermissionError):
+                        _give(file.fileno(), os.fstat(directory), path)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
+            # Durable first: a loss of power may bring the old file back, and then with its keys.
+            os.fsync(directory)
             if old is not None:
                 old.write(bytes(os.fstat(old.fileno()).st_size))
                 old.flush()
                 os.fsync(old.fileno())
+
+
+def _give(descriptor: int, like: os.stat_result, path: Path) -> None:
+    """Gives a file to an owner and a group, so that a worker that read what it replaces reads it, too. Raises
+    PermissionError.
+    """
+    own = os.fstat(descriptor)
+    if (own.st_uid, own.st_gid) == (like.st_uid, like.st_gid):
+        return
+    try:
+        os.fchown(descriptor, like.st_uid, like.st_gid)
+    except PermissionError as error:
+        why = f"it belongs to {like.st_uid}:{like.st_gid}, and you may make no file for them"
+        raise PermissionError(error.errno, why, str(path)) from None
 
 
 class Secret:

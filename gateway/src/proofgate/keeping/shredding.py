@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     except (arguments.UsageError, ShredKeysError, ValueError) as error:
         # The text of a key is not in it.
         return fail(str(error), EXIT_USAGE)
-    going = [key["key"] for key in keys if key["action"] != "stay"]
+    going = _going(keys)
     stay = len(keys) - len(going)
     left = bool(going) and options.yes and not _remove(options, going)
     command = _kubectl(options, going) if left else None
@@ -99,10 +99,9 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
         arguments.require_apart(options.state, ledger)
     now, signing_key = arguments.now(), arguments.signing_key(options.signing_key)
 
-    def shred(only: list[str] | None, *, carry_out: bool) -> list[_Key]:
-        keys: dict[str, _Key] = {}
-        for ledger in options.ledger:
-            planned = keeper.shred(
+    def shred(ledger: Path, only: list[str] | None, *, carry_out: bool) -> list[_Key]:
+        answer: list[_Key] = json.loads(
+            keeper.shred(
                 str(ledger),
                 evidence.read_verifying_key(options.ledger_key),
                 signing_key,
@@ -114,13 +113,19 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
                 now,
                 carry_out,
             )
-            for key in json.loads(planned):
-                _add(keys, key)
-        return [keys[key] for key in sorted(keys)]
+        )
+        return answer
+
+    def plan(only: list[str] | None) -> list[_Key]:
+        planned: dict[str, _Key] = {}
+        for ledger in options.ledger:
+            for key in shred(ledger, only, carry_out=False):
+                _add(planned, key)
+        return [planned[key] for key in sorted(planned)]
 
     # All volumes first: a key of one may be held by what lies on another.
-    known = sorted({key["key"] for key in shred(options.keys, carry_out=False)})
-    keys = shred(known, carry_out=False) if known else []
+    known = sorted({key["key"] for key in plan(options.keys)})
+    keys = plan(known) if known else []
     for key in keys:
         # What is signed of a key that nobody knows would tell of a slip of the pen for ever.
         if key["action"] == "destroy" and key["key"] not in there and not key["exchanges"]:
@@ -128,10 +133,18 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
                 f"{key['key']} is no shred key of {options.tenant}:"
                 " neither is it there, nor does an admission name it"
             )
-    going = [key["key"] for key in keys if key["action"] != "stay"]
-    if options.yes and going:
-        shred(going, carry_out=True)
+    if options.yes:
+        planned = {key["key"]: key for key in keys}
+        for ledger in options.ledger:
+            # What came under a key since the plan keeps it, and no later volume is told that it goes.
+            if going := _going(keys):
+                for key in shred(ledger, going, carry_out=True):
+                    _add(planned, {**key, "exchanges": 0})
     return keys
+
+
+def _going(keys: list[_Key]) -> list[str]:
+    return [key["key"] for key in keys if key["action"] != "stay"]
 
 
 def _add(keys: dict[str, _Key], key: _Key) -> None:

@@ -123,7 +123,7 @@ impl SharedRoom {
 }
 
 /// The least that a copy grows by, in bytes.
-const STEP: usize = 4096;
+pub(crate) const STEP: usize = 4096;
 
 /// A copy of what goes by, as far as there is room.
 pub(crate) struct BoundedCopy {
@@ -181,6 +181,21 @@ impl BoundedCopy {
         self.bytes.extend_from_slice(&bytes[..fitting]);
     }
 
+    /// Has it take at least [`STEP`] of the room, however short it is: what takes none could be without number.
+    pub(crate) fn take_least(&mut self) {
+        let missing = STEP.saturating_sub(self.taken);
+        if self.is_lost || missing == 0 {
+            return;
+        }
+        match self.room.take(missing) {
+            true => self.taken = STEP,
+            false => {
+                self.is_lost = true;
+                self.free();
+            }
+        }
+    }
+
     /// Gives its memory back; nothing is added any more.
     pub(crate) fn free(&mut self) {
         self.bytes = Vec::new();
@@ -210,6 +225,22 @@ mod tests {
         assert_eq!((copy.bytes().len(), copy.bytes()[9_999]), (10_000, 3));
         assert_eq!(room.taken(), 10_000);
         drop(copy);
+        assert_eq!(room.taken(), 0);
+    }
+
+    #[test]
+    fn a_copy_that_takes_the_least_takes_it_once_and_is_lost_without_room() {
+        let room = Arc::new(Room::new(2 * STEP));
+        let mut copies = [0, 100, STEP + 1].map(|most| BoundedCopy::new(most, Arc::clone(&room)));
+        copies[1].take(&[1; 100]);
+        for (copy, taken) in copies.iter_mut().zip([STEP + 100, 2 * STEP, 2 * STEP]) {
+            copy.take_least();
+            copy.take_least();
+            assert_eq!(room.taken(), taken);
+        }
+        assert_eq!(copies.each_ref().map(|copy| copy.is_lost), [false, false, true]);
+        assert_eq!(copies[1].bytes(), [1; 100]);
+        drop(copies);
         assert_eq!(room.taken(), 0);
     }
 

@@ -24,15 +24,12 @@ pub(crate) use desk::PayloadDesk;
 pub(crate) use keeping::{Asked, Keeping};
 pub(crate) use thread::PayloadThread;
 
-use crate::bounded_copy::SharedRoom;
+use crate::bounded_copy::{STEP, SharedRoom};
 use crate::metrics::PayloadMetrics;
 use desk::State;
 
 #[cfg(test)]
 mod tests;
-
-/// Bodies that may wait to be written; their bytes are bounded besides.
-const BODIES: usize = 1024;
 
 /// The memory of bodies that are to be stored.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -50,7 +47,9 @@ pub(crate) fn payloads(
     unsynced: Arc<Unsynced>,
     metrics: &PayloadMetrics,
 ) -> (PayloadDesk, PayloadThread) {
-    let (queue, orders) = channel(BODIES);
+    // Each body takes a step of the room or more until it is stored, so all there can be have a place, and one tenant's
+    // leave as much of the queue to others as of the memory. One more is for a look.
+    let (queue, orders) = channel(config.budget_bytes / STEP + 1);
     let state = Arc::new(State::default());
     let room = SharedRoom::new(config.budget_bytes);
     let writer = PayloadWriter::new(Arc::clone(storage), shard_dir, (ledger, shard), unsynced);

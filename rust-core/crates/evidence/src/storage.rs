@@ -91,6 +91,10 @@ impl ReadStorage for FileStorage {
 
 impl ReadFile for File {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        // No file reaches so far. The call would refuse it, and who asks has the number from what strangers may have written.
+        if i64::try_from(offset.saturating_add(into.len() as u64)).is_err() {
+            return Ok(0);
+        }
         loop {
             match FileExt::read_at(self, into, offset) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -184,5 +188,17 @@ mod tests {
         let file = FileStorage.open(&regular).unwrap();
         assert_eq!(read_full(&*file, &mut read, 0).unwrap(), 4);
         assert_eq!(&read, b"note");
+    }
+
+    #[test]
+    fn beyond_what_any_file_can_be_there_is_nothing_to_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("payload-index");
+        std::fs::write(&path, "index").unwrap();
+        let file = FileStorage.open(&path).unwrap();
+        let last = i64::MAX.cast_unsigned();
+        for offset in [5, last - 4, last - 3, last, last + 1, u64::MAX] {
+            assert_eq!(read_full(&*file, &mut [0; 4], offset).unwrap(), 0, "at {offset}");
+        }
     }
 }

@@ -1,20 +1,24 @@
 //! The data-plane thread's end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use proofgate_ledger::record::Kept;
 use tokio::sync::mpsc::Sender;
 
 use super::keeping::{Asked, Keeping};
 use super::thread::{Body, Order};
-use crate::bounded_copy::{BoundedCopy, SharedRoom};
+use crate::bounded_copy::{BoundedCopy, STEP, SharedRoom};
 use crate::metrics::PayloadMetrics;
 use crate::recorder::Unavailable;
 
 /// Whether bodies can be stored.
 #[derive(Default)]
-pub(super) struct State(AtomicU8);
+pub(super) struct State {
+    now: AtomicU8,
+    /// Whether a look at the volume waits in the queue.
+    look_waits: AtomicBool,
+}
 
 const AS_USUAL: u8 = 0;
 const FULL: u8 = 1;
@@ -28,21 +32,26 @@ impl State {
             false => (FULL, AS_USUAL),
         };
         let _ = self
-            .0
+            .now
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Nothing is stored any more in this life of the worker.
     pub(super) fn fail(&self) {
-        self.0.store(FAILED, Ordering::Release);
+        self.now.store(FAILED, Ordering::Release);
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.0.load(Ordering::Acquire) == FAILED
+        self.now.load(Ordering::Acquire) == FAILED
+    }
+
+    /// A look was taken out of the queue.
+    pub(super) fn looks(&self) {
+        self.look_waits.store(false, Ordering::Release);
     }
 
     fn check(&self) -> Result<(), Unavailable> {
-        match self.0.load(Ordering::Acquire) {
+        match self.now.load(Ordering::Acquire) {
             AS_USUAL => Ok(()),
             FULL => Err(Unavailable::Full),
             _ => Err(Unavailable::Payloads),
@@ -93,9 +102,6 @@ impl PayloadDesk {
 
     fn copy(&self, tenant: &Arc<str>, most: usize, request: Asked<'_>) -> Result<Box<Keeping>, Unavailable> {
         self.state.check()?;
-        if self.queue.capacity() == 0 {
-            return Err(Unavailable::Payloads);
-        }
         let room = self.room.part(tenant, most.saturating_mul(2));
         let copy = || BoundedCopy::new(most, Arc::clone(&room));
         let request = match request {
@@ -104,6 +110,7 @@ impl PayloadDesk {
             Asked::Whole(body) => {
                 let mut copied = copy();
                 copied.take(body);
+                copied.take_least();
                 match copied.is_lost {
                     false => Ok(copied),
                     true => return Err(Unavailable::Payloads),
@@ -111,21 +118,16 @@ impl PayloadDesk {
             }
         };
         // Of its answer, too, as far as can be known.
-        if !room.has(most) {
+        if !room.has(most.max(STEP)) {
             return Err(Unavailable::Payloads);
         }
         Ok(Box::new(Keeping::new(request, copy())))
     }
 
-    /// Hands a body over if there is room in the queue.
+    /// Hands a body over. The queue has a place for each that takes the least of the room.
     pub(super) fn hand_over(&self, body: Body) {
-        // Of what does not arrive, the sender hears when its other end is dropped.
+        // Where the thread has ended, the sender hears it when its other end is dropped.
         let _ = self.queue.try_send(Order::Store(body));
-    }
-
-    /// Hands a body over, once there is room in the queue.
-    pub(super) async fn hand_over_in_turn(&self, body: Body) {
-        let _ = self.queue.send(Order::Store(body)).await;
     }
 
     pub(super) fn ended(&self, kept: Kept) {
@@ -134,7 +136,10 @@ impl PayloadDesk {
 
     /// Has the room on the volume looked at, and shows what waits. Called once a second.
     pub(crate) fn look(&self) {
-        let _ = self.queue.try_send(Order::Look);
+        // One at a time: bodies need the other places.
+        if !self.state.look_waits.swap(true, Ordering::AcqRel) {
+            let _ = self.queue.try_send(Order::Look);
+        }
         self.metrics.show(
             self.room.taken(),
             self.queue.is_closed() || self.state.has_failed(),

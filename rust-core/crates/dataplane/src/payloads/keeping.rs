@@ -34,13 +34,19 @@ enum Storing {
 
 impl Storing {
     /// Hands it over, if it is a whole copy.
-    fn hand_over(self, of: Of, send: impl FnOnce(Body)) -> Self {
+    fn hand_over(mut self, of: Of, desk: &PayloadDesk) -> Self {
+        if let Storing::Copied(copy) = &mut self
+            && !copy.partly
+        {
+            // Also of an empty one: the queue has no place for what takes nothing.
+            copy.take_least();
+        }
         match self {
             Storing::Copied(copy) if copy.is_lost => Storing::Known(Kept::NoRoom),
             Storing::Copied(copy) if copy.partly => Storing::Known(Kept::TooLarge),
             Storing::Copied(copy) => {
                 let (done, told) = oneshot::channel();
-                send(Body { of, copy, done });
+                desk.hand_over(Body { of, copy, done });
                 Storing::HandedOver(told)
             }
             other => other,
@@ -106,7 +112,7 @@ impl Keeping {
         };
         self.key = Some(key);
         let request = std::mem::replace(&mut self.request, Storing::Known(Kept::Failed));
-        self.request = request.hand_over(of, |body| desk.hand_over(body));
+        self.request = request.hand_over(of, desk);
     }
 
     /// Adds bytes to the answer as the client gets it.
@@ -130,11 +136,7 @@ impl Keeping {
         };
         let settled = async {
             let response = std::mem::replace(&mut self.response, Storing::Known(Kept::Failed));
-            let mut body = None;
-            self.response = response.hand_over(of, |whole| body = Some(whole));
-            if let Some(body) = body {
-                desk.hand_over_in_turn(body).await;
-            }
+            self.response = response.hand_over(of, desk);
             self.request.wait().await;
             self.response.wait().await;
         };

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use proofgate_ledger::ShredKey;
@@ -21,6 +22,8 @@ use crate::metrics::Metrics;
 use crate::recorder::Unavailable;
 
 const BUDGET: usize = 1 << 20;
+/// As in a cluster.
+const LARGE_BUDGET: usize = 16 << 20;
 const MOST: usize = 100_000;
 const PLACE: (Ulid, u64) = (Ulid::nil(), 7);
 
@@ -29,33 +32,43 @@ struct Bench {
     disk: SimulatedDisk,
     desk: PayloadDesk,
     thread: JoinHandle<()>,
+    start: mpsc::Sender<()>,
     metrics: Metrics,
 }
 
 impl Bench {
     fn new() -> Self {
+        let bench = Self::idle(BUDGET);
+        bench.start.send(()).unwrap();
+        bench
+    }
+
+    /// One whose thread does nothing until it is started.
+    fn idle(budget_bytes: usize) -> Self {
         let disk = SimulatedDisk::new();
         for dir in ["/0", "/0/00000000000000000000000000"] {
             disk.create_dir(Path::new(dir)).unwrap();
         }
-        Self::on(disk)
-    }
-
-    fn on(disk: SimulatedDisk) -> Self {
         let profiler = Arc::new(Profiler::new(false));
         let metrics = Metrics::new(&profiler, &HooksInService::new(&Hooks::default()));
         let storage: Arc<dyn Storage> = Arc::new(disk.clone());
         let (desk, thread) = payloads(
-            PayloadsConfig { budget_bytes: BUDGET },
+            PayloadsConfig { budget_bytes },
             &storage,
             (Path::new("/0"), "ledger.example/demo", 0),
             Arc::default(),
             &metrics.payloads,
         );
+        let (start, started) = mpsc::channel();
+        let run = move || {
+            started.recv().unwrap();
+            thread.run();
+        };
         Bench {
             disk,
             desk,
-            thread: thread::spawn(move || thread.run()),
+            thread: thread::spawn(run),
+            start,
             metrics,
         }
     }
@@ -66,9 +79,13 @@ impl Bench {
 
     fn begin_of(&self, tenant: &str, request: Asked<'_>) -> Result<Box<Keeping>, Unavailable> {
         let mut keeping = self.desk.begin(&tenant.into(), MOST, request)?;
+        self.admit(&mut keeping);
+        Ok(keeping)
+    }
+
+    fn admit(&self, keeping: &mut Keeping) {
         let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
         keeping.admitted(&self.desk, PLACE, key);
-        Ok(keeping)
     }
 
     /// Exchanges of a tenant whose answers are as long as may be, as many as there is room for.
@@ -204,6 +221,38 @@ fn a_tenant_with_many_slow_answers_leaves_room_to_the_others() {
     assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
     drop(slow);
     assert!(bench.begin(b"question").is_ok());
+    bench.close();
+}
+
+#[test]
+fn a_tenant_with_many_short_bodies_leaves_the_others_places_in_the_queue() {
+    for body in [&b"question"[..], b""] {
+        let bench = Bench::idle(LARGE_BUDGET);
+        let queued = std::iter::from_fn(|| bench.begin(body).ok()).take(LARGE_BUDGET / STEP);
+        assert!(queued.count() < LARGE_BUDGET / 2 / STEP);
+        assert!(matches!(refused(bench.begin(body)), Unavailable::Payloads));
+        let keeping = bench.begin_of("globex", Asked::Whole(b"question")).unwrap();
+        bench.start.send(()).unwrap();
+        assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+        bench.close();
+    }
+}
+
+#[test]
+fn all_that_may_be_admitted_have_a_place_in_the_queue_beside_looks_that_wait() {
+    let bench = Bench::idle(LARGE_BUDGET);
+    let acme = "acme".into();
+    let begun = || bench.desk.begin(&acme, MOST, Asked::Whole(b"")).ok();
+    let mut open: Vec<_> = std::iter::from_fn(begun).take(LARGE_BUDGET / STEP).collect();
+    assert!(open.len() > 1024);
+    for keeping in &mut open {
+        bench.desk.look();
+        bench.admit(keeping);
+    }
+    bench.start.send(()).unwrap();
+    for keeping in open {
+        assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    }
     bench.close();
 }
 

@@ -58,7 +58,10 @@ impl PayloadThread {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Look => self.look(),
+            Order::Look => {
+                self.state.looks();
+                self.look();
+            }
             Order::Store(body) => self.store(body),
         }
     }
