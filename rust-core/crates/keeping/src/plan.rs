@@ -1,6 +1,7 @@
 //! Which logs may go, and why the others stay. Nothing is changed here.
 
 use crate::hold::Hold;
+use crate::logs::{claims, contradiction, held_since, removal_of};
 use crate::policy::{Policy, ago_ms, is_over};
 use crate::survey::{Survey, survey};
 use crate::{Keeper, KeepingError};
@@ -163,13 +164,16 @@ impl<'p> ShardPlan<'p> {
         let mut logs = Vec::with_capacity(shard.incarnations.len());
         for incarnation in &shard.incarnations {
             let dir = shard.dir.join(incarnation.to_string());
-            let known = match removal::read(storage, &dir, Some(plan.key), Some(plan.keeping))? {
+            let known = match removal_of(storage, &dir, plan.key, plan.keeping)? {
                 Removal::Done(removed) => Known::Removed(removed),
                 Removal::Refused(why) => Known::Refused(why),
                 Removal::None => match checkpoint_file::read(storage, &dir) {
                     Ok(None) => Known::Unsigned,
-                    Ok(Some(_)) | Err(EvidenceError::Corruption { .. }) => Known::Unread,
-                    Err(error) => return Err(error.into()),
+                    Ok(Some(_)) => Known::Unread,
+                    Err(error) => {
+                        KeepingError::from(error).spoiled()?;
+                        Known::Unread
+                    }
                 },
             };
             logs.push((*incarnation, known));
@@ -307,14 +311,7 @@ impl<'p> ShardPlan<'p> {
             let text = "it has a tombstone, and is one of the newest two of its shard: run fsck";
             return Fate::Stay(vec![reason("newest", text)]);
         }
-        let since = self.plan.keeper.active();
-        let since: Vec<Reason> = since
-            .filter(|hold| hold.added >= removed.tombstone.removed)
-            .map(|hold| {
-                let text = format!("hold {} was added after its tombstone was signed", hold.id);
-                reason("held", text)
-            })
-            .collect();
+        let since = held_since(self.plan.keeper, removed);
         match since.is_empty() {
             true => Fate::Finish(removed.remains.clone()),
             false => Fate::Stay(since),
@@ -355,19 +352,8 @@ impl<'p> ShardPlan<'p> {
 
     /// What later logs say of one, with whether it is of its end.
     fn claims(&self, at: usize) -> Vec<(Predecessor, bool)> {
-        let of = self.logs[at].0;
-        let mut claims = Vec::new();
-        for rules in self.logs[at + 1..].iter().filter_map(|(_, known)| known.rules()) {
-            let named = rules.opened().and_then(|opened| opened.predecessor);
-            let named = named.filter(|named| named.incarnation == of);
-            claims.extend(named.map(|named| (named, !named.running)));
-            let ends = rules.takeovers().iter();
-            claims.extend(
-                ends.filter(|(_, ended)| ended.incarnation == of)
-                    .map(|(_, ended)| (*ended, true)),
-            );
-        }
-        claims
+        let later = self.logs[at + 1..].iter().filter_map(|(_, known)| known.rules());
+        claims(self.logs[at].0, later)
     }
 
     /// The signed end of a log that has ended and goes on in another; or why it has not, or cannot be shown.
@@ -389,17 +375,8 @@ impl<'p> ShardPlan<'p> {
             return Err(why);
         };
         let claims = self.claims(at);
-        let said = claims.iter().filter(|(_, ended)| *ended).map(|(said, _)| said);
-        let (agree, differ): (Vec<&Predecessor>, Vec<&Predecessor>) =
-            said.partition(|said| (said.size, said.root) == (end.size, end.root));
-        if let Some(said) = differ.first() {
-            let text = format!(
-                "a later log says that it ended with {} records, and {} are there, or others: run fsck",
-                said.size, end.size
-            );
-            why.push(reason("damaged", text));
-        }
-        if agree.is_empty() && !read.rules.sealed() {
+        why.extend(contradiction(&claims, Some(end)));
+        if !claims.iter().any(|(_, ended)| *ended) && !read.rules.sealed() {
             why.push(reason("not_ended", "nobody has recorded its end yet"));
         }
         let of = self.logs[at].0;
