@@ -25,6 +25,7 @@ mod policy;
 mod remove;
 mod shred;
 mod survey;
+mod zeros;
 
 pub use erase::{Forgotten, PlannedErasure, Request, SaltFate, erase, plan_erasure};
 pub use error::KeepingError;

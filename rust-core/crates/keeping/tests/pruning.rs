@@ -341,6 +341,13 @@ fn a_log_stays_while_its_worker_lives_and_while_nobody_goes_on_behind_it() {
 
     let (disk, _worker) = filled();
     assert_eq!(Keep::of(&disk).fates(), ["newest"]);
+
+    // Of a folder in the place of the file, nobody knows.
+    let (disk, workers) = four_lives();
+    let salts = dir(&workers[0]).join("salts");
+    disk.remove(&salts).unwrap();
+    disk.create_dir(&salts).unwrap();
+    assert_eq!(Keep::of(&disk).prune()[..2], ["damaged", "remove"]);
 }
 
 #[test]
