@@ -1,7 +1,7 @@
 //! Erasure: the salts of admissions are destroyed, so that their commitments tell nothing any more. What is to be destroyed
 //! is signed first: whatever cuts this short leaves an erasure that is not finished, and that is done again.
 
-use crate::logs::{self, Is, Log, Standing, held_since, standing};
+use crate::logs::{self, Is, Log, Standing, held_ends, held_since, standing};
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, is_over};
 use crate::remove::lock;
@@ -236,6 +236,7 @@ impl Concerned {
         {
             self.admissions.insert(seq);
         }
+        let mut id = record.id();
         let admission = match record {
             Record::Admission(admission) if self.admissions.contains(&seq) => {
                 admission.tenant.as_ref().clone_into(&mut self.tenant);
@@ -246,12 +247,16 @@ impl Concerned {
             }
             Record::Attempt(attempt) if attempt.incarnation.is_none() => attempt.admission,
             Record::Completion(completion) if completion.incarnation.is_none() => completion.admission,
+            Record::Analysis(analysis) if analysis.incarnation.is_none() => {
+                id = Some(&analysis.exchange);
+                analysis.admission
+            }
             _ => return,
         };
         if self.admissions.contains(&admission) {
             let touching = holds
                 .iter()
-                .filter(|hold| hold.scope.touches(Some(&self.tenant), record.id(), record.ts()));
+                .filter(|hold| hold.scope.touches(Some(&self.tenant), id, record.ts()));
             self.held_by.extend(touching.map(|hold| hold.id));
         }
     }
@@ -283,7 +288,7 @@ fn plan_log(
     keeping: &VerifyingKey,
     request: &Request<'_>,
     (logs, at): (&[Log], usize),
-    concerned: Concerned,
+    mut concerned: Concerned,
 ) -> Result<Option<PlannedErasure>, KeepingError> {
     let log = &logs[at];
     let read = match &log.is {
@@ -315,6 +320,11 @@ fn plan_log(
         let text = "it is still written: its worker has the salts in memory, and ends it when it is drained or rotates its log";
         why.push(reason("not_ended", text));
     }
+    let held = held_ends(log.incarnation, &logs[at + 1..]).filter(|end| {
+        concerned.admissions.contains(&end.admission)
+            && end.is_held(request.keeper.active(), Some(&concerned.tenant))
+    });
+    concerned.held_by.extend(held.map(|end| end.hold));
     why.extend(concerned.held_by.iter().map(|id| {
         let text = format!("hold {id} touches what is to be erased");
         reason("held", text)

@@ -2,7 +2,7 @@
 //! without a key can put others in the place of records that no checkpoint covers, and take logs away.
 
 use crate::plan::{Reason, reason};
-use crate::survey::{Survey, survey};
+use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Hold, Keeper, KeepingError};
 use proofgate_evidence::layout::Shard;
 use proofgate_evidence::removal::{self, Removal, Removed};
@@ -181,6 +181,15 @@ pub(crate) fn contradiction(claims: &[(Predecessor, bool)], there: Option<&Check
         said.size
     );
     Some(reason("damaged", text))
+}
+
+/// The ends of a log's exchanges in later ones that holds may touch.
+pub(crate) fn held_ends(of: Ulid, later: &[Log]) -> impl Iterator<Item = &HeldEnd> {
+    let ends = later
+        .iter()
+        .filter_map(Log::read)
+        .flat_map(|read| &read.held_ends);
+    ends.filter(move |end| end.incarnation == of)
 }
 
 /// The holds that keep what is left of a removed log: they came after its tombstone was signed.

@@ -3,7 +3,7 @@
 use crate::hold::Hold;
 use crate::logs::{claims, contradiction, held_since, removal_of};
 use crate::policy::{Policy, ago_ms, is_over};
-use crate::survey::{Survey, survey};
+use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Keeper, KeepingError};
 use proofgate_evidence::layout::{Shard, shards};
 use proofgate_evidence::removal::{
@@ -133,6 +133,13 @@ impl Known {
             Self::Removed(removed) => Some(&removed.rules),
             Self::Read(survey) => Some(&survey.rules),
             Self::Refused(_) | Self::Unsigned | Self::Unread => None,
+        }
+    }
+
+    fn survey(&self) -> Option<&Survey> {
+        match self {
+            Self::Read(survey) => Some(survey),
+            _ => None,
         }
     }
 }
@@ -283,7 +290,7 @@ impl<'p> ShardPlan<'p> {
             Known::Unread | Known::Read(_) => return stay("young", "it was begun within the minimum"),
         };
         let mut reasons: Vec<Reason> = self.age(read).into_iter().collect();
-        reasons.extend(self.holds(read));
+        reasons.extend(self.holds(at, read));
         let kept = read.ends_of.intersection(staying);
         reasons.extend(kept.map(|log| {
             let text = format!("it holds ends of exchanges that {log} admitted, which stays");
@@ -344,9 +351,30 @@ impl<'p> ShardPlan<'p> {
         Some(reason("young", text))
     }
 
-    fn holds(&self, read: &Survey) -> Vec<Reason> {
-        let by = read.held_by.iter();
-        by.map(|id| reason("held", format!("hold {id} touches records of it")))
+    /// The holds that touch records of a log, or ends of its exchanges in later ones: without the log, their salts are gone.
+    fn holds(&self, at: usize, read: &Survey) -> Vec<Reason> {
+        let of = self.logs[at].0;
+        let here = read.held_ends.iter();
+        let later = self.logs[at + 1..].iter().filter_map(|(_, known)| known.survey());
+        let later = later.flat_map(|later| &later.held_ends);
+        let held = |end: &&HeldEnd| {
+            let log = self.logs.iter().find(|(log, _)| *log == end.incarnation);
+            let admitted = log.and_then(|(_, known)| known.survey());
+            let tenant = admitted.and_then(|admitted| admitted.open.get(&end.admission));
+            end.is_held(self.plan.keeper.active(), tenant.map(String::as_str))
+        };
+        let ends = here.chain(later.filter(|end| end.incarnation == of)).filter(held);
+        let by: BTreeSet<u64> = ends
+            .map(|end| end.hold)
+            .chain(read.held_by.iter().copied())
+            .collect();
+        by.iter()
+            .map(|id| {
+                reason(
+                    "held",
+                    format!("hold {id} touches records of it, or of its exchanges"),
+                )
+            })
             .collect()
     }
 

@@ -32,15 +32,44 @@ pub(crate) struct Survey {
     /// Logs of which exchanges go on or end here.
     pub(crate) ends_of: BTreeSet<Ulid>,
     /// Tenants of its exchanges that have no end in it, by the number of their admission.
-    open: BTreeMap<u64, String>,
+    pub(crate) open: BTreeMap<u64, String>,
     /// Numbers of the holds that touch a record of it.
     pub(crate) held_by: BTreeSet<u64>,
+    /// Records of exchanges of other logs that holds may touch.
+    pub(crate) held_ends: BTreeSet<HeldEnd>,
     /// Records of kinds that this version does not know.
     pub(crate) unknown: u64,
     /// Why it is not what it should be.
     pub(crate) damage: Option<String>,
     /// Numbers and bytes of the records that stay.
     pub(crate) stays: Vec<(u64, Vec<u8>)>,
+}
+
+/// That a hold touches a record of an exchange which another log admitted, if the exchange is of its tenant: of whom it is,
+/// only that log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HeldEnd {
+    /// The log of the admission.
+    pub(crate) incarnation: Ulid,
+    /// Number of the admission there.
+    pub(crate) admission: u64,
+    /// Number of the hold.
+    pub(crate) hold: u64,
+}
+
+impl HeldEnd {
+    /// The hold, if it is one of these and may be about this tenant's; `None` is an unknown one.
+    pub(crate) fn is_held<'h>(
+        &self,
+        holds: impl IntoIterator<Item = &'h Hold>,
+        tenant: Option<&str>,
+    ) -> bool {
+        let mut holds = holds.into_iter().filter(|hold| hold.id == self.hold);
+        holds.any(|hold| match (&hold.scope.tenant, tenant) {
+            (Some(held), Some(tenant)) => held == tenant,
+            _ => true,
+        })
+    }
 }
 
 /// Reads a log; `holds` are those that hold, and `visit` sees every record with its number.
@@ -65,6 +94,7 @@ pub(crate) fn survey(
         ends_of: BTreeSet::new(),
         open: BTreeMap::new(),
         held_by: BTreeSet::new(),
+        held_ends: BTreeSet::new(),
         unknown: 0,
         damage: None,
         stays: Vec::new(),
@@ -211,10 +241,25 @@ impl Survey {
         if tenant.is_none() {
             self.ends_of.extend(elsewhere.map(|(log, _)| log));
         }
-        let touching = holds
-            .iter()
-            .filter(|hold| hold.scope.touches(tenant.as_deref(), record.id(), record.ts()));
-        self.held_by.extend(touching.map(|hold| hold.id));
+        for hold in holds {
+            // Of whom an exchange of another log is, its end does not say.
+            let unsaid = elsewhere.and(hold.scope.tenant.as_deref());
+            let whose = tenant.as_deref().or(unsaid);
+            if !hold.scope.touches(whose, record.id(), record.ts()) {
+                continue;
+            }
+            if let Some((incarnation, admission)) = elsewhere {
+                let hold = hold.id;
+                self.held_ends.insert(HeldEnd {
+                    incarnation,
+                    admission,
+                    hold,
+                });
+            }
+            if elsewhere.is_none() || tenant.is_some() {
+                self.held_by.insert(hold.id);
+            }
+        }
         if let Some(tenant) = tenant.filter(|tenant| !self.tenants.contains(tenant)) {
             self.tenants.insert(tenant);
         }

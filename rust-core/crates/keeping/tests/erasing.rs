@@ -359,6 +359,30 @@ fn a_planted_log_is_not_taken_for_the_one_that_admitted_an_exchange() {
 }
 
 #[test]
+fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    // When the second log ended what the first had left open.
+    let then = |tenant: Option<&str>| Scope {
+        tenant: tenant.map(str::to_owned),
+        since: Some(1),
+        until: Some(1),
+        ..Scope::default()
+    };
+    for (tenant, fate) in [
+        (None, "held"),
+        (Some("acme"), "held"),
+        (Some("globex"), "erase 1"),
+    ] {
+        let id = keep.hold(then(tenant));
+        let planned = run(&keep, &exchange("orphan"), None, false).unwrap();
+        assert_eq!(planned, [fate], "{tenant:?}");
+        assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
+        keep.keeper.release(id, "closed", 2).unwrap();
+    }
+}
+
+#[test]
 fn a_file_that_is_spoiled_keeps_its_own_log_alone() {
     let (whole, workers) = four_lives();
     let path = |name: &str| dir(&workers[1]).join(name);

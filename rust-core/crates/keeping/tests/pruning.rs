@@ -237,6 +237,25 @@ fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
             },
             ["held", "ends_kept"],
         ),
+        // When the second ended what the first had left open, of which the second does not say whose it was.
+        (
+            Scope {
+                tenant: Some("acme".to_owned()),
+                since: Some(1),
+                until: Some(1),
+                ..Scope::default()
+            },
+            ["held", "held ends_kept"],
+        ),
+        (
+            Scope {
+                tenant: Some("globex".to_owned()),
+                since: Some(1),
+                until: Some(1),
+                ..Scope::default()
+            },
+            ["remove", "remove"],
+        ),
         (
             Scope {
                 since: Some(DAY),
