@@ -30,8 +30,8 @@ pub enum Forgotten {
     Tenant {
         /// Its name.
         name: String,
-        /// The time.
-        until: u64,
+        /// The time; `None` for all so far.
+        until: Option<u64>,
     },
 }
 
@@ -216,6 +216,8 @@ struct Concerned {
     tenant: String,
     /// The youngest of them that must still be kept, and for how many days.
     young: Option<(u64, u64)>,
+    /// One that is of the future.
+    ahead: Option<u64>,
     held_by: BTreeSet<u64>,
 }
 
@@ -232,9 +234,12 @@ impl Concerned {
     fn take(&mut self, seq: u64, record: &Record<'_>, request: &Request<'_>, holds: &[&Hold]) {
         if let (Forgotten::Tenant { name, until }, Record::Admission(admission)) = (request.what, record)
             && admission.tenant == *name
-            && admission.ts <= *until
         {
-            self.admissions.insert(seq);
+            match until {
+                None if admission.ts > request.now => self.ahead = Some(seq),
+                Some(until) if admission.ts > *until => {}
+                _ => _ = self.admissions.insert(seq),
+            }
         }
         let mut id = record.id();
         let admission = match record {
@@ -302,6 +307,10 @@ fn plan_log(
         ended,
         doubts: mut why,
     } = standing(logs, at, request.key);
+    why.extend(concerned.ahead.map(|seq| {
+        let text = format!("record {seq} is of the future: a clock was, or is, wrong. Or give --until");
+        reason("future", text)
+    }));
     if concerned.admissions.is_empty() {
         // Where nobody knows what a log held, it may have been that.
         let stays = !why.is_empty();
@@ -347,7 +356,7 @@ fn plan_log(
         Forgotten::Exchange(_) => admissions.first().map(|seq| Erased::One(*seq)),
         Forgotten::Tenant { name, until } => Some(Erased::Tenant {
             name: name.clone(),
-            until: *until,
+            until: until.unwrap_or(request.now),
         }),
     };
     let end = read.end.as_ref();

@@ -32,7 +32,7 @@ fn exchange(id: &str) -> Forgotten {
 fn tenant(name: &str, until: u64) -> Forgotten {
     Forgotten::Tenant {
         name: name.to_owned(),
-        until,
+        until: Some(until),
     }
 }
 
@@ -380,6 +380,25 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
         assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
         keep.keeper.release(id, "closed", 2).unwrap();
     }
+}
+
+#[test]
+fn an_exchange_that_is_ahead_of_the_clock_is_told_where_all_were_to_be_erased() {
+    let (disk, workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    keep.now = 11;
+    let all = Forgotten::Tenant {
+        name: "acme".to_owned(),
+        until: None,
+    };
+    assert_eq!(done(&keep, &all), ["future", "erase 1", "erase 1", "not_ended"]);
+    assert!(salts(&disk, &workers[0]).iter().all(Option::is_some));
+    keep.now = 200 * DAY;
+    assert_eq!(
+        done(&keep, &all),
+        ["erase 41", "erased 1", "erased 1", "not_ended"]
+    );
+    assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
 }
 
 #[test]
