@@ -95,7 +95,7 @@ class Keeper:
         ledger_key: str,
         signing_key: str,
         exchange: str | None,
-        tenant: tuple[str, int] | None,
+        tenant: tuple[str, int | None] | None,
         policy: tuple[int, dict[str, int]] | None,
         reason: str,
         now_us: int,

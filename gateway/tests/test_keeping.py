@@ -145,6 +145,7 @@ def test_a_tenant_of_which_anything_stays_is_not_done(erase: list[str], capsys: 
     report = json.loads(capsys.readouterr().out)
     assert (report["exchanges"], report["stay"]) == (3, 1)
     assert main(of) == 1
+    assert Keeper.erased[3] == ("acme", None), "how far that is, the core says"
     assert "  held: hold 1 touches records of it" in capsys.readouterr().out.splitlines()
 
 

@@ -824,15 +824,15 @@ class Keeper:
         ledger_key: str,
         signing_key: str,
         exchange: str | None,
-        tenant: tuple[str, int] | None,
+        tenant: tuple[str, int | None] | None,
         policy: tuple[int, dict[str, int]] | None,
         reason: str,
         now_us: int,
         carry_out: bool,
     ) -> str:
         """Plans which salts are destroyed, and destroys them if `carry_out`: those of an exchange, by its id,
-        or of a tenant up to a time. `policy` has the minimums of all and of tenants, in days; None overrides
-        them.
+        or of a tenant up to a time, or so far. `policy` has the minimums of all and of tenants, in days; None
+        overrides them.
 
         Returns a JSON list of `{"origin", "dir", "action", "records", "exchanges", "reasons"}`; `action` is
         `erase`, `erased` or `stay`. Raises ValueError and KeepingError.

@@ -78,6 +78,7 @@ def lines(logs: Logs, *, done: bool) -> Iterator[str]:
             case "erased":
                 yield f"erased before: those of {log['exchanges']} exchanges in {log['origin']}"
             case _:
-                yield f"stay: those of {log['exchanges']} exchanges in {log['origin']}"
+                # Of some logs nobody knows what they held.
+                yield f"stay: those of {log['exchanges'] or 'any'} exchanges in {log['origin']}"
                 for reason in log["reasons"]:
                     yield f"  {reason['code']}: {reason['text']}"

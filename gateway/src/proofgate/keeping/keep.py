@@ -32,7 +32,7 @@ _VERSION = 1
 #: Why logs stay beyond their time, of which nothing ends by itself.
 _NEEDS_SOMEBODY = frozenset({"damaged", "unknown_kinds", "future", "tombstone_refused"})
 #: Why salts do: an erasure is not done before all logs are.
-_NOT_ERASED = _NEEDS_SOMEBODY | {"not_ended", "locked"}
+_NOT_ERASED = _NEEDS_SOMEBODY | {"not_ended", "locked", "uncovered", "removal_unfinished"}
 _DAY = 86_400_000_000
 #: The folder of a log is named by a ULID, whose first ten characters are milliseconds (github.com/ulid/spec).
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")

@@ -68,18 +68,16 @@ class KeptLedger:
     ) -> Logs:
         """Plans which salts are destroyed, and destroys them: of an exchange, or of a tenant up to a time, or
         so far. `policy` has the minimums; None overrides them. Raises as the core does."""
-        now = arguments.now()
-        up_to = None if tenant is None else (tenant[0], now if tenant[1] is None else tenant[1])
         logs: Logs = json.loads(
             self.keeper.erase(
                 str(self.directory),
                 self.key,
                 self.signing_key,
                 exchange,
-                up_to,
+                tenant,
                 None if policy is None else (policy[0], dict(policy[1])),
                 reason,
-                now,
+                arguments.now(),
                 carry_out,
             )
         )

@@ -1,29 +1,25 @@
 //! Erasure: the salts of admissions are destroyed, so that their commitments tell nothing any more. What is to be destroyed
 //! is signed first: whatever cuts this short leaves an erasure that is not finished, and that is done again.
 
+use crate::logs::{self, Is, Log, Standing, held_ends, held_since, standing};
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, is_over};
 use crate::remove::lock;
-use crate::survey::{Survey, survey};
+use crate::survey::Survey;
+use crate::zeros::{are_zero, destroy};
 use crate::{Hold, Keeper, KeepingError};
 use proofgate_evidence::erasures::{self, ERASURES, MAX_ERASURES};
-use proofgate_evidence::layout::{Shard, parse_incarnation, shards};
-use proofgate_evidence::log_reader::{Found, LogReader};
-use proofgate_evidence::removal::{TEMPORARY, read_tombstone};
-use proofgate_evidence::salts::{SALT, SALTS};
-use proofgate_evidence::{EvidenceError, ReadStorage, Search, Ulid, find, read_full};
+use proofgate_evidence::layout::{incarnation_of, shards};
+use proofgate_evidence::payloads::PAYLOADS;
+use proofgate_evidence::removal::{Removed, TEMPORARY};
+use proofgate_evidence::salts::SALTS;
+use proofgate_evidence::{EvidenceError, FoundRecord, ReadStorage, Search, Ulid, find, prove};
 use proofgate_ledger::record::{self, Record};
-use proofgate_ledger::{Erased, Erasure, SigningKey, VerifyingKey};
+use proofgate_ledger::{Erased, Erasure, MAX_STATEMENT, SigningKey, VerifyingKey};
 use proofgate_payloads::{is_punched, punch};
-use proofgate_wal::{Storage, StoredFile, replace_file};
+use proofgate_wal::{Storage, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
-
-/// A later log tells of the one before within its first records.
-const BEGINNING: u64 = 64;
-/// Salts that are zeroed in one call.
-const AT_ONCE: usize = 4096;
 
 /// What is to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +30,8 @@ pub enum Forgotten {
     Tenant {
         /// Its name.
         name: String,
-        /// The time.
-        until: u64,
+        /// The time; `None` for all so far.
+        until: Option<u64>,
     },
 }
 
@@ -80,7 +76,7 @@ pub struct PlannedErasure {
     pub incarnation: Ulid,
     /// Its records.
     pub records: u64,
-    /// Numbers of the admissions concerned.
+    /// Numbers of the admissions concerned. None where nobody knows which they are: such a log stays.
     pub admissions: Vec<u64>,
     /// What is to become of their salts.
     pub fate: SaltFate,
@@ -98,19 +94,39 @@ pub fn plan_erasure(
     request: &Request<'_>,
 ) -> Result<Vec<PlannedErasure>, KeepingError> {
     let exchange = match request.what {
-        Forgotten::Exchange(id) => Some(locate(storage, request.ledger, id)?),
+        Forgotten::Exchange(id) => Some(locate(storage, request, id)?),
         Forgotten::Tenant { .. } => None,
     };
+    let holds: Vec<&Hold> = request.keeper.active().collect();
     let mut planned = Vec::new();
-    for shard in shards(storage, request.ledger)? {
-        for incarnation in &shard.incarnations {
-            let dir = shard.dir.join(incarnation.to_string());
-            let wanted = exchange.as_ref().map(|at| at.get(&dir));
-            if wanted == Some(None) || read_tombstone(storage, &dir)?.is_some() {
+    for mut shard in shards(storage, request.ledger)? {
+        if let Some(located) = &exchange {
+            // Its logs, and those behind them, which tell of their ends.
+            let dirs = located.keys().filter(|dir| dir.parent() == Some(&shard.dir));
+            let Some(first) = dirs.filter_map(|dir| incarnation_of(dir).ok()).min() else {
                 continue;
+            };
+            shard.incarnations.retain(|log| *log >= first);
+        }
+        let mut concerned: BTreeMap<Ulid, Concerned> = BTreeMap::new();
+        for incarnation in &shard.incarnations {
+            let wanted = exchange
+                .as_ref()
+                .map(|at| at.get(&shard.dir.join(incarnation.to_string())));
+            if wanted != Some(None) {
+                concerned.insert(*incarnation, Concerned::of(wanted.flatten()));
             }
-            let log = (&shard, *incarnation);
-            planned.extend(plan_log(storage, keeping, request, log, wanted.flatten())?);
+        }
+        let keys = (request.key, keeping);
+        let logs = logs::read(storage, &shard, keys, &holds, &mut |log, seq, record| {
+            if let Some(concerned) = concerned.get_mut(&log) {
+                concerned.take(seq, record, request, &holds);
+            }
+        })?;
+        for (at, log) in logs.iter().enumerate() {
+            if let Some(concerned) = concerned.remove(&log.incarnation) {
+                planned.extend(plan_log(storage, keeping, request, (&logs, at), concerned)?);
+            }
         }
     }
     Ok(planned)
@@ -129,27 +145,49 @@ pub fn erase(
     request.keeper.require(request.key, signing)?;
     let mut planned = plan_erasure(storage, &signing.verifying_key(), request)?;
     for log in planned.iter_mut().filter(|log| log.fate == SaltFate::Erase) {
-        let Some(_lock) = lock(storage, &log.dir)? else {
-            let text = "a worker that lives holds the lock on its salts";
-            log.fate = SaltFate::Stay(vec![reason("locked", text)]);
-            continue;
+        let spoiled = match carry_out(storage, log, signing) {
+            Ok(None) => continue,
+            Ok(Some(why)) => why,
+            Err(error) => damaged(error)?,
         };
-        if let Some(statement) = &log.statement {
-            state(storage, &log.dir, statement, signing)?;
-        }
-        destroy(storage, &log.dir, &log.admissions)?;
-        punch(storage, &log.dir, &log.admissions)?;
+        log.fate = SaltFate::Stay(vec![spoiled]);
     }
     Ok(planned)
 }
 
+/// Destroys what is planned of a log; or says why it stays.
+fn carry_out(
+    storage: &dyn Storage,
+    log: &PlannedErasure,
+    signing: &SigningKey,
+) -> Result<Option<Reason>, KeepingError> {
+    let _lock = match lock(storage, &log.dir)? {
+        Ok(lock) => lock,
+        Err(why) => return Ok(Some(why)),
+    };
+    if let Some(statement) = &log.statement {
+        state(storage, &log.dir, statement, signing)?;
+    }
+    destroy(storage, &log.dir, &log.admissions)?;
+    punch(storage, &log.dir, &log.admissions)?;
+    Ok(None)
+}
+
+/// Why a log stays of which a file is not what it should be.
+fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
+    Ok(reason("damaged", format!("{}: run fsck", error.spoiled()?)))
+}
+
 type Located = BTreeMap<PathBuf, BTreeSet<u64>>;
 
-/// Where the admissions of an exchange stand.
-fn locate(storage: &dyn ReadStorage, ledger: &Path, id: &str) -> Result<Located, KeepingError> {
-    let mut found = find(storage, ledger, id, Search::ByTime)?;
-    if found.is_empty() {
-        found = find(storage, ledger, id, Search::Scan)?;
+/// Where the admissions of an exchange stand. What nobody has signed is not taken for all that there is.
+fn locate(storage: &dyn ReadStorage, request: &Request<'_>, id: &str) -> Result<Located, KeepingError> {
+    let is_proved = |one: &FoundRecord| {
+        prove::proof_of(storage, &one.dir, one.seq, &one.record, Some(request.key)).is_ok()
+    };
+    let mut found = find(storage, request.ledger, id, Search::ByTime)?;
+    if found.is_empty() || !found.iter().all(is_proved) {
+        found = find(storage, request.ledger, id, Search::Scan)?;
     }
     let mut located = Located::new();
     for one in found {
@@ -171,18 +209,39 @@ fn locate(storage: &dyn ReadStorage, ledger: &Path, id: &str) -> Result<Located,
 }
 
 /// What a log holds of what is to be forgotten.
+#[derive(Default)]
 struct Concerned {
     admissions: BTreeSet<u64>,
     /// Whose they are: all of them are of one tenant.
     tenant: String,
     /// The youngest of them that must still be kept, and for how many days.
     young: Option<(u64, u64)>,
+    /// One that is of the future.
+    ahead: Option<u64>,
     held_by: BTreeSet<u64>,
 }
 
 impl Concerned {
+    /// Begins with the admissions that are known to be concerned.
+    fn of(wanted: Option<&BTreeSet<u64>>) -> Self {
+        Self {
+            admissions: wanted.cloned().unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
     /// Takes a record, which may be of an exchange that is concerned.
     fn take(&mut self, seq: u64, record: &Record<'_>, request: &Request<'_>, holds: &[&Hold]) {
+        if let (Forgotten::Tenant { name, until }, Record::Admission(admission)) = (request.what, record)
+            && admission.tenant == *name
+        {
+            match until {
+                None if admission.ts > request.now => self.ahead = Some(seq),
+                Some(until) if admission.ts > *until => {}
+                _ => _ = self.admissions.insert(seq),
+            }
+        }
+        let mut id = record.id();
         let admission = match record {
             Record::Admission(admission) if self.admissions.contains(&seq) => {
                 admission.tenant.as_ref().clone_into(&mut self.tenant);
@@ -193,52 +252,88 @@ impl Concerned {
             }
             Record::Attempt(attempt) if attempt.incarnation.is_none() => attempt.admission,
             Record::Completion(completion) if completion.incarnation.is_none() => completion.admission,
+            Record::Analysis(analysis) if analysis.incarnation.is_none() => {
+                id = Some(&analysis.exchange);
+                analysis.admission
+            }
             _ => return,
         };
         if self.admissions.contains(&admission) {
             let touching = holds
                 .iter()
-                .filter(|hold| hold.scope.touches(Some(&self.tenant), record.id(), record.ts()));
+                .filter(|hold| hold.scope.touches(Some(&self.tenant), id, record.ts()));
             self.held_by.extend(touching.map(|hold| hold.id));
         }
     }
 }
 
+impl PlannedErasure {
+    /// Of a log, while nothing is known of its admissions.
+    fn of(log: &Log, fate: SaltFate) -> Self {
+        let records = match &log.is {
+            Is::Removed(removed) => removed.tombstone.size,
+            Is::There(read, _) => read.end.as_ref().map_or(0, |end| end.size),
+        };
+        let shard = log.dir.parent().and_then(Path::file_name);
+        Self {
+            dir: log.dir.clone(),
+            shard: shard.unwrap_or_default().to_string_lossy().into_owned(),
+            incarnation: log.incarnation,
+            records,
+            admissions: Vec::new(),
+            fate,
+            statement: None,
+        }
+    }
+}
+
+/// What is to become of the salts in a log; `None` where it holds nothing that is concerned.
 fn plan_log(
     storage: &dyn ReadStorage,
     keeping: &VerifyingKey,
     request: &Request<'_>,
-    (shard, incarnation): (&Shard, Ulid),
-    wanted: Option<&BTreeSet<u64>>,
+    (logs, at): (&[Log], usize),
+    mut concerned: Concerned,
 ) -> Result<Option<PlannedErasure>, KeepingError> {
-    let dir = shard.dir.join(incarnation.to_string());
-    let holds: Vec<&Hold> = request.keeper.active().collect();
-    let mut concerned = Concerned {
-        admissions: wanted.cloned().unwrap_or_default(),
-        tenant: String::new(),
-        young: None,
-        held_by: BTreeSet::new(),
+    let log = &logs[at];
+    let read = match &log.is {
+        Is::Removed(removed) => {
+            let why = left_of(request.keeper, removed);
+            return Ok(why.map(|why| PlannedErasure::of(log, SaltFate::Stay(why))));
+        }
+        Is::There(read, _) => read,
     };
-    let read = survey(
-        storage,
-        &dir,
-        incarnation,
-        request.key,
-        &[],
-        &mut |seq, record| {
-            if let (Forgotten::Tenant { name, until }, Record::Admission(admission)) = (request.what, record)
-                && admission.tenant == *name
-                && admission.ts <= *until
-            {
-                concerned.admissions.insert(seq);
-            }
-            concerned.take(seq, record, request, &holds);
-        },
-    )?;
+    let Standing {
+        ended,
+        doubts: mut why,
+    } = standing(logs, at, request.key);
+    why.extend(concerned.ahead.map(|seq| {
+        let text = format!("record {seq} is of the future: a clock was, or is, wrong. Or give --until");
+        reason("future", text)
+    }));
     if concerned.admissions.is_empty() {
-        return Ok(None);
+        // Where nobody knows what a log held, it may have been that.
+        let stays = !why.is_empty();
+        return Ok(stays.then(|| PlannedErasure::of(log, SaltFate::Stay(why))));
     }
-    let mut why = refusals(storage, request, shard, incarnation, &read)?;
+    let admissions: Vec<u64> = concerned.admissions.iter().copied().collect();
+    let done = match Done::read(storage, keeping, request.what, (log, read), &admissions) {
+        Ok(done) => done,
+        Err(error) => {
+            why.push(damaged(error)?);
+            Done::default()
+        }
+    };
+    let is_certain = why.is_empty();
+    if !ended {
+        let text = "it is still written: its worker has the salts in memory, and ends it when it is drained or rotates its log";
+        why.push(reason("not_ended", text));
+    }
+    let held = held_ends(log.incarnation, &logs[at + 1..]).filter(|end| {
+        concerned.admissions.contains(&end.admission)
+            && end.is_held(request.keeper.active(), Some(&concerned.tenant))
+    });
+    concerned.held_by.extend(held.map(|end| end.hold));
     why.extend(concerned.held_by.iter().map(|id| {
         let text = format!("hold {id} touches what is to be erased");
         reason("held", text)
@@ -248,21 +343,11 @@ fn plan_log(
             format!("record {seq} must be kept for {minimum} days, and --override-minimum was not given");
         reason("young", text)
     }));
-    let (origin, records) = read
-        .end
-        .as_ref()
-        .map_or((String::new(), 0), |end| (end.origin.clone(), end.size));
-    let admissions: Vec<u64> = concerned.admissions.into_iter().collect();
-    let (stated, refused) = stated(
-        storage,
-        keeping,
-        request.what,
-        (&dir, &origin, records),
-        &admissions,
-    )?;
-    why.extend(refused);
-    let zero = are_zero(storage, &dir, &admissions)? && is_punched(storage, &dir, &admissions)?;
-    let fate = match (why.is_empty(), stated && zero) {
+    if !done.stated && done.is_full {
+        let text = format!("{ERASURES} is full: no more than {MAX_ERASURES} bytes are read of it");
+        why.push(reason("damaged", text));
+    }
+    let fate = match (why.is_empty(), is_certain && done.stated && done.zero) {
         (_, true) => SaltFate::Erased,
         (true, false) => SaltFate::Erase,
         (false, false) => SaltFate::Stay(why),
@@ -271,130 +356,81 @@ fn plan_log(
         Forgotten::Exchange(_) => admissions.first().map(|seq| Erased::One(*seq)),
         Forgotten::Tenant { name, until } => Some(Erased::Tenant {
             name: name.clone(),
-            until: *until,
+            until: until.unwrap_or(request.now),
         }),
     };
-    let statement = erased.filter(|_| !stated).map(|erased| Erasure {
-        origin,
-        size: records,
-        time: request.now,
-        exchanges: admissions.len() as u64,
-        erased,
-        reason: request.reason.to_owned(),
-    });
+    let end = read.end.as_ref();
+    let statement = erased
+        .zip(end)
+        .filter(|_| !done.stated)
+        .map(|(erased, end)| Erasure {
+            origin: end.origin.clone(),
+            size: end.size,
+            time: request.now,
+            exchanges: admissions.len() as u64,
+            erased,
+            reason: request.reason.to_owned(),
+        });
     Ok(Some(PlannedErasure {
-        dir,
-        shard: shard
-            .dir
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
-        incarnation,
-        records,
         admissions,
-        fate,
         statement,
+        ..PlannedErasure::of(log, fate)
     }))
 }
 
-/// Why nothing of a log is erased, whatever it is: it is still written, or not what it should be.
-fn refusals(
-    storage: &dyn ReadStorage,
-    request: &Request<'_>,
-    shard: &Shard,
-    incarnation: Ulid,
-    read: &Survey,
-) -> Result<Vec<Reason>, KeepingError> {
-    let mut why = Vec::new();
-    if let Some(damage) = &read.damage {
-        why.push(reason("damaged", format!("{damage}: run fsck")));
+/// Why what is left of a removed log stays; `None` where nothing is left that tells anything.
+fn left_of(keeper: &Keeper, removed: &Removed) -> Option<Vec<Reason>> {
+    let tells = |name: &String| name == SALTS || name == PAYLOADS;
+    if !removed.remains.iter().any(tells) {
+        return None;
     }
-    let below = |origin: &str| request.key.for_origin(origin).is_ok();
-    if read.end.as_ref().is_none_or(|end| !below(&end.origin)) {
-        why.push(reason("damaged", "it is no log of this ledger: run fsck"));
-    }
-    if !read.rules.sealed() && !is_ended(storage, shard, incarnation)? {
-        let text = "it is still written: its worker has the salts in memory, and ends it when it is drained or rotates its log";
-        why.push(reason("not_ended", text));
-    }
-    Ok(why)
-}
-
-/// Whether a later log says that this one has ended.
-fn is_ended(storage: &dyn ReadStorage, shard: &Shard, of: Ulid) -> Result<bool, KeepingError> {
-    for later in shard.incarnations.iter().filter(|later| **later > of) {
-        let dir = shard.dir.join(later.to_string());
-        let mut log = LogReader::open(storage, &dir, *later)?;
-        while let Found::Record(stored) = log.next()? {
-            if stored.seq >= BEGINNING {
-                break;
-            }
-            let named = match record::parse(log.payload(&stored)) {
-                Ok(Record::Open(open)) => open
-                    .predecessor
-                    .filter(|named| !named.running)
-                    .map(|named| named.incarnation.to_string()),
-                Ok(Record::Takeover(takeover)) => Some(takeover.incarnation.to_string()),
-                _ => None,
-            };
-            if named.and_then(|named| parse_incarnation(&named)) == Some(of) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
-}
-
-/// Whether it was signed before that these are erased; and why what was signed cannot be gone on with.
-fn stated(
-    storage: &dyn ReadStorage,
-    keeping: &VerifyingKey,
-    what: &Forgotten,
-    (dir, origin, records): (&Path, &str, u64),
-    admissions: &[u64],
-) -> Result<(bool, Option<Reason>), KeepingError> {
-    let text = match erasures::read_text(storage, dir) {
-        Ok(text) => text,
-        Err(EvidenceError::Corruption { reason: why, .. }) => {
-            return Ok((
-                false,
-                Some(reason("damaged", format!("{ERASURES}: {why}: run fsck"))),
-            ));
-        }
-        Err(error) => return Err(error.into()),
+    let held = held_since(keeper, removed);
+    let unfinished = || {
+        let text = "it was removed, and its salts are left: prune again finishes it";
+        vec![reason("removal_unfinished", text)]
     };
-    let signed = erasures::read(&text, origin, records, keeping);
-    let mut signed = signed.into_iter().flatten();
-    let stated = signed.any(|erasure| match (what, &erasure.erased) {
-        (Forgotten::Exchange(_), Erased::One(seq)) => admissions == [*seq],
-        // Of a tenant, what is of a time is also of every later one: as many are the same, or more. So an erasure that is
-        // asked for each night is signed once.
-        (Forgotten::Tenant { name, .. }, Erased::Tenant { name: of, .. }) => {
-            name == of && erasure.exchanges >= admissions.len() as u64
-        }
-        _ => false,
-    });
-    Ok((stated, None))
+    Some(if held.is_empty() { unfinished() } else { held })
 }
 
-fn are_zero(storage: &dyn ReadStorage, dir: &Path, admissions: &[u64]) -> Result<bool, KeepingError> {
-    let path = dir.join(SALTS);
-    let file = match storage.open(&path) {
-        Ok(file) => file,
-        // What is not there tells nothing.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(EvidenceError::io("open", &path)(error).into()),
-    };
-    for seq in admissions {
-        let mut salt = [0; SALT];
-        let offset = seq.saturating_mul(SALT as u64);
-        read_full(&*file, &mut salt, offset).map_err(EvidenceError::io("read", &path))?;
-        if salt != [0; SALT] {
-            return Ok(false);
-        }
+/// What was done before.
+#[derive(Default)]
+struct Done {
+    /// It was signed that these are erased.
+    stated: bool,
+    /// Nothing is left of them.
+    zero: bool,
+    /// No more can be signed of the log.
+    is_full: bool,
+}
+
+impl Done {
+    fn read(
+        storage: &dyn ReadStorage,
+        keeping: &VerifyingKey,
+        what: &Forgotten,
+        (log, read): (&Log, &Survey),
+        admissions: &[u64],
+    ) -> Result<Self, KeepingError> {
+        let text = erasures::read_text(storage, &log.dir)?;
+        let signed = read
+            .end
+            .iter()
+            .flat_map(|end| erasures::read(&text, &end.origin, end.size, keeping));
+        let stated = signed.flatten().any(|erasure| match (what, &erasure.erased) {
+            (Forgotten::Exchange(_), Erased::One(seq)) => admissions == [*seq],
+            // Of a tenant, what is of a time is also of every later one: as many are the same, or more. So an erasure that is
+            // asked for each night is signed once.
+            (Forgotten::Tenant { name, .. }, Erased::Tenant { name: of, .. }) => {
+                name == of && erasure.exchanges >= admissions.len() as u64
+            }
+            _ => false,
+        });
+        Ok(Self {
+            stated,
+            zero: are_zero(storage, &log.dir, admissions)? && is_punched(storage, &log.dir, admissions)?,
+            is_full: text.len() as u64 + MAX_STATEMENT as u64 > MAX_ERASURES,
+        })
     }
-    Ok(true)
 }
 
 /// Writes what is to be destroyed, behind what was written before.
@@ -415,44 +451,5 @@ fn state(
     }
     let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
     replace_file(storage, &*directory, dir, (TEMPORARY, ERASURES), text.as_bytes())?;
-    Ok(())
-}
-
-/// Overwrites the salts of these admissions, in order, with zeros.
-fn destroy(storage: &dyn Storage, dir: &Path, admissions: &[u64]) -> Result<(), KeepingError> {
-    let path = dir.join(SALTS);
-    let file = match storage.open_writable(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(EvidenceError::io("open", &path)(error).into()),
-    };
-    let length = file.len().map_err(EvidenceError::io("stat", &path))?;
-    let mut rest = admissions;
-    while let Some(first) = rest.first().copied() {
-        let run = rest
-            .iter()
-            .zip(first..)
-            .take(AT_ONCE)
-            .take_while(|(seq, expected)| *seq == expected)
-            .count();
-        let offset = first.saturating_mul(SALT as u64);
-        // Never longer than it is: what was not there is not there.
-        let bytes = (run * SALT).min(usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX));
-        zero(&*file, offset, bytes).map_err(EvidenceError::io("write", &path))?;
-        rest = &rest[run..];
-    }
-    file.sync().map_err(EvidenceError::io("sync", &path))?;
-    Ok(())
-}
-
-fn zero(file: &dyn StoredFile, offset: u64, bytes: usize) -> io::Result<()> {
-    let zeros = vec![0; bytes];
-    let mut done = 0;
-    while done < bytes {
-        match file.write_at(&zeros[done..], offset + done as u64)? {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
-            written => done += written,
-        }
-    }
     Ok(())
 }

@@ -74,6 +74,27 @@ impl KeepingError {
         }
     }
 
+    /// What is wrong with a log of which something is not what its writer made: that is said of this log, and keeps nobody from
+    /// others.
+    ///
+    /// # Errors
+    /// A failure of the storage, or of anything else, as it is.
+    pub(crate) fn spoiled(self) -> Result<String, Self> {
+        let is_another_kind = |kind| {
+            use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory};
+            matches!(kind, InvalidData | IsADirectory | NotADirectory)
+        };
+        match &self {
+            Self::Wal(WalError::Evidence(EvidenceError::Corruption { .. })) => Ok(self.to_string()),
+            Self::Wal(WalError::Evidence(EvidenceError::Io { source, .. }))
+                if is_another_kind(source.kind()) =>
+            {
+                Ok(self.to_string())
+            }
+            _ => Err(self),
+        }
+    }
+
     pub(crate) fn corrupt(name: &str, reason: impl ToString) -> Self {
         Self::StateCorrupt {
             name: name.to_owned(),

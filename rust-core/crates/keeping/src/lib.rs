@@ -5,6 +5,7 @@
 //! | what must not go, whatever else says that it may | [`Hold`], [`Scope`] |
 //! | whose state that is, and whose key signs what goes | [`Keeper`] |
 //! | what a log holds, of whom and from when | `survey` |
+//! | which logs a shard has, and of which nobody knows what they held | `logs` |
 //! | which logs may go, and why the others stay | [`Plan`] |
 //! | how one goes: its tombstone first | `remove` |
 //! | salts that are destroyed, signed first | [`erase`] |
@@ -18,11 +19,13 @@ mod erase;
 mod error;
 mod hold;
 mod keeper;
+mod logs;
 mod plan;
 mod policy;
 mod remove;
 mod shred;
 mod survey;
+mod zeros;
 
 pub use erase::{Forgotten, PlannedErasure, Request, SaltFate, erase, plan_erasure};
 pub use error::KeepingError;

@@ -1,8 +1,9 @@
 //! Which logs may go, and why the others stay. Nothing is changed here.
 
 use crate::hold::Hold;
+use crate::logs::{claims, contradiction, held_since, removal_of};
 use crate::policy::{Policy, ago_ms, is_over};
-use crate::survey::{Survey, survey};
+use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Keeper, KeepingError};
 use proofgate_evidence::layout::{Shard, shards};
 use proofgate_evidence::removal::{
@@ -134,6 +135,13 @@ impl Known {
             Self::Refused(_) | Self::Unsigned | Self::Unread => None,
         }
     }
+
+    fn survey(&self) -> Option<&Survey> {
+        match self {
+            Self::Read(survey) => Some(survey),
+            _ => None,
+        }
+    }
 }
 
 struct ShardPlan<'p> {
@@ -163,13 +171,16 @@ impl<'p> ShardPlan<'p> {
         let mut logs = Vec::with_capacity(shard.incarnations.len());
         for incarnation in &shard.incarnations {
             let dir = shard.dir.join(incarnation.to_string());
-            let known = match removal::read(storage, &dir, Some(plan.key), Some(plan.keeping))? {
+            let known = match removal_of(storage, &dir, plan.key, plan.keeping)? {
                 Removal::Done(removed) => Known::Removed(removed),
                 Removal::Refused(why) => Known::Refused(why),
                 Removal::None => match checkpoint_file::read(storage, &dir) {
                     Ok(None) => Known::Unsigned,
-                    Ok(Some(_)) | Err(EvidenceError::Corruption { .. }) => Known::Unread,
-                    Err(error) => return Err(error.into()),
+                    Ok(Some(_)) => Known::Unread,
+                    Err(error) => {
+                        KeepingError::from(error).spoiled()?;
+                        Known::Unread
+                    }
                 },
             };
             logs.push((*incarnation, known));
@@ -279,7 +290,7 @@ impl<'p> ShardPlan<'p> {
             Known::Unread | Known::Read(_) => return stay("young", "it was begun within the minimum"),
         };
         let mut reasons: Vec<Reason> = self.age(read).into_iter().collect();
-        reasons.extend(self.holds(read));
+        reasons.extend(self.holds(at, read));
         let kept = read.ends_of.intersection(staying);
         reasons.extend(kept.map(|log| {
             let text = format!("it holds ends of exchanges that {log} admitted, which stays");
@@ -307,14 +318,7 @@ impl<'p> ShardPlan<'p> {
             let text = "it has a tombstone, and is one of the newest two of its shard: run fsck";
             return Fate::Stay(vec![reason("newest", text)]);
         }
-        let since = self.plan.keeper.active();
-        let since: Vec<Reason> = since
-            .filter(|hold| hold.added >= removed.tombstone.removed)
-            .map(|hold| {
-                let text = format!("hold {} was added after its tombstone was signed", hold.id);
-                reason("held", text)
-            })
-            .collect();
+        let since = held_since(self.plan.keeper, removed);
         match since.is_empty() {
             true => Fate::Finish(removed.remains.clone()),
             false => Fate::Stay(since),
@@ -347,27 +351,37 @@ impl<'p> ShardPlan<'p> {
         Some(reason("young", text))
     }
 
-    fn holds(&self, read: &Survey) -> Vec<Reason> {
-        let by = read.held_by.iter();
-        by.map(|id| reason("held", format!("hold {id} touches records of it")))
+    /// The holds that touch records of a log, or ends of its exchanges in later ones: without the log, their salts are gone.
+    fn holds(&self, at: usize, read: &Survey) -> Vec<Reason> {
+        let of = self.logs[at].0;
+        let here = read.held_ends.iter();
+        let later = self.logs[at + 1..].iter().filter_map(|(_, known)| known.survey());
+        let later = later.flat_map(|later| &later.held_ends);
+        let held = |end: &&HeldEnd| {
+            let log = self.logs.iter().find(|(log, _)| *log == end.incarnation);
+            let admitted = log.and_then(|(_, known)| known.survey());
+            let tenant = admitted.and_then(|admitted| admitted.open.get(&end.admission));
+            end.is_held(self.plan.keeper.active(), tenant.map(String::as_str))
+        };
+        let ends = here.chain(later.filter(|end| end.incarnation == of)).filter(held);
+        let by: BTreeSet<u64> = ends
+            .map(|end| end.hold)
+            .chain(read.held_by.iter().copied())
+            .collect();
+        by.iter()
+            .map(|id| {
+                reason(
+                    "held",
+                    format!("hold {id} touches records of it, or of its exchanges"),
+                )
+            })
             .collect()
     }
 
     /// What later logs say of one, with whether it is of its end.
     fn claims(&self, at: usize) -> Vec<(Predecessor, bool)> {
-        let of = self.logs[at].0;
-        let mut claims = Vec::new();
-        for rules in self.logs[at + 1..].iter().filter_map(|(_, known)| known.rules()) {
-            let named = rules.opened().and_then(|opened| opened.predecessor);
-            let named = named.filter(|named| named.incarnation == of);
-            claims.extend(named.map(|named| (named, !named.running)));
-            let ends = rules.takeovers().iter();
-            claims.extend(
-                ends.filter(|(_, ended)| ended.incarnation == of)
-                    .map(|(_, ended)| (*ended, true)),
-            );
-        }
-        claims
+        let later = self.logs[at + 1..].iter().filter_map(|(_, known)| known.rules());
+        claims(self.logs[at].0, later)
     }
 
     /// The signed end of a log that has ended and goes on in another; or why it has not, or cannot be shown.
@@ -389,17 +403,8 @@ impl<'p> ShardPlan<'p> {
             return Err(why);
         };
         let claims = self.claims(at);
-        let said = claims.iter().filter(|(_, ended)| *ended).map(|(said, _)| said);
-        let (agree, differ): (Vec<&Predecessor>, Vec<&Predecessor>) =
-            said.partition(|said| (said.size, said.root) == (end.size, end.root));
-        if let Some(said) = differ.first() {
-            let text = format!(
-                "a later log says that it ended with {} records, and {} are there, or others: run fsck",
-                said.size, end.size
-            );
-            why.push(reason("damaged", text));
-        }
-        if agree.is_empty() && !read.rules.sealed() {
+        why.extend(contradiction(&claims, Some(end)));
+        if !claims.iter().any(|(_, ended)| *ended) && !read.rules.sealed() {
             why.push(reason("not_ended", "nobody has recorded its end yet"));
         }
         let of = self.logs[at].0;

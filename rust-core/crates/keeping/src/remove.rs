@@ -2,7 +2,7 @@
 //! this short leaves a whole log, or one that was removed and of which files are left.
 
 use crate::KeepingError;
-use crate::plan::{Fate, Plan, Planned, Reason, Removable, plan};
+use crate::plan::{Fate, Plan, Planned, Reason, Removable, plan, reason};
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::removal::{self, Removal, TEMPORARY, TOMBSTONE, goes, is_kept};
 use proofgate_evidence::salts::SALTS;
@@ -30,12 +30,12 @@ pub fn prune(
             Fate::Finish(_) => None,
             Fate::Removed | Fate::Stay(_) => continue,
         };
-        let Some(_lock) = lock(storage, &log.dir)? else {
-            log.fate = Fate::Stay(vec![Reason {
-                code: "locked",
-                text: "a worker that lives holds the lock on its salts".to_owned(),
-            }]);
-            continue;
+        let _lock = match lock(storage, &log.dir)? {
+            Ok(lock) => lock,
+            Err(why) => {
+                log.fate = Fate::Stay(vec![why]);
+                continue;
+            }
         };
         if let Some(removable) = removable {
             bury(storage, &log.dir, removable, signing)?;
@@ -53,16 +53,20 @@ pub(crate) enum Lock {
     Nothing,
 }
 
-/// Takes the lock that the writer of a log holds while it lives; `None` when one does.
-pub(crate) fn lock(storage: &dyn Storage, dir: &Path) -> Result<Option<Lock>, KeepingError> {
+/// Takes the lock that the writer of a log holds while it lives; or says why it cannot be had.
+pub(crate) fn lock(storage: &dyn Storage, dir: &Path) -> Result<Result<Lock, Reason>, KeepingError> {
     let path = dir.join(SALTS);
     let file = match storage.open_writable(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(Lock::Nothing)),
-        Err(error) => return Err(EvidenceError::io("open", &path)(error).into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Lock::Nothing)),
+        Err(error) => {
+            let why = KeepingError::from(EvidenceError::io("open", &path)(error)).spoiled()?;
+            return Ok(Err(reason("damaged", format!("{why}: run fsck"))));
+        }
     };
     let locked = file.try_lock().map_err(EvidenceError::io("lock", &path))?;
-    Ok(locked.then_some(Lock::Held(file)))
+    let lives = || reason("locked", "a worker that lives holds the lock on its salts");
+    Ok(locked.then_some(Lock::Held(file)).ok_or_else(lives))
 }
 
 /// Refuses to go on where what was written does not stand for the log: nothing was removed yet.

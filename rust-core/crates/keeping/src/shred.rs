@@ -1,14 +1,15 @@
 //! Shredding: a tenant's key is destroyed, so that no salt which needs it can be had any more, wherever copies of the ledger
 //! lie. That it is destroyed is signed first. The keys themselves lie elsewhere: whoever asked for this removes them then.
 
+use crate::logs::{self, Is, held_since, missing, standing};
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, is_over};
-use crate::survey::survey;
-use crate::{Hold, Keeper, KeepingError};
+use crate::{Hold, Keeper, KeepingError, Scope};
 use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS, file_name};
 use proofgate_evidence::key_successions::ledger_of;
 use proofgate_evidence::layout::shards;
-use proofgate_evidence::removal::{TEMPORARY, read_tombstone};
+use proofgate_evidence::removal::TEMPORARY;
+use proofgate_evidence::salts::SALTS;
 use proofgate_evidence::{EvidenceError, ReadStorage};
 use proofgate_ledger::record::Record;
 use proofgate_ledger::{KeyDestruction, ShredKeyId, SigningKey, VerifyingKey};
@@ -91,78 +92,75 @@ pub fn plan_shred(
     let mut why = Vec::new();
     // By records of which only another log tells whose they are, or that are of an exchange of any key.
     let mut held_elsewhere = BTreeSet::new();
-    let holds: Vec<&Hold> = request.keeper.active().collect();
-    for hold in &holds {
-        if hold.scope.tenant.as_deref() == Some(request.tenant) {
-            why.push(reason("held", format!("hold {} is about this tenant", hold.id)));
-        }
-    }
+    // Those keep every key, whatever is there to be read.
+    let keeps_all =
+        |hold: &&Hold| hold.scope == Scope::default() || hold.scope.tenant.as_deref() == Some(request.tenant);
+    let (all, holds): (Vec<&Hold>, Vec<&Hold>) = request.keeper.active().partition(keeps_all);
+    why.extend(all.iter().map(|hold| {
+        let about = hold.scope.tenant.as_ref().map_or("everything", |_| "this tenant");
+        reason("held", format!("hold {} is about {about}", hold.id))
+    }));
+    // Where neither a hold nor a minimum is asked for, what is not there keeps nothing: logs are moved away by right, too.
+    let asks = !holds.is_empty() || request.policy.is_some();
     for shard in shards(storage, request.ledger)? {
-        for incarnation in &shard.incarnations {
-            let dir = shard.dir.join(incarnation.to_string());
-            if read_tombstone(storage, &dir)?.is_some() {
-                continue;
-            }
-            // Which key the exchange of an admission has that is open in this log.
-            let mut open = BTreeMap::new();
-            let read = survey(
-                storage,
-                &dir,
-                *incarnation,
-                request.key,
-                &[],
-                &mut |seq, record| {
-                    let touching = || {
-                        let touches = |hold: &&&Hold| {
-                            hold.scope.touches(Some(request.tenant), record.id(), record.ts())
-                        };
-                        holds.iter().filter(touches).map(|hold| hold.id)
-                    };
-                    let key = match record {
-                        Record::Admission(admission) if admission.tenant == request.tenant => {
-                            admission.shred_key.filter(wanted)
-                        }
-                        Record::Attempt(attempt) if attempt.incarnation.is_none() => {
-                            open.get(&attempt.admission).copied()
-                        }
-                        Record::Completion(completion) if completion.incarnation.is_none() => {
-                            open.remove(&completion.admission)
-                        }
-                        Record::Attempt(_) | Record::Completion(_) | Record::Aborted(_) => {
-                            held_elsewhere.extend(touching());
-                            None
-                        }
-                        Record::Analysis(analysis) if analysis.tenant == request.tenant => {
-                            held_elsewhere.extend(touching());
-                            None
-                        }
-                        _ => None,
-                    };
-                    let Some(key) = key else { return };
-                    let concerned = keys.entry(key).or_default();
-                    if let Record::Admission(admission) = record {
-                        open.insert(seq, key);
-                        concerned.exchanges += 1;
-                        let minimum = request.policy.map(|policy| policy.of(request.tenant));
-                        let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
-                        concerned.young = young
-                            .map(|minimum| (admission.id.to_string(), minimum))
-                            .or(concerned.young.take());
-                    }
-                    concerned.held_by.extend(touching());
-                },
-            )?;
-            let is_of_ledger = |origin: &str| request.key.for_origin(origin).is_ok();
-            let damage = match &read.end {
-                _ if read.damage.is_some() => read.damage,
-                Some(end) if !is_of_ledger(&end.origin) => Some("it is no log of this ledger".to_owned()),
+        // Which key the exchange of an admission has that is open in its log.
+        let mut open = BTreeMap::new();
+        let read = (request.key, keeping);
+        let logs = logs::read(storage, &shard, read, &[], &mut |log, seq, record| {
+            let touching = || {
+                let touches =
+                    |hold: &&&Hold| hold.scope.touches(Some(request.tenant), record.id(), record.ts());
+                holds.iter().filter(touches).map(|hold| hold.id)
+            };
+            let key = match record {
+                Record::Admission(admission) if admission.tenant == request.tenant => {
+                    admission.shred_key.filter(wanted)
+                }
+                Record::Attempt(attempt) if attempt.incarnation.is_none() => {
+                    open.get(&(log, attempt.admission)).copied()
+                }
+                Record::Completion(completion) if completion.incarnation.is_none() => {
+                    open.remove(&(log, completion.admission))
+                }
+                Record::Attempt(_) | Record::Completion(_) | Record::Aborted(_) => {
+                    held_elsewhere.extend(touching());
+                    None
+                }
+                Record::Analysis(analysis) if analysis.tenant == request.tenant => {
+                    held_elsewhere.extend(touching());
+                    None
+                }
                 _ => None,
             };
-            // What cannot be read may be held.
+            let Some(key) = key else { return };
+            let concerned = keys.entry(key).or_default();
+            if let Record::Admission(admission) = record {
+                open.insert((log, seq), key);
+                concerned.exchanges += 1;
+                let minimum = request.policy.map(|policy| policy.of(request.tenant));
+                let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
+                concerned.young = young
+                    .map(|minimum| (admission.id.to_string(), minimum))
+                    .or(concerned.young.take());
+            }
+            concerned.held_by.extend(touching());
+        })?;
+        // What cannot be read, or believed, or is not there, may be held.
+        for (at, log) in logs.iter().enumerate() {
+            let doubts = match &log.is {
+                Is::Removed(removed) if removed.remains.iter().any(|name| name == SALTS) => {
+                    held_since(request.keeper, removed)
+                }
+                _ => standing(&logs, at, request.key).doubts,
+            };
+            let dir = log.dir.display();
             why.extend(
-                damage.map(|damage| reason("damaged", format!("{}: {damage}: run fsck", dir.display()))),
+                doubts
+                    .iter()
+                    .map(|doubt| reason(doubt.code, format!("{dir}: {}", doubt.text))),
             );
         }
+        why.extend(asks.then(|| missing(&logs)).into_iter().flatten());
     }
     why.extend(held_elsewhere.iter().map(|id| {
         let text = format!("hold {id} touches what may be of an exchange of this tenant");

@@ -4,6 +4,7 @@ use crate::KeepingError;
 use crate::hold::Hold;
 use proofgate_evidence::checkpoint_file::{self, CHECKPOINT};
 use proofgate_evidence::frame::frame_bytes;
+use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_evidence::rules::Rules;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, prove};
@@ -30,14 +31,45 @@ pub(crate) struct Survey {
     pub(crate) tenants: BTreeSet<String>,
     /// Logs of which exchanges go on or end here.
     pub(crate) ends_of: BTreeSet<Ulid>,
+    /// Tenants of its exchanges that have no end in it, by the number of their admission.
+    pub(crate) open: BTreeMap<u64, String>,
     /// Numbers of the holds that touch a record of it.
     pub(crate) held_by: BTreeSet<u64>,
+    /// Records of exchanges of other logs that holds may touch.
+    pub(crate) held_ends: BTreeSet<HeldEnd>,
     /// Records of kinds that this version does not know.
     pub(crate) unknown: u64,
     /// Why it is not what it should be.
     pub(crate) damage: Option<String>,
     /// Numbers and bytes of the records that stay.
     pub(crate) stays: Vec<(u64, Vec<u8>)>,
+}
+
+/// That a hold touches a record of an exchange which another log admitted, if the exchange is of its tenant: of whom it is,
+/// only that log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HeldEnd {
+    /// The log of the admission.
+    pub(crate) incarnation: Ulid,
+    /// Number of the admission there.
+    pub(crate) admission: u64,
+    /// Number of the hold.
+    pub(crate) hold: u64,
+}
+
+impl HeldEnd {
+    /// The hold, if it is one of these and may be about this tenant's; `None` is an unknown one.
+    pub(crate) fn is_held<'h>(
+        &self,
+        holds: impl IntoIterator<Item = &'h Hold>,
+        tenant: Option<&str>,
+    ) -> bool {
+        let mut holds = holds.into_iter().filter(|hold| hold.id == self.hold);
+        holds.any(|hold| match (&hold.scope.tenant, tenant) {
+            (Some(held), Some(tenant)) => held == tenant,
+            _ => true,
+        })
+    }
 }
 
 /// Reads a log; `holds` are those that hold, and `visit` sees every record with its number.
@@ -60,7 +92,9 @@ pub(crate) fn survey(
         exchanges: 0,
         tenants: BTreeSet::new(),
         ends_of: BTreeSet::new(),
+        open: BTreeMap::new(),
         held_by: BTreeSet::new(),
+        held_ends: BTreeSet::new(),
         unknown: 0,
         damage: None,
         stays: Vec::new(),
@@ -68,11 +102,10 @@ pub(crate) fn survey(
     // Before the records, which only grow.
     let own = match checkpoint_file::read(storage, dir) {
         Ok(note) => note,
-        Err(EvidenceError::Corruption { reason, .. }) => {
-            found.damage = Some(reason);
+        Err(error) => {
+            found.damage = Some(KeepingError::from(error).spoiled()?);
             None
         }
-        Err(error) => return Err(error.into()),
     };
     if let Some(note) = &own {
         match Checkpoint::verify(note, key) {
@@ -81,39 +114,9 @@ pub(crate) fn survey(
         }
     }
     let mut mmr = Mmr::new();
-    let mut tenants = BTreeMap::new();
-    let mut log = LogReader::open(storage, dir, incarnation)?;
-    log.expect(found.own.as_ref().map_or(0, |own| own.size));
-    let mut flaw: Option<(u64, String)> = None;
-    loop {
-        let stored = match log.next()? {
-            Found::End => break,
-            Found::Flaw(found) if found.residue => continue,
-            Found::Flaw(found) => {
-                flaw.get_or_insert((found.seq, found.reason));
-                continue;
-            }
-            Found::Record(stored) => stored,
-        };
-        if flaw.is_some() || stored.seq != mmr.size() {
-            let (seq, reason) = flaw.clone().unwrap_or((mmr.size(), "it is missing".to_owned()));
-            found.damage.get_or_insert(format!("record {seq}: {reason}"));
-            break;
-        }
-        let payload = log.payload(&stored);
-        mmr.push(leaf_hash(payload), &mut |_| {});
-        found.bytes += frame_bytes(stored.len);
-        if let Err(reason) = found.take(stored.seq, payload, &mut tenants, holds, visit) {
-            found.damage.get_or_insert(reason);
-        }
-        if let Some(own) = found.own.as_ref().filter(|own| own.size == mmr.size())
-            && own.root != mmr.root()
-        {
-            found.damage.get_or_insert(format!(
-                "its first {} records do not lead to the root that its checkpoint states",
-                own.size
-            ));
-        }
+    if let Err(error) = found.read_records(storage, incarnation, &mut mmr, holds, visit) {
+        let reason = KeepingError::from(error).spoiled()?;
+        found.damage.get_or_insert(reason);
     }
     if let Some(own) = found.own.as_ref().filter(|own| own.size > mmr.size()) {
         found.damage.get_or_insert(format!(
@@ -129,49 +132,101 @@ pub(crate) fn survey(
             root: mmr.root(),
         });
     }
-    found.find_last(storage, own, key)?;
+    if let Err(error) = found.find_last(storage, own, key) {
+        let reason = KeepingError::from(error).spoiled()?;
+        found.damage.get_or_insert(reason);
+    }
     Ok(found)
 }
 
 impl Survey {
-    /// Takes a record; `open` are the tenants of exchanges that have no end yet, by the number of their admission.
+    /// Takes all records of the log, up to what is wrong with one.
+    fn read_records(
+        &mut self,
+        storage: &dyn ReadStorage,
+        incarnation: Ulid,
+        mmr: &mut Mmr,
+        holds: &[&Hold],
+        visit: &mut dyn FnMut(u64, &Record<'_>),
+    ) -> Result<(), EvidenceError> {
+        let mut log = LogReader::open(storage, &self.dir, incarnation)?;
+        log.expect(self.own.as_ref().map_or(0, |own| own.size));
+        let mut flaw: Option<(u64, String)> = None;
+        loop {
+            let stored = match log.next()? {
+                Found::End => return Ok(()),
+                Found::Flaw(found) if found.residue => continue,
+                Found::Flaw(found) => {
+                    flaw.get_or_insert((found.seq, found.reason));
+                    continue;
+                }
+                Found::Record(stored) => stored,
+            };
+            if flaw.is_some() || stored.seq != mmr.size() {
+                let (seq, reason) = flaw.unwrap_or((mmr.size(), "it is missing".to_owned()));
+                self.damage.get_or_insert(format!("record {seq}: {reason}"));
+                return Ok(());
+            }
+            let payload = log.payload(&stored);
+            mmr.push(leaf_hash(payload), &mut |_| {});
+            self.bytes += frame_bytes(stored.len);
+            if let Err(reason) = self.take(stored.seq, payload, holds, visit) {
+                self.damage.get_or_insert(reason);
+            }
+            if let Some(own) = self.own.as_ref().filter(|own| own.size == mmr.size())
+                && own.root != mmr.root()
+            {
+                self.damage.get_or_insert(format!(
+                    "its first {} records do not lead to the root that its checkpoint states",
+                    own.size
+                ));
+            }
+        }
+    }
+
+    /// Takes a record.
     fn take(
         &mut self,
         seq: u64,
         payload: &[u8],
-        open: &mut BTreeMap<u64, String>,
         holds: &[&Hold],
         visit: &mut dyn FnMut(u64, &Record<'_>),
     ) -> Result<(), String> {
         let record = self.rules.take(seq, payload)?;
         visit(seq, &record);
         self.newest = self.newest.max(record.ts());
+        // Log and admission of an exchange of another log.
         let mut elsewhere = None;
         let tenant: Option<String> = match &record {
             Record::Admission(admission) => {
                 self.exchanges += 1;
-                open.insert(seq, admission.tenant.to_string());
+                self.open.insert(seq, admission.tenant.to_string());
                 Some(admission.tenant.to_string())
             }
             Record::Rejection(rejection) => rejection.tenant.as_ref().map(ToString::to_string),
-            Record::Attempt(attempt) => {
-                elsewhere = attempt.incarnation.as_deref();
-                open.get(&attempt.admission)
-                    .filter(|_| elsewhere.is_none())
-                    .cloned()
-            }
-            Record::Completion(completion) => {
-                elsewhere = completion.incarnation.as_deref();
-                match elsewhere {
-                    None => open.remove(&completion.admission),
-                    Some(_) => None,
+            Record::Attempt(attempt) => match attempt.incarnation.as_deref() {
+                None => self.open.get(&attempt.admission).cloned(),
+                Some(log) => {
+                    elsewhere = Some((log, attempt.admission));
+                    None
                 }
-            }
+            },
+            Record::Completion(completion) => match completion.incarnation.as_deref() {
+                None => self.open.remove(&completion.admission),
+                Some(log) => {
+                    elsewhere = Some((log, completion.admission));
+                    None
+                }
+            },
             Record::Aborted(aborted) => {
-                elsewhere = Some(aborted.incarnation.as_ref());
+                elsewhere = Some((aborted.incarnation.as_ref(), aborted.admission));
                 None
             }
-            Record::Analysis(analysis) => Some(analysis.tenant.to_string()),
+            Record::Analysis(analysis) => {
+                let log = analysis.incarnation.as_deref();
+                elsewhere = log.map(|log| (log, analysis.admission));
+                Some(analysis.tenant.to_string())
+            }
             Record::Open(_) | Record::Takeover(_) | Record::Seal(_) => {
                 self.stays.push((seq, payload.to_vec()));
                 None
@@ -182,12 +237,29 @@ impl Survey {
             }
             _ => None,
         };
-        let elsewhere = elsewhere.and_then(proofgate_evidence::layout::parse_incarnation);
-        self.ends_of.extend(elsewhere);
-        let touching = holds
-            .iter()
-            .filter(|hold| hold.scope.touches(tenant.as_deref(), record.id(), record.ts()));
-        self.held_by.extend(touching.map(|hold| hold.id));
+        let elsewhere = elsewhere.and_then(|(log, admission)| Some((parse_incarnation(log)?, admission)));
+        if tenant.is_none() {
+            self.ends_of.extend(elsewhere.map(|(log, _)| log));
+        }
+        for hold in holds {
+            // Of whom an exchange of another log is, its end does not say.
+            let unsaid = elsewhere.and(hold.scope.tenant.as_deref());
+            let whose = tenant.as_deref().or(unsaid);
+            if !hold.scope.touches(whose, record.id(), record.ts()) {
+                continue;
+            }
+            if let Some((incarnation, admission)) = elsewhere {
+                let hold = hold.id;
+                self.held_ends.insert(HeldEnd {
+                    incarnation,
+                    admission,
+                    hold,
+                });
+            }
+            if elsewhere.is_none() || tenant.is_some() {
+                self.held_by.insert(hold.id);
+            }
+        }
         if let Some(tenant) = tenant.filter(|tenant| !self.tenants.contains(tenant)) {
             self.tenants.insert(tenant);
         }
@@ -200,7 +272,7 @@ impl Survey {
         storage: &dyn ReadStorage,
         own: Option<String>,
         key: &VerifyingKey,
-    ) -> Result<(), KeepingError> {
+    ) -> Result<(), EvidenceError> {
         let Some(end) = &self.end else { return Ok(()) };
         if let Some((signed, note)) = self.own.clone().zip(own)
             && signed == *end

@@ -9,9 +9,11 @@ mod keep;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use keep::{DAY, Keep, check, dir, found, four_lives, keeping_key};
-use proofgate_evidence::erasures::ERASURES;
-use proofgate_evidence::{Verdict, fsck, prove, stored_salt};
+use keep::{
+    Attack, DAY, Keep, check, dir, forge, found, four_lives, keeping_key, renamed, set_back, take_away,
+};
+use proofgate_evidence::erasures::{ERASURES, MAX_ERASURES};
+use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, stored_salt};
 use proofgate_keeping::{Forgotten, KeepingError, Policy, Request, SaltFate, Scope, erase, plan_erasure};
 use proofgate_ledger::{ShredKey, SigningKey};
 use proofgate_payloads::{Field, Payload, PayloadKey, PayloadWriter, is_punched};
@@ -21,7 +23,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use support::{Worker, vkey};
+use support::{Promised, Worker, start, vkey};
 
 fn exchange(id: &str) -> Forgotten {
     Forgotten::Exchange(id.to_owned())
@@ -30,7 +32,7 @@ fn exchange(id: &str) -> Forgotten {
 fn tenant(name: &str, until: u64) -> Forgotten {
     Forgotten::Tenant {
         name: name.to_owned(),
-        until,
+        until: Some(until),
     }
 }
 
@@ -240,6 +242,205 @@ fn what_is_still_written_or_not_there_is_not_erased() {
     let lock = disk.open_writable(&dir(&workers[1]).join("salts")).unwrap();
     assert!(lock.try_lock().unwrap());
     assert_eq!(done(&keep, &exchange("second")), ["locked"]);
+}
+
+#[test]
+fn a_tombstone_that_is_not_the_keepers_hides_no_log() {
+    let (disk, workers) = four_lives();
+    let keep = Keep::of(&disk);
+    disk.create(&dir(&workers[1]).join("tombstone")).unwrap();
+    assert_eq!(done(&keep, &exchange("second")), ["tombstone_refused"]);
+    assert_eq!(
+        done(&keep, &tenant("acme", DAY)),
+        ["erase 41", "tombstone_refused", "erase 1", "not_ended"]
+    );
+    assert!(salts(&disk, &workers[1]).iter().all(Option::is_some));
+    // Also where nothing of it can be read any more.
+    take_away(&disk, &workers[1], |name| name.ends_with(".seg"));
+    let fates = done(&keep, &tenant("acme", DAY));
+    assert!(fates[1].starts_with("tombstone_refused damaged"), "{fates:?}");
+}
+
+#[test]
+fn what_a_removal_that_was_cut_short_left_of_salts_is_told() {
+    let (disk, workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    let path = dir(&workers[0]).join("salts");
+    let left = disk.read(&path).unwrap();
+    keep.prune();
+    assert_eq!(done(&keep, &tenant("acme", DAY)), ["erase 1", "not_ended"]);
+    disk.create(&path).unwrap();
+    disk.rot(&path, |bytes| *bytes = left);
+    let all = |first: &str| [first, "erased 1", "not_ended"].map(str::to_owned);
+    assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished"));
+    let held = keep.keeper.add(None, Scope::default(), "a case", None, keep.now);
+    let held = held.unwrap().id;
+    assert_eq!(done(&keep, &tenant("acme", DAY))[0], "held");
+    keep.keeper.release(held, "closed", keep.now).unwrap();
+    keep.prune();
+    assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished")[1..]);
+}
+
+/// An exchange's id that tells the first millisecond of 1970, when all records of the tests are of.
+const TIMED: &str = "req_00000000000070008000000000000001";
+const OTHER: &str = "req_00000000000070008000000000000002";
+
+/// A log of two exchanges that has ended, and one that goes on.
+fn two_lives() -> (SimulatedDisk, Worker) {
+    let (disk, mut worker) = support::fresh();
+    worker.complete_one(TIMED);
+    worker.complete_one(OTHER);
+    worker.seal().unwrap();
+    disk.restart();
+    start(&disk, &mut Promised::default()).unwrap();
+    (disk, worker)
+}
+
+#[test]
+fn nothing_is_erased_by_records_that_no_checkpoint_covers() {
+    let (whole, worker) = two_lives();
+    let attacks: [Attack<'_>; 3] = [
+        ("damaged uncovered", &|disk| {
+            set_back(disk, &worker, 0);
+            forge(
+                disk,
+                &worker,
+                &renamed(&worker, &[(TIMED, OTHER), (OTHER, TIMED)]),
+            );
+        }),
+        ("uncovered", &|disk| {
+            take_away(disk, &worker, |name| name == "checkpoint")
+        }),
+        // What it ended with, a later log says.
+        ("damaged", &|disk| {
+            set_back(disk, &worker, 1);
+            forge(disk, &worker, &worker.promised.appended[..3]);
+        }),
+    ];
+    for (codes, attack) in attacks {
+        let disk = whole.snapshot();
+        let mut keep = Keep::of(&disk);
+        keep.hold(Scope {
+            exchange: Some(OTHER.to_owned()),
+            ..Scope::default()
+        });
+        attack(&disk);
+        assert_eq!(done(&keep, &exchange(TIMED)), [codes]);
+        let fates = done(&keep, &tenant("acme", DAY));
+        assert!(fates[0].starts_with(codes), "{fates:?}");
+        // Of a tenant that has nothing in it, nobody can tell.
+        assert_eq!(done(&keep, &tenant("globex", DAY)), [codes]);
+        assert!(disk.read(&dir(&worker).join(ERASURES)).is_none());
+    }
+}
+
+#[test]
+fn a_planted_log_is_not_taken_for_the_one_that_admitted_an_exchange() {
+    let (disk, worker) = two_lives();
+    let (other, mut planted) = support::fresh();
+    planted.complete_one(TIMED);
+    planted.seal().unwrap();
+    disk.create_dir(Path::new("/0")).unwrap();
+    let folder = Path::new("/0").join(keep::ulid(&planted).to_string());
+    disk.create_dir(&folder).unwrap();
+    for name in other.list(&dir(&planted)).unwrap() {
+        if name != "checkpoint" {
+            let content = other.read(&dir(&planted).join(&name)).unwrap();
+            disk.create(&folder.join(&name)).unwrap();
+            disk.rot(&folder.join(&name), |bytes| *bytes = content);
+        }
+    }
+    let keep = Keep::of(&disk);
+    assert_eq!(done(&keep, &exchange(TIMED)), ["uncovered", "erase 1"]);
+    assert_eq!(
+        salts(&disk, &worker).iter().filter(|salt| salt.is_none()).count(),
+        1
+    );
+}
+
+#[test]
+fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    // When the second log ended what the first had left open.
+    let then = |tenant: Option<&str>| Scope {
+        tenant: tenant.map(str::to_owned),
+        since: Some(1),
+        until: Some(1),
+        ..Scope::default()
+    };
+    for (tenant, fate) in [
+        (None, "held"),
+        (Some("acme"), "held"),
+        (Some("globex"), "erase 1"),
+    ] {
+        let id = keep.hold(then(tenant));
+        let planned = run(&keep, &exchange("orphan"), None, false).unwrap();
+        assert_eq!(planned, [fate], "{tenant:?}");
+        assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
+        keep.keeper.release(id, "closed", 2).unwrap();
+    }
+}
+
+#[test]
+fn an_exchange_that_is_ahead_of_the_clock_is_told_where_all_were_to_be_erased() {
+    let (disk, workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    keep.now = 11;
+    let all = Forgotten::Tenant {
+        name: "acme".to_owned(),
+        until: None,
+    };
+    assert_eq!(done(&keep, &all), ["future", "erase 1", "erase 1", "not_ended"]);
+    assert!(salts(&disk, &workers[0]).iter().all(Option::is_some));
+    keep.now = 200 * DAY;
+    assert_eq!(
+        done(&keep, &all),
+        ["erase 41", "erased 1", "erased 1", "not_ended"]
+    );
+    assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
+}
+
+#[test]
+fn a_file_that_is_spoiled_keeps_its_own_log_alone() {
+    let (whole, workers) = four_lives();
+    let path = |name: &str| dir(&workers[1]).join(name);
+    let put = |disk: &SimulatedDisk, name: &str, content: Vec<u8>| {
+        disk.create(&path(name)).unwrap();
+        disk.rot(&path(name), |bytes| *bytes = content);
+    };
+    let folder = |disk: &SimulatedDisk, name: &str| {
+        let _ = disk.remove(&path(name));
+        disk.create_dir(&path(name)).unwrap();
+    };
+    let spoil: [Attack<'_>; 5] = [
+        ("tombstone_refused", &|disk| put(disk, "tombstone", vec![255])),
+        ("tombstone_refused", &|disk| folder(disk, "tombstone")),
+        ("damaged", &|disk| {
+            put(disk, ERASURES, vec![b'x'; MAX_ERASURES as usize - 1])
+        }),
+        ("damaged", &|disk| folder(disk, ERASURES)),
+        ("damaged", &|disk| folder(disk, "salts")),
+    ];
+    for (at, (code, spoil)) in spoil.into_iter().enumerate() {
+        let disk = whole.snapshot();
+        spoil(&disk);
+        let fates = done(&Keep::of(&disk), &tenant("acme", DAY));
+        assert!(fates[1].starts_with(code), "{at}: {fates:?}");
+        assert_eq!(
+            [&fates[0], &fates[2], &fates[3]],
+            ["erase 41", "erase 1", "not_ended"],
+            "{at}"
+        );
+    }
+    // Of records that cannot be read, what they say of other logs is unknown, too.
+    let segment = dir(&workers[2]).join("00000000000000000000.seg");
+    whole.remove(&segment).unwrap();
+    whole.create_dir(&segment).unwrap();
+    assert_eq!(
+        done(&Keep::of(&whole), &tenant("acme", DAY)),
+        ["erase 41", "erase 1", "damaged", "not_ended"]
+    );
 }
 
 /// The calls of an erasure, from the last ones of its plan on: what comes before only reads.

@@ -237,6 +237,25 @@ fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
             },
             ["held", "ends_kept"],
         ),
+        // When the second ended what the first had left open, of which the second does not say whose it was.
+        (
+            Scope {
+                tenant: Some("acme".to_owned()),
+                since: Some(1),
+                until: Some(1),
+                ..Scope::default()
+            },
+            ["held", "held ends_kept"],
+        ),
+        (
+            Scope {
+                tenant: Some("globex".to_owned()),
+                since: Some(1),
+                until: Some(1),
+                ..Scope::default()
+            },
+            ["remove", "remove"],
+        ),
         (
             Scope {
                 since: Some(DAY),
@@ -341,6 +360,13 @@ fn a_log_stays_while_its_worker_lives_and_while_nobody_goes_on_behind_it() {
 
     let (disk, _worker) = filled();
     assert_eq!(Keep::of(&disk).fates(), ["newest"]);
+
+    // Of a folder in the place of the file, nobody knows.
+    let (disk, workers) = four_lives();
+    let salts = dir(&workers[0]).join("salts");
+    disk.remove(&salts).unwrap();
+    disk.create_dir(&salts).unwrap();
+    assert_eq!(Keep::of(&disk).prune()[..2], ["damaged", "remove"]);
 }
 
 #[test]

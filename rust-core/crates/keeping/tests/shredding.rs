@@ -9,7 +9,7 @@ mod keep;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use keep::{DAY, Keep, dir, found, keeping_key};
+use keep::{Attack, DAY, Keep, dir, forge, found, keeping_key, renamed, set_back, take_away};
 use proofgate_evidence::key_destructions::{KEY_DESTRUCTIONS, file_name};
 use proofgate_evidence::prove::{self, SaltIs};
 use proofgate_evidence::{FoundRecord, Keys, Report, Search, ShredKeys, Verdict, find, fsck};
@@ -275,6 +275,112 @@ fn a_log_that_cannot_be_read_may_hold_what_is_held_and_keeps_every_key() {
     disk.rot(&segment.unwrap(), |bytes| bytes[200] ^= 1);
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged", "damaged"]);
     assert!(find_notes(&disk).is_empty());
+}
+
+fn one(exchange: &str) -> Scope {
+    Scope {
+        exchange: Some(exchange.to_owned()),
+        ..Scope::default()
+    }
+}
+
+#[test]
+fn a_tombstone_that_is_not_the_keepers_hides_no_log_and_keeps_every_key() {
+    let (disk, workers) = three_lives();
+    let mut keep = Keep::of(&disk);
+    keep.hold(one("old"));
+    disk.create(&dir(&workers[1]).join("tombstone")).unwrap();
+    let fates = run(&keep, &[1, 2], None, true).unwrap();
+    assert!(
+        fates.iter().all(|fate| fate.contains("tombstone_refused")),
+        "{fates:?}"
+    );
+    assert!(find_notes(&disk).is_empty());
+}
+
+#[test]
+fn a_log_that_was_taken_away_or_set_back_may_hold_what_is_held_and_keeps_every_key() {
+    let (whole, workers) = three_lives();
+    let old = &workers[1];
+    let attacks: [Attack<'_>; 5] = [
+        ("damaged", &|disk| {
+            take_away(disk, old, |name| name.ends_with(".seg") || name == "checkpoint");
+        }),
+        ("damaged", &|disk| take_away(disk, old, |_| true)),
+        ("uncovered", &|disk| {
+            take_away(disk, old, |name| name == "checkpoint")
+        }),
+        ("uncovered", &|disk| {
+            set_back(disk, old, 0);
+            forge(disk, old, &renamed(old, &[("old", "odd")]));
+        }),
+        ("damaged", &|disk| {
+            set_back(disk, old, 0);
+            forge(disk, old, &old.promised.appended[..1]);
+        }),
+    ];
+    for (at, (code, attack)) in attacks.into_iter().enumerate() {
+        let disk = whole.snapshot();
+        let mut keep = Keep::of(&disk);
+        keep.hold(one("old"));
+        attack(&disk);
+        let fates = run(&keep, &[1, 2], None, true).unwrap();
+        assert_eq!(fates.len(), 2, "attack {at}");
+        assert!(
+            fates.iter().all(|fate| fate.contains(code)),
+            "attack {at}: {fates:?}"
+        );
+        assert!(find_notes(&disk).is_empty(), "attack {at}");
+    }
+}
+
+#[test]
+fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
+    let (disk, mut worker) = support::fresh();
+    worker.shred_key = Some(key(1));
+    worker.complete_one("old");
+    worker
+        .seal_for(Some(&proofgate_evidence::Ulid::from_parts(9, 9).to_string()))
+        .unwrap();
+    worker.follower.finish(&support::key()).unwrap();
+    let mut keep = Keep::of(&disk);
+    let minimum = Policy::new(1, BTreeMap::new()).unwrap();
+    assert_eq!(run(&keep, &[1], Some(&minimum), true).unwrap(), ["damaged"]);
+    let id = keep.hold(one("new"));
+    assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged"]);
+    assert!(find_notes(&disk).is_empty());
+    // Where nothing asks for it, it may have been moved away by right.
+    keep.keeper.release(id, "closed", 2).unwrap();
+    assert_eq!(run(&keep, &[1], None, true).unwrap(), ["destroy 1"]);
+}
+
+#[test]
+fn a_hold_on_everything_keeps_every_key_also_of_logs_that_are_gone() {
+    let (disk, workers) = three_lives();
+    let mut keep = Keep::of(&disk);
+    keep.hold(Scope::default());
+    take_away(&disk, &workers[2], |_| true);
+    assert_eq!(run(&keep, &[1, 2], None, true).unwrap(), ["held", "held"]);
+    assert!(find_notes(&disk).is_empty());
+}
+
+#[test]
+fn a_log_that_was_removed_by_right_keeps_no_key_unless_a_hold_keeps_what_is_left_of_it() {
+    let (disk, workers) = three_lives();
+    let mut keep = Keep::of(&disk);
+    let path = dir(&workers[0]).join("salts");
+    let salts = disk.read(&path).unwrap();
+    assert_eq!(keep.prune()[0], "remove");
+    disk.create(&path).unwrap();
+    disk.rot(&path, |bytes| *bytes = salts);
+    let held = keep.keeper.add(None, one("plain"), "a case", None, keep.now);
+    let held = held.unwrap().id;
+    assert_eq!(run(&keep, &[1, 2], None, true).unwrap(), ["held", "held"]);
+    keep.keeper.release(held, "closed", keep.now).unwrap();
+    assert_eq!(
+        run(&keep, &[1, 2], None, true).unwrap(),
+        ["destroy 1", "destroy 1"]
+    );
 }
 
 #[test]

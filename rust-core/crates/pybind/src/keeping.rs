@@ -239,7 +239,7 @@ impl Keeper {
         ledger_key: &str,
         signing_key: &str,
         exchange: Option<String>,
-        tenant: Option<(String, u64)>,
+        tenant: Option<(String, Option<u64>)>,
         policy: Option<(u64, BTreeMap<String, u64>)>,
         reason: &str,
         now_us: u64,

@@ -43,7 +43,7 @@ pub trait Storage: ReadStorage {
     /// Opens an existing file for reading and writing; a link in its place is not followed.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; `InvalidData` for a link and whatever else is no regular file.
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
 
     /// Renames a file over whatever has the new name.
@@ -152,8 +152,16 @@ impl Storage for FileStorage {
             .read(true)
             .write(true)
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-            .open(path)?;
-        Ok(Arc::new(file))
+            .open(path);
+        let is_link = |error: &io::Error| Errno::from_io_error(error) == Some(Errno::LOOP);
+        match file {
+            Ok(file) if file.metadata()?.is_file() => Ok(Arc::new(file)),
+            Err(error) if !is_link(&error) && error.kind() != io::ErrorKind::IsADirectory => Err(error),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is no regular file",
+            )),
+        }
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

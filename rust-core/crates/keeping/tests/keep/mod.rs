@@ -2,10 +2,14 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use crate::support::{Promised, Worker, filled, start, vkey};
-use proofgate_evidence::{HeldCheckpoint, Keys, Report, Ulid, fsck};
+use proofgate_evidence::frame::{
+    FRAME_HEADER, FRAME_TAG, SEGMENT_HEADER, SegmentHeader, SegmentKey, seal_frame,
+};
+use proofgate_evidence::{HeldCheckpoint, Keys, ReadStorage, Report, Ulid, fsck};
 use proofgate_keeping::{Fate, Keeper, KeepingError, Plan, Planned, Policy, Scope, plan, prune};
 use proofgate_ledger::SigningKey;
 use proofgate_state::memory::Memory;
+use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -146,4 +150,57 @@ pub fn dir(worker: &Worker) -> PathBuf {
 
 pub fn ulid(worker: &Worker) -> Ulid {
     worker.promised.incarnation.unwrap()
+}
+
+/// What somebody does to a disk, with the codes that are told of it.
+pub type Attack<'a> = (&'static str, &'a dyn Fn(&SimulatedDisk));
+
+/// Puts these records in the place of a worker's, which are all in one segment. Numbers and checksums fit, as whoever writes
+/// the volume can make them.
+pub fn forge(disk: &SimulatedDisk, worker: &Worker, records: &[Vec<u8>]) {
+    disk.rot(&dir(worker).join("00000000000000000000.seg"), |segment| {
+        let key = SegmentKey::new(ulid(worker), 0);
+        let mut crc = SegmentHeader::decode(segment).unwrap().crc();
+        let mut forged = segment[..SEGMENT_HEADER].to_vec();
+        for (seq, record) in (0..).zip(records) {
+            let start = forged.len();
+            forged.resize(start + FRAME_HEADER, 0);
+            forged.extend_from_slice(record);
+            let sealed = seal_frame(&mut forged, start, key, seq, 0, crc, |_| Some([0; FRAME_TAG]));
+            crc = sealed.unwrap();
+        }
+        *segment = forged;
+    });
+}
+
+/// A worker's records with these ids in the place of others.
+pub fn renamed(worker: &Worker, ids: &[(&str, &str)]) -> Vec<Vec<u8>> {
+    let quoted = |id: &str| format!("\"{id}\"");
+    let rename = |record: &Vec<u8>| {
+        let text = String::from_utf8(record.clone()).unwrap();
+        let found = ids.iter().find(|(old, _)| text.contains(&quoted(old)));
+        found
+            .map_or(text.clone(), |(old, new)| {
+                text.replace(&quoted(old), &quoted(new))
+            })
+            .into_bytes()
+    };
+    worker.promised.appended.iter().map(rename).collect()
+}
+
+/// Puts an older checkpoint of a worker back.
+pub fn set_back(disk: &SimulatedDisk, worker: &Worker, note: usize) {
+    let note = worker.promised.notes[note].clone().into_bytes();
+    disk.rot(&dir(worker).join("checkpoint"), |bytes| *bytes = note);
+}
+
+/// Takes the files of a worker away that are `gone`; and the folder, when nothing is in it any more.
+pub fn take_away(disk: &SimulatedDisk, worker: &Worker, gone: impl Fn(&str) -> bool) {
+    let names = disk.list(&dir(worker)).unwrap();
+    for name in names.iter().filter(|name| gone(name)) {
+        disk.remove(&dir(worker).join(name)).unwrap();
+    }
+    if names.iter().all(|name| gone(name)) {
+        disk.remove_dir(&dir(worker));
+    }
 }

@@ -84,6 +84,9 @@ impl Storage for SimulatedDisk {
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
         let mut state = self.state();
         state.plain()?;
+        if state.directories.iter().any(|directory| directory == path) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let file = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(self.handle(&mut state, file))
     }

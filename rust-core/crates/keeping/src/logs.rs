@@ -1,0 +1,205 @@
+//! The logs of a shard, each read from its beginning, and why of one nobody knows what it held. Whoever writes the volume
+//! without a key can put others in the place of records that no checkpoint covers, and take logs away.
+
+use crate::plan::{Reason, reason};
+use crate::survey::{HeldEnd, Survey, survey};
+use crate::{Hold, Keeper, KeepingError};
+use proofgate_evidence::layout::Shard;
+use proofgate_evidence::removal::{self, Removal, Removed};
+use proofgate_evidence::rules::{Predecessor, Rules};
+use proofgate_evidence::{ReadStorage, Ulid};
+use proofgate_ledger::record::Record;
+use proofgate_ledger::{Checkpoint, VerifyingKey};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A log of a shard.
+pub(crate) struct Log {
+    pub(crate) incarnation: Ulid,
+    pub(crate) dir: PathBuf,
+    pub(crate) is: Is,
+}
+
+pub(crate) enum Is {
+    /// A keeper has removed it.
+    Removed(Box<Removed>),
+    /// It is there; and why its tombstone is refused, if it has one.
+    There(Box<Survey>, Option<String>),
+}
+
+impl Log {
+    /// What it says, where somebody has signed for it.
+    fn rules(&self) -> Option<&Rules> {
+        match &self.is {
+            Is::Removed(removed) => Some(&removed.rules),
+            Is::There(read, _) => read.own.is_some().then_some(&read.rules),
+        }
+    }
+
+    pub(crate) fn read(&self) -> Option<&Survey> {
+        match &self.is {
+            Is::Removed(_) => None,
+            Is::There(read, _) => Some(read),
+        }
+    }
+}
+
+/// Reads the logs of a shard, the oldest first; `visit` sees every record of those that were not removed, with its log and
+/// its number.
+pub(crate) fn read(
+    storage: &dyn ReadStorage,
+    shard: &Shard,
+    (key, keeping): (&VerifyingKey, &VerifyingKey),
+    holds: &[&Hold],
+    visit: &mut dyn FnMut(Ulid, u64, &Record<'_>),
+) -> Result<Vec<Log>, KeepingError> {
+    let mut logs = Vec::with_capacity(shard.incarnations.len());
+    for incarnation in shard.incarnations.iter().copied() {
+        let dir = shard.dir.join(incarnation.to_string());
+        let mut there = |refused| {
+            let mut visit = |seq, record: &Record<'_>| visit(incarnation, seq, record);
+            let read = survey(storage, &dir, incarnation, key, holds, &mut visit)?;
+            Ok::<_, KeepingError>(Is::There(Box::new(read), refused))
+        };
+        let is = match removal_of(storage, &dir, key, keeping)? {
+            Removal::Done(removed) => Is::Removed(removed),
+            Removal::None => there(None)?,
+            // A tombstone that is not the keeper's hides no log.
+            Removal::Refused(why) => there(Some(why))?,
+        };
+        logs.push(Log { incarnation, dir, is });
+    }
+    Ok(logs)
+}
+
+/// What a log's directory says of its removal.
+pub(crate) fn removal_of(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    key: &VerifyingKey,
+    keeping: &VerifyingKey,
+) -> Result<Removal, KeepingError> {
+    match removal::read(storage, dir, Some(key), Some(keeping)) {
+        Ok(removal) => Ok(removal),
+        Err(error) => Ok(Removal::Refused(KeepingError::from(error).spoiled()?)),
+    }
+}
+
+/// How a log stands among those of its shard.
+pub(crate) struct Standing {
+    /// It is sealed, or a later log has recorded its end.
+    pub(crate) ended: bool,
+    /// Why nobody knows what it holds, or held.
+    pub(crate) doubts: Vec<Reason>,
+}
+
+/// How the log at a position stands. Of one that is still written, the newest records are under no checkpoint yet; any
+/// other must be covered as a whole.
+pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> Standing {
+    let mut doubts = Vec::new();
+    let Is::There(read, refused) = &logs[at].is else {
+        return Standing { ended: true, doubts };
+    };
+    if let Some(why) = refused {
+        doubts.push(reason(
+            "tombstone_refused",
+            format!("its tombstone is refused: {why}: run fsck"),
+        ));
+    }
+    let claims = claims(logs[at].incarnation, logs[at + 1..].iter().filter_map(Log::rules));
+    let ended = read.rules.sealed() || claims.iter().any(|(_, ended)| *ended);
+    // All else would follow from it.
+    if let Some(damage) = &read.damage {
+        doubts.push(reason("damaged", format!("{damage}: run fsck")));
+        return Standing { ended, doubts };
+    }
+    let foreign = |end: &Checkpoint| key.for_origin(&end.origin).is_err();
+    if read.end.as_ref().is_some_and(foreign) {
+        doubts.push(reason("damaged", "it is no log of this ledger: run fsck"));
+    }
+    doubts.extend(contradiction(&claims, read.end.as_ref()));
+    let newest = logs.iter().rposition(|log| log.rules().is_some()) == Some(at);
+    let is_written = !ended && read.own.is_some() && (newest || !claims.is_empty());
+    // A start that was cut short before it was signed has served nobody.
+    let has_served = read.own.is_some() || read.rules.served().is_some();
+    if read.last.is_none() && has_served && !is_written {
+        doubts.push(reason(
+            "uncovered",
+            "no checkpoint by the ledger's key covers all of its records: run fsck",
+        ));
+    }
+    Standing { ended, doubts }
+}
+
+/// Why logs which others name may have been taken away.
+pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
+    let is_known = |log: &&Log| log.rules().is_some() || log.read().is_some_and(|read| read.last.is_some());
+    let known: BTreeSet<Ulid> = logs.iter().filter(is_known).map(|log| log.incarnation).collect();
+    let mut why = Vec::new();
+    for (log, rules) in logs.iter().filter_map(|log| Some((log, log.rules()?))) {
+        let before = rules.opened().and_then(|opened| opened.predecessor);
+        let ended = rules.takeovers().iter().map(|(_, ended)| ended.incarnation);
+        let named = before.map(|before| before.incarnation);
+        let named: BTreeSet<Ulid> = named.into_iter().chain(ended).chain(rules.successor()).collect();
+        why.extend(named.difference(&known).map(|named| {
+            let text = format!(
+                "{} names {named}, which is not there: run fsck",
+                log.dir.display()
+            );
+            reason("damaged", text)
+        }));
+    }
+    why
+}
+
+/// What later logs say of one, with whether it is of its end.
+pub(crate) fn claims<'r>(of: Ulid, later: impl Iterator<Item = &'r Rules>) -> Vec<(Predecessor, bool)> {
+    let mut claims = Vec::new();
+    for rules in later {
+        let named = rules.opened().and_then(|opened| opened.predecessor);
+        let named = named.filter(|named| named.incarnation == of);
+        claims.extend(named.map(|named| (named, !named.running)));
+        let ends = rules.takeovers().iter();
+        claims.extend(
+            ends.filter(|(_, ended)| ended.incarnation == of)
+                .map(|(_, ended)| (*ended, true)),
+        );
+    }
+    claims
+}
+
+/// How what is there of a log is not what later logs say of it.
+pub(crate) fn contradiction(claims: &[(Predecessor, bool)], there: Option<&Checkpoint>) -> Option<Reason> {
+    let size = there.map_or(0, |end| end.size);
+    let differs = |(said, ended): &&(Predecessor, bool)| match ended {
+        true => there.is_none_or(|end| (said.size, said.root) != (end.size, end.root)),
+        false => said.size > size,
+    };
+    let (said, _) = claims.iter().find(differs)?;
+    let text = format!(
+        "a later log says that it had {} records, and {size} are there, or others: run fsck",
+        said.size
+    );
+    Some(reason("damaged", text))
+}
+
+/// The ends of a log's exchanges in later ones that holds may touch.
+pub(crate) fn held_ends(of: Ulid, later: &[Log]) -> impl Iterator<Item = &HeldEnd> {
+    let ends = later
+        .iter()
+        .filter_map(Log::read)
+        .flat_map(|read| &read.held_ends);
+    ends.filter(move |end| end.incarnation == of)
+}
+
+/// The holds that keep what is left of a removed log: they came after its tombstone was signed.
+pub(crate) fn held_since(keeper: &Keeper, removed: &Removed) -> Vec<Reason> {
+    let since = keeper
+        .active()
+        .filter(|hold| hold.added >= removed.tombstone.removed);
+    let since = since.map(|hold| {
+        let text = format!("hold {} was added after its tombstone was signed", hold.id);
+        reason("held", text)
+    });
+    since.collect()
+}
