@@ -16,8 +16,8 @@ use proofgate_evidence::{FoundRecord, Keys, Report, Search, ShredKeys, Verdict, 
 use proofgate_keeping::{KeepingError, KeyFate, Policy, Scope, ShredRequest, plan_shred, shred};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{KeyDestruction, ShredKey, ShredKeyId, SigningKey};
-use proofgate_wal::Storage;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
+use proofgate_wal::{Storage, succession};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -352,6 +352,31 @@ fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
     // Where nothing asks for it, it may have been moved away by right.
     keep.keeper.release(id, "closed", 2).unwrap();
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["destroy 1"]);
+}
+
+#[test]
+fn a_log_that_is_still_written_beside_the_next_one_or_was_killed_keeps_no_key() {
+    let (disk, mut former) = support::fresh();
+    former.shred_key = Some(key(1));
+    former.complete_one("old");
+    let mut keep = Keep::of(&disk);
+    keep.hold(one("another"));
+    let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), support::key());
+    let terms = support::terms(&signing, support::small());
+    let signed = former.follower.signed().unwrap().clone();
+    succession::beside(&storage, &terms, keep::ulid(&former), &signed).unwrap();
+    former.admit("open", 1).unwrap();
+    former.flush().unwrap();
+    assert_eq!(run(&keep, &[1], None, false).unwrap(), ["destroy 2"], "beside");
+    disk.restart();
+    assert_eq!(run(&keep, &[1], None, false).unwrap(), ["destroy 2"], "killed");
+    start(&disk, &mut Promised::default()).unwrap();
+    assert_eq!(
+        run(&keep, &[1], None, false).unwrap(),
+        ["destroy 2"],
+        "taken over"
+    );
+    assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
 }
 
 #[test]

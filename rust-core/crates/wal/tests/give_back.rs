@@ -38,7 +38,12 @@ fn a_link_in_the_place_of_a_file_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("other"), b"content").unwrap();
     std::os::unix::fs::symlink("other", folder.path().join("salts")).unwrap();
-    assert!(FileStorage.open_writable(&folder.path().join("salts")).is_err());
+    std::fs::create_dir(folder.path().join("folder")).unwrap();
+    for name in ["salts", "folder"] {
+        let refused = FileStorage.open_writable(&folder.path().join(name));
+        let kind = refused.err().map(|error| error.kind());
+        assert_eq!(kind, Some(std::io::ErrorKind::InvalidData), "{name}");
+    }
     assert!(FileStorage.open_writable(&folder.path().join("other")).is_ok());
 }
 
