@@ -57,6 +57,12 @@ def test_what_passes_by_itself_is_asked_again_and_an_exchange_without_its_end_as
     assert gateway.asked == ["/v1/receipts/req_1"] * 5
 
 
+@pytest.mark.parametrize("pause", ["nan", "-1", "-inf"])
+def test_a_pause_that_nobody_can_make_is_none(pause: str) -> None:
+    receipt, _ = fetch(Gateway(Answer(503, b"", retry_after=pause), good()), "req_1", 60)
+    assert receipt.complete
+
+
 @pytest.mark.parametrize("status", [404, 401, 403, 500])
 def test_what_does_not_pass_is_told_at_once(status: int) -> None:
     gateway = Gateway(refusal(status, "some_code"))

@@ -97,7 +97,8 @@ def fetch(
 
 def _pause(answer: Answer) -> float:
     try:
-        return min(float(answer.retry_after or 1), _PAUSE_MAXIMUM_SECONDS)
+        # A number may be none (NaN), or below 0: nobody can sleep for so long.
+        return max(0.0, min(float(answer.retry_after or 1), _PAUSE_MAXIMUM_SECONDS))
     except ValueError:
         return 1.0
 
