@@ -227,6 +227,30 @@ FORMS = {
 }
 
 
+def stored(seq: int, field: int, size: int) -> bytes:
+    """A frame of a stored body whose checksum is made right by the target."""
+    head = b"PGPAYLD\1" + seq.to_bytes(8, "little") + field.to_bytes(4, "little")
+    return head + size.to_bytes(4, "little") + bytes(8) + b"\xaa" * size
+
+
+def payload_files(*places: int, frames: bytes) -> bytes:
+    """The length of the index, the index, and frames."""
+    index = b"".join(place.to_bytes(8, "little") for place in places)
+    return bytes([len(index)]) + index + frames
+
+
+_TWO = stored(0, 0, 20) + stored(0, 1, 16)
+# The number of the exchange that is overwritten, twice and one more if headers are made right, stands before.
+PAYLOAD_FILES = {
+    "one_exchange": payload_files(1, 53, frames=_TWO),
+    "two_exchanges": payload_files(1, 53, 101, 0, frames=_TWO + stored(1, 0, 16)),
+    "nested": payload_files(1, 0, 41, frames=stored(0, 0, 90)[:40] + stored(1, 0, 16) + bytes(40)),
+    "another_body": payload_files(53, 1, frames=_TWO),
+    "beyond": payload_files(2**64 - 1, 2**63, 200, frames=_TWO),
+    "cut_short": payload_files(1, frames=_TWO[:50])[:-1],
+}
+
+
 def seed(target: str, name: str, data: bytes) -> None:
     """Writes one seed unless it is too large to be mutated usefully."""
     folder = FUZZ / "corpus" / target
@@ -303,6 +327,9 @@ def main() -> None:
     seed("witness", "question", b"old 1\n" + proof.split(b"\n")[2] + b"\n\n" + note)
     seed("witness", "list", b"logs/v0\n\nvkey PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW\n")
     seed("trust_policy", "groups", POLICY)
+    for name, data in PAYLOAD_FILES.items():
+        for first in (0, 1, 3):
+            seed("payload_files", f"{name}_{first}", bytes([first]) + data)
     for name, text in STATEMENTS.items():
         seed("statements", name, text.encode())
 
