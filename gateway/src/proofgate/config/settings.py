@@ -84,8 +84,8 @@ class Payloads(Section):
 
 
 class Ledger(Section):
-    """Where and how records are kept. Every field of it but `shredKeysDirectory` and of `payloads` the mode and
-    the size of a body is fixed for the life of a worker."""
+    """Where and how records are kept. Every field of it but `shredKeysDirectory`, and of `payloads` the mode
+    and the size of a body, is fixed for the life of a worker."""
 
     name: LogOrigin
     """Name of the signing key and start of every origin: letters, digits and `. _ - /`, at most 128."""
