@@ -214,7 +214,7 @@ bench-policies: develop ## What policies in Python cost a request, and one that 
 	@$(PY) -m bench.python_policies && $(PY) -m bench.policy_deadline
 
 .PHONY: bench-evidence
-bench-evidence: develop ## What an auditor verifies in a second; what a worker notices of auditor, analysis, stored payloads: [BEFORE=revision] (8 minutes); writes bench/results/evidence.json
+bench-evidence: develop ## What an auditor verifies in a second; what a worker notices of auditor, analysis, stored payloads: [BEFORE=revision] (4 minutes); writes bench/results/evidence.json
 	@$(PY) -m bench.evidence $(if $(BEFORE),--before "$(BEFORE)")
 
 .PHONY: bench-index

@@ -1,6 +1,6 @@
 """What it takes to hold the ledger to account: verifying, following, and what a worker notices of that and of the rest.
 
-    make bench-evidence                 about eight minutes; writes bench/results/evidence.json
+    make bench-evidence                 about four minutes; writes bench/results/evidence.json
     make bench-evidence BEFORE=2e49bd9  with a worker of that revision among them, which is built first (six minutes)
     python -m bench.evidence --turns 1  prints, and writes nothing
 
@@ -118,7 +118,7 @@ def _series(record: Record, name: str) -> tuple[dict[int, float], dict[int, floa
 @contextmanager
 def _followed(told: dict[str, Json], home: Path, source: str) -> Iterator[System]:
     with proofgate_worker.start(home, source) as worker, followed.auditor(home) as (process, address):
-        begun = followed.Begun.now(process)
+        begun = process.cpu_seconds()
         yield worker
         with worker.process.awake():
             told[FOLLOWED] = {"auditor": followed.caught_up(process, address, begun)}

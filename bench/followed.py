@@ -9,7 +9,6 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,39 +36,26 @@ def auditor(home: Path) -> Iterator[tuple[Pinned, str]]:
         yield process, address
 
 
-@dataclass(frozen=True)
-class Begun:
-    """When an auditor began to be watched, and the CPU time that it had used by then; seconds."""
+def caught_up(process: Pinned, address: str, begun: float) -> dict[str, Any]:
+    """What the auditor has done, and the CPU time since it had used `begun`, once it has read everything.
 
-    at: float
-    cpu: float
-
-    @classmethod
-    def now(cls, process: Pinned) -> Begun:
-        """From here on."""
-        return cls(time.monotonic(), process.cpu_seconds())
-
-
-def caught_up(process: Pinned, address: str, begun: Begun) -> dict[str, Any]:
-    """What the auditor has done, and the CPU time of that, once it has read everything.
-
-    What it takes where nothing comes is told apart. Raises SystemExit when it never has read everything.
+    What it takes where nothing comes is in that, and told beside it. Raises SystemExit when it never has read
+    everything.
     """
     deadline = time.monotonic() + _CATCH_UP
     while time.monotonic() < deadline:
         status, records = json.loads(_ask(address, "/status")), _verified(address)
         if records and not status["records_behind"]:
-            took, used = time.monotonic() - begun.at, process.cpu_seconds() - begun.cpu
+            used = process.cpu_seconds() - begun
             if status["findings"]["by_code"]:
                 raise SystemExit(f"the auditor found something: {status['findings']}")
             resident = process.resident_megabytes()
             with CpuMeter(process) as idle:
                 time.sleep(_IDLE)
-            share = idle.seconds / _IDLE
             return {
                 "records": records,
-                "cpu_us_per_record": round((used - share * took) / records * 1e6, 3),
-                "idle_share_of_a_core": round(share, 4),
+                "cpu_us_per_record": round(used / records * 1e6, 3),
+                "idle_share_of_a_core": round(idle.seconds / _IDLE, 4),
                 "resident_megabytes": round(resident, 1),
             }
         time.sleep(0.5)
