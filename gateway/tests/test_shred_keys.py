@@ -349,6 +349,22 @@ def test_a_folder_that_cannot_be_written_leaves_the_rest_to_you(
     assert "kubectl -n NAMESPACE get secret GATEWAY-shred-keys" in shown.out
 
 
+def test_a_file_that_is_spoiled_since_the_plan_leaves_the_rest_to_you(
+    shred: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop = Folder.drop
+
+    def spoiled(self: Folder, tenant: str, keys: list[str]) -> None:
+        (folder / "acme").write_bytes(b"\xff")
+        drop(self, tenant, keys)
+
+    monkeypatch.setattr(Folder, "drop", spoiled)
+    assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
+    shown = capsys.readouterr()
+    assert "holds no shred keys" in shown.err
+    assert "Remove them:" in shown.out
+
+
 def test_two_who_make_keys_at_once_lose_none_and_no_name_leads_out_of_the_folder(folder: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         made = set(threads.map(lambda _: Folder(folder).rotate("acme"), range(12)))

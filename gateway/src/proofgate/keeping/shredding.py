@@ -163,10 +163,13 @@ def _remove(options: argparse.Namespace, keys: list[str]) -> bool:
     folder = Folder(options.shred_keys)
     try:
         folder.drop(options.tenant, keys)
+        return not set(keys) & set(folder.ids().get(options.tenant, []))
     except OSError as error:
         fail(f"{error.filename or options.shred_keys} cannot be written: {error.strerror}", EXIT_FAILED)
-        return False
-    return not set(keys) & set(folder.ids().get(options.tenant, []))
+    except (ShredKeysError, ValueError) as error:
+        # It was spoiled since the plan; the text of a key is not in it.
+        fail(str(error), EXIT_FAILED)
+    return False
 
 
 def _kubectl(options: argparse.Namespace, keys: list[str]) -> str:
