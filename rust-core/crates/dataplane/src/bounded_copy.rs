@@ -109,14 +109,15 @@ impl SharedRoom {
     /// The part of a tenant: half of all, or `least` if that is more.
     pub(crate) fn part(&self, tenant: &Arc<str>, least: usize) -> Arc<Room> {
         let mut parts = self.parts.borrow_mut();
-        if let Some(part) = parts.get(tenant) {
+        let most = (self.whole.most / 2).max(least);
+        // Of another size after a reload; what the one before holds is given back to the whole all the same.
+        if let Some(part) = parts.get(tenant).filter(|part| part.most == most) {
             return Arc::clone(part);
         }
         if parts.len() >= MANY {
             parts.retain(|_, part| Arc::strong_count(part) > 1);
         }
-        let part = (self.whole.most / 2).max(least);
-        let part = Arc::new(Room::part_of(&self.whole, part));
+        let part = Arc::new(Room::part_of(&self.whole, most));
         parts.insert(Arc::clone(tenant), Arc::clone(&part));
         part
     }
@@ -226,6 +227,17 @@ mod tests {
         assert_eq!(room.taken(), 10_000);
         drop(copy);
         assert_eq!(room.taken(), 0);
+    }
+
+    #[test]
+    fn a_part_grows_with_the_largest_that_it_must_hold() {
+        let (rooms, tenant) = (SharedRoom::new(1000), Arc::from("acme"));
+        let small = Held::new(rooms.part(&tenant, 10), 400);
+        assert!(Held::new(rooms.part(&tenant, 10), 200).is_none());
+        let large = Held::new(rooms.part(&tenant, 600), 600);
+        assert!(small.is_some() && large.is_some());
+        drop((small, large));
+        assert_eq!(rooms.taken(), 0);
     }
 
     #[test]
