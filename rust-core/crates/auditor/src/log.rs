@@ -124,6 +124,12 @@ impl Log {
         format!("logs/{}/{}", self.row.shard, self.row.incarnation)
     }
 
+    /// Goes for a head, whatever was wrong with the one before.
+    pub(crate) fn aim(&mut self, target: Target) {
+        self.rests_until = 0;
+        self.target = Some(target);
+    }
+
     /// Whether nothing of it is known to be signed.
     pub(crate) fn is_unsigned(&self) -> bool {
         self.row.head.is_none() && self.target.is_none()

@@ -203,8 +203,7 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raise
     if log.target.is_none() {
         match alone(view, note, &log.origin) {
             Ok(note) => {
-                log.rests_until = 0;
-                log.target = Some(Target {
+                log.aim(Target {
                     signed,
                     note,
                     since: view.now,
@@ -235,8 +234,7 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
     });
     match believed {
         Ok(Some((signed, note))) => {
-            log.rests_until = 0;
-            log.target = Some(Target {
+            log.aim(Target {
                 signed,
                 note,
                 since: view.now,

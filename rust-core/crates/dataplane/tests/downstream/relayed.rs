@@ -55,6 +55,15 @@ pub fn id(answer: &Answer) -> &str {
     answer.headers["x-request-id"].to_str().unwrap()
 }
 
+async fn with_rules(rules: bool) -> Gateway {
+    Gateway::with(|config| {
+        if rules {
+            enforce(config)
+        }
+    })
+    .await
+}
+
 #[tokio::test]
 async fn an_error_event_never_stands_behind_half_an_event() {
     let mut gateway = Gateway::start().await;
@@ -92,12 +101,7 @@ async fn behind_a_part_of_a_huge_event_nothing_is_said() {
 #[tokio::test]
 async fn a_failure_that_is_told_in_a_huge_event_is_one_as_any_other() {
     for rules in [false, true] {
-        let mut gateway = Gateway::with(|config| {
-            if rules {
-                enforce(config)
-            }
-        })
-        .await;
+        let mut gateway = with_rules(rules).await;
         let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
         exchange.begin_events().await;
         let message = "x".repeat(100_000);
@@ -158,12 +162,7 @@ async fn what_the_rules_cannot_hold_of_a_huge_event_is_said_behind_the_event_bef
 #[tokio::test]
 async fn events_that_come_in_parts_arrive_as_they_were() {
     for rules in [false, true] {
-        let mut gateway = Gateway::with(|config| {
-            if rules {
-                enforce(config)
-            }
-        })
-        .await;
+        let mut gateway = with_rules(rules).await;
         let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
         exchange.begin_events().await;
         let stream = format!(": hello\r\n\r\n{EVENT}{EVENT}{DONE}");
