@@ -79,7 +79,7 @@ def rotate(gateway: LocalGateway) -> Path:
     done = run("keys", "rotate", gateway.folder / "signing-key", "--out", made)
     assert done.returncode == 0, done.stderr
     for secret in (gateway.folder / "signing-key", made / "signing-key"):
-        assert secret.read_text().split("\n")[0].split("+")[-1] not in done.stdout
+        assert secret.read_text().split("\n")[0].split("+", 4)[4] not in done.stdout
     (gateway.folder / "signing-key").write_text((made / "signing-key-with-former").read_text())
     return made
 
