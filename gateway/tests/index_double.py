@@ -13,6 +13,7 @@ from typing import Any
 
 _DAY = 86_400_000_000
 _MINUTE = 60_000_000
+_HOUR = 60 * _MINUTE
 _OUTCOMES = ("completion", "aborted")
 
 
@@ -208,21 +209,37 @@ class ExchangeBatch:
 
     def minutes(
         self, day: int, texts: list[int], lists: list[int]
-    ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+    ) -> tuple[
+        list[tuple[int, int, int]],
+        list[tuple[int, int]],
+        list[tuple[int, int, int, int]],
+        list[tuple[int, int, int]],
+    ]:
         names, of_lists = self.texts(day), self._lists(day)
         held: set[tuple[int, int, int]] = set()
         costs: dict[int, int] = {}
+        tenants: set[tuple[int, int, int, int]] = set()
+        tenants_costs: dict[tuple[int, int], int] = {}
         for row in self._rows(day):
-            minute = row["ts"] // _MINUTE
+            minute, hour = row["ts"] // _MINUTE, row["ts"] // _HOUR
+            tenant = None if row["tenant"] is None else texts[names.index(row["tenant"])]
             for column, name in enumerate(("key", "model", "providers", "outcome", "rules")):
+                if not row[name]:
+                    continue
                 if isinstance(row[name], list):
-                    if row[name]:
-                        held.add((column, lists[of_lists.index(tuple(row[name]))], minute))
-                elif row[name] is not None:
-                    held.add((column, texts[names.index(row[name])], minute))
+                    number = lists[of_lists.index(tuple(row[name]))]
+                else:
+                    number = texts[names.index(row[name])]
+                held.add((column, number, minute))
+                if tenant is not None and name != "key":
+                    tenants.add((tenant, column, number, hour))
             if row["cost"] is not None:
                 costs[minute] = max(costs.get(minute, 0), row["cost"])
-        return sorted(held), sorted(costs.items())
+                if tenant is not None:
+                    most = tenants_costs.get((tenant, hour), 0)
+                    tenants_costs[tenant, hour] = max(most, row["cost"])
+        dearest = [(*at, most) for at, most in sorted(tenants_costs.items())]
+        return sorted(held), sorted(costs.items()), sorted(tenants), dearest
 
     def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
         names = self.texts(day)

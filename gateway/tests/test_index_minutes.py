@@ -27,6 +27,10 @@ ASKED: list[dict[str, Any]] = [
     {"provider": "anthropic", "rule": "pii"},
     {"key": "89abcdef", "outcome": "upstream_error"},
     {"tenant": "globex", "model": "rare"},
+    {"tenant": "acme", "min_cost": 500},
+    {"tenant": "acme", "outcome": "upstream_error"},
+    {"tenant": "globex", "provider": "anthropic", "rule": "pii"},
+    {"tenant": "globex", "key": "89abcdef", "model": "rare", "min_cost": 500},
     {"verdict": "redacted", "provider": "anthropic"},
 ]
 
@@ -112,4 +116,43 @@ def test_what_is_rare_is_looked_for_in_its_minutes_alone(tmp_path: Path) -> None
         (NOON + 8 * MINUTE + 5, NOON + 9 * MINUTE)
     ]
     assert minutes.spans(day, Filter(model="rare", provider="anthropic"), begin, end) == []
+    day.close()
+
+
+def test_what_is_rare_of_a_tenant_is_looked_for_in_hours_in_which_that_tenant_has_it(tmp_path: Path) -> None:
+    log = Log(tmp_path / "ledger")
+    for number in range(240):
+        dear = number % 2 == 0 or number == 61
+        log.exchange(
+            number,
+            NOON + number * MINUTE,
+            tenant="globex" if number % 2 == 0 else "acme",
+            model="rare" if dear else "gpt",
+            end={"cost_nanodollars": 5_000_000 if dear else 1},
+        )
+    # The end of the last stands in another batch than its admission.
+    ts = NOON + 239 * MINUTE
+    admission = log.admit(240, ts, tenant="acme")
+    for number in range(241, 300):
+        log.exchange(number, NOON + 240 * MINUTE, tenant="globex", end={"cost_nanodollars": 1})
+    log.complete(240, admission, ts, cost_nanodollars=7_000_000)
+    log.sign()
+    index = tmp_path / "index"
+    bring_up(index, tmp_path / "ledger", 50)
+    begin, end = schema.bounds(schema.day_of(NOON))
+    day = schema.connect(schema.day_path(index, schema.day_of(NOON)))
+
+    def minutes_of(**asked: Any) -> list[int]:
+        found: list[int] = []
+        for first, behind in minutes.spans(day, Filter(**asked), begin, end):
+            found += range((first - NOON) // MINUTE, (behind - NOON) // MINUTE)
+        return found
+
+    second_hour = [*range(60, 120, 2), 61]
+    assert minutes_of(tenant="acme", model="rare") == sorted(second_hour)
+    assert minutes_of(tenant="acme", min_cost=1_000_000) == [*sorted(second_hour), *range(180, 239, 2), 239]
+    assert minutes_of(tenant="globex", min_cost=6_000_000) == []
+    assert minutes_of(tenant="nobody", model="rare") == []
+    assert minutes_of(tenant="acme", model="rare", outcome="complete") == sorted(second_hour)
+    assert minutes_of(tenant="acme", key="01234567") == minutes_of(key="01234567") != []
     day.close()

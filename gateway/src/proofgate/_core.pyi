@@ -445,10 +445,15 @@ class ExchangeBatch:
 
     def minutes(
         self, day: int, texts: list[int], lists: list[int]
-    ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+    ) -> tuple[
+        list[tuple[int, int, int]],
+        list[tuple[int, int]],
+        list[tuple[int, int, int, int]],
+        list[tuple[int, int, int]],
+    ]:
         """What its minutes hold, numbered from 1970-01-01: column (0 key, 1 model, 2 providers, 3 outcome,
         4 rules), number of the text or list, minute; and of each minute the most that an exchange cost, in
-        nanodollars."""
+        nanodollars. Then the same of each tenant's hours, without keys, behind the tenant's number."""
 
     def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
         """Attempts after the first of those rows: number of the admission, of the record, which attempt it

@@ -64,7 +64,7 @@ class Day:
         """Adds to a row what a record says; whether there is such a row without an end."""
         late, place = effect.late, (effect.ts, effect.log, effect.seq)
         row = self.connection.execute(
-            "SELECT providers, rules FROM exchange WHERE ts = ? AND log = ? AND seq = ? AND id = ?",
+            "SELECT providers, rules, tenant FROM exchange WHERE ts = ? AND log = ? AND seq = ? AND id = ?",
             (*place, stored_id(late["id"])),
         ).fetchone()
         if row is None:
@@ -77,7 +77,7 @@ class Day:
             )
             names = [*self._names(row[0]), late["provider"]]
             providers = self._list(list(dict.fromkeys(names)))
-            self._hold(effect.ts, minutes.PROVIDERS, providers)
+            self._hold(effect.ts, row[2], minutes.PROVIDERS, providers)
             self.connection.execute(
                 "UPDATE exchange SET providers = ? WHERE ts = ? AND log = ? AND seq = ?", (providers, *place)
             )
@@ -86,9 +86,9 @@ class Day:
         if late["rules"]:
             rules = self._list(sorted({*self._names(rules), *late["rules"]}))
         outcome = self._text(late["outcome"])
-        self._hold(effect.ts, minutes.OUTCOME, outcome, late["cost"])
+        self._hold(effect.ts, row[2], minutes.OUTCOME, outcome, late["cost"])
         if rules is not None:
-            self._hold(effect.ts, minutes.RULES, rules)
+            self._hold(effect.ts, row[2], minutes.RULES, rules)
         told = ("prompt_tokens", "completion_tokens", "cost", "bytes", "duration")
         self.connection.execute(
             _UPDATE_END,
@@ -100,10 +100,12 @@ class Day:
         )
         return True
 
-    def _hold(self, ts: int, column: int, number: int, cost: int | None = None) -> None:
-        minute = minutes.minute_of(ts)
+    def _hold(self, ts: int, tenant: int | None, column: int, number: int, cost: int | None = None) -> None:
+        minute, hour = minutes.minute_of(ts), minutes.hour_of(ts)
         costs = [] if cost is None else [(minute, cost)]
-        minutes.note(self.connection, [(column, number, minute)], costs)
+        of_tenants = [] if tenant is None else [(tenant, column, number, hour)]
+        of_tenants_costs = [] if tenant is None or cost is None else [(tenant, hour, cost)]
+        minutes.note(self.connection, [(column, number, minute)], costs, of_tenants, of_tenants_costs)
 
     def _text(self, text: str) -> int:
         return self._number("text", "text", text, self._texts)[0]

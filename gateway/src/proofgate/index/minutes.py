@@ -1,11 +1,13 @@
-"""What each minute of a day holds, so that a question passes over the minutes that have nothing for it.
+"""What each minute of a day holds, and each hour of a tenant, so that a question passes over the times that
+have nothing for it.
 
-A minute may be said to hold what it no longer does, never the other way round: its rows are looked at anyway.
+They may be said to hold what they no longer do, never the other way round: their rows are looked at anyway.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proofgate.index.filter import OPEN
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
 #: The columns, as the core numbers them.
 KEY, MODEL, PROVIDERS, OUTCOME, RULES = range(5)
 _MICROSECONDS = 60_000_000
+_MINUTES = 60
 #: Where a text stands in a column, alone or in a list.
-_OF_TEXT = "SELECT minute FROM held WHERE held = ? AND number = (SELECT id FROM text WHERE text = ?)"
-_OF_MEMBER = """SELECT minute FROM held WHERE held = ? AND number IN
-  (SELECT list FROM member WHERE text = (SELECT id FROM text WHERE text = ?))"""
+_OF_TEXT = "number = (SELECT id FROM text WHERE text = ?)"
+_OF_MEMBER = "number IN (SELECT list FROM member WHERE text = (SELECT id FROM text WHERE text = ?))"
+_TENANT = "tenant = (SELECT id FROM text WHERE text = ?)"
 
 
 def minute_of(ts: int) -> int:
@@ -29,14 +32,30 @@ def minute_of(ts: int) -> int:
     return ts // _MICROSECONDS
 
 
+def hour_of(ts: int) -> int:
+    """The hour of a time in unix microseconds, from 1970-01-01 on."""
+    return minute_of(ts) // _MINUTES
+
+
 def note(
-    connection: sqlite3.Connection, held: Iterable[tuple[int, int, int]], costs: Iterable[tuple[int, int]]
+    connection: sqlite3.Connection,
+    held: Iterable[tuple[int, int, int]],
+    costs: Iterable[tuple[int, int]],
+    of_tenants: Iterable[tuple[int, int, int, int]],
+    of_tenants_costs: Iterable[tuple[int, int, int]],
 ) -> None:
-    """Adds what minutes hold: column, number and minute; and minute and cost in nanodollars."""
+    """Adds what minutes hold: column, number and minute; and minute and cost in nanodollars. Then the same of
+    hours, behind the number of a tenant."""
     connection.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?)", held)
     connection.executemany(
         "INSERT INTO costs VALUES (?, ?) ON CONFLICT(minute) DO UPDATE SET most = max(most, excluded.most)",
         costs,
+    )
+    connection.executemany("INSERT OR IGNORE INTO tenant_held VALUES (?, ?, ?, ?)", of_tenants)
+    connection.executemany(
+        "INSERT INTO tenant_costs VALUES (?, ?, ?)"
+        " ON CONFLICT(tenant, hour) DO UPDATE SET most = max(most, excluded.most)",
+        of_tenants_costs,
     )
 
 
@@ -45,25 +64,17 @@ def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -
 
     Raises sqlite3.Error.
     """
-    questions: list[str] = []
-    values: list[int | str] = []
-    for column, named, question in (
-        (KEY, asked.key, _OF_TEXT),
-        (MODEL, asked.model, _OF_TEXT),
-        (OUTCOME, None if asked.outcome == OPEN else asked.outcome, _OF_TEXT),
-        (PROVIDERS, asked.provider, _OF_MEMBER),
-        (RULES, asked.rule, _OF_MEMBER),
-    ):
-        if named is not None:
-            questions.append(question)
-            values += [column, named]
-    if asked.min_cost is not None:
-        questions.append("SELECT minute FROM costs WHERE most >= ?")
-        values.append(asked.min_cost)
-    if not questions:
+    wanted, values = _select(asked, "minute", "held", "costs")
+    if not wanted:
         return [(begin, end)] if begin < end else []
+    if asked.tenant is not None:
+        # A key has one tenant.
+        hours, more = _select(replace(asked, key=None), "hour", "tenant_held", "tenant_costs", asked.tenant)
+        if hours:
+            wanted = f"SELECT minute FROM ({wanted}) WHERE minute / {_MINUTES} IN ({hours})"  # noqa: S608 - ours
+            values += more
     found: list[tuple[int, int]] = []
-    for (minute,) in connection.execute(f"{' INTERSECT '.join(questions)} ORDER BY minute", values):
+    for (minute,) in connection.execute(f"{wanted} ORDER BY minute", values):
         first, behind = max(begin, minute * _MICROSECONDS), min(end, (minute + 1) * _MICROSECONDS)
         if first >= behind:
             continue
@@ -71,3 +82,27 @@ def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -
             first = found.pop()[0]
         found.append((first, behind))
     return found
+
+
+def _select(
+    asked: Filter, time: str, held: str, costs: str, tenant: str | None = None
+) -> tuple[str, list[int | str]]:
+    """What selects the times that may have what is asked for out of two tables, of a tenant in those of
+    tenants, and its values; nothing when these tables cannot tell."""
+    of, who = ("", []) if tenant is None else (f"{_TENANT} AND ", [tenant])
+    questions: list[str] = []
+    values: list[int | str] = []
+    for column, named, number in (
+        (KEY, asked.key, _OF_TEXT),
+        (MODEL, asked.model, _OF_TEXT),
+        (OUTCOME, None if asked.outcome == OPEN else asked.outcome, _OF_TEXT),
+        (PROVIDERS, asked.provider, _OF_MEMBER),
+        (RULES, asked.rule, _OF_MEMBER),
+    ):
+        if named is not None:
+            questions.append(f"SELECT {time} FROM {held} WHERE {of}held = ? AND {number}")  # noqa: S608 - ours
+            values += [*who, column, named]
+    if asked.min_cost is not None:
+        questions.append(f"SELECT {time} FROM {costs} WHERE {of}most >= ?")  # noqa: S608 - ours
+        values += [*who, asked.min_cost]
+    return " INTERSECT ".join(questions), values

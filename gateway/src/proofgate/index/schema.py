@@ -17,7 +17,7 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 3
+SCHEMA = 4
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
@@ -57,6 +57,10 @@ CREATE TABLE attempt(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, n
 CREATE TABLE held(held INTEGER, number INTEGER, minute INTEGER, PRIMARY KEY(held, number, minute))
   WITHOUT ROWID;
 CREATE TABLE costs(minute INTEGER PRIMARY KEY, most INTEGER NOT NULL);
+CREATE TABLE tenant_held(tenant INTEGER, held INTEGER, number INTEGER, hour INTEGER,
+  PRIMARY KEY(tenant, held, number, hour)) WITHOUT ROWID;
+CREATE TABLE tenant_costs(tenant INTEGER, hour INTEGER, most INTEGER NOT NULL, PRIMARY KEY(tenant, hour))
+  WITHOUT ROWID;
 -- Numbers are those of the record; `number` and those behind it are a window's, as whose `tests` are JSON.
 CREATE TABLE analysis(
   ts INTEGER NOT NULL, log INTEGER NOT NULL, seq INTEGER NOT NULL, id NOT NULL, tenant INTEGER NOT NULL,

@@ -102,6 +102,8 @@ fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
                 key: format!("{:08x}", tenant * 7 + exchange % 3).into(),
                 model: if exchange % RARE == 7 {
                     "rare".into()
+                } else if tenant == 0 && exchange % 4 == 1 {
+                    "own".into()
                 } else {
                     format!("model-{model}").into()
                 },

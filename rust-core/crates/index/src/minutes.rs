@@ -1,11 +1,13 @@
-//! What each minute of a day holds, so that a question passes over the minutes that have nothing for it.
+//! What each minute of a day holds, and each hour of a tenant, so that a question passes over the times that have nothing
+//! for it.
 
 use crate::batch::Day;
 use std::collections::{BTreeMap, BTreeSet};
 
 const MINUTE: i64 = 60_000_000;
+const HOUR: i64 = 60 * MINUTE;
 
-/// A column of an exchange whose values are known by minute. An index has the number.
+/// A column of an exchange whose values are known by minute, and but for the key by a tenant's hour. An index has the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Held {
@@ -21,17 +23,21 @@ pub enum Held {
     Rules = 4,
 }
 
-/// What the minutes of a day hold, each numbered from 1970-01-01 (UTC).
+/// What the minutes of a day hold, and its tenants' hours, each numbered from 1970-01-01 (UTC).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Minutes {
     /// A column, the number of a text or list of the day, and a minute with an exchange that has it there.
     pub held: BTreeSet<(Held, u32, i64)>,
     /// The most that an exchange of a minute cost, in nanodollars, where a cost is known.
     pub costs: BTreeMap<i64, i64>,
+    /// The number of a tenant, and as in `held` what it has in an hour. Keys are left out: a key has one tenant.
+    pub tenants: BTreeSet<(u32, Held, u32, i64)>,
+    /// As in `costs`, for a tenant and an hour.
+    pub tenants_costs: BTreeMap<(u32, i64), i64>,
 }
 
 impl Day {
-    /// What its minutes hold.
+    /// What its minutes hold, and its tenants' hours.
     #[must_use]
     pub fn minutes(&self) -> Minutes {
         let mut minutes = Minutes::default();
@@ -45,15 +51,23 @@ impl Day {
                 (Held::Outcome, end.map(|end| end.outcome)),
                 (Held::Rules, exchange.rules),
             ];
+            let hour = exchange.ts.div_euclid(HOUR);
             let held = columns
                 .into_iter()
                 .filter_map(|(held, number)| Some((held, number?)));
-            minutes
-                .held
-                .extend(held.map(|(held, number)| (held, number, minute)));
+            for (held, number) in held {
+                minutes.held.insert((held, number, minute));
+                if let (Some(tenant), true) = (exchange.tenant, held != Held::Key) {
+                    minutes.tenants.insert((tenant, held, number, hour));
+                }
+            }
             if let Some(cost) = end.and_then(|end| end.cost) {
                 let most = minutes.costs.entry(minute).or_insert(cost);
                 *most = cost.max(*most);
+                if let Some(tenant) = exchange.tenant {
+                    let most = minutes.tenants_costs.entry((tenant, hour)).or_insert(cost);
+                    *most = cost.max(*most);
+                }
             }
         }
         minutes
@@ -66,7 +80,9 @@ mod tests {
     use crate::exchange::{End, Exchange, RequestId, Verdict};
     use proptest::prelude::*;
 
-    fn exchange(ts: i64, model: Option<u32>, outcome: Option<u32>, cost: Option<i64>) -> Exchange {
+    type Row = (i64, Option<u32>, Option<u32>, Option<i64>, Option<u32>);
+
+    fn exchange((ts, model, outcome, cost, tenant): Row) -> Exchange {
         let end = outcome.map(|outcome| End {
             seq: 1,
             status: None,
@@ -81,7 +97,7 @@ mod tests {
             ts,
             seq: 0,
             id: RequestId::Other(String::new()),
-            tenant: None,
+            tenant,
             tenant_seq: None,
             key: model,
             model,
@@ -97,40 +113,53 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_minute_holds_what_its_exchanges_have_and_nothing_else(
+        fn minutes_and_tenants_hours_hold_what_their_exchanges_have_and_nothing_else(
             rows in prop::collection::vec(
-                (-200_000_000_i64..200_000_000, prop::option::of(0_u32..4), prop::option::of(0_u32..4),
-                    prop::option::of(0_i64..100)),
+                (-9_000_000_000_i64..9_000_000_000, prop::option::of(0_u32..4), prop::option::of(0_u32..4),
+                    prop::option::of(0_i64..100), prop::option::of(0_u32..3)),
                 0..40,
             ),
         ) {
             let mut day = Day::default();
-            day.exchanges
-                .extend(rows.iter().map(|(ts, model, outcome, cost)| exchange(*ts, *model, *outcome, *cost)));
+            day.exchanges.extend(rows.iter().copied().map(exchange));
             let minutes = day.minutes();
+            let column = |held: Held, row: &Row| match held {
+                Held::Key | Held::Model | Held::Providers => row.1,
+                Held::Outcome | Held::Rules => row.2,
+            };
             for (held, number, minute) in &minutes.held {
-                let has = |row: &&(i64, Option<u32>, Option<u32>, Option<i64>)| {
-                    let column = match held {
-                        Held::Key | Held::Model | Held::Providers => row.1,
-                        Held::Outcome | Held::Rules => row.2,
-                    };
-                    row.0.div_euclid(MINUTE) == *minute && column == Some(*number)
-                };
-                prop_assert!(rows.iter().any(|row| has(&row)));
+                let has = |row: &Row| row.0.div_euclid(MINUTE) == *minute && column(*held, row) == Some(*number);
+                prop_assert!(rows.iter().any(has));
             }
-            for (ts, model, outcome, cost) in &rows {
-                let minute = ts.div_euclid(MINUTE);
-                for held in [Held::Key, Held::Model, Held::Providers] {
-                    prop_assert!(model.is_none_or(|number| minutes.held.contains(&(held, number, minute))));
+            for (tenant, held, number, hour) in &minutes.tenants {
+                prop_assert!(*held != Held::Key);
+                let has = |row: &Row| {
+                    let at = (row.4, row.0.div_euclid(HOUR));
+                    at == (Some(*tenant), *hour) && column(*held, row) == Some(*number)
+                };
+                prop_assert!(rows.iter().any(has));
+            }
+            for row in &rows {
+                let (ts, _, outcome, cost, tenant) = *row;
+                let (minute, hour) = (ts.div_euclid(MINUTE), ts.div_euclid(HOUR));
+                for held in [Held::Key, Held::Model, Held::Providers, Held::Outcome, Held::Rules] {
+                    let Some(number) = column(held, row) else { continue };
+                    prop_assert!(minutes.held.contains(&(held, number, minute)));
+                    if let (Some(tenant), true) = (tenant, held != Held::Key) {
+                        prop_assert!(minutes.tenants.contains(&(tenant, held, number, hour)));
+                    }
                 }
-                for held in [Held::Outcome, Held::Rules] {
-                    prop_assert!(outcome.is_none_or(|number| minutes.held.contains(&(held, number, minute))));
+                if let Some(cost) = outcome.and(cost) {
+                    prop_assert!(minutes.costs[&minute] >= cost);
+                    prop_assert!(tenant.is_none_or(|tenant| minutes.tenants_costs[&(tenant, hour)] >= cost));
                 }
-                let known = outcome.and(*cost);
-                prop_assert!(known.is_none_or(|cost| minutes.costs[&minute] >= cost));
             }
             for (minute, most) in &minutes.costs {
                 let costs = rows.iter().filter(|row| row.0.div_euclid(MINUTE) == *minute);
+                prop_assert_eq!(costs.filter_map(|row| row.2.and(row.3)).max(), Some(*most));
+            }
+            for ((tenant, hour), most) in &minutes.tenants_costs {
+                let costs = rows.iter().filter(|row| (row.4, row.0.div_euclid(HOUR)) == (Some(*tenant), *hour));
                 prop_assert_eq!(costs.filter_map(|row| row.2.and(row.3)).max(), Some(*most));
             }
         }

@@ -26,6 +26,12 @@ type Signed = (OsString, String);
 type HeldBy = (u8, i64, i64);
 /// A minute, and the most that an exchange of it cost.
 type Dearest = (i64, i64);
+/// A tenant's number, and what it has in an hour.
+type TenantHeldBy = (i64, u8, i64, i64);
+/// A tenant's number, an hour, and the most that an exchange of the tenant cost in it.
+type TenantDearest = (i64, i64, i64);
+/// What minutes hold, and tenants' hours.
+type MinutesOf = (Vec<HeldBy>, Vec<Dearest>, Vec<TenantHeldBy>, Vec<TenantDearest>);
 /// A record as it is stored, and its path.
 type Proved<'py> = (Bound<'py, PyBytes>, Vec<Hash>);
 
@@ -193,20 +199,31 @@ impl ExchangeBatch {
             .collect()
     }
 
-    fn minutes(&self, day: i64, texts: Vec<i64>, lists: Vec<i64>) -> PyResult<(Vec<HeldBy>, Vec<Dearest>)> {
+    fn minutes(&self, day: i64, texts: Vec<i64>, lists: Vec<i64>) -> PyResult<MinutesOf> {
         let minutes = self.day(day)?.minutes();
-        let held = minutes.held.iter().map(|(held, number, minute)| {
-            let numbers = match held {
-                Held::Key | Held::Model | Held::Outcome => &texts,
-                Held::Providers | Held::Rules => &lists,
-            };
-            let number = numbers.get(*number as usize);
-            let number = number.ok_or_else(|| PyValueError::new_err("a text or list has no number"))?;
-            Ok((*held as u8, *number, *minute))
+        let of = |numbers: &[i64], number: u32| {
+            let number = numbers.get(number as usize);
+            number
+                .copied()
+                .ok_or_else(|| PyValueError::new_err("a text or list has no number"))
+        };
+        let in_column = |held: Held, number: u32| match held {
+            Held::Key | Held::Model | Held::Outcome => of(&texts, number),
+            Held::Providers | Held::Rules => of(&lists, number),
+        };
+        let held = minutes.held.into_iter();
+        let held = held.map(|(held, number, minute)| Ok((held as u8, in_column(held, number)?, minute)));
+        let tenants = minutes.tenants.into_iter();
+        let tenants = tenants.map(|(tenant, held, number, hour)| {
+            Ok((of(&texts, tenant)?, held as u8, in_column(held, number)?, hour))
         });
+        let tenants_costs = minutes.tenants_costs.into_iter();
+        let tenants_costs = tenants_costs.map(|((tenant, hour), most)| Ok((of(&texts, tenant)?, hour, most)));
         Ok((
             held.collect::<PyResult<_>>()?,
             minutes.costs.into_iter().collect(),
+            tenants.collect::<PyResult<_>>()?,
+            tenants_costs.collect::<PyResult<_>>()?,
         ))
     }
 
