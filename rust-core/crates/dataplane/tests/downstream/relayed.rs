@@ -42,13 +42,21 @@ async fn body(answer: ResponseFuture) -> (String, bool) {
     (String::from_utf8(body).unwrap(), whole)
 }
 
-/// The completion record of an exchange.
+/// The completion record of an exchange; when its client has left, nobody says when it is written.
 pub async fn completion(gateway: &Gateway, id: &str) -> Value {
-    let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
-    let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
-    let evidence = evidence.await.unwrap().unwrap();
-    let record = evidence.iter().find(|record| record.kind == "completion");
-    serde_json::from_str(&record.unwrap().record).unwrap()
+    let written = async {
+        loop {
+            let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
+            let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
+            let evidence = evidence.await.unwrap().unwrap();
+            if let Some(record) = evidence.iter().find(|record| record.kind == "completion") {
+                return serde_json::from_str(&record.record).unwrap();
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, written)
+        .await
+        .expect("no completion")
 }
 
 pub fn id(answer: &Answer) -> &str {
