@@ -33,8 +33,8 @@ async fn every_event_arrives_when_it_is_sent() {
 async fn a_silent_stream_has_heartbeats_between_whole_events_until_its_provider_has_been_silent_for_too_long()
 {
     let mut gateway = Gateway::with(|document| {
-        document["timeouts"]["heartbeat_ms"] = serde_json::json!(50);
-        document["timeouts"]["upstream_response_ms"] = serde_json::json!(200);
+        document["timeouts"]["heartbeat_ms"] = serde_json::json!(300);
+        document["timeouts"]["upstream_response_ms"] = serde_json::json!(1200);
     })
     .await;
     let mut client = Client::connect(&gateway).await;
