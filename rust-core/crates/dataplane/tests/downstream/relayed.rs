@@ -402,7 +402,7 @@ async fn without_rules_an_answer_of_any_kind_arrives_as_it_came() {
 
 #[tokio::test]
 async fn an_answer_that_goes_on_for_ever_ends_when_its_time_is_over() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 500.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 2000.into()).await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     exchange.begin_events().await;
     let dripping = tokio::spawn(async move {
