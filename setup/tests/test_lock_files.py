@@ -1,5 +1,6 @@
 """Each Cargo workspace resolves to what its own lock file says, also after a dependency of another one changed."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def test_a_lock_file_names_all_that_its_workspace_needs(lock: str) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # What the registry's cache lacks is fetched, and a hiccup of the network says nothing of a lock file.
+        env={**os.environ, "CARGO_NET_RETRY": "10"},
     )
     assert resolved.returncode == 0, (
         f"{resolved.stderr}mend it with: cargo update --workspace --manifest-path {manifest}"

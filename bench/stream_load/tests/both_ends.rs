@@ -65,7 +65,7 @@ impl Upstream {
                 "--ramp-ms",
                 "10",
                 "--window-ms",
-                "200",
+                "1000",
             ])
             .output()
             .unwrap();

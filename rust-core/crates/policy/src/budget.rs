@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn slices_share_the_budget() {
-        let mut budget = Budget::of(Duration::from_millis(10));
+        let mut budget = Budget::of(Duration::from_millis(100));
         let slice = |budget: &mut Budget| {
-            let mut clock = Clock::new(budget, Duration::from_millis(1));
+            let mut clock = Clock::new(budget, Duration::from_millis(10));
             clock.passed(WORK_BETWEEN_READINGS)?;
-            spin(Duration::from_millis(4));
+            spin(Duration::from_millis(40));
             let outcome = clock.passed(WORK_BETWEEN_READINGS);
             assert!(clock.is_slice_over());
             clock.finish().and(outcome)

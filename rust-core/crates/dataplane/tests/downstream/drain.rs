@@ -93,7 +93,7 @@ async fn what_is_still_open_at_the_drains_deadline_is_reset() {
 
 #[tokio::test]
 async fn an_idle_connection_is_ended() {
-    let gateway = Gateway::with(|config| config["timeouts"]["client_idle_ms"] = 100.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["client_idle_ms"] = 1000.into()).await;
     let mut client = Client::connect(&gateway).await;
     assert_eq!(client.exchange(ask("GET", "/v1/models"), b"").await.status, 200);
     client.ended().await.unwrap();

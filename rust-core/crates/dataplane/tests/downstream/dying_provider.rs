@@ -1,11 +1,12 @@
 //! A provider that dies under load, and another one that goes on.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Duration, sleep, timeout};
 
@@ -18,10 +19,21 @@ const WORDS: usize = 10;
 /// Requests with which the first provider dies, in the midst of all others.
 const LIFE: usize = CLIENTS * REQUESTS / 3;
 
-/// A provider that dies with its `life`th request, and how many it got.
-async fn provider(life: usize) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+/// A socket at an address that it shares with others of these.
+fn bound(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseport(true).unwrap();
+    socket.bind(address).unwrap();
+    socket
+}
+
+/// A provider that dies with its `life`th request, how many it got, and what keeps its port from others when it is dead.
+fn provider(life: usize) -> (String, Arc<AtomicUsize>, TcpSocket) {
+    let socket = bound(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let address = socket.local_addr().unwrap();
+    let kept = bound(address);
+    let listener = socket.listen(1024).unwrap();
+    let url = format!("http://{address}/v1");
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     tokio::spawn(async move {
@@ -40,7 +52,7 @@ async fn provider(life: usize) -> (String, Arc<AtomicUsize>) {
         }
         // Dropped, all its connections end where they are.
     });
-    (url, asked)
+    (url, asked, kept)
 }
 
 async fn serve(mut stream: TcpStream, asked: &AtomicUsize, life: usize) -> std::io::Result<()> {
@@ -114,8 +126,8 @@ async fn see(client: &mut Client, stream: bool) -> Seen {
 
 #[tokio::test]
 async fn a_provider_that_dies_under_load_fails_no_plain_request_and_each_stream_that_breaks_says_so() {
-    let (dying, asked) = provider(LIFE).await;
-    let (well, asked_then) = provider(usize::MAX).await;
+    let (dying, asked, _port) = provider(LIFE);
+    let (well, asked_then, _) = provider(usize::MAX);
     let gateway = Gateway::with(|document| {
         let mut second = document["providers"][0].clone();
         document["providers"][0]["base_url"] = json!(dying);

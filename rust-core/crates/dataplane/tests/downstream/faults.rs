@@ -321,6 +321,15 @@ fn configure(document: &mut Value, fault: Fault, urls: [&str; 2], fallback: Fall
     let faulty = &mut document["providers"][0];
     faulty["base_url"] = json!(urls[0]);
     faulty["ca_pem"] = json!(FIRST[0]);
+    let silence = SILENCE.as_millis() as u64;
+    match fault {
+        // By then it has the whole request.
+        Fault::StallsBeforeTheHead | Fault::StallsInTheHead => {
+            faulty["timeouts"] = json!({"first_byte_ms": 2 * silence});
+        }
+        Fault::StallsInTheBody | Fault::ThinksForLong => faulty["timeouts"] = json!({"idle_ms": silence}),
+        _ => {}
+    }
     well["name"] = json!("well");
     well["base_url"] = json!(urls[1]);
     document["providers"].as_array_mut().unwrap().push(well);
@@ -340,16 +349,10 @@ fn configure(document: &mut Value, fault: Fault, urls: [&str; 2], fallback: Fall
         let second = json!({"provider": "well", "upstream_model": MODEL, "weight": 0});
         model["targets"].as_array_mut().unwrap().push(second);
     }
-    // Each of the two ends what it is for, however long the other one is.
-    let (short, long) = (SILENCE.as_millis() as u64, PATIENCE.as_millis() as u64);
-    let is_in_the_answer = matches!(fault, Fault::StallsInTheBody | Fault::ThinksForLong);
-    let (first_byte, silence) = if is_in_the_answer {
-        (long, short)
-    } else {
-        (short, long)
-    };
-    document["timeouts"]["upstream_first_byte_ms"] = json!(first_byte);
-    document["timeouts"]["upstream_response_ms"] = json!(silence);
+    // No other time is short, so that what is measured is the fault and not the machine.
+    for time in ["upstream_first_byte_ms", "upstream_response_ms"] {
+        document["timeouts"][time] = json!(PATIENCE.as_millis() as u64);
+    }
     document["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000, "concurrency": 10});
 }
 

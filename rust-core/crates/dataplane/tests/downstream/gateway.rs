@@ -1,6 +1,8 @@
 //! A running worker in front of a stand-in upstream.
 
+use std::fmt::Debug;
 use std::net::SocketAddr;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,13 +129,22 @@ impl Gateway {
 
     /// Waits until a series has a value.
     pub async fn wait_for_metric(&self, series: &str, value: u64) {
+        self.wait_for_metric_in(series, value..=value).await;
+    }
+
+    /// Waits until a series has one of these values.
+    pub async fn wait_for_metric_in(&self, series: &str, values: impl RangeBounds<u64> + Debug) {
         let reached = async {
-            while self.metric(series) != value {
+            while !values.contains(&self.metric(series)) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         let waited = tokio::time::timeout(PATIENCE, reached).await;
-        assert!(waited.is_ok(), "{series} is {}, not {value}", self.metric(series));
+        assert!(
+            waited.is_ok(),
+            "{series} is {}, not {values:?}",
+            self.metric(series)
+        );
     }
 
     /// Waits until a drain is over; says whether the log is sealed.

@@ -239,13 +239,13 @@ async fn waits(gateway: &Gateway, begin: impl AsyncFnOnce()) -> (u16, String, Va
 
 #[tokio::test]
 async fn a_provider_that_is_silent_ends_with_the_patience_for_it_wherever_it_is() {
-    let short = |name: &'static str| {
-        move |document: &mut Value| document["providers"][0]["timeouts"] = json!({name: 200})
+    let short = |name: &'static str, ms: u64| {
+        move |document: &mut Value| document["providers"][0]["timeouts"] = json!({name: ms})
     };
     // It shakes hands and says nothing of HTTP/2.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
-    let mute = gateway(&url, "http2", short("connect_ms")).await;
+    let mute = gateway(&url, "http2", short("connect_ms", 1000)).await;
     let accepted = async || accept(&listener).await;
     let mut held = None;
     let (status, code, completion) = waits(&mute, async || held = Some(accepted().await)).await;
@@ -253,14 +253,14 @@ async fn a_provider_that_is_silent_ends_with_the_patience_for_it_wherever_it_is(
     assert_eq!(completion["charged"], 0);
 
     let mut provider = Provider::start().await;
-    let patient = provider.gateway_with("http2", short("first_byte_ms")).await;
+    let patient = provider.gateway_with("http2", short("first_byte_ms", 1000)).await;
     let mut held = None;
     let (status, code, completion) = waits(&patient, async || held = Some(provider.call().await)).await;
     assert_eq!((status, &*code), (504, "upstream_first_byte_timeout"));
     assert_ne!(completion["charged"], 0, "it has the whole request");
 
     let mut provider = Provider::start().await;
-    let patient = provider.gateway_with("http2", short("idle_ms")).await;
+    let patient = provider.gateway_with("http2", short("idle_ms", 200)).await;
     let mut held = None;
     let (status, code, _) = waits(&patient, async || {
         let mut call = provider.call().await;
@@ -277,7 +277,7 @@ async fn a_provider_that_takes_nothing_of_a_request_costs_nothing() {
     let mut provider = Provider::with(true, settings).await;
     let gateway = provider
         .gateway_with("http2", |document| {
-            document["providers"][0]["timeouts"] = json!({"first_byte_ms": 200});
+            document["providers"][0]["timeouts"] = json!({"first_byte_ms": 1000});
         })
         .await;
     let mut held = None;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -80,8 +81,18 @@ async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
+/// Lets this process have as many descriptors as it may, up to `most`.
+fn allow_descriptors(most: u64) {
+    let mut limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or(most, |hard| hard.min(most));
+    limit.current = limit.current.map(|soft| soft.max(most));
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
+
 #[tokio::test]
 async fn two_thousand_streams_of_which_half_are_dropped_leave_nothing_and_one_record_each() {
+    // Both ends of a connection for each stream are here.
+    allow_descriptors(10_000);
     let (url, open) = provider().await;
     let gateway = Gateway::with(|document| {
         document["providers"][0]["base_url"] = json!(url);

@@ -68,8 +68,12 @@ async fn what_was_sent_counts_after_a_change_of_the_configuration_and_under_a_ne
 
 #[tokio::test]
 async fn of_tokens_the_estimate_counts_until_the_provider_has_counted() {
-    // A bucket holds 100, and a request sets aside more.
-    let mut gateway = limited(json!({"tokens_per_minute": 600})).await;
+    // A bucket holds 100, and a request sets aside what flows in within 50 seconds.
+    let mut gateway = Gateway::with(|document| {
+        document["providers"][0]["rate"] = json!({"tokens_per_minute": 600});
+        document["models"][0]["max_output_tokens"] = json!(500);
+    })
+    .await;
     let mut client = Client::connect(&gateway).await;
     for _ in 0..3 {
         let sent = client.send_chat(false).await;

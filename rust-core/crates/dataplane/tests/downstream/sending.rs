@@ -195,7 +195,7 @@ async fn a_provider_that_goes_away_with_the_whole_request_costs_its_reservation(
 async fn a_provider_that_neither_reads_nor_closes_ends_with_the_patience_for_it_and_costs_nothing() {
     for over_tls in [false, true] {
         let provider = Provider::start(over_tls);
-        let impatient = |document: &mut Value| document["timeouts"]["upstream_first_byte_ms"] = json!(300);
+        let impatient = |document: &mut Value| document["timeouts"]["upstream_first_byte_ms"] = json!(1000);
         let sent = Sent::to(&provider, &long_chat(), impatient).await;
         let _stream = provider.accept().await;
         let (answer, completion) = sent.end().await;

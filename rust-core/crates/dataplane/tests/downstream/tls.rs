@@ -72,7 +72,7 @@ async fn a_request_without_tls_gets_no_answer() {
 
 #[tokio::test]
 async fn a_client_that_does_not_finish_its_handshake_is_dropped() {
-    let gateway = Gateway::with(|config| config["timeouts"]["client_head_ms"] = 100.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["client_head_ms"] = 1000.into()).await;
     let mut silent = tcp(&gateway).await;
     // One that finishes the handshake of TLS and then says nothing of HTTP/2.
     let mut half = tls(tcp(&gateway).await, FIRST[0], &[b"h2"]).await.unwrap();
