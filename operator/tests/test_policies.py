@@ -7,6 +7,8 @@ import tomllib
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from proofgate import _core
 
 from proofgate_operator.plan.policies import policy_problems, regex_fault
@@ -76,6 +78,11 @@ REFUSED = [
     ("(", "it is no regular expression"),
     ("[[a]]", "it is no regular expression"),
     ("(?i)a", "flags"),
+    ("(?u)a", "flags"),
+    ("(?iu)codename", "flags"),
+    ("(?a)a", "flags"),
+    ("(?L)a", "it is no regular expression"),
+    ("(?u:a)", "flags"),
     ("a(?=b)", "flags"),
     (r"(a)\1", "flags"),
     (r"(?P<x>a)(?P=x)", "flags"),
@@ -92,6 +99,8 @@ REFUSED = [
     ("(?:a|b{513}){2}", "longer than 1024 bytes"),
     *COSTLY,
 ]
+#: What a parser may trip over, in any order.
+PIECES = [*"()?P<=:!-aiuxL>|[]^$.*+{},0\\N#é\ud800", "(?", "(?u)", "9999999999", r"\U0011"]
 ACCEPTED = [
     r"(?P<x>a)",
     r"\\1",
@@ -133,6 +142,11 @@ def test_whatever_a_regex_says_little_memory_tells_what_is_wrong_with_it() -> No
     faults = json.loads(done.stdout)
     for (regex, complaint), fault in zip(COSTLY, faults, strict=True):
         assert len(regex) <= 1024 and complaint in fault, regex
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
+def test_no_regex_keeps_anybody_from_the_rest_of_a_policy(regex: str) -> None:
+    assert regex_fault(regex) != ""
 
 
 @pytest.mark.parametrize("regex", ACCEPTED)
