@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,18 @@ def test_what_passes_by_itself_is_asked_again_and_an_exchange_without_its_end_as
     assert gateway.asked == ["/v1/receipts/req_1"] * 5
 
 
-@pytest.mark.parametrize("pause", ["nan", "-1", "-inf"])
-def test_a_pause_that_nobody_can_make_is_none(pause: str) -> None:
-    receipt, _ = fetch(Gateway(Answer(503, b"", retry_after=pause), good()), "req_1", 60)
+@pytest.mark.parametrize(
+    ("asked", "made"),
+    [("nan", 1), ("-1", 1), ("-inf", 1), ("soon", 1), (None, 1), ("0", 0), ("3", 3), ("inf", 5)],
+)
+def test_a_pause_that_nobody_can_make_is_a_second(
+    monkeypatch: pytest.MonkeyPatch, asked: str | None, made: int
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    receipt, _ = fetch(Gateway(Answer(503, b"", retry_after=asked), good()), "req_1", 60)
     assert receipt.complete
+    assert slept == [made]
 
 
 @pytest.mark.parametrize("status", [404, 401, 403, 500])

@@ -1,5 +1,6 @@
 """Which certificates and keys are taken, and that nobody has to work on those that are not."""
 
+import asyncio
 import base64
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,19 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from proofgate.front_door.certificate import Certificate
+from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
+from proofgate.front_door.target import RefusedError
 
 from proofgate_operator.plan import certificates
-from proofgate_operator.plan.certificates import MAX_CHAIN, MAX_KEY, MAX_RSA_BITS, certificate_fault
+from proofgate_operator.plan.certificates import (
+    MAX_CHAIN,
+    MAX_KEY,
+    MAX_RSA_BITS,
+    MAX_SHOWN,
+    certificate_fault,
+    shown_fault,
+)
 from tests.certificates import write_certificate
 
 UNSUPPORTED = "has a private key under tls.key of a kind that is not supported"
@@ -111,3 +122,28 @@ def test_a_chain_is_bounded(chain: str) -> None:
     assert "tls.key" in (certificate_fault(longest, private) or "")
     fault = certificate_fault(longest + chain, private)
     assert fault == f"has more than {MAX_CHAIN} characters under tls.crt"
+
+
+def test_haproxy_is_to_show_what_its_agent_hands_over_and_no_more(tmp_path: Path) -> None:
+    write_certificate(tmp_path / "own")
+    own, key = (tmp_path / "own").read_text(), (tmp_path / "own.key").read_text()
+    socket = RuntimeApi(tmp_path / "nobody.sock")
+
+    def agent_says(chain: str) -> str:
+        for name, text in (("shown", chain), ("shown.key", key)):
+            (tmp_path / name).write_text(text)
+        agent = Certificate(tmp_path / "shown", socket)
+        with pytest.raises((RefusedError, UnreachableError)) as refused:
+            asyncio.run(agent.bring_in_step(agent.read() or ""))
+        return str(refused.value)
+
+    room = MAX_SHOWN - len(own + key)
+    longest = own + "\n" * 100 + "x" * (room - 1) + "\n"
+    assert shown_fault(longest, key) is None
+    assert "longer" not in agent_says(longest)
+    assert (
+        shown_fault(f"{longest}x", key) == "has more than 30000 characters under tls.crt and tls.key together"
+    )
+    assert "longer than 30000 bytes" in agent_says(f"{longest}x")
+    # What workers show to providers goes through no agent.
+    assert certificate_fault(f"{longest}x", key) is None

@@ -95,7 +95,7 @@ def test_a_leaked_key_is_revoked_whatever_else_is_wrong() -> None:
         world.secrets |= {"openai": None, "demo-tls": None}
         world.children[Ref("Secret", "demo-ledger")] = secret("demo-ledger", signing_key="nonsense")
         world.children[Ref("Service", "demo")] = {"metadata": {"name": "demo", "labels": {"app": "other"}}}
-        world.manifest["spec"]["policy"] = {"rules": [UNBOUNDED_RULE]}
+        world.manifest["spec"]["policy"] = {"rules": [UNBOUNDED_RULE, FLAGGED_RULE]}
         world.settle()
         assert keys_of(world) == set()
         assert world.child("Service", "demo")["metadata"]["labels"] == {"app": "other"}
@@ -103,6 +103,7 @@ def test_a_leaked_key_is_revoked_whatever_else_is_wrong() -> None:
 
 
 UNBOUNDED_RULE = {"id": "endless", "reason": "x", "regex": "x+"}
+FLAGGED_RULE = {"id": "flagged", "reason": "x", "regex": "(?iu)x"}
 
 
 def keys_of(world: World) -> set[str]:

@@ -35,6 +35,12 @@ WHOLE = {
 }
 
 
+def test_the_keeper_is_of_the_operators_release_whatever_image_workers_are_pinned_to() -> None:
+    world = Kept(worker={"image": "registry.example/worker:before"}).world
+    pod = world.child("CronJob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert [container["image"] for container in pod["containers"]] == [DEFAULTS.worker_image]
+
+
 class Kept:
     """A settled gateway with a keeper, and what is seen of the two."""
 

@@ -159,6 +159,7 @@ def test_a_certificate_that_is_missing_is_a_condition_and_changes_nothing(
         ("nonsense", "own", "has no certificate that can be read under tls.crt"),
         ("own", "nonsense", "has no private key that can be read under tls.key, without a passphrase"),
         ("own", "locked", "has no private key that can be read under tls.key, without a passphrase"),
+        ("long", "own", "has more than 30000 characters under tls.crt and tls.key together"),
     ],
 )
 def test_a_certificate_that_cannot_be_shown_is_told_with_what_is_wrong(
@@ -169,7 +170,7 @@ def test_a_certificate_that_cannot_be_shown_is_told_with_what_is_wrong(
         write_certificate(tmp_path / name, name=name)
     private = load_pem_private_key((tmp_path / "own.key").read_bytes(), None)
     locked = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
-    texts |= {"locked": locked.decode()}
+    texts |= {"locked": locked.decode(), "long": (tmp_path / "own").read_text() * 60}
     found = secret("demo-tls")
     found["data"] = {
         "tls.crt": base64.b64encode((texts.get(chain) or (tmp_path / chain).read_text()).encode()).decode(),

@@ -7,6 +7,8 @@ import tomllib
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from proofgate import _core
 
 from proofgate_operator.plan.policies import policy_problems, regex_fault
@@ -68,14 +70,27 @@ def test_a_rule_that_cannot_be_used_is_named_with_its_field(changes: dict[str, A
 COSTLY = [
     ("(?:(?:a?|b){5000}){5000}", "the empty text"),
     ("(?:(?:(?:a?){9999}){9999}){9999}b", "longer than 1024 bytes"),
-    (f"{'(' * 511}a{')' * 511}", "it is no regular expression"),
+    (f"{'(' * 511}a{')' * 511}", "nest deeper than 60 levels"),
     ("a{4294967295}", "it is no regular expression"),
     ("(?:" * 60 + "a" + "{0,9999999})" * 60 + "b", "longer than 1024 bytes"),
 ]
+
+
+def nested(levels: int) -> str:
+    """Return groups that take as many levels of the workers' parser as they can."""
+    return f"{'(?:' * levels}[a-cx]{'{1}c|d)' * levels}{{1}}c|d"
+
+
 REFUSED = [
+    (nested(62), "nest deeper than 60 levels"),
     ("(", "it is no regular expression"),
     ("[[a]]", "it is no regular expression"),
     ("(?i)a", "flags"),
+    ("(?u)a", "flags"),
+    ("(?iu)codename", "flags"),
+    ("(?a)a", "flags"),
+    ("(?L)a", "it is no regular expression"),
+    ("(?u:a)", "flags"),
     ("a(?=b)", "flags"),
     (r"(a)\1", "flags"),
     (r"(?P<x>a)(?P=x)", "flags"),
@@ -92,7 +107,10 @@ REFUSED = [
     ("(?:a|b{513}){2}", "longer than 1024 bytes"),
     *COSTLY,
 ]
+#: What a parser may trip over, in any order.
+PIECES = [*"()?P<=:!-aiuxL>|[]^$.*+{},0\\N#é\ud800", "(?", "(?u)", "9999999999", r"\U0011"]
 ACCEPTED = [
+    nested(60),
     r"(?P<x>a)",
     r"\\1",
     r"staff-[0-9]{6}",
@@ -123,7 +141,9 @@ def test_a_regex_that_the_workers_refuse_is_refused(regex: str, complaint: str) 
 def test_whatever_a_regex_says_little_memory_tells_what_is_wrong_with_it() -> None:
     child = """if True:
         import json, resource, sys
+        from proofgate_operator.kube.nesting import allow_for_parsers
         from proofgate_operator.plan.policies import regex_fault
+        allow_for_parsers()
         resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))
         print(json.dumps([regex_fault(regex) for regex in json.load(sys.stdin)]))
     """
@@ -133,6 +153,11 @@ def test_whatever_a_regex_says_little_memory_tells_what_is_wrong_with_it() -> No
     faults = json.loads(done.stdout)
     for (regex, complaint), fault in zip(COSTLY, faults, strict=True):
         assert len(regex) <= 1024 and complaint in fault, regex
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
+def test_no_regex_keeps_anybody_from_the_rest_of_a_policy(regex: str) -> None:
+    assert regex_fault(regex) != ""
 
 
 @pytest.mark.parametrize("regex", ACCEPTED)

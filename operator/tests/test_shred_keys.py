@@ -3,17 +3,20 @@
 import base64
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
+from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.shred_keys import shred_keys_entry
 from proofgate_operator.plan.observed import Observed, Ref, TenantShards
 from proofgate_operator.plan.shred_keys import read_shred_keys
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE, SPEC, manifest, secret
+from tests.moving_world import MovingWorld
 from tests.test_convergence import new_cluster, reconcile_once, settle, status
 from tests.test_manifests import one
 from tests.world import World
@@ -191,6 +194,7 @@ def test_a_listed_tenant_without_room_is_told_and_costs_nobody_else_anything() -
     [told] = [found for found in conditions if found["type"] == "ConfigValid"]
     assert (told["status"], told["reason"]) == ("False", "NoRoom")
     assert told["message"] == f"Secret {KEYS} is full: no shred key, and no service, for late"
+    assert status(cluster)["Progressing"] == ("False", "Settled")
     # Everything else is carried out.
     gateway = cluster.find("GovernanceGateway", "demo")
     gateway["spec"] = {**gateway["spec"], "tenants": gateway["spec"]["tenants"][1:]}
@@ -200,6 +204,24 @@ def test_a_listed_tenant_without_room_is_told_and_costs_nobody_else_anything() -
     settle(cluster)
     assert names_in_the_file(cluster) == [*TENANTS[1:], "late"]
     assert status(cluster)["ConfigValid"] == ("True", "Valid")
+
+
+def test_what_a_worker_refuses_is_told_also_while_a_tenant_has_no_room() -> None:
+    world = MovingWorld(2)
+    world.world.manifest["spec"]["ledger"]["shredKeys"] = {}
+    live = secret(KEYS)
+    live["metadata"]["labels"] = OURS
+    live["data"] = {TENANTS[0]: "k" * 60, "somebody": "k" * (960 << 10)}
+    world.world.children[Ref("Secret", KEYS)] = live
+    seen = world.observed()
+    refused = replace(seen.reports[1], refused="config_invalid; tenants[0].name: is taken")
+    plan = world.plan_of(replace(seen, reports={**seen.reports, 1: refused}))
+    valid = plan.status.condition(ConditionType.CONFIG_VALID)
+    assert (valid.holds, valid.reason) == (False, "RefusedByWorker")
+    assert valid.message == (
+        "demo-worker-1 keeps the configuration before: config_invalid; tenants[0].name: is taken;"
+        f" Secret {KEYS} is full: no shred key, and no service, for {TENANTS[1]}"
+    )
 
 
 def test_a_tenant_without_room_whose_objects_a_provider_keeps_holds_the_file_back_and_is_told() -> None:

@@ -32,7 +32,7 @@ log = logging.getLogger("proofgate.mirror")
 
 #: Between two looks whether there is something to mirror.
 TICK_SECONDS = 1.0
-#: Logs that are looked for at once, and of which the lag is told in bytes.
+#: Logs that wait and are looked at in one round, and of which the lag is told in bytes.
 MOST_AT_ONCE = 1000
 #: Between two checkpoints of the aggregate log, and of one shard.
 CHECKPOINT_SECONDS = 60.0
@@ -42,6 +42,8 @@ LOOK_SECONDS = 60.0
 PATIENCE_SECONDS = 600.0
 #: What does not verify is looked at again after it: network file systems show old files for a while.
 SECOND_LOOK_SECONDS = 60.0
+#: Until a log that cannot be read, though others can, is a finding and waited for no longer.
+GIVE_UP_SECONDS = 86400.0
 _LONGEST_PAUSE = 60.0
 #: The volume cannot be read now: what stands on it is unknown.
 _UNREADABLE = "mirror_source"
@@ -83,6 +85,7 @@ class Mirror:
     keeping_key: str | None = None
     patience: float = PATIENCE_SECONDS
     second_look: float = SECOND_LOOK_SECONDS
+    give_up: float = GIVE_UP_SECONDS
     totals: Totals = field(default_factory=Totals)
     #: Bytes of logs that have ended and wait to be mirrored, of at most `MOST_AT_ONCE`.
     lag_bytes: int = 0
@@ -92,8 +95,10 @@ class Mirror:
     _failure: str | None = None
     _suspected: dict[int, float] = field(default_factory=dict)
     _told_checkpoints: set[str] = field(default_factory=set)
-    #: Entries from `next` on whose logs are there, though one before them cannot be read.
+    #: Entries from `next` on that are done, though the log of one before them cannot be read.
     _ahead: set[int] = field(default_factory=set)
+    #: Entries whose logs cannot be read, and since when.
+    _unreadable: dict[int, float] = field(default_factory=dict)
     _checkpoints_due: float = 0.0
     _look_due: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -192,39 +197,21 @@ class Mirror:
 
     def _bring(self, published: tuple[int, str]) -> None:
         size, note = published
-        memory = self._memory
         unreadable = None
-        if memory.next < size:
-            ended = aggregate.ended(self.auditor, self._ledger_name, memory.next, size)
-            waiting = list(itertools.islice(ended, MOST_AT_ONCE))
-            if waiting:
+        if self._memory.next < size:
+            ended = aggregate.ended(self.auditor, self._ledger_name, self._memory.next, size)
+            waiting = (one for one in ended if one.index not in self._ahead)
+            due = list(itertools.islice(waiting, MOST_AT_ONCE))
+            if due:
                 self._late()
-            due = [one for one in waiting if one.index not in self._ahead]
-            sizes = [self._bytes_of(one) for one in due]
-            self.lag_bytes = sum(sizes)
-            for one, length in zip(due, sizes, strict=True):
-                try:
-                    is_done = self._bring_log(one)
-                except MirrorError as error:
-                    if error.code != _UNREADABLE:
-                        raise
-                    # It waits until it can be read, and the others do not.
-                    self._suspected.pop(one.index, None)
-                    unreadable = unreadable or error
-                    continue
-                if not is_done:
-                    if unreadable is not None:
-                        raise unreadable
-                    return
-                self.lag_bytes -= length
-                if unreadable is None:
-                    memory.next = one.index + 1
-                    self._save()
-                else:
-                    self._ahead.add(one.index)
+            is_done, unreadable = self._bring_logs(due)
+            if not is_done:
+                if unreadable is not None:
+                    raise unreadable
+                return
             if unreadable is None:
-                is_all = len(waiting) < MOST_AT_ONCE
-                memory.next = size if is_all else waiting[-1].index + 1
+                is_all = len(due) < MOST_AT_ONCE
+                self._memory.next = size if is_all else due[-1].index + 1
                 self._ahead.clear()
                 self._save()
                 if not is_all:
@@ -237,6 +224,47 @@ class Mirror:
             self._checkpoints_due = time.monotonic() + CHECKPOINT_SECONDS
         if unreadable is not None:
             raise unreadable
+
+    def _bring_logs(self, due: list[Ended]) -> tuple[bool, MirrorError | None]:
+        """Mirrors logs that have ended, up to one that has to be looked at again first; whether that is none,
+        and why the first that is left out cannot be read. Raises MirrorError."""
+        sizes = [self._bytes_of(one) for one in due]
+        self.lag_bytes = sum(sizes)
+        unreadable: dict[Ended, MirrorError] = {}
+        for one, length in zip(due, sizes, strict=True):
+            try:
+                if not self._bring_log(one):
+                    return False, next(iter(unreadable.values()), None)
+            except MirrorError as error:
+                if error.code != _UNREADABLE:
+                    raise
+                # It waits until it can be read, and the others do not.
+                self._suspected.pop(one.index, None)
+                self._unreadable.setdefault(one.index, time.monotonic())
+                unreadable[one] = error
+                continue
+            self.lag_bytes -= length
+            self._unreadable.pop(one.index, None)
+            if unreadable:
+                self._ahead.add(one.index)
+            else:
+                self._memory.next = one.index + 1
+                self._save()
+        if len(unreadable) < len(due):
+            for one, why in list(unreadable.items()):
+                if self._is_given_up(one, why):
+                    del unreadable[one]
+        return True, next(iter(unreadable.values()), None)
+
+    def _is_given_up(self, ended: Ended, why: MirrorError) -> bool:
+        since = self._unreadable.get(ended.index)
+        if since is None or time.monotonic() - since < self.give_up:
+            return False
+        del self._unreadable[ended.index]
+        self._ahead.add(ended.index)
+        told = f"for {int(self.give_up)} seconds it could not be read, and others could: {why}"
+        self._find("mirror_unverified", f"{ended.place} is not mirrored: {told}")
+        return True
 
     def _bring_log(self, ended: Ended) -> bool:
         """Mirrors a log that has ended; False when it has to be looked at again first. Raises MirrorError."""
@@ -277,17 +305,24 @@ class Mirror:
     def _is_gone(self, ended: Ended) -> bool:
         """Whether a log is not there, of a ledger that is. Raises MirrorError."""
         try:
-            shards = [path.name for path in self.ledger.iterdir() if path.name.isdecimal()]
+            folders = (path for path in self.ledger.iterdir() if path.is_dir())
+            shards = [path.name for path in folders if path.name.isdecimal()]
             if not shards:
                 # As where a volume is not mounted. That all logs were taken is the auditor's to find.
-                raise MirrorError(_UNREADABLE, "there is no shard in the ledger: its volume may be away")
+                raise self._away("there is no shard in the ledger: its volume may be away")
             # While these cannot be read, a newer key's signature is nobody's.
             of_the_line(self.ledger, self._ledger_key)
             if ended.shard not in shards:
                 return True
-            return ended.incarnation not in [path.name for path in (self.ledger / ended.shard).iterdir()]
+            logs = (self.ledger / ended.shard).iterdir()
+            return not any(path.name == ended.incarnation and path.is_dir() for path in logs)
         except OSError as error:
-            raise MirrorError(_UNREADABLE, f"the ledger cannot be read: {error.strerror}") from None
+            raise self._away(f"the ledger cannot be read: {error.strerror}") from None
+
+    def _away(self, why: str) -> MirrorError:
+        # Of a single log that says nothing, however long it lasts.
+        self._unreadable.clear()
+        return MirrorError(_UNREADABLE, why)
 
     def _suspect(self, ended: Ended, code: str, message: str) -> bool:
         since = self._suspected.setdefault(ended.index, time.monotonic())

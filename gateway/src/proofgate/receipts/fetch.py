@@ -97,10 +97,11 @@ def fetch(
 
 def _pause(answer: Answer) -> float:
     try:
-        # A number may be none (NaN), or below 0: nobody can sleep for so long.
-        return max(0.0, min(float(answer.retry_after or 1), _PAUSE_MAXIMUM_SECONDS))
+        asked = float(answer.retry_after or 1)
     except ValueError:
-        return 1.0
+        asked = 1.0
+    # A number may be none (NaN), or below 0: nobody can sleep for so long.
+    return min(asked, _PAUSE_MAXIMUM_SECONDS) if asked >= 0 else 1.0
 
 
 def _refusal(answer: Answer) -> str:

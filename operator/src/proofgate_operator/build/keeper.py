@@ -161,7 +161,8 @@ def _pod(gateway: Gateway, keeping: Keeping, ledger_key: str, defaults: Defaults
         "containers": [
             {
                 "name": CONTAINER,
-                "image": gateway.spec.worker.image or defaults.worker_image,
+                # The operator's own release, whatever image workers are pinned to: its plan is given here.
+                "image": defaults.worker_image,
                 "imagePullPolicy": "IfNotPresent",
                 "command": [
                     *("/opt/proofgate/bin/proofgate", "keep", "--ledger", LEDGER_FOLDER),

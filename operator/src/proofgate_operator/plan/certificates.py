@@ -18,6 +18,8 @@ MAX_CHAIN = 64 << 10
 #: The longest text of a key, in characters: one of RSA with so many bits takes 6400.
 MAX_KEY = 8 << 10
 MAX_RSA_BITS = 8192
+#: The longest chain and key that HAProxy can show, in characters: its agent hands over no more at once.
+MAX_SHOWN = 30_000
 _UNREADABLE = "has no private key that can be read under tls.key, without a passphrase"
 _PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..)"
@@ -64,6 +66,15 @@ def certificate_fault(chain: str, key: str) -> str | None:
     except (ValueError, UnsupportedAlgorithm):
         return "has a certificate under tls.crt with a key of a kind that is not supported"
     return None if fits else "has a key under tls.key that is not the one of the first certificate in tls.crt"
+
+
+def shown_fault(chain: str, key: str) -> str | None:
+    """Return what is wrong with a chain and a key that HAProxy is to show; None if nothing is."""
+    lines = [line.strip() for text in (chain, key) for line in text.splitlines()]
+    # Blank lines are left out when they are handed over.
+    if sum(len(line) + 1 for line in lines if line) > MAX_SHOWN:
+        return f"has more than {MAX_SHOWN} characters under tls.crt and tls.key together"
+    return certificate_fault(chain, key)
 
 
 def _private_key(text: str) -> PrivateKeyTypes | str:

@@ -63,13 +63,11 @@ def _config_valid(situation: Situation) -> Condition:
             f"{taken}: exists and does not belong to this gateway; rename the gateway or delete the object",
         )
     problems = situation.configuration.problems
-    if problems:
+    told = [problem.message for problem in problems]
+    if situation.configuration.holding:
         running = situation.seen.child("StatefulSet", names(situation.gateway).worker) is not None
-        held = running and situation.configuration.holding
-        kept = " (the workers keep the last valid configuration)" if held else ""
-        return _condition(
-            kind, False, problems[0].reason, _sentences(problem.message for problem in problems) + kept
-        )
+        kept = " (the workers keep the last valid configuration)" if running else ""
+        return _condition(kind, False, problems[0].reason, _sentences(told) + kept)
     refusals = [
         f"{shard.name} keeps the configuration before: {shard.report.refused}"
         for shard in situation.shards
@@ -77,7 +75,9 @@ def _config_valid(situation: Situation) -> Condition:
         if shard.report and shard.report.refused and not (shard.report.needs_restart and shard.outdated)
     ]
     if refusals:
-        return _condition(kind, False, "RefusedByWorker", _sentences(refusals, limit=2))
+        return _condition(kind, False, "RefusedByWorker", _sentences([_sentences(refusals, limit=2), *told]))
+    if problems:
+        return _condition(kind, False, problems[0].reason, _sentences(told))
     valid = "the spec is valid"
     notes = filter(None, [limits_note(situation.gateway)])
     return _condition(kind, True, "Valid", _sentences((valid, *notes)))
@@ -198,7 +198,7 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
     if situation.contested:
         return _condition(kind, False, "Contested", _sentences(situation.contested))
     written = situation.writes and movement.purpose is None and not situation.taking_over
-    invalid = bool(situation.configuration.problems)
+    invalid = bool(situation.configuration.holding)
     if ((workers is None or balancer is None) and not invalid) or written:
         return _condition(kind, True, "Applying", "the gateway's objects are being written")
     if workers is None or balancer is None:

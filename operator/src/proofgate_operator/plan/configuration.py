@@ -27,7 +27,7 @@ from proofgate_operator.build.worker_config import fixed_config_text, worker_con
 from proofgate_operator.plan.addresses import address_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import auditor_key, keeper_key
-from proofgate_operator.plan.certificates import authorities_fault, certificate_fault
+from proofgate_operator.plan.certificates import authorities_fault, certificate_fault, shown_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pod_templates import (
@@ -268,7 +268,7 @@ def _certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault]]:
     if missing:
         return "", [Fault(owner, "SecretInvalid", f"{where} has no text under {' and '.join(missing)}")]
     chain, key = entry(secret, "tls.crt") or "", entry(secret, "tls.key") or ""
-    fault = certificate_fault(chain, key)
+    fault = shown_fault(chain, key)
     return chain, [Fault(owner, "CertificateInvalid", f"{where} {fault}")] if fault else []
 
 

@@ -93,6 +93,8 @@ impl EvidenceError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
+            // What was stored is none of what a log consists of: the storage did not fail, and trying again helps nobody.
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => "ledger_corrupt",
             Self::Io { .. } => "ledger_io",
             Self::Corruption { .. } => "ledger_corrupt",
             Self::NotCovered { .. } => "record_not_covered",

@@ -56,7 +56,14 @@ pub(crate) fn read(
     let mut notes = Vec::with_capacity(names.len());
     for name in names {
         let path = dir.join(name);
-        let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
+        let file = match storage.open(&path) {
+            // Anybody may have put it there: it is refused as any other that is no note.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                notes.push((path, Err(error.to_string())));
+                continue;
+            }
+            other => other.map_err(EvidenceError::io("open", &path))?,
+        };
         let mut bytes = vec![0; MAX_STATEMENT + 1];
         let length = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
         bytes.truncate(length);

@@ -7,14 +7,17 @@
 
 mod support;
 
+use proofgate_evidence::key_successions::KEY_SUCCESSIONS;
 use proofgate_evidence::{
-    HeldCheckpoint, PinnedFile, ReadStorage as _, Verdict, fsck, fsck_mirror, fsck_pinned,
+    EvidenceError, FileStorage, HeldCheckpoint, PinnedFile, ReadStorage as _, Report, Verdict, fsck,
+    fsck_mirror, fsck_pinned,
 };
 use proofgate_ledger::Checkpoint;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use sha2::{Digest, Sha256};
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
 use support::{Worker, filled, vkey};
 
 fn sealed() -> (SimulatedDisk, Worker) {
@@ -86,4 +89,70 @@ fn a_log_that_was_changed_or_cut_is_none_to_copy() {
         bytes.truncate(600);
     });
     assert!(pinned(&disk, &worker).0 > Verdict::Incomplete);
+}
+
+/// What was verified, on a file system.
+struct Volume {
+    ledger: tempfile::TempDir,
+    log: PathBuf,
+    held: HeldCheckpoint,
+}
+
+impl Volume {
+    fn of(disk: &SimulatedDisk, worker: &Worker, files: &[PinnedFile]) -> Self {
+        let ledger = tempfile::tempdir().unwrap();
+        let place = |path: &Path| ledger.path().join(path.strip_prefix("/").unwrap());
+        let log = place(&worker.promised.dir);
+        fs::create_dir_all(&log).unwrap();
+        for file in files {
+            let mut bytes = disk.read(&file.path).unwrap();
+            bytes.truncate(usize::try_from(file.len).unwrap());
+            fs::write(place(&file.path), bytes).unwrap();
+        }
+        let held = held(worker);
+        Self { ledger, log, held }
+    }
+
+    fn checked(&self) -> Result<Report, EvidenceError> {
+        let held = std::slice::from_ref(&self.held);
+        Ok(fsck_pinned(&FileStorage, &self.log, Some(&vkey()), held)?.0)
+    }
+}
+
+#[test]
+fn what_can_be_no_file_of_a_log_is_damage_and_no_failure_of_the_storage() {
+    let (disk, worker) = sealed();
+    let files = pinned(&disk, &worker).1;
+    let replace: fn(&Path) = |path| {
+        fs::remove_file(path).unwrap();
+        fs::create_dir(path).unwrap();
+    };
+    let lengthen: fn(&Path) = |path| {
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(2 << 30).unwrap();
+    };
+    for (file, spoil) in files.iter().flat_map(|file| [(file, replace), (file, lengthen)]) {
+        let volume = Volume::of(&disk, &worker, &files);
+        assert_eq!(volume.checked().unwrap().verdict, Verdict::Ok);
+        spoil(&volume.log.join(file.path.file_name().unwrap()));
+        match volume.checked() {
+            Ok(report) => assert!(report.verdict > Verdict::Incomplete, "{file:?}"),
+            Err(error) => assert_eq!(error.code(), "ledger_corrupt", "{error}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_no_file_among_the_statements_of_keys_is_told_and_costs_no_log() {
+    let (disk, worker) = sealed();
+    let volume = Volume::of(&disk, &worker, &pinned(&disk, &worker).1);
+    fs::create_dir_all(volume.ledger.path().join(KEY_SUCCESSIONS).join("planted.note")).unwrap();
+    assert_eq!(volume.checked().unwrap().verdict, Verdict::Ok);
+    let held = std::slice::from_ref(&volume.held);
+    let report = fsck_mirror(&FileStorage, volume.ledger.path(), Some(&vkey()), held).unwrap();
+    let codes: Vec<_> = report.findings.iter().filter_map(|found| found.code).collect();
+    assert_eq!(
+        (report.verdict, codes),
+        (Verdict::Invalid, vec!["key_succession_refused"])
+    );
 }
