@@ -108,23 +108,21 @@ pub fn plan_erasure(
             };
             shard.incarnations.retain(|log| *log >= first);
         }
-        let mut concerned: BTreeMap<Ulid, Concerned> = BTreeMap::new();
-        for incarnation in &shard.incarnations {
-            let wanted = exchange
-                .as_ref()
-                .map(|at| at.get(&shard.dir.join(incarnation.to_string())));
-            if wanted != Some(None) {
-                concerned.insert(*incarnation, Concerned::of(wanted.flatten()));
-            }
-        }
+        // Of an exchange, no other logs than those are asked for it.
+        let begin = |log: Ulid| match &exchange {
+            None => Some(Concerned::default()),
+            Some(at) => at.get(&shard.dir.join(log.to_string())).map(Concerned::of),
+        };
+        let mut concerned: BTreeMap<Ulid, Option<Concerned>> = BTreeMap::new();
         let keys = (request.key, keeping);
         let logs = logs::read(storage, &shard, keys, &holds, &mut |log, seq, record| {
-            if let Some(concerned) = concerned.get_mut(&log) {
+            if let Some(concerned) = concerned.entry(log).or_insert_with(|| begin(log)) {
                 concerned.take(seq, record, request, &holds);
             }
         })?;
         for (at, log) in logs.iter().enumerate() {
-            if let Some(concerned) = concerned.remove(&log.incarnation) {
+            let concerned = concerned.remove(&log.incarnation);
+            if let Some(concerned) = concerned.unwrap_or_else(|| begin(log.incarnation)) {
                 planned.extend(plan_log(storage, keeping, request, (&logs, at), concerned)?);
             }
         }
@@ -223,9 +221,9 @@ struct Concerned {
 
 impl Concerned {
     /// Begins with the admissions that are known to be concerned.
-    fn of(wanted: Option<&BTreeSet<u64>>) -> Self {
+    fn of(wanted: &BTreeSet<u64>) -> Self {
         Self {
-            admissions: wanted.cloned().unwrap_or_default(),
+            admissions: wanted.clone(),
             ..Self::default()
         }
     }

@@ -4,10 +4,10 @@
 use crate::plan::{Reason, reason};
 use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Hold, Keeper, KeepingError};
-use proofgate_evidence::layout::Shard;
+use proofgate_evidence::layout::{Shard, parse_incarnation};
 use proofgate_evidence::removal::{self, Removal, Removed};
 use proofgate_evidence::rules::{Predecessor, Rules};
-use proofgate_evidence::{ReadStorage, Ulid};
+use proofgate_evidence::{EvidenceError, ReadStorage, Ulid};
 use proofgate_ledger::record::Record;
 use proofgate_ledger::{Checkpoint, VerifyingKey};
 use std::collections::BTreeSet;
@@ -44,8 +44,11 @@ impl Log {
     }
 }
 
-/// Reads the logs of a shard, the oldest first; `visit` sees every record of those that were not removed, with its log and
-/// its number.
+/// How often a shard is listed for what came while it was read. What a worker begins meanwhile is less each time.
+const LISTINGS: usize = 64;
+
+/// Reads the logs of a shard, the oldest first, and then those that a worker begins while they are read; `visit` sees every
+/// record of those that were not removed, once, with its log and its number.
 pub(crate) fn read(
     storage: &dyn ReadStorage,
     shard: &Shard,
@@ -53,12 +56,11 @@ pub(crate) fn read(
     holds: &[&Hold],
     visit: &mut dyn FnMut(Ulid, u64, &Record<'_>),
 ) -> Result<Vec<Log>, KeepingError> {
-    let mut logs = Vec::with_capacity(shard.incarnations.len());
-    for incarnation in shard.incarnations.iter().copied() {
+    let mut read_log = |incarnation: Ulid, seen: Option<&Checkpoint>| {
         let dir = shard.dir.join(incarnation.to_string());
         let mut there = |refused| {
             let mut visit = |seq, record: &Record<'_>| visit(incarnation, seq, record);
-            let read = survey(storage, &dir, incarnation, key, holds, &mut visit)?;
+            let read = survey(storage, &dir, (incarnation, seen), key, holds, &mut visit)?;
             Ok::<_, KeepingError>(Is::There(Box::new(read), refused))
         };
         let is = match removal_of(storage, &dir, key, keeping)? {
@@ -67,9 +69,49 @@ pub(crate) fn read(
             // A tombstone that is not the keeper's hides no log.
             Removal::Refused(why) => there(Some(why))?,
         };
-        logs.push(Log { incarnation, dir, is });
+        Ok::<_, KeepingError>(Log { incarnation, dir, is })
+    };
+    let mut logs = Vec::with_capacity(shard.incarnations.len());
+    let mut next = shard.incarnations.clone();
+    for _ in 0..LISTINGS {
+        for incarnation in next {
+            logs.push(read_log(incarnation, None)?);
+        }
+        next = begun_since(storage, shard, &logs)?;
+        if next.is_empty() {
+            break;
+        }
+    }
+    for at in 0..logs.len() {
+        if let Some(seen) = gone_on(&logs, at) {
+            logs[at] = read_log(logs[at].incarnation, Some(&seen))?;
+        }
     }
     Ok(logs)
+}
+
+/// The logs behind the newest one that was read.
+fn begun_since(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result<Vec<Ulid>, KeepingError> {
+    let Some(newest) = logs.last().filter(|_| !shard.alone) else {
+        return Ok(Vec::new());
+    };
+    let names = storage.list(&shard.dir);
+    let names = names.map_err(EvidenceError::io("list", &shard.dir))?;
+    let logs = names.iter().filter_map(|name| parse_incarnation(name));
+    let mut since: Vec<Ulid> = logs.filter(|log| *log > newest.incarnation).collect();
+    since.sort_unstable();
+    Ok(since)
+}
+
+/// How far a log was read that may have been written since: it has ended, and no checkpoint that was there covers it, or
+/// later logs tell more of it.
+fn gone_on(logs: &[Log], at: usize) -> Option<Checkpoint> {
+    let read = logs[at].read().filter(|read| read.damage.is_none())?;
+    let claims = claims(logs[at].incarnation, logs[at + 1..].iter().filter_map(Log::rules));
+    let ended = read.rules.sealed() || claims.iter().any(|(_, ended)| *ended);
+    let differs = contradiction(&claims, read.end.as_ref()).is_some();
+    let may_have = differs || (ended && read.last.is_none());
+    read.end.clone().filter(|_| may_have)
 }
 
 /// What a log's directory says of its removal.

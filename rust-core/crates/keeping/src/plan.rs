@@ -225,7 +225,7 @@ impl<'p> ShardPlan<'p> {
                 let read = survey(
                     self.storage,
                     &dir,
-                    *incarnation,
+                    (*incarnation, None),
                     self.plan.key,
                     &holds,
                     &mut |_, _| {},

@@ -10,11 +10,14 @@ mod keep;
 mod support;
 
 use keep::{
-    Attack, DAY, Keep, check, dir, forge, found, four_lives, keeping_key, renamed, set_back, take_away,
+    Attack, DAY, Keep, Meanwhile, check, dir, forge, found, four_lives, keeping_key, later, renamed, rotate,
+    set_back, settle, take_away,
 };
 use proofgate_evidence::erasures::{ERASURES, MAX_ERASURES};
 use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, stored_salt};
-use proofgate_keeping::{Forgotten, KeepingError, Policy, Request, SaltFate, Scope, erase, plan_erasure};
+use proofgate_keeping::{
+    Forgotten, KeepingError, PlannedErasure, Policy, Request, SaltFate, Scope, erase, plan_erasure,
+};
 use proofgate_ledger::{ShredKey, SigningKey};
 use proofgate_payloads::{Field, Payload, PayloadKey, PayloadWriter, is_punched};
 use proofgate_wal::Storage;
@@ -42,28 +45,34 @@ fn run(
     policy: Option<&Policy>,
     carry_out: bool,
 ) -> Result<Vec<String>, KeepingError> {
-    let key = vkey();
-    let request = Request {
+    let planned = with(keep, what, policy, |request| match carry_out {
+        true => erase(&keep.disk, request, &keeping_key()),
+        false => plan_erasure(&keep.disk, &keeping_key().verifying_key(), request),
+    })?;
+    Ok(told(&planned))
+}
+
+fn with<T>(keep: &Keep, what: &Forgotten, policy: Option<&Policy>, act: impl FnOnce(&Request<'_>) -> T) -> T {
+    act(&Request {
         ledger: Path::new("/"),
-        key: &key,
+        key: &vkey(),
         keeper: &keep.keeper,
         what,
         policy,
         reason: "asked for on paper",
         now: keep.now,
-    };
-    let planned = match carry_out {
-        true => erase(&keep.disk, &request, &keeping_key()),
-        false => plan_erasure(&keep.disk, &keeping_key().verifying_key(), &request),
-    }?;
-    Ok(planned
+    })
+}
+
+fn told(planned: &[PlannedErasure]) -> Vec<String> {
+    planned
         .iter()
         .map(|log| match &log.fate {
             SaltFate::Erase => format!("erase {}", log.admissions.len()),
             SaltFate::Erased => format!("erased {}", log.admissions.len()),
             SaltFate::Stay(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
         })
-        .collect())
+        .collect()
 }
 
 fn done(keep: &Keep, what: &Forgotten) -> Vec<String> {
@@ -380,6 +389,42 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
         assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
         keep.keeper.release(id, "closed", 2).unwrap();
     }
+}
+
+#[test]
+fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
+    let mut call = 0;
+    loop {
+        let (disk, mut former) = support::fresh();
+        former.complete_one("old");
+        let mut running = rotate(&disk, &mut former);
+        let mut keep = Keep::of(&disk);
+        keep.hold(Scope {
+            since: Some(60),
+            ..Scope::default()
+        });
+        let admission = running.admit("across", 1).unwrap();
+        running.flush().unwrap();
+        let meanwhile = Meanwhile::at(&disk, call, || {
+            let mut next = rotate(&disk, &mut running);
+            later(&mut next);
+            let of = keep::ulid(&running);
+            next.complete_in(Some(of), "across", admission).unwrap();
+            settle(&mut next);
+        });
+        let planned = with(&keep, &tenant("acme", 10), None, |request| {
+            plan_erasure(&meanwhile, &keeping_key().verifying_key(), request)
+        });
+        let fates = told(&planned.unwrap());
+        if !meanwhile.has_happened() {
+            break;
+        }
+        assert_eq!(fates[0], "erase 1", "call {call}");
+        let sound = ["not_ended", "held", "not_ended held"];
+        assert!(sound.contains(&fates[1].as_str()), "call {call}: {fates:?}");
+        call += 1;
+    }
+    assert!(call > 10, "{call}");
 }
 
 #[test]
