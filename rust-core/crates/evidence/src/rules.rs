@@ -177,6 +177,12 @@ impl Rules {
         self.counted_from_start = false;
     }
 
+    /// Says that no record follows. What only the next one is checked by is given back.
+    pub fn finish(&mut self) {
+        self.counted = HashMap::new();
+        self.counted_from_start = false;
+    }
+
     /// Takes the record that stands at `seq`.
     ///
     /// # Errors

@@ -209,7 +209,8 @@ fn locate(storage: &dyn ReadStorage, request: &Request<'_>, id: &str) -> Result<
 /// What a log holds of what is to be forgotten.
 #[derive(Default)]
 struct Concerned {
-    admissions: BTreeSet<u64>,
+    /// In order, as they are the most of what is kept of a ledger at once.
+    admissions: Vec<u64>,
     /// Whose they are: all of them are of one tenant.
     tenant: String,
     /// The youngest of them that must still be kept, and for how many days.
@@ -223,9 +224,21 @@ impl Concerned {
     /// Begins with the admissions that are known to be concerned.
     fn of(wanted: &BTreeSet<u64>) -> Self {
         Self {
-            admissions: wanted.clone(),
+            admissions: wanted.iter().copied().collect(),
             ..Self::default()
         }
+    }
+
+    fn add(&mut self, seq: u64) {
+        // A vector that doubles would keep as much again for nothing.
+        if self.admissions.len() == self.admissions.capacity() {
+            self.admissions.reserve_exact(self.admissions.len() / 8 + 64);
+        }
+        self.admissions.push(seq);
+    }
+
+    fn has(&self, admission: u64) -> bool {
+        self.admissions.binary_search(&admission).is_ok()
     }
 
     /// Takes a record, which may be of an exchange that is concerned.
@@ -236,12 +249,12 @@ impl Concerned {
             match until {
                 None if admission.ts > request.now => self.ahead = Some(seq),
                 Some(until) if admission.ts > *until => {}
-                _ => _ = self.admissions.insert(seq),
+                _ => self.add(seq),
             }
         }
         let mut id = record.id();
         let admission = match record {
-            Record::Admission(admission) if self.admissions.contains(&seq) => {
+            Record::Admission(admission) if self.has(seq) => {
                 admission.tenant.as_ref().clone_into(&mut self.tenant);
                 let minimum = request.policy.map(|policy| policy.of(&self.tenant));
                 let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
@@ -256,7 +269,7 @@ impl Concerned {
             }
             _ => return,
         };
-        if self.admissions.contains(&admission) {
+        if self.has(admission) {
             let touching = holds
                 .iter()
                 .filter(|hold| hold.scope.touches(Some(&self.tenant), id, record.ts()));
@@ -314,8 +327,8 @@ fn plan_log(
         let stays = !why.is_empty();
         return Ok(stays.then(|| PlannedErasure::of(log, SaltFate::Stay(why))));
     }
-    let admissions: Vec<u64> = concerned.admissions.iter().copied().collect();
-    let done = match Done::read(storage, keeping, request.what, (log, read), &admissions) {
+    let admissions = &concerned.admissions;
+    let done = match Done::read(storage, keeping, request.what, (log, read), admissions) {
         Ok(done) => done,
         Err(error) => {
             why.push(damaged(error)?);
@@ -328,10 +341,10 @@ fn plan_log(
         why.push(reason("not_ended", text));
     }
     let held = held_ends(log.incarnation, &logs[at + 1..]).filter(|end| {
-        concerned.admissions.contains(&end.admission)
-            && end.is_held(request.keeper.active(), Some(&concerned.tenant))
+        concerned.has(end.admission) && end.is_held(request.keeper.active(), Some(&concerned.tenant))
     });
-    concerned.held_by.extend(held.map(|end| end.hold));
+    let held: BTreeSet<u64> = held.map(|end| end.hold).collect();
+    concerned.held_by.extend(held);
     why.extend(concerned.held_by.iter().map(|id| {
         let text = format!("hold {id} touches what is to be erased");
         reason("held", text)
@@ -370,7 +383,7 @@ fn plan_log(
             reason: request.reason.to_owned(),
         });
     Ok(Some(PlannedErasure {
-        admissions,
+        admissions: concerned.admissions,
         statement,
         ..PlannedErasure::of(log, fate)
     }))

@@ -60,7 +60,9 @@ pub(crate) fn read(
         let dir = shard.dir.join(incarnation.to_string());
         let mut there = |refused| {
             let mut visit = |seq, record: &Record<'_>| visit(incarnation, seq, record);
-            let read = survey(storage, &dir, (incarnation, seen), key, holds, &mut visit)?;
+            let mut read = survey(storage, &dir, (incarnation, seen), key, holds, &mut visit)?;
+            // All logs of a shard are kept at once, and none of them is removed by this.
+            (read.tenants, read.stays) = (BTreeSet::new(), Vec::new());
             Ok::<_, KeepingError>(Is::There(Box::new(read), refused))
         };
         let is = match removal_of(storage, &dir, key, keeping)? {

@@ -125,6 +125,7 @@ pub(crate) fn survey(
         let reason = KeepingError::from(error).spoiled()?;
         found.damage.get_or_insert(reason);
     }
+    found.rules.finish();
     if seen.0 > mmr.size() {
         let (before, now) = (seen.0, mmr.size());
         found.damage.get_or_insert(format!(
