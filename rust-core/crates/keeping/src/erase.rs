@@ -1,7 +1,8 @@
 //! Erasure: the salts of admissions are destroyed, so that their commitments tell nothing any more. What is to be destroyed
 //! is signed first: whatever cuts this short leaves an erasure that is not finished, and that is done again.
 
-use crate::logs::{self, Is, Log, Standing, held_ends, held_since, standing};
+use crate::ends::Ends;
+use crate::logs::{self, Is, Log, Standing, ends, held_ends, held_since, standing};
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, is_over};
 use crate::remove::lock;
@@ -120,10 +121,15 @@ pub fn plan_erasure(
                 concerned.take(seq, record, request, &holds);
             }
         })?;
-        for (at, log) in logs.iter().enumerate() {
-            let concerned = concerned.remove(&log.incarnation);
-            if let Some(concerned) = concerned.unwrap_or_else(|| begin(log.incarnation)) {
-                planned.extend(plan_log(storage, keeping, request, (&logs, at), concerned)?);
+        let standings: Vec<Standing> = (0..logs.len())
+            .map(|at| standing(&logs, at, request.key))
+            .collect();
+        let ends = ends(&logs, &standings);
+        for (at, standing) in standings.into_iter().enumerate() {
+            let log = logs[at].incarnation;
+            if let Some(concerned) = concerned.remove(&log).unwrap_or_else(|| begin(log)) {
+                let about = (concerned, standing);
+                planned.extend(plan_log(storage, keeping, request, (&logs, at, &ends), about)?);
             }
         }
     }
@@ -303,8 +309,8 @@ fn plan_log(
     storage: &dyn ReadStorage,
     keeping: &VerifyingKey,
     request: &Request<'_>,
-    (logs, at): (&[Log], usize),
-    mut concerned: Concerned,
+    (logs, at, ends): (&[Log], usize, &Ends),
+    (mut concerned, standing): (Concerned, Standing),
 ) -> Result<Option<PlannedErasure>, KeepingError> {
     let log = &logs[at];
     let read = match &log.is {
@@ -317,7 +323,7 @@ fn plan_log(
     let Standing {
         ended,
         doubts: mut why,
-    } = standing(logs, at, request.key);
+    } = standing;
     why.extend(concerned.ahead.map(|seq| {
         let text = format!("record {seq} is of the future: a clock was, or is, wrong. Or give --until");
         reason("future", text)
@@ -349,6 +355,9 @@ fn plan_log(
         let text = format!("hold {id} touches what is to be erased");
         reason("held", text)
     }));
+    let others = request.keeper.active();
+    let others = others.filter(|hold| !concerned.held_by.contains(&hold.id));
+    why.extend(ends.may_be_held(log.incarnation, read, |seq| concerned.has(seq), others));
     why.extend(concerned.young.map(|(seq, minimum)| {
         let text =
             format!("record {seq} must be kept for {minimum} days, and --override-minimum was not given");

@@ -1,6 +1,7 @@
 //! The logs of a shard, each read from its beginning, and why of one nobody knows what it held. Whoever writes the volume
 //! without a key can put others in the place of records that no checkpoint covers, and take logs away.
 
+use crate::ends::{Ends, Told};
 use crate::plan::{Reason, reason};
 use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Hold, Keeper, KeepingError};
@@ -33,6 +34,14 @@ impl Log {
         match &self.is {
             Is::Removed(removed) => Some(&removed.rules),
             Is::There(read, _) => read.own.is_some().then_some(&read.rules),
+        }
+    }
+
+    /// Whether it was removed, or somebody has signed for it.
+    fn is_known(&self) -> bool {
+        match &self.is {
+            Is::Removed(_) => true,
+            Is::There(read, _) => read.is_signed(),
         }
     }
 
@@ -137,20 +146,33 @@ pub(crate) struct Standing {
     pub(crate) doubts: Vec<Reason>,
 }
 
-/// How the log at a position stands. Of one that is still written, the newest records are under no checkpoint yet; any
-/// other must be covered as a whole.
+/// How the log at a position stands.
 pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> Standing {
-    let mut doubts = Vec::new();
     let Is::There(read, refused) = &logs[at].is else {
-        return Standing { ended: true, doubts };
+        return Standing {
+            ended: true,
+            doubts: Vec::new(),
+        };
     };
-    if let Some(why) = refused {
-        doubts.push(reason(
-            "tombstone_refused",
-            format!("its tombstone is refused: {why}: run fsck"),
-        ));
-    }
     let claims = claims(logs[at].incarnation, logs[at + 1..].iter().filter_map(Log::rules));
+    let newest = logs.iter().rposition(|log| log.rules().is_some()) == Some(at);
+    let mut standing = standing_of(read, &claims, newest, key);
+    if let Some(why) = refused {
+        let text = format!("its tombstone is refused: {why}: run fsck");
+        standing.doubts.insert(0, reason("tombstone_refused", text));
+    }
+    standing
+}
+
+/// How a log stands of which later ones make these claims. Of one that is still written, the newest records are under no
+/// checkpoint yet; any other must be covered as a whole.
+pub(crate) fn standing_of(
+    read: &Survey,
+    claims: &[(Predecessor, bool)],
+    newest: bool,
+    key: &VerifyingKey,
+) -> Standing {
+    let mut doubts = Vec::new();
     let ended = read.rules.sealed() || claims.iter().any(|(_, ended)| *ended);
     // All else would follow from it.
     if let Some(damage) = &read.damage {
@@ -161,8 +183,7 @@ pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> Standing 
     if read.end.as_ref().is_some_and(foreign) {
         doubts.push(reason("damaged", "it is no log of this ledger: run fsck"));
     }
-    doubts.extend(contradiction(&claims, read.end.as_ref()));
-    let newest = logs.iter().rposition(|log| log.rules().is_some()) == Some(at);
+    doubts.extend(contradiction(claims, read.end.as_ref()));
     let is_written = !ended && read.own.is_some() && (newest || !claims.is_empty());
     // A start that was cut short before it was signed has served nobody.
     let has_served = read.own.is_some() || read.rules.served().is_some();
@@ -175,17 +196,23 @@ pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> Standing 
     Standing { ended, doubts }
 }
 
+/// Where the exchanges of these logs ended, of which these are known how they stand.
+pub(crate) fn ends(logs: &[Log], standings: &[Standing]) -> Ends {
+    let known = logs.iter().zip(standings).filter(|(log, _)| log.is_known());
+    Ends::of(known.map(|(log, standing)| Told {
+        incarnation: log.incarnation,
+        rules: log.rules(),
+        is_doubtful: !standing.doubts.is_empty(),
+    }))
+}
+
 /// Why logs which others name may have been taken away.
 pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
-    let is_known = |log: &&Log| log.rules().is_some() || log.read().is_some_and(|read| read.last.is_some());
-    let known: BTreeSet<Ulid> = logs.iter().filter(is_known).map(|log| log.incarnation).collect();
+    let known = logs.iter().filter(|log| log.is_known());
+    let known: BTreeSet<Ulid> = known.map(|log| log.incarnation).collect();
     let mut why = Vec::new();
     for (log, rules) in logs.iter().filter_map(|log| Some((log, log.rules()?))) {
-        let before = rules.opened().and_then(|opened| opened.predecessor);
-        let ended = rules.takeovers().iter().map(|(_, ended)| ended.incarnation);
-        let named = before.map(|before| before.incarnation);
-        let named: BTreeSet<Ulid> = named.into_iter().chain(ended).chain(rules.successor()).collect();
-        why.extend(named.difference(&known).map(|named| {
+        why.extend(names(rules).difference(&known).map(|named| {
             let text = format!(
                 "{} names {named}, which is not there: run fsck",
                 log.dir.display()
@@ -194,6 +221,14 @@ pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
         }));
     }
     why
+}
+
+/// The other logs that one names: the one before it, those whose end it tells, and the one that goes on.
+pub(crate) fn names(rules: &Rules) -> BTreeSet<Ulid> {
+    let before = rules.opened().and_then(|opened| opened.predecessor);
+    let before = before.map(|before| before.incarnation);
+    let ended = rules.takeovers().iter().map(|(_, ended)| ended.incarnation);
+    before.into_iter().chain(ended).chain(rules.successor()).collect()
 }
 
 /// What later logs say of one, with whether it is of its end.

@@ -154,6 +154,11 @@ pub(crate) fn survey(
 }
 
 impl Survey {
+    /// Whether somebody has signed for it.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.own.is_some() || self.last.is_some()
+    }
+
     /// Takes all records of the log, up to what is wrong with one.
     fn read_records(
         &mut self,

@@ -10,8 +10,8 @@ mod keep;
 mod support;
 
 use keep::{
-    Attack, DAY, Keep, Meanwhile, check, dir, forge, found, four_lives, keeping_key, later, renamed, rotate,
-    set_back, settle, take_away,
+    Attack, DAY, Keep, Meanwhile, across, check, dir, flip, forge, found, four_lives, its_end, keeping_key,
+    later, renamed, rotate, set_back, settle, take_away,
 };
 use proofgate_evidence::erasures::{ERASURES, MAX_ERASURES};
 use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, stored_salt};
@@ -399,10 +399,7 @@ fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
         former.complete_one("old");
         let mut running = rotate(&disk, &mut former);
         let mut keep = Keep::of(&disk);
-        keep.hold(Scope {
-            since: Some(60),
-            ..Scope::default()
-        });
+        keep.hold(its_end());
         let admission = running.admit("across", 1).unwrap();
         running.flush().unwrap();
         let meanwhile = Meanwhile::at(&disk, call, || {
@@ -425,6 +422,56 @@ fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
         call += 1;
     }
     assert!(call > 10, "{call}");
+}
+
+#[test]
+fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
+    let (whole, workers) = across();
+    let (second, third) = (&workers[1], &workers[2]);
+    let attacks: [Attack<'_>; 7] = [
+        ("held", &|_| {}),
+        ("held", &|disk| flip(disk, third)),
+        ("held_unknown", &|disk| flip(disk, second)),
+        ("held_unknown", &|disk| {
+            take_away(disk, second, |name| name.ends_with(".seg"));
+        }),
+        // What it says of the end is there to be read.
+        ("held", &|disk| {
+            take_away(disk, second, |name| name == "checkpoint")
+        }),
+        ("held_unknown", &|disk| take_away(disk, second, |_| true)),
+        ("held", &|disk| {
+            disk.create(&dir(second).join("tombstone")).unwrap();
+        }),
+    ];
+    for (at, (code, attack)) in attacks.into_iter().enumerate() {
+        let disk = whole.snapshot();
+        attack(&disk);
+        let mut keep = Keep::of(&disk);
+        let first = |keep: &Keep, what: &Forgotten| run(keep, what, None, false).unwrap()[0].clone();
+        let acme = tenant("acme", 10);
+        assert_eq!(first(&keep, &acme), "erase 2", "{at}: nothing is held");
+        let id = keep.hold(its_end());
+        assert_eq!(first(&keep, &acme), code, "{at}");
+        assert_eq!(first(&keep, &exchange("across")), code, "{at}");
+        assert_eq!(
+            first(&keep, &exchange("first")),
+            "erase 1",
+            "{at}: it ended before"
+        );
+        // What it cannot be about by its tenant or its id, it does not keep, and nothing does once it is released.
+        keep.keeper.release(id, "it is narrower now", 2).unwrap();
+        let of = |tenant: Option<&str>, exchange: Option<&str>| Scope {
+            tenant: tenant.map(str::to_owned),
+            exchange: exchange.map(str::to_owned),
+            ..its_end()
+        };
+        keep.hold(of(Some("globex"), None));
+        keep.hold(of(None, Some("another")));
+        assert_eq!(first(&keep, &acme), "erase 2", "{at}");
+        keep.hold(of(Some("acme"), Some("across")));
+        assert_eq!(first(&keep, &acme), code, "{at}");
+    }
 }
 
 #[test]

@@ -209,8 +209,16 @@ pub fn take_away(disk: &SimulatedDisk, worker: &Worker, gone: impl Fn(&str) -> b
 
 /// Goes on in another log, as a worker does that rotates.
 pub fn rotate(disk: &SimulatedDisk, former: &mut Worker) -> Worker {
+    rotate_at(disk, former, 1)
+}
+
+/// The same, at this time.
+pub fn rotate_at(disk: &SimulatedDisk, former: &mut Worker, now: u64) -> Worker {
     let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), support::key());
-    let terms = support::terms(&signing, support::small());
+    let terms = succession::Terms {
+        now,
+        ..support::terms(&signing, support::small())
+    };
     let signed = former.follower.signed().unwrap().clone();
     let made = succession::beside(&storage, &terms, ulid(former), &signed).unwrap();
     let mut next = Worker::take(disk, made);
@@ -246,6 +254,43 @@ pub fn later(worker: &mut Worker) {
     for number in 0..30 {
         worker.complete_one(&format!("later-{number}"));
     }
+}
+
+/// Five lives of a shard, each of which goes on in the next. An exchange of the first, `across`, ends in the second, at 60 or
+/// later, which no other record of the first is of.
+pub fn across() -> (SimulatedDisk, Vec<Worker>) {
+    let (disk, mut first) = support::fresh();
+    first.complete_one("first");
+    let admission = first.admit("across", 1).unwrap();
+    let mut second = rotate(&disk, &mut first);
+    later(&mut second);
+    second
+        .complete_in(Some(ulid(&first)), "across", admission)
+        .unwrap();
+    settle(&mut second);
+    let mut workers = vec![first, second];
+    for name in ["third", "fourth", "fifth"] {
+        let mut next = rotate(&disk, workers.last_mut().unwrap());
+        next.complete_one(name);
+        workers.push(next);
+    }
+    (disk, workers)
+}
+
+/// What a hold says that touches the end of `across` alone.
+pub fn its_end() -> Scope {
+    Scope {
+        since: Some(60),
+        ..Scope::default()
+    }
+}
+
+/// Changes a byte in the middle of a worker's only segment.
+pub fn flip(disk: &SimulatedDisk, worker: &Worker) {
+    disk.rot(&dir(worker).join("00000000000000000000.seg"), |bytes| {
+        let written = bytes.iter().rposition(|byte| *byte != 0).unwrap_or_default();
+        bytes[written / 2] ^= 1;
+    });
 }
 
 /// Calls that are left until something happens on a disk, and what.
