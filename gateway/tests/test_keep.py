@@ -175,15 +175,17 @@ def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
         STAYS | {"reasons": [{"code": "damaged", "text": ""}, {"code": "held", "text": ""}]},
         STAYS | {"reasons": [{"code": "not_ended", "text": ""}]},
         STAYS | {"reasons": [{"code": "uncovered", "text": ""}]},
+        STAYS | {"reasons": [{"code": "held_unknown", "text": ""}]},
         LOG,
     ]
-    assert keep._stay(report, logs, keep._NEEDS_SOMEBODY) == {"damaged": 1}
+    assert keep._stay(report, logs, keep._NEEDS_SOMEBODY) == {"damaged": 1, "held_unknown": 1}
     assert keep._stay(report, logs, keep._NOT_ERASED) == {
         "damaged": 1,
+        "held_unknown": 1,
         "not_ended": 1,
         "uncovered": 1,
     }
-    assert report.staying == {"damaged": 2, "held": 2, "not_ended": 2, "uncovered": 2}
+    assert report.staying == {"damaged": 2, "held": 2, "held_unknown": 2, "not_ended": 2, "uncovered": 2}
     monkeypatch.setattr(Keeper, "prune", lambda *_: json.dumps(logs))
     code, told = place.keep(begin=True, retention={"maximumDays": 1})
     assert (code, told["result"], told["removedNow"]) == (10, "staying", 1)

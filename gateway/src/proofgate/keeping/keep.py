@@ -30,7 +30,7 @@ MAX_REPORT = 4096
 _MAX_MESSAGE = 512
 _VERSION = 1
 #: Why logs stay beyond their time, of which nothing ends by itself.
-_NEEDS_SOMEBODY = frozenset({"damaged", "unknown_kinds", "future", "tombstone_refused"})
+_NEEDS_SOMEBODY = frozenset({"damaged", "unknown_kinds", "future", "tombstone_refused", "held_unknown"})
 #: Why salts do: an erasure is not done before all logs are.
 _NOT_ERASED = _NEEDS_SOMEBODY | {"not_ended", "locked", "uncovered", "removal_unfinished"}
 _DAY = 86_400_000_000

@@ -125,6 +125,12 @@ impl Rules {
         self.open.keys().copied()
     }
 
+    /// Request id of an admission that has no end in this log so far.
+    #[must_use]
+    pub fn open_id(&self, admission: u64) -> Option<&str> {
+        self.open.get(&admission).map(|admitted| admitted.id.as_str())
+    }
+
     /// Whether the body of an admission that has no end in this log was still coming; `None` where that is not known.
     #[must_use]
     pub fn is_coming(&self, admission: u64) -> Option<bool> {
@@ -174,6 +180,12 @@ impl Rules {
         self.complete = false;
         self.open.clear();
         self.counted.clear();
+        self.counted_from_start = false;
+    }
+
+    /// Says that no record follows. What only the next one is checked by is given back.
+    pub fn finish(&mut self) {
+        self.counted = HashMap::new();
         self.counted_from_start = false;
     }
 

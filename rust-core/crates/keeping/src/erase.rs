@@ -1,7 +1,8 @@
 //! Erasure: the salts of admissions are destroyed, so that their commitments tell nothing any more. What is to be destroyed
 //! is signed first: whatever cuts this short leaves an erasure that is not finished, and that is done again.
 
-use crate::logs::{self, Is, Log, Standing, held_ends, held_since, standing};
+use crate::ends::Ends;
+use crate::logs::{self, Is, Log, Standing, ends, held_ends, held_since, standing};
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, is_over};
 use crate::remove::lock;
@@ -108,24 +109,27 @@ pub fn plan_erasure(
             };
             shard.incarnations.retain(|log| *log >= first);
         }
-        let mut concerned: BTreeMap<Ulid, Concerned> = BTreeMap::new();
-        for incarnation in &shard.incarnations {
-            let wanted = exchange
-                .as_ref()
-                .map(|at| at.get(&shard.dir.join(incarnation.to_string())));
-            if wanted != Some(None) {
-                concerned.insert(*incarnation, Concerned::of(wanted.flatten()));
-            }
-        }
+        // Of an exchange, no other logs than those are asked for it.
+        let begin = |log: Ulid| match &exchange {
+            None => Some(Concerned::default()),
+            Some(at) => at.get(&shard.dir.join(log.to_string())).map(Concerned::of),
+        };
+        let mut concerned: BTreeMap<Ulid, Option<Concerned>> = BTreeMap::new();
         let keys = (request.key, keeping);
         let logs = logs::read(storage, &shard, keys, &holds, &mut |log, seq, record| {
-            if let Some(concerned) = concerned.get_mut(&log) {
+            if let Some(concerned) = concerned.entry(log).or_insert_with(|| begin(log)) {
                 concerned.take(seq, record, request, &holds);
             }
         })?;
-        for (at, log) in logs.iter().enumerate() {
-            if let Some(concerned) = concerned.remove(&log.incarnation) {
-                planned.extend(plan_log(storage, keeping, request, (&logs, at), concerned)?);
+        let standings: Vec<Standing> = (0..logs.len())
+            .map(|at| standing(&logs, at, request.key))
+            .collect();
+        let ends = ends(&logs, &standings);
+        for (at, standing) in standings.into_iter().enumerate() {
+            let log = logs[at].incarnation;
+            if let Some(concerned) = concerned.remove(&log).unwrap_or_else(|| begin(log)) {
+                let about = (concerned, standing);
+                planned.extend(plan_log(storage, keeping, request, (&logs, at, &ends), about)?);
             }
         }
     }
@@ -211,7 +215,8 @@ fn locate(storage: &dyn ReadStorage, request: &Request<'_>, id: &str) -> Result<
 /// What a log holds of what is to be forgotten.
 #[derive(Default)]
 struct Concerned {
-    admissions: BTreeSet<u64>,
+    /// In order, as they are the most of what is kept of a ledger at once.
+    admissions: Vec<u64>,
     /// Whose they are: all of them are of one tenant.
     tenant: String,
     /// The youngest of them that must still be kept, and for how many days.
@@ -223,11 +228,23 @@ struct Concerned {
 
 impl Concerned {
     /// Begins with the admissions that are known to be concerned.
-    fn of(wanted: Option<&BTreeSet<u64>>) -> Self {
+    fn of(wanted: &BTreeSet<u64>) -> Self {
         Self {
-            admissions: wanted.cloned().unwrap_or_default(),
+            admissions: wanted.iter().copied().collect(),
             ..Self::default()
         }
+    }
+
+    fn add(&mut self, seq: u64) {
+        // A vector that doubles would keep as much again for nothing.
+        if self.admissions.len() == self.admissions.capacity() {
+            self.admissions.reserve_exact(self.admissions.len() / 8 + 64);
+        }
+        self.admissions.push(seq);
+    }
+
+    fn has(&self, admission: u64) -> bool {
+        self.admissions.binary_search(&admission).is_ok()
     }
 
     /// Takes a record, which may be of an exchange that is concerned.
@@ -238,12 +255,12 @@ impl Concerned {
             match until {
                 None if admission.ts > request.now => self.ahead = Some(seq),
                 Some(until) if admission.ts > *until => {}
-                _ => _ = self.admissions.insert(seq),
+                _ => self.add(seq),
             }
         }
         let mut id = record.id();
         let admission = match record {
-            Record::Admission(admission) if self.admissions.contains(&seq) => {
+            Record::Admission(admission) if self.has(seq) => {
                 admission.tenant.as_ref().clone_into(&mut self.tenant);
                 let minimum = request.policy.map(|policy| policy.of(&self.tenant));
                 let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
@@ -258,7 +275,7 @@ impl Concerned {
             }
             _ => return,
         };
-        if self.admissions.contains(&admission) {
+        if self.has(admission) {
             let touching = holds
                 .iter()
                 .filter(|hold| hold.scope.touches(Some(&self.tenant), id, record.ts()));
@@ -292,8 +309,8 @@ fn plan_log(
     storage: &dyn ReadStorage,
     keeping: &VerifyingKey,
     request: &Request<'_>,
-    (logs, at): (&[Log], usize),
-    mut concerned: Concerned,
+    (logs, at, ends): (&[Log], usize, &Ends),
+    (mut concerned, standing): (Concerned, Standing),
 ) -> Result<Option<PlannedErasure>, KeepingError> {
     let log = &logs[at];
     let read = match &log.is {
@@ -306,7 +323,7 @@ fn plan_log(
     let Standing {
         ended,
         doubts: mut why,
-    } = standing(logs, at, request.key);
+    } = standing;
     why.extend(concerned.ahead.map(|seq| {
         let text = format!("record {seq} is of the future: a clock was, or is, wrong. Or give --until");
         reason("future", text)
@@ -316,8 +333,8 @@ fn plan_log(
         let stays = !why.is_empty();
         return Ok(stays.then(|| PlannedErasure::of(log, SaltFate::Stay(why))));
     }
-    let admissions: Vec<u64> = concerned.admissions.iter().copied().collect();
-    let done = match Done::read(storage, keeping, request.what, (log, read), &admissions) {
+    let admissions = &concerned.admissions;
+    let done = match Done::read(storage, keeping, request.what, (log, read), admissions) {
         Ok(done) => done,
         Err(error) => {
             why.push(damaged(error)?);
@@ -330,14 +347,17 @@ fn plan_log(
         why.push(reason("not_ended", text));
     }
     let held = held_ends(log.incarnation, &logs[at + 1..]).filter(|end| {
-        concerned.admissions.contains(&end.admission)
-            && end.is_held(request.keeper.active(), Some(&concerned.tenant))
+        concerned.has(end.admission) && end.is_held(request.keeper.active(), Some(&concerned.tenant))
     });
-    concerned.held_by.extend(held.map(|end| end.hold));
+    let held: BTreeSet<u64> = held.map(|end| end.hold).collect();
+    concerned.held_by.extend(held);
     why.extend(concerned.held_by.iter().map(|id| {
         let text = format!("hold {id} touches what is to be erased");
         reason("held", text)
     }));
+    let others = request.keeper.active();
+    let others = others.filter(|hold| !concerned.held_by.contains(&hold.id));
+    why.extend(ends.may_be_held(log.incarnation, read, |seq| concerned.has(seq), others));
     why.extend(concerned.young.map(|(seq, minimum)| {
         let text =
             format!("record {seq} must be kept for {minimum} days, and --override-minimum was not given");
@@ -372,7 +392,7 @@ fn plan_log(
             reason: request.reason.to_owned(),
         });
     Ok(Some(PlannedErasure {
-        admissions,
+        admissions: concerned.admissions,
         statement,
         ..PlannedErasure::of(log, fate)
     }))

@@ -24,13 +24,17 @@ impl Scope {
     /// Whether a record is one of these: of that tenant and that exchange, if it is of any, and of that time.
     #[must_use]
     pub fn touches(&self, tenant: Option<&str>, exchange: Option<&str>, ts: u64) -> bool {
+        self.is_about(tenant, exchange)
+            && self.since.is_none_or(|since| ts >= since)
+            && self.until.is_none_or(|until| ts <= until)
+    }
+
+    /// Whether a record of that tenant and that exchange is one of these at some time.
+    pub(crate) fn is_about(&self, tenant: Option<&str>, exchange: Option<&str>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
-        is(&self.tenant, tenant)
-            && is(&self.exchange, exchange)
-            && self.since.is_none_or(|since| ts >= since)
-            && self.until.is_none_or(|until| ts <= until)
+        is(&self.tenant, tenant) && is(&self.exchange, exchange)
     }
 }
 

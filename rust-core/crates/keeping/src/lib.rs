@@ -6,6 +6,7 @@
 //! | whose state that is, and whose key signs what goes | [`Keeper`] |
 //! | what a log holds, of whom and from when | `survey` |
 //! | which logs a shard has, and of which nobody knows what they held | `logs` |
+//! | which exchanges ended in a log that nobody can read | `ends` |
 //! | which logs may go, and why the others stay | [`Plan`] |
 //! | how one goes: its tombstone first | `remove` |
 //! | salts that are destroyed, signed first | [`erase`] |
@@ -15,6 +16,7 @@
 //! ledger. A state that is not there, or cannot be read, stops every deletion: it could have held anything.
 #![forbid(unsafe_code)]
 
+mod ends;
 mod erase;
 mod error;
 mod hold;

@@ -1,13 +1,14 @@
 //! The logs of a shard, each read from its beginning, and why of one nobody knows what it held. Whoever writes the volume
 //! without a key can put others in the place of records that no checkpoint covers, and take logs away.
 
+use crate::ends::{Ends, Told};
 use crate::plan::{Reason, reason};
 use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Hold, Keeper, KeepingError};
-use proofgate_evidence::layout::Shard;
+use proofgate_evidence::layout::{Shard, parse_incarnation};
 use proofgate_evidence::removal::{self, Removal, Removed};
 use proofgate_evidence::rules::{Predecessor, Rules};
-use proofgate_evidence::{ReadStorage, Ulid};
+use proofgate_evidence::{EvidenceError, ReadStorage, Ulid};
 use proofgate_ledger::record::Record;
 use proofgate_ledger::{Checkpoint, VerifyingKey};
 use std::collections::BTreeSet;
@@ -36,6 +37,14 @@ impl Log {
         }
     }
 
+    /// Whether it was removed, or somebody has signed for it.
+    fn is_known(&self) -> bool {
+        match &self.is {
+            Is::Removed(_) => true,
+            Is::There(read, _) => read.is_signed(),
+        }
+    }
+
     pub(crate) fn read(&self) -> Option<&Survey> {
         match &self.is {
             Is::Removed(_) => None,
@@ -44,8 +53,11 @@ impl Log {
     }
 }
 
-/// Reads the logs of a shard, the oldest first; `visit` sees every record of those that were not removed, with its log and
-/// its number.
+/// How often a shard is listed for what came while it was read. What a worker begins meanwhile is less each time.
+const LISTINGS: usize = 64;
+
+/// Reads the logs of a shard, the oldest first, and then those that a worker begins while they are read; `visit` sees every
+/// record of those that were not removed, once, with its log and its number.
 pub(crate) fn read(
     storage: &dyn ReadStorage,
     shard: &Shard,
@@ -53,12 +65,13 @@ pub(crate) fn read(
     holds: &[&Hold],
     visit: &mut dyn FnMut(Ulid, u64, &Record<'_>),
 ) -> Result<Vec<Log>, KeepingError> {
-    let mut logs = Vec::with_capacity(shard.incarnations.len());
-    for incarnation in shard.incarnations.iter().copied() {
+    let mut read_log = |incarnation: Ulid, seen: Option<&Checkpoint>| {
         let dir = shard.dir.join(incarnation.to_string());
         let mut there = |refused| {
             let mut visit = |seq, record: &Record<'_>| visit(incarnation, seq, record);
-            let read = survey(storage, &dir, incarnation, key, holds, &mut visit)?;
+            let mut read = survey(storage, &dir, (incarnation, seen), key, holds, &mut visit)?;
+            // All logs of a shard are kept at once, and none of them is removed by this.
+            (read.tenants, read.stays) = (BTreeSet::new(), Vec::new());
             Ok::<_, KeepingError>(Is::There(Box::new(read), refused))
         };
         let is = match removal_of(storage, &dir, key, keeping)? {
@@ -67,9 +80,49 @@ pub(crate) fn read(
             // A tombstone that is not the keeper's hides no log.
             Removal::Refused(why) => there(Some(why))?,
         };
-        logs.push(Log { incarnation, dir, is });
+        Ok::<_, KeepingError>(Log { incarnation, dir, is })
+    };
+    let mut logs = Vec::with_capacity(shard.incarnations.len());
+    let mut next = shard.incarnations.clone();
+    for _ in 0..LISTINGS {
+        for incarnation in next {
+            logs.push(read_log(incarnation, None)?);
+        }
+        next = begun_since(storage, shard, &logs)?;
+        if next.is_empty() {
+            break;
+        }
+    }
+    for at in 0..logs.len() {
+        if let Some(seen) = gone_on(&logs, at) {
+            logs[at] = read_log(logs[at].incarnation, Some(&seen))?;
+        }
     }
     Ok(logs)
+}
+
+/// The logs behind the newest one that was read.
+fn begun_since(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result<Vec<Ulid>, KeepingError> {
+    let Some(newest) = logs.last().filter(|_| !shard.alone) else {
+        return Ok(Vec::new());
+    };
+    let names = storage.list(&shard.dir);
+    let names = names.map_err(EvidenceError::io("list", &shard.dir))?;
+    let logs = names.iter().filter_map(|name| parse_incarnation(name));
+    let mut since: Vec<Ulid> = logs.filter(|log| *log > newest.incarnation).collect();
+    since.sort_unstable();
+    Ok(since)
+}
+
+/// How far a log was read that may have been written since: it has ended, and no checkpoint that was there covers it, or
+/// later logs tell more of it.
+fn gone_on(logs: &[Log], at: usize) -> Option<Checkpoint> {
+    let read = logs[at].read().filter(|read| read.damage.is_none())?;
+    let claims = claims(logs[at].incarnation, logs[at + 1..].iter().filter_map(Log::rules));
+    let ended = read.rules.sealed() || claims.iter().any(|(_, ended)| *ended);
+    let differs = contradiction(&claims, read.end.as_ref()).is_some();
+    let may_have = differs || (ended && read.last.is_none());
+    read.end.clone().filter(|_| may_have)
 }
 
 /// What a log's directory says of its removal.
@@ -93,20 +146,33 @@ pub(crate) struct Standing {
     pub(crate) doubts: Vec<Reason>,
 }
 
-/// How the log at a position stands. Of one that is still written, the newest records are under no checkpoint yet; any
-/// other must be covered as a whole.
+/// How the log at a position stands.
 pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> Standing {
-    let mut doubts = Vec::new();
     let Is::There(read, refused) = &logs[at].is else {
-        return Standing { ended: true, doubts };
+        return Standing {
+            ended: true,
+            doubts: Vec::new(),
+        };
     };
-    if let Some(why) = refused {
-        doubts.push(reason(
-            "tombstone_refused",
-            format!("its tombstone is refused: {why}: run fsck"),
-        ));
-    }
     let claims = claims(logs[at].incarnation, logs[at + 1..].iter().filter_map(Log::rules));
+    let newest = logs.iter().rposition(|log| log.rules().is_some()) == Some(at);
+    let mut standing = standing_of(read, &claims, newest, key);
+    if let Some(why) = refused {
+        let text = format!("its tombstone is refused: {why}: run fsck");
+        standing.doubts.insert(0, reason("tombstone_refused", text));
+    }
+    standing
+}
+
+/// How a log stands of which later ones make these claims. Of one that is still written, the newest records are under no
+/// checkpoint yet; any other must be covered as a whole.
+pub(crate) fn standing_of(
+    read: &Survey,
+    claims: &[(Predecessor, bool)],
+    newest: bool,
+    key: &VerifyingKey,
+) -> Standing {
+    let mut doubts = Vec::new();
     let ended = read.rules.sealed() || claims.iter().any(|(_, ended)| *ended);
     // All else would follow from it.
     if let Some(damage) = &read.damage {
@@ -117,8 +183,7 @@ pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> Standing 
     if read.end.as_ref().is_some_and(foreign) {
         doubts.push(reason("damaged", "it is no log of this ledger: run fsck"));
     }
-    doubts.extend(contradiction(&claims, read.end.as_ref()));
-    let newest = logs.iter().rposition(|log| log.rules().is_some()) == Some(at);
+    doubts.extend(contradiction(claims, read.end.as_ref()));
     let is_written = !ended && read.own.is_some() && (newest || !claims.is_empty());
     // A start that was cut short before it was signed has served nobody.
     let has_served = read.own.is_some() || read.rules.served().is_some();
@@ -131,17 +196,23 @@ pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> Standing 
     Standing { ended, doubts }
 }
 
+/// Where the exchanges of these logs ended, of which these are known how they stand.
+pub(crate) fn ends(logs: &[Log], standings: &[Standing]) -> Ends {
+    let known = logs.iter().zip(standings).filter(|(log, _)| log.is_known());
+    Ends::of(known.map(|(log, standing)| Told {
+        incarnation: log.incarnation,
+        rules: log.rules(),
+        is_doubtful: !standing.doubts.is_empty(),
+    }))
+}
+
 /// Why logs which others name may have been taken away.
 pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
-    let is_known = |log: &&Log| log.rules().is_some() || log.read().is_some_and(|read| read.last.is_some());
-    let known: BTreeSet<Ulid> = logs.iter().filter(is_known).map(|log| log.incarnation).collect();
+    let known = logs.iter().filter(|log| log.is_known());
+    let known: BTreeSet<Ulid> = known.map(|log| log.incarnation).collect();
     let mut why = Vec::new();
     for (log, rules) in logs.iter().filter_map(|log| Some((log, log.rules()?))) {
-        let before = rules.opened().and_then(|opened| opened.predecessor);
-        let ended = rules.takeovers().iter().map(|(_, ended)| ended.incarnation);
-        let named = before.map(|before| before.incarnation);
-        let named: BTreeSet<Ulid> = named.into_iter().chain(ended).chain(rules.successor()).collect();
-        why.extend(named.difference(&known).map(|named| {
+        why.extend(names(rules).difference(&known).map(|named| {
             let text = format!(
                 "{} names {named}, which is not there: run fsck",
                 log.dir.display()
@@ -150,6 +221,14 @@ pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
         }));
     }
     why
+}
+
+/// The other logs that one names: the one before it, those whose end it tells, and the one that goes on.
+pub(crate) fn names(rules: &Rules) -> BTreeSet<Ulid> {
+    let before = rules.opened().and_then(|opened| opened.predecessor);
+    let before = before.map(|before| before.incarnation);
+    let ended = rules.takeovers().iter().map(|(_, ended)| ended.incarnation);
+    before.into_iter().chain(ended).chain(rules.successor()).collect()
 }
 
 /// What later logs say of one, with whether it is of its end.

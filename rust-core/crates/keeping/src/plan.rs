@@ -1,5 +1,8 @@
 //! Which logs may go, and why the others stay. Nothing is changed here.
 
+mod later_logs;
+
+use crate::ends::Ends;
 use crate::hold::Hold;
 use crate::logs::{claims, contradiction, held_since, removal_of};
 use crate::policy::{Policy, ago_ms, is_over};
@@ -152,6 +155,7 @@ struct ShardPlan<'p> {
     logs: Vec<(Ulid, Known)>,
     /// Positions of the newest logs, which recovery needs.
     newest: BTreeSet<usize>,
+    ends: Ends,
 }
 
 pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> Reason {
@@ -198,13 +202,16 @@ impl<'p> ShardPlan<'p> {
             name: name.unwrap_or_default().to_owned(),
             logs,
             newest,
+            ends: Ends::default(),
         };
         let last = (0..this.logs.len()).rev().find(|at| this.is_candidate(*at));
         if let Some(last) = last {
             let behind = signed.iter().filter(|at| **at > last).take(SUCCESSORS);
             let until = behind.last().copied().unwrap_or(last);
             this.survey(until)?;
+            this.read_on(until)?;
         }
+        this.ends = this.ends();
         Ok(this)
     }
 
@@ -225,7 +232,7 @@ impl<'p> ShardPlan<'p> {
                 let read = survey(
                     self.storage,
                     &dir,
-                    *incarnation,
+                    (*incarnation, None),
                     self.plan.key,
                     &holds,
                     &mut |_, _| {},
@@ -368,13 +375,12 @@ impl<'p> ShardPlan<'p> {
             .map(|end| end.hold)
             .chain(read.held_by.iter().copied())
             .collect();
-        by.iter()
-            .map(|id| {
-                reason(
-                    "held",
-                    format!("hold {id} touches records of it, or of its exchanges"),
-                )
-            })
+        let others = self.plan.keeper.active().filter(|hold| !by.contains(&hold.id));
+        let held = by.iter().map(|id| {
+            let text = format!("hold {id} touches records of it, or of its exchanges");
+            reason("held", text)
+        });
+        held.chain(self.ends.may_be_held(of, read, |_| true, others))
             .collect()
     }
 

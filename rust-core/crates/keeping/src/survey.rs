@@ -9,7 +9,7 @@ use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_evidence::rules::Rules;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, prove};
 use proofgate_ledger::record::Record;
-use proofgate_ledger::{Checkpoint, Mmr, VerifyingKey, leaf_hash};
+use proofgate_ledger::{Checkpoint, Hash, Mmr, VerifyingKey, leaf_hash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -72,15 +72,22 @@ impl HeldEnd {
     }
 }
 
-/// Reads a log; `holds` are those that hold, and `visit` sees every record with its number.
+/// Reads a log; `holds` are those that hold, and `visit` sees every record with its number. Of one that was read before, up
+/// to `seen`, it sees those behind that; the others must be as they were.
 pub(crate) fn survey(
     storage: &dyn ReadStorage,
     dir: &Path,
-    incarnation: Ulid,
+    (incarnation, seen): (Ulid, Option<&Checkpoint>),
     key: &VerifyingKey,
     holds: &[&Hold],
     visit: &mut dyn FnMut(u64, &Record<'_>),
 ) -> Result<Survey, KeepingError> {
+    let seen = seen.map_or((0, Mmr::new().root()), |seen| (seen.size, seen.root));
+    let mut visit = |seq, record: &Record<'_>| {
+        if seq >= seen.0 {
+            visit(seq, record);
+        }
+    };
     let mut found = Survey {
         dir: dir.to_owned(),
         rules: Rules::new(incarnation),
@@ -114,9 +121,16 @@ pub(crate) fn survey(
         }
     }
     let mut mmr = Mmr::new();
-    if let Err(error) = found.read_records(storage, incarnation, &mut mmr, holds, visit) {
+    if let Err(error) = found.read_records(storage, (incarnation, seen), &mut mmr, holds, &mut visit) {
         let reason = KeepingError::from(error).spoiled()?;
         found.damage.get_or_insert(reason);
+    }
+    found.rules.finish();
+    if seen.0 > mmr.size() {
+        let (before, now) = (seen.0, mmr.size());
+        found.damage.get_or_insert(format!(
+            "{before} records were there a moment ago, and {now} are now"
+        ));
     }
     if let Some(own) = found.own.as_ref().filter(|own| own.size > mmr.size()) {
         found.damage.get_or_insert(format!(
@@ -140,11 +154,16 @@ pub(crate) fn survey(
 }
 
 impl Survey {
+    /// Whether somebody has signed for it.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.own.is_some() || self.last.is_some()
+    }
+
     /// Takes all records of the log, up to what is wrong with one.
     fn read_records(
         &mut self,
         storage: &dyn ReadStorage,
-        incarnation: Ulid,
+        (incarnation, seen): (Ulid, (u64, Hash)),
         mmr: &mut Mmr,
         holds: &[&Hold],
         visit: &mut dyn FnMut(u64, &Record<'_>),
@@ -179,6 +198,12 @@ impl Survey {
                 self.damage.get_or_insert(format!(
                     "its first {} records do not lead to the root that its checkpoint states",
                     own.size
+                ));
+            }
+            if seen.0 == mmr.size() && seen.1 != mmr.root() {
+                self.damage.get_or_insert(format!(
+                    "its first {} records are others than a moment ago",
+                    seen.0
                 ));
             }
         }

@@ -10,11 +10,14 @@ mod keep;
 mod support;
 
 use keep::{
-    Attack, DAY, Keep, check, dir, forge, found, four_lives, keeping_key, renamed, set_back, take_away,
+    Attack, DAY, Keep, Meanwhile, across, check, dir, flip, forge, found, four_lives, its_end, keeping_key,
+    later, renamed, rotate, set_back, settle, take_away,
 };
 use proofgate_evidence::erasures::{ERASURES, MAX_ERASURES};
 use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, stored_salt};
-use proofgate_keeping::{Forgotten, KeepingError, Policy, Request, SaltFate, Scope, erase, plan_erasure};
+use proofgate_keeping::{
+    Forgotten, KeepingError, PlannedErasure, Policy, Request, SaltFate, Scope, erase, plan_erasure,
+};
 use proofgate_ledger::{ShredKey, SigningKey};
 use proofgate_payloads::{Field, Payload, PayloadKey, PayloadWriter, is_punched};
 use proofgate_wal::Storage;
@@ -42,28 +45,34 @@ fn run(
     policy: Option<&Policy>,
     carry_out: bool,
 ) -> Result<Vec<String>, KeepingError> {
-    let key = vkey();
-    let request = Request {
+    let planned = with(keep, what, policy, |request| match carry_out {
+        true => erase(&keep.disk, request, &keeping_key()),
+        false => plan_erasure(&keep.disk, &keeping_key().verifying_key(), request),
+    })?;
+    Ok(told(&planned))
+}
+
+fn with<T>(keep: &Keep, what: &Forgotten, policy: Option<&Policy>, act: impl FnOnce(&Request<'_>) -> T) -> T {
+    act(&Request {
         ledger: Path::new("/"),
-        key: &key,
+        key: &vkey(),
         keeper: &keep.keeper,
         what,
         policy,
         reason: "asked for on paper",
         now: keep.now,
-    };
-    let planned = match carry_out {
-        true => erase(&keep.disk, &request, &keeping_key()),
-        false => plan_erasure(&keep.disk, &keeping_key().verifying_key(), &request),
-    }?;
-    Ok(planned
+    })
+}
+
+fn told(planned: &[PlannedErasure]) -> Vec<String> {
+    planned
         .iter()
         .map(|log| match &log.fate {
             SaltFate::Erase => format!("erase {}", log.admissions.len()),
             SaltFate::Erased => format!("erased {}", log.admissions.len()),
             SaltFate::Stay(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
         })
-        .collect())
+        .collect()
 }
 
 fn done(keep: &Keep, what: &Forgotten) -> Vec<String> {
@@ -379,6 +388,89 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
         assert_eq!(planned, [fate], "{tenant:?}");
         assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
         keep.keeper.release(id, "closed", 2).unwrap();
+    }
+}
+
+#[test]
+fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
+    let mut call = 0;
+    loop {
+        let (disk, mut former) = support::fresh();
+        former.complete_one("old");
+        let mut running = rotate(&disk, &mut former);
+        let mut keep = Keep::of(&disk);
+        keep.hold(its_end());
+        let admission = running.admit("across", 1).unwrap();
+        running.flush().unwrap();
+        let meanwhile = Meanwhile::at(&disk, call, || {
+            let mut next = rotate(&disk, &mut running);
+            later(&mut next);
+            let of = keep::ulid(&running);
+            next.complete_in(Some(of), "across", admission).unwrap();
+            settle(&mut next);
+        });
+        let planned = with(&keep, &tenant("acme", 10), None, |request| {
+            plan_erasure(&meanwhile, &keeping_key().verifying_key(), request)
+        });
+        let fates = told(&planned.unwrap());
+        if !meanwhile.has_happened() {
+            break;
+        }
+        assert_eq!(fates[0], "erase 1", "call {call}");
+        let sound = ["not_ended", "held", "not_ended held"];
+        assert!(sound.contains(&fates[1].as_str()), "call {call}: {fates:?}");
+        call += 1;
+    }
+    assert!(call > 10, "{call}");
+}
+
+#[test]
+fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
+    let (whole, workers) = across();
+    let (second, third) = (&workers[1], &workers[2]);
+    let attacks: [Attack<'_>; 7] = [
+        ("held", &|_| {}),
+        ("held", &|disk| flip(disk, third)),
+        ("held_unknown", &|disk| flip(disk, second)),
+        ("held_unknown", &|disk| {
+            take_away(disk, second, |name| name.ends_with(".seg"));
+        }),
+        // What it says of the end is there to be read.
+        ("held", &|disk| {
+            take_away(disk, second, |name| name == "checkpoint")
+        }),
+        ("held_unknown", &|disk| take_away(disk, second, |_| true)),
+        ("held", &|disk| {
+            disk.create(&dir(second).join("tombstone")).unwrap();
+        }),
+    ];
+    for (at, (code, attack)) in attacks.into_iter().enumerate() {
+        let disk = whole.snapshot();
+        attack(&disk);
+        let mut keep = Keep::of(&disk);
+        let first = |keep: &Keep, what: &Forgotten| run(keep, what, None, false).unwrap()[0].clone();
+        let acme = tenant("acme", 10);
+        assert_eq!(first(&keep, &acme), "erase 2", "{at}: nothing is held");
+        let id = keep.hold(its_end());
+        assert_eq!(first(&keep, &acme), code, "{at}");
+        assert_eq!(first(&keep, &exchange("across")), code, "{at}");
+        assert_eq!(
+            first(&keep, &exchange("first")),
+            "erase 1",
+            "{at}: it ended before"
+        );
+        // What it cannot be about by its tenant or its id, it does not keep, and nothing does once it is released.
+        keep.keeper.release(id, "it is narrower now", 2).unwrap();
+        let of = |tenant: Option<&str>, exchange: Option<&str>| Scope {
+            tenant: tenant.map(str::to_owned),
+            exchange: exchange.map(str::to_owned),
+            ..its_end()
+        };
+        keep.hold(of(Some("globex"), None));
+        keep.hold(of(None, Some("another")));
+        assert_eq!(first(&keep, &acme), "erase 2", "{at}");
+        keep.hold(of(Some("acme"), Some("across")));
+        assert_eq!(first(&keep, &acme), code, "{at}");
     }
 }
 

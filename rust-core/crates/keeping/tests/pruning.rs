@@ -9,7 +9,9 @@ mod keep;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use keep::{DAY, Keep, check, dir, fates, found, four_lives, ulid};
+use keep::{
+    DAY, Keep, across, check, dir, fates, flip, found, four_lives, its_end, later, rotate_at, settle, ulid,
+};
 use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
     EvidenceError, HeldCheckpoint, ReadStorage, Verdict, consistency, fsck, prove, read_record,
@@ -282,6 +284,41 @@ fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
         let reopened = Keeper::open(Arc::new(keep.state.clone())).unwrap();
         assert_eq!(reopened.holds(), keep.keeper.holds(), "it stays in the list");
     }
+}
+
+#[test]
+fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read() {
+    let (disk, workers) = across();
+    let mut keep = Keep::of(&disk);
+    let id = keep.hold(its_end());
+    assert_eq!(keep.fates()[0], "held");
+    flip(&disk, &workers[1]);
+    assert_eq!(keep.fates()[0], "held_unknown");
+    // What ends that, where the log cannot be put back.
+    keep.keeper.release(id, "it is narrower now", 2).unwrap();
+    keep.hold(Scope {
+        tenant: Some("globex".to_owned()),
+        ..its_end()
+    });
+    assert_eq!(keep.fates()[0], "remove");
+}
+
+#[test]
+fn a_hold_touches_an_end_however_many_logs_are_between() {
+    let (disk, mut first) = support::fresh();
+    let admission = first.admit("across", 1).unwrap();
+    let mut last = rotate_at(&disk, &mut first, 100 * DAY);
+    for _ in 0..4 {
+        last = rotate_at(&disk, &mut last, 100 * DAY);
+    }
+    later(&mut last);
+    last.complete_in(Some(ulid(&first)), "across", admission).unwrap();
+    settle(&mut last);
+    let mut keep = Keep::of(&disk);
+    assert_eq!(keep.fates()[0], "remove");
+    keep.hold(its_end());
+    let fates = ["held", "young", "young", "young", "newest", "newest"];
+    assert_eq!(keep.fates(), fates);
 }
 
 #[test]

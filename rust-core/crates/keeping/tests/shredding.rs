@@ -9,11 +9,15 @@ mod keep;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use keep::{Attack, DAY, Keep, dir, forge, found, keeping_key, renamed, set_back, take_away};
+use keep::{
+    Attack, DAY, Keep, Meanwhile, dir, forge, found, keeping_key, renamed, rotate, set_back, take_away,
+};
 use proofgate_evidence::key_destructions::{KEY_DESTRUCTIONS, file_name};
 use proofgate_evidence::prove::{self, SaltIs};
 use proofgate_evidence::{FoundRecord, Keys, Report, Search, ShredKeys, Verdict, find, fsck};
-use proofgate_keeping::{KeepingError, KeyFate, Policy, Scope, ShredRequest, plan_shred, shred};
+use proofgate_keeping::{
+    KeepingError, KeyFate, PlannedShred, Policy, Scope, ShredRequest, plan_shred, shred,
+};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{KeyDestruction, ShredKey, ShredKeyId, SigningKey};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
@@ -63,28 +67,39 @@ fn run(
     policy: Option<&Policy>,
     carry_out: bool,
 ) -> Result<Vec<String>, KeepingError> {
-    let (key, there) = (vkey(), ids(there));
-    let request = ShredRequest {
+    let planned = with(keep, there, policy, |request| match carry_out {
+        true => shred(&keep.disk, request, &keeping_key()),
+        false => plan_shred(&keep.disk, &keeping_key().verifying_key(), request),
+    })?;
+    Ok(told(&planned))
+}
+
+fn with<T>(
+    keep: &Keep,
+    there: &[u8],
+    policy: Option<&Policy>,
+    act: impl FnOnce(&ShredRequest<'_>) -> T,
+) -> T {
+    act(&ShredRequest {
         ledger: Path::new("/"),
-        key: &key,
+        key: &vkey(),
         keeper: &keep.keeper,
         tenant: "acme",
         only: None,
-        there: &there,
+        there: &ids(there),
         policy,
         reason: "the contract ended",
         now: keep.now,
-    };
-    let planned = match carry_out {
-        true => shred(&keep.disk, &request, &keeping_key()),
-        false => plan_shred(&keep.disk, &keeping_key().verifying_key(), &request),
-    }?;
+    })
+}
+
+fn told(planned: &[PlannedShred]) -> Vec<String> {
     let told = planned.iter().map(|key| match &key.fate {
         KeyFate::Destroy => format!("destroy {}", key.exchanges),
         KeyFate::Destroyed => format!("destroyed {}", key.exchanges),
         KeyFate::Stay(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
     });
-    Ok(told.collect())
+    told.collect()
 }
 
 fn check(disk: &SimulatedDisk, shred: Option<&ShredKeys>) -> Report {
@@ -352,6 +367,39 @@ fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
     // Where nothing asks for it, it may have been moved away by right.
     keep.keeper.release(id, "closed", 2).unwrap();
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["destroy 1"]);
+}
+
+#[test]
+fn a_log_that_rotates_while_the_ledger_is_read_keeps_no_key() {
+    let minimum = Policy::new(1, BTreeMap::new()).unwrap();
+    let mut call = 0;
+    loop {
+        let (disk, mut workers) = three_lives();
+        let mut keep = Keep::of(&disk);
+        keep.hold(one("another"));
+        let mut newest = workers.pop().unwrap();
+        newest.admit("open", 1).unwrap();
+        let meanwhile = Meanwhile::at(&disk, call, || {
+            let mut next = rotate(&disk, &mut newest);
+            next.complete_one("next");
+            rotate(&disk, &mut next);
+        });
+        let planned = with(&keep, &[1, 2], Some(&minimum), |request| {
+            plan_shred(&meanwhile, &keeping_key().verifying_key(), request)
+        });
+        let mut fates = told(&planned.unwrap());
+        fates.sort_unstable();
+        if !meanwhile.has_happened() {
+            break;
+        }
+        let all = [["destroy 1", "destroy 1"], ["destroy 1", "destroy 2"]];
+        assert!(
+            all.iter().any(|expected| fates == *expected),
+            "call {call}: {fates:?}"
+        );
+        call += 1;
+    }
+    assert!(call > 10, "{call}");
 }
 
 #[test]

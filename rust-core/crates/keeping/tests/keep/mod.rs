@@ -1,19 +1,21 @@
 //! A shard of several lives on a simulated disk, and its keeper.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use crate::support::{Promised, Worker, filled, start, vkey};
+use crate::support::{self, Promised, Worker, filled, start, vkey};
 use proofgate_evidence::frame::{
     FRAME_HEADER, FRAME_TAG, SEGMENT_HEADER, SegmentHeader, SegmentKey, seal_frame,
 };
-use proofgate_evidence::{HeldCheckpoint, Keys, ReadStorage, Report, Ulid, fsck};
+use proofgate_evidence::{HeldCheckpoint, Keys, ReadFile, ReadStorage, Report, Ulid, fsck};
 use proofgate_keeping::{Fate, Keeper, KeepingError, Plan, Planned, Policy, Scope, plan, prune};
 use proofgate_ledger::SigningKey;
+use proofgate_ledger::record::{ConfigId, Takeover};
 use proofgate_state::memory::Memory;
-use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
+use proofgate_wal::{Storage, succession};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub const DAY: u64 = 86_400_000_000;
 /// All records of the tests are of the first moments of 1970.
@@ -202,5 +204,133 @@ pub fn take_away(disk: &SimulatedDisk, worker: &Worker, gone: impl Fn(&str) -> b
     }
     if names.iter().all(|name| gone(name)) {
         disk.remove_dir(&dir(worker));
+    }
+}
+
+/// Goes on in another log, as a worker does that rotates.
+pub fn rotate(disk: &SimulatedDisk, former: &mut Worker) -> Worker {
+    rotate_at(disk, former, 1)
+}
+
+/// The same, at this time.
+pub fn rotate_at(disk: &SimulatedDisk, former: &mut Worker, now: u64) -> Worker {
+    let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), support::key());
+    let terms = succession::Terms {
+        now,
+        ..support::terms(&signing, support::small())
+    };
+    let signed = former.follower.signed().unwrap().clone();
+    let made = succession::beside(&storage, &terms, ulid(former), &signed).unwrap();
+    let mut next = Worker::take(disk, made);
+    former.seal_for(Some(&ulid(&next).to_string())).unwrap();
+    former.follower.finish(&signing).unwrap();
+    let left = former.follower.left();
+    let takeover = |seq, out: &mut Vec<u8>| {
+        let takeover = Takeover {
+            seq,
+            ts: 1,
+            incarnation: left.incarnation.to_string().into(),
+            size: left.size,
+            root: left.root,
+            config: ConfigId([1; 8]),
+        };
+        takeover.encode_into(out)
+    };
+    next.append(takeover).unwrap();
+    settle(&mut next);
+    next
+}
+
+/// Puts what was appended under a checkpoint.
+pub fn settle(worker: &mut Worker) {
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+}
+
+/// Lets the worker's clock pass 30 exchanges.
+pub fn later(worker: &mut Worker) {
+    for number in 0..30 {
+        worker.complete_one(&format!("later-{number}"));
+    }
+}
+
+/// Five lives of a shard, each of which goes on in the next. An exchange of the first, `across`, ends in the second, at 60 or
+/// later, which no other record of the first is of.
+pub fn across() -> (SimulatedDisk, Vec<Worker>) {
+    let (disk, mut first) = support::fresh();
+    first.complete_one("first");
+    let admission = first.admit("across", 1).unwrap();
+    let mut second = rotate(&disk, &mut first);
+    later(&mut second);
+    second
+        .complete_in(Some(ulid(&first)), "across", admission)
+        .unwrap();
+    settle(&mut second);
+    let mut workers = vec![first, second];
+    for name in ["third", "fourth", "fifth"] {
+        let mut next = rotate(&disk, workers.last_mut().unwrap());
+        next.complete_one(name);
+        workers.push(next);
+    }
+    (disk, workers)
+}
+
+/// What a hold says that touches the end of `across` alone.
+pub fn its_end() -> Scope {
+    Scope {
+        since: Some(60),
+        ..Scope::default()
+    }
+}
+
+/// Changes a byte in the middle of a worker's only segment.
+pub fn flip(disk: &SimulatedDisk, worker: &Worker) {
+    disk.rot(&dir(worker).join("00000000000000000000.seg"), |bytes| {
+        let written = bytes.iter().rposition(|byte| *byte != 0).unwrap_or_default();
+        bytes[written / 2] ^= 1;
+    });
+}
+
+/// Calls that are left until something happens on a disk, and what.
+type Happens<'d> = (usize, Box<dyn FnOnce() + Send + 'd>);
+
+/// A disk on which something happens while it is read.
+pub struct Meanwhile<'d> {
+    disk: &'d SimulatedDisk,
+    happens: Mutex<Option<Happens<'d>>>,
+}
+
+impl<'d> Meanwhile<'d> {
+    /// It happens before the call of this number.
+    pub fn at(disk: &'d SimulatedDisk, call: usize, what: impl FnOnce() + Send + 'd) -> Self {
+        let happens = Mutex::new(Some((call, Box::new(what) as Box<_>)));
+        Self { disk, happens }
+    }
+
+    pub fn has_happened(&self) -> bool {
+        self.happens.lock().unwrap().is_none()
+    }
+
+    fn tick(&self) {
+        let mut happens = self.happens.lock().unwrap();
+        match happens.take() {
+            Some((0, what)) => what(),
+            Some((left, what)) => *happens = Some((left - 1, what)),
+            None => {}
+        }
+    }
+}
+
+impl ReadStorage for Meanwhile<'_> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.tick();
+        self.disk.open(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.tick();
+        self.disk.list(path)
     }
 }

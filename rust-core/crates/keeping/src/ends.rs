@@ -1,0 +1,84 @@
+//! Where exchanges ended that their log left open: in a later one. While nobody can read that one, a hold may touch what it
+//! holds of them.
+
+use crate::hold::Hold;
+use crate::logs::names;
+use crate::plan::{Reason, reason};
+use crate::survey::Survey;
+use proofgate_evidence::Ulid;
+use proofgate_evidence::rules::Rules;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+
+/// What is known of a log that somebody has signed for.
+pub(crate) struct Told<'r> {
+    pub(crate) incarnation: Ulid,
+    /// What it says; `None` where it was not read.
+    pub(crate) rules: Option<&'r Rules>,
+    /// Nobody knows what it holds.
+    pub(crate) is_doubtful: bool,
+}
+
+/// The ends of exchanges in other logs than the one that admitted them.
+#[derive(Default)]
+pub(crate) struct Ends {
+    /// The log of each, by the log and the number of the admission.
+    ended: BTreeMap<(Ulid, u64), Ulid>,
+    /// Logs of which nobody knows what they hold, or held.
+    doubtful: BTreeSet<Ulid>,
+}
+
+impl Ends {
+    /// Of the logs of a shard, the oldest first. One that others name, and that is not among them, is in doubt.
+    pub(crate) fn of<'r>(logs: impl Iterator<Item = Told<'r>>) -> Self {
+        let (mut ends, mut there, mut named) = (Self::default(), BTreeSet::new(), BTreeSet::new());
+        for log in logs {
+            there.insert(log.incarnation);
+            named.extend(log.rules.into_iter().flat_map(names));
+            if log.is_doubtful {
+                ends.doubtful.insert(log.incarnation);
+                continue;
+            }
+            let told = log.rules.into_iter().flat_map(Rules::foreign_ends);
+            ends.ended
+                .extend(told.map(|end| ((end.incarnation, end.admission), log.incarnation)));
+        }
+        ends.doubtful.extend(named.difference(&there));
+        ends
+    }
+
+    /// Why exchanges that a log left open may be held: by their tenants and ids the holds can be about them, and before they
+    /// ended comes a log in doubt.
+    pub(crate) fn may_be_held<'h>(
+        &self,
+        of: Ulid,
+        read: &Survey,
+        is_concerned: impl Fn(u64) -> bool,
+        holds: impl Iterator<Item = &'h Hold>,
+    ) -> Vec<Reason> {
+        let Some(doubtful) = self.doubtful.range((Excluded(of), Unbounded)).next() else {
+            return Vec::new();
+        };
+        let has_ended = |admission| {
+            let ended = self.ended.get(&(of, admission));
+            ended.is_some_and(|log| log < doubtful)
+        };
+        let open = read.open.iter();
+        let open = open.filter(|(admission, _)| is_concerned(**admission) && !has_ended(**admission));
+        let open: Vec<(&str, Option<&str>)> = open
+            .map(|(admission, tenant)| (tenant.as_str(), read.rules.open_id(*admission)))
+            .collect();
+        let is_about = |hold: &&Hold| {
+            open.iter()
+                .any(|(tenant, id)| hold.scope.is_about(Some(tenant), *id))
+        };
+        let why = holds.filter(is_about).map(|hold| {
+            let text = format!(
+                "hold {} may touch an exchange of it that went on in {doubtful}, of which nobody knows what it holds: run fsck",
+                hold.id
+            );
+            reason("held_unknown", text)
+        });
+        why.collect()
+    }
+}

@@ -1,0 +1,165 @@
+//! What a plan keeps of a ledger at once: some bytes of each exchange that is asked for, and little of each log.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+mod keep;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use keep::{Keep, keeping_key, rotate, settle};
+use proofgate_keeping::{Forgotten, Request, ShredRequest, plan_erasure, plan_shred};
+use proofgate_ledger::commitment::commit;
+use proofgate_ledger::record::{Admission, ConfigId};
+use proofgate_wal::simulated::SimulatedDisk;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::path::Path;
+use support::{Worker, vkey};
+
+struct Counting;
+
+thread_local! {
+    static HELD: Cell<usize> = const { Cell::new(0) };
+    static MOST: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator as it came.
+#[expect(unsafe_code, reason = "an allocator that counts")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.get().wrapping_add(layout.size());
+        HELD.set(held);
+        MOST.set(MOST.get().max(held));
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        HELD.set(HELD.get().saturating_sub(layout.size()));
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that are held at once.
+fn held<T>(act: impl FnOnce() -> T) -> usize {
+    HELD.set(0);
+    MOST.set(0);
+    drop(act());
+    MOST.get()
+}
+
+/// What an erasure of a tenant holds.
+fn erasing(disk: &SimulatedDisk, tenant: &str) -> usize {
+    let (keep, key, keeping) = (Keep::of(disk), vkey(), keeping_key().verifying_key());
+    let what = Forgotten::Tenant {
+        name: tenant.to_owned(),
+        until: Some(keep.now),
+    };
+    let request = Request {
+        ledger: Path::new("/"),
+        key: &key,
+        keeper: &keep.keeper,
+        what: &what,
+        policy: None,
+        reason: "asked for on paper",
+        now: keep.now,
+    };
+    held(|| plan_erasure(disk, &keeping, &request).unwrap())
+}
+
+/// What a shredding holds.
+fn shredding(disk: &SimulatedDisk) -> usize {
+    let (keep, key, keeping) = (Keep::of(disk), vkey(), keeping_key().verifying_key());
+    let request = ShredRequest {
+        ledger: Path::new("/"),
+        key: &key,
+        keeper: &keep.keeper,
+        tenant: "acme",
+        only: None,
+        there: &BTreeSet::new(),
+        policy: None,
+        reason: "the contract ended",
+        now: keep.now,
+    };
+    held(|| plan_shred(disk, &keeping, &request).unwrap())
+}
+
+#[test]
+fn an_erasure_holds_a_few_bytes_of_each_exchange() {
+    const LOGS: usize = 4;
+    const EACH: usize = 1000;
+    let (disk, mut worker) = support::fresh();
+    for _ in 0..LOGS {
+        for number in 0..EACH {
+            let id = format!("req-{number}");
+            let admission = worker.admit(&id, 1).unwrap();
+            worker.complete(&id, admission).unwrap();
+            if number % 50 == 0 {
+                settle(&mut worker);
+            }
+        }
+        worker = rotate(&disk, &mut worker);
+    }
+    let none = erasing(&disk, "globex");
+    let all = erasing(&disk, "acme");
+    let each = all.saturating_sub(none) / (LOGS * EACH);
+    assert!(each <= 16, "{each} bytes of each exchange: {none}, {all}");
+}
+
+/// An exchange of a tenant that stays open.
+fn admit_for(worker: &mut Worker, tenant: &str) {
+    worker
+        .append(|seq, out| {
+            Admission {
+                seq,
+                ts: 2,
+                id: "req".into(),
+                tenant: tenant.into(),
+                tenant_seq: 1,
+                key: "01234567".into(),
+                model: "m".into(),
+                provider: "openai".into(),
+                upstream_model: "m".into(),
+                endpoint: "chat.completions".into(),
+                stream: false,
+                coming: None,
+                bytes: 5,
+                request: commit(&[0; 32], "request", b"hello"),
+                salt: None,
+                shred_key: None,
+                reserved: None,
+                reserved_nanodollars: None,
+                policy: None,
+                dropped: Vec::new(),
+                dropped_unnamed: 0,
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_plan_keeps_nothing_of_the_tenants_of_each_log() {
+    let (disk, mut worker) = support::fresh();
+    let mut most = Vec::new();
+    for _ in 0..6 {
+        for number in 0..100 {
+            let tenant = format!("{number:0>60}");
+            admit_for(&mut worker, &tenant);
+            let admission = worker.writer.next_seq() - 1;
+            worker.complete("req", admission).unwrap();
+        }
+        worker = rotate(&disk, &mut worker);
+        most.push((erasing(&disk, "acme"), shredding(&disk)));
+    }
+    let (first, last) = (most[1], most[5]);
+    let erasing = last.0.saturating_sub(first.0) / 4;
+    let shredding = last.1.saturating_sub(first.1) / 4;
+    assert!(
+        erasing < 4096 && shredding < 4096,
+        "{erasing}, {shredding} bytes of each log"
+    );
+}
