@@ -24,6 +24,7 @@ from e2e.evidence import records
 LEDGER = "proofgate.dev/local/demo"
 KEYS = {"acme": "acme-demo-key-0123456789abcdef", "globex": "globex-demo-key-0123456789abcdef"}
 MODEL = "gpt-4o-mini"
+_DAY = 86_400
 #: What a worker prints when it serves: traffic, admin, origin, verifying key.
 READY = r"proofgate ready: traffic=(\S+) admin=(\S+) origin=(\S+) verifying-key=(\S+)"
 
@@ -38,6 +39,11 @@ def wait_until(condition: Callable[[], object], seconds: float, what: str) -> No
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds} s in vain until {what}")
         time.sleep(0.02)
+
+
+def not_over_midnight(seconds: float) -> None:
+    """Waits for the next day of UTC unless this one lasts so long: what is used of a budget is told by the day."""
+    wait_until(lambda: _DAY - time.time() % _DAY >= seconds, seconds + 1, "it is the next day")
 
 
 @dataclass

@@ -16,11 +16,16 @@ from anthropic import RateLimitError as AnthropicRateLimitError
 from openai import OpenAI, RateLimitError
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, not_over_midnight, wait_until
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
 NANODOLLARS = 10**9
 OTHER_KEY = "acme-other-key-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def one_day() -> None:
+    not_over_midnight(60)
 
 
 def budgeted(**terms: Any) -> dict[str, Any]:

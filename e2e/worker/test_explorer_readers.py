@@ -16,7 +16,7 @@ from e2e.demo_page import PICTURE, ExchangePage
 from e2e.demo_receipt import fetch_and_verify
 from e2e.explored import StandIn, standing_in
 from e2e.indexed import READERS, RESILIENT, Indexed, indexed, say
-from e2e.local_gateway import KEYS, MODEL, wait_until
+from e2e.local_gateway import KEYS, MODEL, not_over_midnight, wait_until
 from e2e.reading import failures
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -24,6 +24,8 @@ HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title=
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Indexed]:
+    # What was used is told of today, up to the module's end.
+    not_over_midnight(120)
     with indexed(tmp_path_factory.mktemp("indexed")) as ledger:
         yield ledger
 

@@ -15,8 +15,13 @@ import pytest
 from openai import OpenAI, RateLimitError
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, not_over_midnight, wait_until
 from e2e.worker.raw_http import chat_request, send, status_of
+
+
+@pytest.fixture(autouse=True)
+def one_day() -> None:
+    not_over_midnight(60)
 
 
 def limited(**limits: int) -> dict[str, Any]:
