@@ -97,6 +97,7 @@ class LocalGateway:
     worker_prefix: list[str] = field(default_factory=list)
     listen: str = "127.0.0.1:0"
     admin_listen: str = "127.0.0.1:0"
+    upstream_listen: str = "127.0.0.1:0"
     admin_token: str = "local-admin-token-0123456789abcdef"
     upstream: Program | None = None
     worker: Program | None = None
@@ -120,8 +121,8 @@ class LocalGateway:
         self.write_configuration()
         self.start_worker()
 
-    def start_upstream(self, listen: str = "127.0.0.1:0") -> None:
-        arguments = ["mock-upstream", "--listen", listen, *self.upstream_arguments]
+    def start_upstream(self) -> None:
+        arguments = ["mock-upstream", "--listen", self.upstream_listen, *self.upstream_arguments]
         self.upstream = Program.start("mock-upstream", self.folder, arguments)
         self.upstream_url = self.upstream.wait_for_line(r"mock-upstream ready: (\S+)")[1]
 

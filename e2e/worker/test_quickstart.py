@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import pytest
 from proofgate.quickstart import CLAUDE, Setup, create
 
 from e2e.local_gateway import Program
+from e2e.ports import free_ports
 from e2e.run import OVERLOADED, start
 
 PROVIDER_KEY = "sk-quickstart-0123456789abcdef"
@@ -31,11 +31,6 @@ NO_KEYS = {name: value for name, value in os.environ.items() if name not in {"OP
 def started() -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
-
-
-def free_addresses() -> list[str]:
-    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
-        return [f"127.0.0.1:{listener.getsockname()[1]}" for listener in (first, second)]
 
 
 def run(command: str, folder: Path) -> str:
@@ -79,7 +74,7 @@ def test_what_quickstart_prints_starts_a_gateway_asks_it_and_proves_the_answer(
     )
     started.callback(upstream.stop, signal.SIGKILL)
     url = upstream.wait_for_line(r"mock-upstream ready: (\S+)")[1]
-    listen, admin = free_addresses()
+    listen, admin = (f"127.0.0.1:{port}" for port in free_ports(2))
     made = subprocess.run(
         [
             *(sys.executable, "-m", "proofgate", "quickstart", "--base-url", url, "--key-env", "MY_PROVIDERS_KEY"),
