@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import signal
 import urllib.error
 import urllib.request
@@ -19,7 +20,7 @@ from proofgate import _core
 
 from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following, heads, signed
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
-from e2e.loopback_server import loopback_server, url_of
+from e2e.loopback_server import loopback_server
 
 
 @dataclass(frozen=True)
@@ -133,5 +134,6 @@ def standing_in(upstream: str) -> Iterator[StandIn]:
             """Says nothing."""
 
     with loopback_server(Handler) as server:
-        between.url = url_of(server)
+        # A browser keeps what a page stores by its origin, and a port may have been that of an earlier test.
+        between.url = f"http://{secrets.token_hex(4)}.localhost:{server.server_port}"
         yield between

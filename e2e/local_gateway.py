@@ -24,6 +24,7 @@ from e2e.evidence import records
 LEDGER = "proofgate.dev/local/demo"
 KEYS = {"acme": "acme-demo-key-0123456789abcdef", "globex": "globex-demo-key-0123456789abcdef"}
 MODEL = "gpt-4o-mini"
+_DAY = 86_400
 #: What a worker prints when it serves: traffic, admin, origin, verifying key.
 READY = r"proofgate ready: traffic=(\S+) admin=(\S+) origin=(\S+) verifying-key=(\S+)"
 
@@ -38,6 +39,11 @@ def wait_until(condition: Callable[[], object], seconds: float, what: str) -> No
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds} s in vain until {what}")
         time.sleep(0.02)
+
+
+def not_over_midnight(seconds: float) -> None:
+    """Waits for the next day of UTC unless this one lasts so long: what is used of a budget is told by the day."""
+    wait_until(lambda: _DAY - time.time() % _DAY >= seconds, seconds + 1, "it is the next day")
 
 
 @dataclass
@@ -91,6 +97,7 @@ class LocalGateway:
     worker_prefix: list[str] = field(default_factory=list)
     listen: str = "127.0.0.1:0"
     admin_listen: str = "127.0.0.1:0"
+    upstream_listen: str = "127.0.0.1:0"
     admin_token: str = "local-admin-token-0123456789abcdef"
     upstream: Program | None = None
     worker: Program | None = None
@@ -114,8 +121,8 @@ class LocalGateway:
         self.write_configuration()
         self.start_worker()
 
-    def start_upstream(self, listen: str = "127.0.0.1:0") -> None:
-        arguments = ["mock-upstream", "--listen", listen, *self.upstream_arguments]
+    def start_upstream(self) -> None:
+        arguments = ["mock-upstream", "--listen", self.upstream_listen, *self.upstream_arguments]
         self.upstream = Program.start("mock-upstream", self.folder, arguments)
         self.upstream_url = self.upstream.wait_for_line(r"mock-upstream ready: (\S+)")[1]
 

@@ -1,7 +1,8 @@
-"""An HTTP server on loopback for as long as it is needed."""
+"""An HTTP server on loopback for as long as it is needed, or none."""
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,14 @@ def loopback_server(handler: type[BaseHTTPRequestHandler] = BaseHTTPRequestHandl
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def refusing_address() -> Iterator[str]:
+    """Where every connection is refused: the port is nobody else's for as long, and nobody listens there."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{silent.getsockname()[1]}"
 
 
 def url_of(server: ThreadingHTTPServer) -> str:

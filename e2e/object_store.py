@@ -15,6 +15,7 @@ from proofgate.mirror.s3_client import Client, Credentials
 from proofgate.mirror.target import Piece
 
 from e2e.local_gateway import wait_until
+from e2e.ports import free_port
 
 MODULE = Path(__file__).parent / "versitygw"
 SERVER = "github.com/versity/versitygw/cmd/versitygw"
@@ -52,8 +53,7 @@ class ObjectStore:
         for name in ("objects", "versions", "users"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         if not self.port:
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                self.port = free.getsockname()[1]
+            self.port = free_port()
         command = [str(binary()), "--port", f"127.0.0.1:{self.port}", "--region", REGION]
         command += ["posix", "--versioning-dir", str(self.folder / "versions"), str(self.folder / "objects")]
         keys = {"ROOT_ACCESS_KEY": KEYS["AWS_ACCESS_KEY_ID"], "ROOT_SECRET_KEY": KEYS["AWS_SECRET_ACCESS_KEY"]}

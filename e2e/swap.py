@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.ports import free_port
 from e2e.worker.raw_http import chat_request, send, status_of
 
 WINDOW = 100
@@ -44,9 +45,8 @@ def swap(gateway: LocalGateway) -> None:
     """Puts another model in the place of the provider's: the address, the key and the name stay."""
     assert gateway.upstream is not None
     gateway.upstream.stop()
-    listen = gateway.upstream_url.removeprefix("http://").removesuffix("/v1")
     gateway.upstream_arguments = ["--character", "b"]
-    gateway.start_upstream(listen)
+    gateway.start_upstream()
 
 
 def findings(gateway: LocalGateway) -> dict[str, int]:
@@ -75,7 +75,8 @@ def analyses(gateway: LocalGateway) -> list[Json]:
 @contextmanager
 def swapped(folder: Path, stream: bool = False) -> Iterator[tuple[LocalGateway, dict[str, int]]]:
     """A worker whose model was swapped after three windows of answers, and what it had found before."""
-    with local_gateway(folder, settings=SETTINGS) as gateway:
+    listen = f"127.0.0.1:{free_port()}"
+    with local_gateway(folder, settings=SETTINGS, upstream_listen=listen) as gateway:
         ask(gateway, 3 * WINDOW, stream)
         wait_until(lambda: windows(gateway) == 3, 20, "three windows are full")
         before = findings(gateway)

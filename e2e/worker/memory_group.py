@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,8 +35,7 @@ class MemoryGroup:
 def memory_group(limit: int) -> Iterator[MemoryGroup]:
     """A group of `limit` bytes without swap, of cgroup v1 or v2; it is removed on the way out, when it is empty."""
     first = (_MOUNT / "memory").is_dir()
-    folder = (_MOUNT / "memory" if first else _MOUNT) / f"proofgate-test-{os.getpid()}"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="proofgate-test-", dir=_MOUNT / "memory" if first else _MOUNT))
     try:
         (folder / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(limit))
         swap = folder / ("memory.memsw.limit_in_bytes" if first else "memory.swap.max")

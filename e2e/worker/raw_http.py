@@ -90,16 +90,17 @@ class RecordingUpstream:
     def _one_request(stream: socket.socket) -> bytes:
         data = b""
         while b"\r\n\r\n" not in data:
-            data += stream.recv(65536) or _closed()
+            data += stream.recv(65536) or closed()
         head = data.split(b"\r\n\r\n", 1)[0].lower()
         length = int(head.split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
         while len(data) < len(head) + 4 + length:
-            data += stream.recv(65536) or _closed()
+            data += stream.recv(65536) or closed()
         return data
 
 
-def _closed() -> bytes:
-    raise ConnectionError("the gateway closed in the middle of a request")
+def closed() -> bytes:
+    """Stands for the bytes that are still to come. Raises ConnectionError."""
+    raise ConnectionError("the gateway closed in the middle of a message")
 
 
 @contextmanager

@@ -117,17 +117,17 @@ def test_an_https_upstream_is_reached_when_its_authority_is_trusted(folder: Path
 
 
 @pytest.mark.parametrize(
-    ("message", "status", "outcome"),
+    ("message", "timeouts", "status", "outcome"),
     [
-        ("mock:status=500", 500, "complete"),
-        ("mock:hang", 504, "upstream_timeout"),
+        ("mock:status=500", {}, 500, "complete"),
+        ("mock:hang", {"upstreamResponseSeconds": 1}, 504, "upstream_timeout"),
     ],
 )
 def test_an_upstream_that_fails_is_told_to_the_client_and_recorded(
-    folder: Path, message: str, status: int, outcome: str
+    folder: Path, message: str, timeouts: dict[str, int], status: int, outcome: str
 ) -> None:
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": message}]}).encode()
-    with local_gateway(folder, settings={"timeouts": {"upstreamResponseSeconds": 1}}) as gateway:
+    with local_gateway(folder, settings={"timeouts": timeouts}) as gateway:
         response = send(gateway.address, chat_request(body, KEYS["acme"]))
         assert status_of(response) == status
         completion = next(record for record in gateway.records() if record["kind"] == "completion")

@@ -54,15 +54,15 @@ def refuse(gateway: LocalGateway) -> None:
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A ledger of two logs, the first of a worker that was killed while it answered."""
     folder = tmp_path_factory.mktemp("index")
-    with local_gateway(folder, upstream_arguments=["--latency-ms", "400"]) as gateway:
+    with local_gateway(folder) as gateway:
         assert gateway.worker is not None
         ask_and_wait(gateway, 3)
         refuse(gateway)
         before = signed(gateway)
-        body = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]}
+        body = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "mock:latency=30000"}]}
         headers = {"Authorization": f"Bearer {KEYS['acme']}"}
         with pytest.raises(httpx.HTTPError), httpx.Client(base_url=gateway.base_url, headers=headers) as client:
-            client.post("/chat/completions", json=body, timeout=0.1)
+            client.post("/chat/completions", json=body, timeout=0.5)
         wait_until(lambda: signed(gateway) > before, 30, "the admission is under a checkpoint")
         gateway.worker.stop(signal.SIGKILL)
         gateway.start_worker()

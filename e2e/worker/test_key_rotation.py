@@ -218,7 +218,7 @@ def test_an_index_goes_on_under_another_key_and_its_exports_verify_under_either(
     rotated: Rotated, tmp_path: Path
 ) -> None:
     begin = ["index", "--ledger", rotated.ledger, "--index", tmp_path / "index", "--same-volume", "--ledger-key"]
-    assert "0 records" not in run(*begin, rotated.old).stdout
+    assert not run(*begin, rotated.old).stdout.startswith("0 records")
     again = run(*begin, rotated.new)
     assert (again.returncode, again.stdout) == (0, f"0 records read into {tmp_path / 'index'}\n"), again.stderr
     other = _core.generate_key(rotated.old.split("+")[0])[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
-from e2e.worker.raw_http import answer, chat_request, error_of, send, status_of
+from e2e.worker.raw_http import answer, chat_request, closed, error_of, send, status_of
 
 MEBIBYTE = 1024 * 1024
 BODY = 10 * MEBIBYTE
@@ -75,11 +75,11 @@ def ask(connection: socket.socket, request: bytes) -> bytes:
     connection.sendall(request)
     received = b""
     while b"\r\n\r\n" not in received:
-        received += connection.recv(65536)
+        received += connection.recv(65536) or closed()
     front, _, rest = received.partition(b"\r\n\r\n")
     length = int(front.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
     while len(rest) < length:
-        rest += connection.recv(65536)
+        rest += connection.recv(65536) or closed()
     return front + b"\r\n\r\n" + rest
 
 
@@ -224,7 +224,7 @@ def _one_request(connection: socket.socket) -> bytes | None:
     front, _, rest = data.partition(b"\r\n\r\n")
     length = int(front.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
     while len(rest) < length:
-        rest += connection.recv(65536)
+        rest += connection.recv(65536) or closed()
     return rest
 
 

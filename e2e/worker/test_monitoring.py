@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -183,14 +184,16 @@ def test_every_metric_of_the_operator_that_is_asked_for_exists() -> None:
 
 def test_every_metric_of_haproxy_that_is_asked_for_exists(folder: Path) -> None:
     program = shutil.which("haproxy") or "/usr/sbin/haproxy"
-    socket = folder / "metrics.sock"
-    (folder / "haproxy.cfg").write_text(HAPROXY.format(socket=socket))
-    process = subprocess.Popen([program, "-db", "-f", str(folder / "haproxy.cfg")])
-    try:
-        wait_until(socket.exists, 30, "HAProxy listens")
-        command = ["curl", "-sS", "--unix-socket", str(socket), "http://haproxy/metrics"]
-        told = exposed(subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout)
-    finally:
-        process.terminate()
-        process.wait(30)
+    # HAProxy takes no path of more than 97 bytes, and a folder of a test's may be as long.
+    with tempfile.TemporaryDirectory(prefix="haproxy-", dir="/tmp") as short:
+        socket = Path(short) / "metrics.sock"
+        (folder / "haproxy.cfg").write_text(HAPROXY.format(socket=socket))
+        process = subprocess.Popen([program, "-db", "-f", str(folder / "haproxy.cfg")])
+        try:
+            wait_until(socket.exists, 30, "HAProxy listens")
+            command = ["curl", "-sS", "--unix-socket", str(socket), "http://haproxy/metrics"]
+            told = exposed(subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout)
+        finally:
+            process.terminate()
+            process.wait(30)
     assert beginning_with("haproxy_") - told == set()

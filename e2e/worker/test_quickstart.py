@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,21 +18,19 @@ import pytest
 from proofgate.quickstart import CLAUDE, Setup, create
 
 from e2e.local_gateway import Program
+from e2e.ports import free_ports
 from e2e.run import OVERLOADED, start
 
 PROVIDER_KEY = "sk-quickstart-0123456789abcdef"
 ANYWHERE = Setup(listen="127.0.0.1:0", admin_listen="127.0.0.1:0")
+#: What a developer may have exported is not the tests' to use.
+NO_KEYS = {name: value for name, value in os.environ.items() if name not in {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}}
 
 
 @pytest.fixture
 def started() -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
-
-
-def free_addresses() -> list[str]:
-    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
-        return [f"127.0.0.1:{listener.getsockname()[1]}" for listener in (first, second)]
 
 
 def run(command: str, folder: Path) -> str:
@@ -77,7 +74,7 @@ def test_what_quickstart_prints_starts_a_gateway_asks_it_and_proves_the_answer(
     )
     started.callback(upstream.stop, signal.SIGKILL)
     url = upstream.wait_for_line(r"mock-upstream ready: (\S+)")[1]
-    listen, admin = free_addresses()
+    listen, admin = (f"127.0.0.1:{port}" for port in free_ports(2))
     made = subprocess.run(
         [
             *(sys.executable, "-m", "proofgate", "quickstart", "--base-url", url, "--key-env", "MY_PROVIDERS_KEY"),
@@ -108,7 +105,7 @@ def test_what_quickstart_prints_starts_a_gateway_asks_it_and_proves_the_answer(
 def test_make_run_needs_no_key_and_its_ledger_goes_on_with_the_next_run(folder: Path) -> None:
     for _ in range(2):
         with ExitStack() as stack:
-            worker, told = start(folder / "run", dict(os.environ), stack, ANYWHERE)
+            worker, told = start(folder / "run", NO_KEYS, stack, ANYWHERE)
             follow(told, folder)
             assert worker.stop() == 0
     assert len(list((folder / "run" / "ledger" / "0").glob("*/checkpoint"))) == 2
@@ -117,7 +114,7 @@ def test_make_run_needs_no_key_and_its_ledger_goes_on_with_the_next_run(folder: 
 def test_make_run_with_a_key_asks_the_real_provider_and_shows_the_key_to_nobody_else(
     folder: Path, started: ExitStack
 ) -> None:
-    environment = {**os.environ, "OPENAI_API_KEY": PROVIDER_KEY}
+    environment = {**NO_KEYS, "OPENAI_API_KEY": PROVIDER_KEY}
     worker, told = start(folder / "run", environment, started, ANYWHERE)
     assert "https://api.openai.com/v1" in told
     configuration = (folder / "run" / "gateway.yaml").read_text()
@@ -137,7 +134,7 @@ def test_make_run_with_a_key_asks_the_real_provider_and_shows_the_key_to_nobody_
 def test_make_run_without_a_key_shows_the_second_provider_answer_for_the_first(
     folder: Path, started: ExitStack
 ) -> None:
-    _, told = start(folder / "run", dict(os.environ), started, ANYWHERE)
+    _, told = start(folder / "run", NO_KEYS, started, ANYWHERE)
     ask = commands(told[told.index("ask it") :])[0]
     answer = run(ask.replace("gpt-4o-mini", OVERLOADED), folder)
     assert answer.startswith("HTTP/1.1 200 OK"), answer
@@ -147,7 +144,7 @@ def test_make_run_without_a_key_shows_the_second_provider_answer_for_the_first(
 
 def test_make_run_with_both_keys_falls_back_on_the_second_and_shows_neither(folder: Path, started: ExitStack) -> None:
     second = "sk-ant-0123456789abcdef"
-    environment = {**os.environ, "OPENAI_API_KEY": PROVIDER_KEY, "ANTHROPIC_API_KEY": second}
+    environment = {**NO_KEYS, "OPENAI_API_KEY": PROVIDER_KEY, "ANTHROPIC_API_KEY": second}
     worker, told = start(folder / "run", environment, started, ANYWHERE)
     assert "https://api.anthropic.com/v1" in told
     configuration = (folder / "run" / "gateway.yaml").read_text()
@@ -160,10 +157,5 @@ def test_make_run_with_both_keys_falls_back_on_the_second_and_shows_neither(fold
 
 def test_a_run_without_the_key_takes_it_away_again(folder: Path, started: ExitStack) -> None:
     create(folder / "run", replace(ANYWHERE, provider_key=PROVIDER_KEY))
-    start(
-        folder / "run",
-        {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"},
-        started,
-        ANYWHERE,
-    )
+    start(folder / "run", NO_KEYS, started, ANYWHERE)
     assert not (folder / "run" / "provider-key").exists()

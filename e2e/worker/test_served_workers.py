@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from proofgate_operator.build import gateway_secrets
 
 from e2e.auditing import AUDITOR, ask_and_wait, fetch, following, heads, signed
 from e2e.local_gateway import LEDGER, LocalGateway, local_gateway, wait_until
+from e2e.loopback_server import refusing_address
 from e2e.served import ServedAudit
 
 
@@ -105,15 +105,13 @@ def test_an_auditor_follows_workers_with_a_folder_each_and_names_what_is_done_to
 
 
 def test_one_look_names_a_worker_that_does_not_answer_and_judges_the_others(folder: Path) -> None:
-    with local_gateway(folder) as gateway, socket.create_server(("127.0.0.1", 0)) as nobody:
+    with local_gateway(folder) as gateway, refusing_address() as dead:
         audit = ServedAudit(folder, gateway.verifying_key)
         (folder / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
         (folder / "reading-token").write_text(gateway_secrets.reading_token(gateway.admin_token))
         ask_and_wait(gateway, 1)
         audit.list_workers({"0": gateway.admin})
         assert audit.look("--new-aggregate") == (0, [])
-        dead = f"127.0.0.1:{nobody.getsockname()[1]}"
-        nobody.close()
         audit.list_workers({"0": gateway.admin, "1": dead})
         code, [found] = audit.look()
         assert (code, found["code"], found["shard"]) == (10, "worker_unreachable", "1")

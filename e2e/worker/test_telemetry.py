@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.loopback_server import refusing_address
 from e2e.worker.otlp_receiver import Receiver, attributes, receiver
 from e2e.worker.raw_http import chat_request, send, status_of
 
@@ -28,8 +28,6 @@ def observed(folder: Path, endpoint: str, **more: Any) -> Iterator[LocalGateway]
     """A gateway that exports to a collector; its model `fallen` is first asked for where nobody answers."""
     folder.mkdir(exist_ok=True)
     (folder / "collector-token").write_text(SECRET + "\n")
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        nobody = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
     telemetry = {
         "accessLog": "All",
         "endpoint": endpoint,
@@ -39,29 +37,30 @@ def observed(folder: Path, endpoint: str, **more: Any) -> Iterator[LocalGateway]
         "resourceAttributes": {"deployment.environment.name": "test"},
         **more,
     }
-    gateway = LocalGateway(folder)
-    gateway.start_upstream()
-    gateway.settings = {
-        "providers": [
-            {"name": "mock", "type": "OpenAI", "baseURL": gateway.upstream_url, "objectsOf": "acme"},
-            {"name": "nobody", "type": "OpenAI", "baseURL": nobody},
-        ],
-        "models": [
-            {"name": MODEL, "provider": "mock"},
-            {
-                "name": "fallen",
-                "provider": "nobody",
-                "fallbacks": [{"provider": "mock", "upstreamModel": MODEL}],
-            },
-        ],
-        "telemetry": telemetry,
-    }
-    try:
-        gateway.write_configuration()
-        gateway.start_worker()
-        yield gateway
-    finally:
-        gateway.stop()
+    with refusing_address() as nobody:
+        gateway = LocalGateway(folder)
+        gateway.start_upstream()
+        gateway.settings = {
+            "providers": [
+                {"name": "mock", "type": "OpenAI", "baseURL": gateway.upstream_url, "objectsOf": "acme"},
+                {"name": "nobody", "type": "OpenAI", "baseURL": f"http://{nobody}/v1"},
+            ],
+            "models": [
+                {"name": MODEL, "provider": "mock"},
+                {
+                    "name": "fallen",
+                    "provider": "nobody",
+                    "fallbacks": [{"provider": "mock", "upstreamModel": MODEL}],
+                },
+            ],
+            "telemetry": telemetry,
+        }
+        try:
+            gateway.write_configuration()
+            gateway.start_worker()
+            yield gateway
+        finally:
+            gateway.stop()
 
 
 def ask(gateway: LocalGateway, extra: bytes = b"", **more: Any) -> tuple[int, str]:

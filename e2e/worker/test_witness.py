@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from proofgate_operator.plan.audit_reports import read_audit
 
 from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following
 from e2e.local_gateway import Program, local_gateway, wait_until
+from e2e.ports import free_port
 
 LITEWITNESS = "filippo.io/torchwood/cmd/litewitness"
 TESSERA = "github.com/transparency-dev/tessera/cmd/examples/posix-oneshot"
@@ -102,8 +102,7 @@ def litewitness(binaries: Path, folder: Path, log_vkey: str) -> Iterator[tuple[s
     database.execute("INSERT INTO key VALUES (?, ?)", (origin, log_vkey))
     database.commit()
     database.close()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     log = folder / "litewitness.log"
     with ExitStack() as stack, log.open("wb") as output:
         command = [str(binaries / "verifier"), "agent", "agent.sock"]
@@ -151,8 +150,8 @@ def test_a_stock_witness_and_ours_cosign_and_a_stock_client_believes_the_proof_u
     audit, auditor_vkey = audit_of(ledger, tmp_path / "audit")
     ours = Ours(tmp_path / "ours", auditor_vkey)
     with litewitness(binaries, tmp_path / "stock", auditor_vkey) as (stock_vkey, stock_url):
-        with ours.running("--new-state") as (_, our_url):
-            address = our_url.removeprefix("http://")
+        address = f"127.0.0.1:{free_port()}"
+        with ours.running("--new-state", listen=address) as (_, our_url):
             policy = tmp_path / "policy"
             policy.write_text(
                 f"log {auditor_vkey}\nwitness ours {ours.vkey} {our_url}\nwitness stock {stock_vkey} {stock_url}\n"
