@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.server import ControlPlane, Process, binary, control_plane, wait_for
+from tests.controlplane.server import PATIENCE, ControlPlane, Process, binary, control_plane, wait_for
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, SPEC
 from tests.ports import free_port
 
@@ -51,7 +51,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         helm(running, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
         established = "--for=condition=Established"
         crds = ("crd/governancegateways.proofgate.dev", "crd/gatewaytenants.proofgate.dev")
-        running.kubectl("wait", *crds, established, "--timeout=30s")
+        running.kubectl("wait", *crds, established, "--timeout=60s")
         yield running
 
 
@@ -132,13 +132,9 @@ class Namespace:
                 return condition["status"], condition["reason"], condition["message"]
         return "", "", ""
 
-    def wait_condition(self, kind: str, status: str, reason: str, seconds: float = 10) -> str:
+    def wait_condition(self, kind: str, status: str, reason: str) -> str:
         """Wait for a condition and return its message."""
-        wait_for(
-            lambda: self.condition(kind)[:2] == (status, reason),
-            seconds,
-            f"{kind} {status} {reason}",
-        )
+        wait_for(lambda: self.condition(kind)[:2] == (status, reason), f"{kind} {status} {reason}")
         return self.condition(kind)[2]
 
     def make_ready(self) -> None:
@@ -151,9 +147,9 @@ class Namespace:
             pod = name.removeprefix("pod/")
             self.plane.patch_status("pod", pod, {"phase": "Running", "conditions": conditions}, self.name)
 
-    def settle(self, seconds: float = 30) -> None:
+    def settle(self) -> None:
         """Report readiness until the gateway is Ready and nothing progresses."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE
         while True:
             self.make_ready()
             if self.condition("Ready")[0] == "True" and self.condition("Progressing")[1] == "Settled":

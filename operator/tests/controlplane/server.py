@@ -26,6 +26,8 @@ from tests.ports import free_ports
 
 T = TypeVar("T")
 
+#: Seconds that anything is waited for.
+PATIENCE = 60
 ADMIN_TOKEN = "control-plane-test-admin"
 CONTROLLERS = (
     "garbage-collector-controller,statefulset-controller,deployment-controller,replicaset-controller,"
@@ -46,15 +48,18 @@ def binary(name: str) -> str:
     return found
 
 
-def wait_for(condition: Callable[[], T], seconds: float, what: str) -> T:
-    """Return the first true value of `condition`, or fail naming `what`."""
-    deadline = time.monotonic() + seconds
+def wait_for(condition: Callable[[], T], what: str) -> T:
+    """Return the first true value of `condition`, or fail naming `what`.
+
+    How long it waits is no claim: a busy machine may take its time, and `make bench-operator` measures.
+    """
+    deadline = time.monotonic() + PATIENCE
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
+            raise AssertionError(f"not within {PATIENCE} s: {what}")
         time.sleep(0.05)
 
 
@@ -222,7 +227,7 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
             f"--service-account-key-file={folder / 'sa.key'}",
             f"--service-account-signing-key-file={folder / 'sa.key'}",
         )
-        wait_for(lambda: _answers(plane.url, "/readyz"), 60, f"kube-apiserver ready ({folder})")
+        wait_for(lambda: _answers(plane.url, "/readyz"), f"kube-apiserver ready ({folder})")
         plane.start(
             binary("kube-controller-manager"),
             f"--kubeconfig={plane.kubeconfig}",

@@ -58,7 +58,7 @@ def test_a_webhook_that_rewrites_a_set_in_one_way_is_no_contest(namespace: Names
         # Nor is anything written that the API server would take for no change.
         assert len(written) == before
         namespace.kubectl("scale", "ggw/demo", "--replicas=3")
-        wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), 15, "a third worker")
+        wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), "a third worker")
 
 
 def test_a_webhook_that_never_agrees_costs_a_write_a_minute_is_named_and_stops_nothing_else(
@@ -83,14 +83,14 @@ def test_a_webhook_that_never_agrees_costs_a_write_a_minute_is_named_and_stops_n
             namespace.kubectl("annotate", "statefulset", "demo-worker", f"touched={number}", "--overwrite")
             return namespace.condition("Progressing")[1] == "Contested"
 
-        wait_for(contested, 60, "the contest is told")
+        wait_for(contested, "the contest is told")
         message = namespace.condition("Progressing")[2]
         assert "StatefulSet demo-worker" in message and "revisionHistoryLimit" in message
         before = len(written)
         time.sleep(10)  # several resyncs
         assert len(written) - before <= 1
         namespace.kubectl("scale", "ggw/demo", "--replicas=3")
-        wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), 15, "a third worker")
+        wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), "a third worker")
 
 
 def test_a_mesh_that_adds_a_sidecar_to_pods_costs_no_write(namespace: Namespace) -> None:
