@@ -66,7 +66,10 @@ class Namespace:
     gateway: str = "demo"
 
     def start(self, **settings: str) -> Process:
-        """Start the operator with the permissions that the chart gives it, and no others."""
+        """Start the operator with the permissions that the chart gives it, and no others.
+
+        All operators of the namespace, and nobody else, write to one log.
+        """
         token = self.plane.kubectl(
             "create", "token", "proofgate-proofgate-operator", "-n", self.name
         ).stdout.strip()
@@ -81,7 +84,7 @@ class Namespace:
             **settings,
         }
         command = str(Path(sys.executable).parent / "proofgate-operator")
-        self.operator = self.plane.start(command, environment=environment)
+        self.operator = self.plane.start(command, environment=environment, log_name=f"operator-{self.name}")
         return self.operator
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:

@@ -115,9 +115,11 @@ class ControlPlane:
         )
         return path
 
-    def start(self, name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Process:
-        """Start a program whose output goes to a file named after it."""
-        log = self.folder / f"{Path(name).name}.log"
+    def start(
+        self, name: str, *arguments: str, environment: Mapping[str, str] | None = None, log_name: str = ""
+    ) -> Process:
+        """Start a program whose output goes to a file named after it, or as told."""
+        log = self.folder / f"{log_name or Path(name).name}.log"
         sink: IO[bytes]
         with log.open("ab") as sink:
             popen = subprocess.Popen(
