@@ -16,8 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+from e2e.ports import free_ports
+
 from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
-from tests.ports import free_ports
 
 #: What tells HAProxy from everybody else.
 ROUTING_KEY = "0123456789abcdef0123456789abcdef"

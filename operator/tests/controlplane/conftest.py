@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
+from e2e.ports import free_port
 
 from tests.controlplane.server import PATIENCE, ControlPlane, Process, binary, control_plane, wait_for
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, SPEC
-from tests.ports import free_port
 
 CHART = Path(__file__).parents[3] / "charts" / "proofgate-operator"
 RELEASE = "proofgate"

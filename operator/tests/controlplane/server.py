@@ -21,8 +21,7 @@ from typing import IO, Any, TypeVar
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-
-from tests.ports import free_ports
+from e2e.ports import free_ports
 
 T = TypeVar("T")
 
