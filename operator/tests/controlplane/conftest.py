@@ -127,6 +127,20 @@ class Namespace:
             for item in items
         }
 
+    def quiet(self) -> dict[str, str]:
+        """Wait until nothing has been written for two seconds, and return `versions`.
+
+        What is settled may still have the last status report, or a controller's, on its way.
+        """
+        deadline = time.monotonic() + PATIENCE
+        now = self.versions()
+        while True:
+            time.sleep(2)
+            before, now = now, self.versions()
+            if now == before:
+                return now
+            assert time.monotonic() < deadline, f"written again and again: {now.items() ^ before.items()}"
+
     def condition(self, kind: str) -> tuple[str, str, str]:
         """Return status, reason and message of a condition of the gateway."""
         found = self.get("ggw", self.gateway) or {}

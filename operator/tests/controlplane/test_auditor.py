@@ -44,8 +44,7 @@ def test_an_auditor_comes_beside_the_gateway_and_is_not_written_to_again(audited
     assert quality == "Guaranteed"
     # It has no address, so it cannot be asked.
     audited.wait_condition("Audited", "Unknown", "AuditorUnreachable")
-    time.sleep(1)  # the last status report is on its way
-    before = audited.versions()
+    before = audited.quiet()
     time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
     assert audited.versions() == before
     assert audited.operator
@@ -100,8 +99,7 @@ def test_witnesses_come_with_their_policy_are_settled_and_a_broken_policy_change
     egress = (audited.get("networkpolicy", "demo-auditor") or {})["spec"]["egress"]
     assert [rule["port"] for rule in egress[1]["ports"]] == [443, 8443]
     wait_for(lambda: audited.condition("Progressing")[1] == "Settled", "nothing is written any more")
-    time.sleep(1)  # the last status report is on its way
-    before = audited.versions()
+    before = audited.quiet()
     time.sleep(3)  # several resyncs, as above
     assert audited.versions() == before
     audited.apply(gateway_manifest(auditor={**AUDITOR, "witnesses": {"policy": "quorum both\n"}}))

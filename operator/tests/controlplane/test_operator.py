@@ -77,8 +77,7 @@ def test_a_settled_gateway_is_not_written_to(namespace: Namespace) -> None:
     namespace.start(RESYNC_SECONDS="1")
     namespace.apply(gateway_manifest())
     namespace.settle()
-    time.sleep(1)  # the last status report is on its way
-    before = namespace.versions()
+    before = namespace.quiet()
     time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
     assert namespace.versions() == before
 
@@ -214,7 +213,7 @@ def test_a_rotated_key_is_seen_and_rolls_nothing(unhurried: Namespace, secret: d
 
 def test_a_secret_that_no_gateway_names_wakes_nobody(unhurried: Namespace) -> None:
     assert unhurried.operator
-    before = unhurried.versions()
+    before = unhurried.quiet()
     unhurried.apply(opaque("somebody-elses", password="hunter2"))
     time.sleep(1)  # there is no event to wait for when nothing happens
     after = unhurried.versions()
@@ -321,7 +320,7 @@ def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(n
             "create", "clusterrolebinding", namespace.name, "--clusterrole=cluster-admin",
             f"--serviceaccount={namespace.name}:proofgate-proofgate-operator",
         )  # fmt: skip
-        before = namespace.versions()
+        before = namespace.quiet()
         second = replica(namespace, "second", **release)
         wait_for(
             lambda: namespace.kubectl(
@@ -428,8 +427,7 @@ def test_what_the_api_server_leaves_out_is_no_drift(namespace: Namespace) -> Non
     namespace.start(RESYNC_SECONDS="1")
     namespace.apply(gateway_manifest(worker={"podTemplate": template}))
     namespace.settle()
-    time.sleep(1)  # the last status report is on its way
-    before = namespace.versions()
+    before = namespace.quiet()
     time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
     assert namespace.versions() == before
     assert namespace.condition("Progressing")[:2] == ("False", "Settled")

@@ -83,7 +83,7 @@ def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled:
     wait_for(taken_over, "the strategy is the operator's")
     settled.settle()
     assert {name: pod["metadata"]["uid"] for name, pod in pods(settled).items()} == before
-    versions = settled.versions()
+    versions = settled.quiet()
     settled.kubectl("annotate", "ggw", "demo", "look=again")
     settled.settle()
     versions.pop("GovernanceGateway/demo")

@@ -67,8 +67,7 @@ def test_each_worker_mounts_the_claim_that_the_operator_made_for_it(settled: Nam
 
 
 def test_a_settled_gateway_with_a_volume_for_each_worker_is_not_written_to(settled: Namespace) -> None:
-    time.sleep(1)  # the last status report is on its way
-    before = settled.versions()
+    before = settled.quiet()
     time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
     assert settled.versions() == before
 

@@ -37,8 +37,7 @@ def mesh(pod: Manifest) -> None:
 def settled_and_silent(namespace: Namespace) -> None:
     """Wait until the gateway is settled, and see that then nothing is written."""
     namespace.settle()
-    time.sleep(1)  # the last status report is on its way
-    before = namespace.versions()
+    before = namespace.quiet()
     time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
     assert namespace.versions() == before
 
