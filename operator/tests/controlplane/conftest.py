@@ -154,6 +154,11 @@ class Namespace:
         wait_for(lambda: self.condition(kind)[:2] == (status, reason), f"{kind} {status} {reason}")
         return self.condition(kind)[2]
 
+    def wait_event(self, reason: str) -> None:
+        """Wait for an Event: it comes after the condition that it tells of."""
+        selector = f"--field-selector=reason={reason}"
+        wait_for(lambda: self.kubectl("get", "events", selector, "-o", "name"), f"an Event {reason}")
+
     def make_ready(self) -> None:
         """Report what the binder and the kubelet would: every claim is bound, every pod is ready."""
         for name in self.kubectl("get", "pvc", "-o", "name").split():

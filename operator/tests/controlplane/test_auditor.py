@@ -65,7 +65,7 @@ def test_why_it_does_not_start_is_told(audited: Namespace) -> None:
     audited.plane.patch_status("pod", "demo-auditor-0", status, audited.name)
     told = audited.wait_condition("Audited", "False", "AuditorStateLost")
     assert told == "the auditor's state is lost: put it back [auditor_state_lost]"
-    assert audited.kubectl("get", "events", "--field-selector=reason=AuditorStateLost", "-o", "name")
+    audited.wait_event("AuditorStateLost")
     assert audited.condition("Ready")[0] == "True"
 
 

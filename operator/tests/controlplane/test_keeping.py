@@ -63,7 +63,7 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
     kept.plane.patch_status("pod", pods()[0].removeprefix("pod/"), status, kept.name)
     assert "case-3" in kept.wait_condition("Kept", "True", "HeldOutsideManifest")
     wait_for(lambda: known(kept) == "2", "the next run has to know as many holds")
-    assert kept.kubectl("get", "events", "--field-selector=reason=HeldOutsideManifest", "-o", "name")
+    kept.wait_event("HeldOutsideManifest")
     before = kept.quiet()
     time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
     assert kept.versions() == before

@@ -90,8 +90,7 @@ def test_a_missing_secret_costs_its_owner_alone_and_heals(namespace: Namespace) 
     assert "Secret acme-keys" in message and "spec.tenants[acme].apiKeys[first].secretRef" in message
     assert namespace.condition("ConfigValid")[0] == "True"
     assert namespace.get("statefulset", "demo-worker")
-    events = namespace.kubectl("get", "events", "--field-selector=reason=SecretMissing", "-o", "name")
-    assert events.split()
+    namespace.wait_event("SecretMissing")
     namespace.give_secrets("acme-keys")
     namespace.wait_condition("ResolvedRefs", "True", "Resolved")
     namespace.settle()
@@ -322,12 +321,7 @@ def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(n
         )  # fmt: skip
         before = namespace.quiet()
         second = replica(namespace, "second", **release)
-        wait_for(
-            lambda: namespace.kubectl(
-                "get", "events", "--field-selector=reason=ServedByAnother", "-o", "name"
-            ),
-            "the second release stands back",
-        )
+        namespace.wait_event("ServedByAnother")
         time.sleep(3)  # nothing happens, and nothing tells of that
         assert namespace.versions() == before
         assert "is looked after by the release" in second.log.read_text()
