@@ -390,7 +390,7 @@ def bench(
     port, metrics_port = free_ports(2)
     folder = folder / f"haproxy-{port}"
     folder.mkdir()
-    short = TemporaryDirectory(prefix="haproxy-")
+    short = TemporaryDirectory(prefix="haproxy-", dir="/tmp")
     runtime_socket = Path(short.name) / "admin.sock"
     write_map(folder / "tenants.map", keys)
     write_owners(folder / "owners.map", owners or {}, stand_ins)
