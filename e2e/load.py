@@ -78,8 +78,8 @@ class SteadyLoad:
     def attempts(self) -> int:
         """How many requests have ended."""
         try:
-            return int((self._folder / "report.count").read_text() or 0)
-        except (OSError, ValueError):
+            return int((self._folder / "report.count").read_text())
+        except FileNotFoundError:
             return 0
 
     def goes_on(self, more: int, seconds: float = 60) -> None:

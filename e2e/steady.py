@@ -94,7 +94,10 @@ async def client(number: int, options: argparse.Namespace, key: str, pace: Pace,
             turn += 1
             identity = f"{options.name}-{number}-{turn}"
             found.append(await attempt(http, options, key, identity, stream, pace))
-            options.report.with_suffix(".count").write_text(str(len(found)))
+            # Replaced as a whole: whoever reads it reads a number.
+            count = options.report.with_suffix(".count")
+            count.with_suffix(".new").write_text(str(len(found)))
+            count.with_suffix(".new").replace(count)
             await asyncio.sleep(pace.pause if not stream else 0)
 
 

@@ -66,6 +66,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--generated", type=int, default=8000, help="requests to generate, before the guard sorts them")
     parser.add_argument("--seed", default="garden", help="another seed, other requests")
+    parser.add_argument("--grown", action="store_true", help="also what `make fuzz` has grown on this machine")
     parser.add_argument("--only", help="ask only the oracle of this name")
     arguments = parser.parse_args()
     started = time.monotonic()
@@ -73,7 +74,8 @@ def main() -> int:
     try:
         print("== building the guard and its oracles (about 1 minute when cold)", flush=True)
         built = build(cache)
-        candidates = list(everything(arguments.generated, arguments.seed, cache / "fuzz"))
+        grown = cache / "fuzz" if arguments.grown else None
+        candidates = list(everything(arguments.generated, arguments.seed, grown))
         requests = sort(built.guard, built.upstream, candidates)
         messages = requests.accepted + requests.rewritten + requests.upstream
         print(

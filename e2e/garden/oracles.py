@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e.ports import free_port
+
 HERE = Path(__file__).parent
 START_SECONDS = 20
 
@@ -66,7 +68,7 @@ def running(built: Built, folder: Path) -> Iterator[list[Oracle]]:
             return Oracle(name, int(line))
 
         def proxy(name: str, template: str, backend: int, *command: str) -> Oracle:
-            port = _free_port()
+            port = free_port()
             text = (HERE / "proxies" / template).read_text()
             path = folder / template
             path.write_text(text.replace("@PORT@", str(port)).replace("@BACKEND@", str(backend)))
@@ -102,12 +104,6 @@ def _tool(name: str) -> str:
     if path is None:
         raise MissingTool(f"missing: {name}; run ./setup/toolchain")
     return path
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _wait_for(name: str, process: subprocess.Popen[bytes], port: int) -> None:

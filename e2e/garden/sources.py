@@ -13,12 +13,12 @@ from e2e.garden.guard import Candidate
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "e2e" / "framing" / "cases.json"
 CORPORA = ROOT / "rust-core" / "fuzz" / "corpus"
-GROWN_INPUTS = 1500  # of each corpus in the cache, the newest ones
+GROWN_INPUTS = 1500  # of each corpus in such a folder, the newest ones
 ORDINARY_METHODS = {b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PUT"}
 
 
-def everything(generated: int, seed: str, grown: Path) -> Iterator[Candidate]:
-    """All candidates. What this machine has fuzzed before, in the folder `grown`, adds to what the repository holds."""
+def everything(generated: int, seed: str, grown: Path | None) -> Iterator[Candidate]:
+    """All candidates. What was fuzzed before, in the folder `grown` if given, adds to what the repository holds."""
     cases = [(case["id"], case["raw"].encode("latin-1")) for case in json.loads(CASES.read_text())["cases"]]
     for name, raw in cases:
         yield Candidate(f"case {name}", raw)
@@ -34,9 +34,11 @@ def everything(generated: int, seed: str, grown: Path) -> Iterator[Candidate]:
     yield from candidates(generated, seed, [raw for _, raw in cases])
 
 
-def _inputs(target: str, grown: Path) -> Iterator[tuple[str, bytes]]:
+def _inputs(target: str, grown: Path | None) -> Iterator[tuple[str, bytes]]:
     for path in sorted((CORPORA / target).glob("*")):
         yield path.name, path.read_bytes()
+    if grown is None:
+        return
     ages = []
     for path in (grown / target).glob("*"):
         with contextlib.suppress(FileNotFoundError):  # a fuzzer that runs now replaces inputs by shorter ones

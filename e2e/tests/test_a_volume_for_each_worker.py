@@ -15,7 +15,7 @@ from e2e.kubernetes import Namespace, Object, volume_directory, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
-from e2e.tests.traffic import ask
+from e2e.tests.traffic import ask, wait_reachable
 
 NAME = "own-volumes"
 VOLUME = {"mode": "PerWorker", "storageClassName": "lab-shared", "size": "1Gi"}
@@ -58,6 +58,7 @@ def own(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
     found = Gateway(namespace, NAME)
     try:
         found.wait_settled(2)
+        wait_reachable(namespace, NAME)
         yield found
     finally:
         delete(namespace)

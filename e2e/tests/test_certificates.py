@@ -12,6 +12,7 @@ from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.authority import Authority
 from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import wait_reachable
 
 NAME = "secure.proofgate-e2e.svc"
 KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
@@ -54,6 +55,7 @@ def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(
     secure = Gateway(namespace, "secure")
     try:
         secure.wait_settled(1)
+        wait_reachable(namespace, "secure", 443)
         pods = secure.uids("load-balancer") | secure.uids("worker")
 
         def renew(load: SteadyLoad) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import pytest
 
 from e2e import readme
 from e2e.kubernetes import IMAGES, REPOSITORY, Namespace, clear, environment, run
+from e2e.ports import free_port
 
 HOUR = Namespace("llm")
 #: The stand-in upstream takes any key.
@@ -99,9 +99,7 @@ def follow(script: str, folder: Path) -> str:
 
 
 def test_the_readmes_commands_lead_from_a_bare_cluster_to_an_answer(bare_cluster: None, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    script = readme.replaced(readme.script("On your cluster, with your key"), changes(port))
+    script = readme.replaced(readme.script("On your cluster, with your key"), changes(free_port()))
     told = follow(script, tmp_path)
     assert "governancegateway.proofgate.dev/quickstart condition met" in told
     # One from inside the cluster, one through the forwarded port.

@@ -28,6 +28,10 @@ def small_volume(namespace: Namespace) -> Iterator[Path]:
     """A claim `small` on a volume of its own, which is a file system of 48 MiB."""
     folder = volume_folder() / "small"
     folder.mkdir(exist_ok=True)
+    # What a run left that was killed: its volume is bound to a claim that is gone, and no other claim gets it.
+    run(["kubectl", "delete", "pv", "small", "--ignore-not-found", "--timeout=60s"])
+    while folder.is_mount():
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=0777", "tmpfs", str(folder)], check=True)
     common = {"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeMode": "Filesystem"}
     volume = {

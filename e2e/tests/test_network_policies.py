@@ -12,7 +12,7 @@ from e2e.kubernetes import IMAGES, Namespace, Object, run, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
-from e2e.tests.traffic import ask
+from e2e.tests.traffic import ask, wait_reachable
 
 PROMETHEUS = Namespace("proofgate-e2e-prometheus")
 STRANGERS = Namespace("proofgate-e2e-strangers")
@@ -74,6 +74,7 @@ def guarded(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
     found = Gateway(namespace, "guarded")
     try:
         found.wait_settled(2)
+        wait_reachable(namespace, "guarded")
         for home, name in CLIENTS.values():
             home.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
         yield found

@@ -14,7 +14,7 @@ from e2e.load import Report, SteadyLoad, steady_load
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
-from e2e.tests.traffic import ask, records
+from e2e.tests.traffic import ask, records, wait_reachable
 
 #: Small workers, so that four of them fit beside everything else.
 WORKER = {"cpu": "300m", "memory": "512Mi"}
@@ -30,6 +30,7 @@ def ops(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
     namespace.apply(manifest)
     found = Gateway(namespace, "ops")
     found.wait_settled(2)
+    wait_reachable(namespace, "ops")
     yield found
     namespace.kubectl("delete", "ggw", "ops", "--timeout=120s")
     Gateway(namespace, gateway).scale(2)

@@ -23,8 +23,8 @@ GLOBEX = Namespace("proofgate-e2e-globex")
 STRANGERS = Namespace("proofgate-e2e-strangers")
 #: Who has, in the namespace of acme, the chart's role for tenants, and nothing else anywhere.
 ANA = "ana"
-#: From a write to where workers and HAProxy read it.
-SECONDS = 20
+#: From a write to where workers and HAProxy read it, also when the kubelet renews their files of itself alone.
+SECONDS = 90
 
 
 def manifest() -> Object:

@@ -31,6 +31,8 @@ def volume() -> Iterator[Path]:
     Kubernetes applies no fsGroup to it, as to most shared storage. Its class, of which it is the only one, is the
     gateway's name.
     """
+    # What a run left that was killed is bound to a claim that is gone, and no other claim gets it.
+    run(["kubectl", "delete", "pv", NAME, "--ignore-not-found", "--timeout=60s"])
     folder = volume_folder() / NAME
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

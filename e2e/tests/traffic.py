@@ -22,21 +22,21 @@ def url(namespace: Namespace, gateway: str) -> str:
     return f"http://{namespace.service_address(gateway)}/v1"
 
 
-def wait_reachable(namespace: Namespace, gateway: str) -> None:
+def wait_reachable(namespace: Namespace, gateway: str, port: int = 80) -> None:
     """Waits until the Service of a gateway that became Ready takes connections.
 
     The operator and kube-proxy hear of the first endpoint at the same time, and kube-proxy has more to do.
     """
-    connect = "import socket, sys; socket.create_connection((sys.argv[1], 80), 5)"
+    connect = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
 
     def connected() -> bool:
         try:
-            inside(sys.executable, "-c", connect, namespace.service_address(gateway))
+            inside(sys.executable, "-c", connect, namespace.service_address(gateway), str(port))
         except CommandError:
             return False
         return True
 
-    wait_until(connected, 10, f"the Service {gateway} takes connections")
+    wait_until(connected, 60, f"the Service {gateway} takes connections")
 
 
 def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -112,6 +113,13 @@ def attached(worker: core_double.Worker, enabled: bool = False) -> Iterator[Work
         yield typed
     finally:
         profiling.detach()
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder for a Unix socket, whose path has at most a hundred bytes or so: pytest's may be longer."""
+    with tempfile.TemporaryDirectory(prefix="proofgate-", dir="/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -48,8 +48,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(short_path: Path) -> Scene:
+    return Scene(short_path)
 
 
 def in_loop(body: Callable[[], Awaitable[None]]) -> None:
@@ -279,10 +279,10 @@ def test_haproxy_that_starts_without_workers_is_ready_once_it_had_the_time_to_fi
     in_loop(body)
 
 
-def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_socket_that_is_not_there_is_named(short_path: Path) -> None:
     async def body() -> None:
         with pytest.raises(UnreachableError, match=r"admin\.sock: No such file or directory"):
-            await RuntimeApi(tmp_path / "admin.sock").ask("show map")
+            await RuntimeApi(short_path / "admin.sock").ask("show map")
 
     in_loop(body)
 
@@ -303,12 +303,12 @@ def test_a_haproxy_that_was_started_anew_is_asked_at_once(scene: Scene) -> None:
     in_loop(body)
 
 
-def test_each_start_of_haproxy_is_another_life(tmp_path: Path) -> None:
-    api, kept = RuntimeApi(tmp_path / "admin.sock"), tmp_path / "kept.sock"
+def test_each_start_of_haproxy_is_another_life(short_path: Path) -> None:
+    api, kept = RuntimeApi(short_path / "admin.sock"), short_path / "kept.sock"
     assert api.life() is None
 
     async def one() -> object:
-        async with RuntimeDouble(tmp_path / "admin.sock") as haproxy:
+        async with RuntimeDouble(short_path / "admin.sock") as haproxy:
             life = api.life()
             assert life == api.life()
             # So that the file system gives its number to no other file.
@@ -333,9 +333,9 @@ def weights_in(folder: Path, text: str) -> tuple[Weights, RuntimeDouble]:
     return Weights(file, RuntimeApi(haproxy.path)), haproxy
 
 
-def test_what_a_file_of_weights_does_not_name_has_the_configured_weight(tmp_path: Path) -> None:
+def test_what_a_file_of_weights_does_not_name_has_the_configured_weight(short_path: Path) -> None:
     async def body() -> None:
-        target, haproxy = weights_in(tmp_path, "worker-2 34\nworker-9 34\n")
+        target, haproxy = weights_in(short_path, "worker-2 34\nworker-9 34\n")
         async with haproxy:
             content = target.read()
             assert content is not None
@@ -349,9 +349,9 @@ def test_what_a_file_of_weights_does_not_name_has_the_configured_weight(tmp_path
 
 
 @pytest.mark.parametrize("text", ["worker-1\n", "worker-1 many\n", "worker-1 257\n", "worker-1 -1\n"])
-def test_what_is_no_weight_never_reaches_haproxy(tmp_path: Path, text: str) -> None:
+def test_what_is_no_weight_never_reaches_haproxy(short_path: Path, text: str) -> None:
     async def body() -> None:
-        target, haproxy = weights_in(tmp_path, text)
+        target, haproxy = weights_in(short_path, text)
         async with haproxy:
             with pytest.raises(RefusedError):
                 await target.bring_in_step(text)
@@ -366,10 +366,10 @@ def test_what_is_no_weight_never_reaches_haproxy(tmp_path: Path, text: str) -> N
     ids=["no state", "refused", "not done"],
 )
 def test_weights_that_haproxy_does_not_take_on_are_refused(
-    tmp_path: Path, question: str, answer: str
+    short_path: Path, question: str, answer: str
 ) -> None:
     async def body() -> None:
-        target, haproxy = weights_in(tmp_path, "worker-2 34\n")
+        target, haproxy = weights_in(short_path, "worker-2 34\n")
         haproxy.refusal = {question: answer}
         async with haproxy:
             with pytest.raises(RefusedError):
@@ -390,11 +390,11 @@ def certificate_in(folder: Path) -> tuple[Certificate, Path]:
 
 
 @pytest.mark.parametrize("spoilt", ["", "no certificate\n", "; shutdown\n", "A" * 40_000])
-def test_what_is_no_certificate_never_reaches_haproxy(tmp_path: Path, spoilt: str) -> None:
+def test_what_is_no_certificate_never_reaches_haproxy(short_path: Path, spoilt: str) -> None:
     async def body() -> None:
-        target, path = certificate_in(tmp_path)
+        target, path = certificate_in(short_path)
         path.write_text(spoilt)
-        async with RuntimeDouble(tmp_path / "admin.sock") as haproxy:
+        async with RuntimeDouble(short_path / "admin.sock") as haproxy:
             content = target.read()
             assert content is not None
             with pytest.raises(RefusedError):
@@ -404,8 +404,8 @@ def test_what_is_no_certificate_never_reaches_haproxy(tmp_path: Path, spoilt: st
     in_loop(body)
 
 
-def test_a_certificate_without_a_key_cannot_be_read(tmp_path: Path) -> None:
-    target, path = certificate_in(tmp_path)
+def test_a_certificate_without_a_key_cannot_be_read(short_path: Path) -> None:
+    target, path = certificate_in(short_path)
     path.with_name("tls.pem.key").unlink()
     with pytest.raises(RefusedError, match="its key cannot be read: No such file"):
         target.read()

@@ -66,8 +66,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(short_path: Path) -> Scene:
+    return Scene(short_path)
 
 
 def in_loop(scene: Scene, body: Callable[[], Awaitable[None]]) -> None:
@@ -242,15 +242,15 @@ def test_what_haproxy_refuses_of_a_difference_is_made_good_as_a_whole(scene: Sce
     in_loop(scene, body)
 
 
-def test_owners_stand_in_the_shard_of_their_names_digest(tmp_path: Path) -> None:
-    file = tmp_path / "owners.map"
+def test_owners_stand_in_the_shard_of_their_names_digest(short_path: Path) -> None:
+    file = short_path / "owners.map"
     file.write_text("acme worker-0\n")
     number = hashlib.sha256(TENANT.encode()).digest()[0] >> 3
-    (tmp_path / f"{number:02}").mkdir()
-    (tmp_path / f"{number:02}" / "owners").write_text(f"{TENANT} worker-2.worker-0\n")
-    haproxy = RuntimeDouble(tmp_path / "admin.sock")
+    (short_path / f"{number:02}").mkdir()
+    (short_path / f"{number:02}" / "owners").write_text(f"{TENANT} worker-2.worker-0\n")
+    haproxy = RuntimeDouble(short_path / "admin.sock")
     haproxy.map = file
-    target = MapFile(file, RuntimeApi(haproxy.path), tmp_path)
+    target = MapFile(file, RuntimeApi(haproxy.path), short_path)
 
     async def run() -> None:
         async with haproxy:

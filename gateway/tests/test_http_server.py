@@ -161,7 +161,7 @@ def test_a_byte_now_and_then_gains_no_time(app: App) -> None:
 def test_the_next_head_has_as_much_time_and_a_body_that_nobody_reads_gains_none(
     app: App, sent: bytes
 ) -> None:
-    with port(app, head_seconds=1) as connect, connect(GET) as client:
+    with port(app, head_seconds=2) as connect, connect(GET) as client:
         answered(client)
         client.sendall(sent)
         if len(sent) > 1:
@@ -171,7 +171,7 @@ def test_the_next_head_has_as_much_time_and_a_body_that_nobody_reads_gains_none(
 
 
 def test_a_request_that_is_under_way_has_no_such_time(app: App) -> None:
-    with port(app, head_seconds=1) as connect, connect(SLOW) as client:
+    with port(app, head_seconds=2) as connect, connect(SLOW) as client:
         assert eventually(lambda: app.asked == ["/slow"])
         with connect() as other:
             assert other.recv(1) == b"", "as much time has passed"

@@ -207,7 +207,7 @@ def test_a_cut_answer_is_shorter_than_announced(mock: Mock) -> None:
 
 
 def test_a_stalled_stream_falls_silent_until_the_client_leaves(mock: Mock) -> None:
-    with mock.ask("mock:stall=2", stream=True, timeout=0.3) as stream:
+    with mock.ask("mock:stall=2", stream=True, timeout=2) as stream:
         assert len([next(stream), next(stream)]) == 2
         with pytest.raises(openai.APITimeoutError):
             next(stream)

@@ -16,8 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+from e2e.ports import free_ports
+
 from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
-from tests.ports import free_ports
 
 #: What tells HAProxy from everybody else.
 ROUTING_KEY = "0123456789abcdef0123456789abcdef"
@@ -389,7 +390,7 @@ def bench(
     port, metrics_port = free_ports(2)
     folder = folder / f"haproxy-{port}"
     folder.mkdir()
-    short = TemporaryDirectory(prefix="haproxy-")
+    short = TemporaryDirectory(prefix="haproxy-", dir="/tmp")
     runtime_socket = Path(short.name) / "admin.sock"
     write_map(folder / "tenants.map", keys)
     write_owners(folder / "owners.map", owners or {}, stand_ins)

@@ -295,7 +295,7 @@ def happen(cluster: FakeCluster, what: str, value: Any) -> None:
         cluster.writes_left = None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["Shared", "PerWorker"]), HAPPENINGS)
 def test_any_order_of_events_ends_where_the_spec_says(
     volumes: str, happenings: list[tuple[str, Any]]
@@ -321,7 +321,7 @@ def test_any_order_of_events_ends_where_the_spec_says(
     assert status(cluster) == status(reference)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(HAPPENINGS)
 def test_the_signing_key_is_never_replaced_while_it_is_there(happenings: list[tuple[str, Any]]) -> None:
     cluster = new_cluster()

@@ -179,7 +179,7 @@ def step(cluster: FakeCluster, what: str, value: Any) -> None:
         cluster.restart()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(STEPS)
 def test_whatever_is_late_refused_or_killed_the_end_is_the_same(steps: list[tuple[str, Any]]) -> None:
     cluster = new_cluster()
@@ -280,7 +280,7 @@ async def run_through(disturbances: list[Any]) -> FakeCluster:
     return cluster
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(DISTURBANCES)
 def test_over_http_with_cut_watches_and_refusals_the_end_is_the_same(disturbances: list[Any]) -> None:
     quick = mock.patch.multiple(loops, _FIRST_BACKOFF_SECONDS=0.01, _LONGEST_BACKOFF_SECONDS=0.1)

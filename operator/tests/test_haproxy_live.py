@@ -15,6 +15,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
+from e2e.ports import free_port
 
 from tests.certificates import write_certificate
 from tests.haproxy_bench import (
@@ -28,7 +29,6 @@ from tests.haproxy_bench import (
     write_owners,
     write_weights,
 )
-from tests.ports import free_port
 
 pytestmark = pytest.mark.haproxy
 

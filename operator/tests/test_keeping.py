@@ -254,7 +254,7 @@ def test_last_words_that_are_no_report_are_a_failure_and_teach_nothing(words: st
     assert (kept.carried["known"], kept.status["removedLogs"]) == (2, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.one_of(
         st.text(max_size=200),

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from aiohttp import ClientSession
+from e2e.ports import free_port
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.events import event, transitions
@@ -13,7 +14,6 @@ from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.settings import InvalidSettings, read_settings
 from tests.gateways import gateway
-from tests.ports import free_port
 
 IMAGES = {"WORKER_IMAGE": "w", "HAPROXY_IMAGE": "h"}
 

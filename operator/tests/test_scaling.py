@@ -232,7 +232,7 @@ HAPPENINGS = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @example(3, "Shared", [("scale", 1), ("evict", 2)])
 @given(st.integers(1, 4), st.sampled_from(["Shared", "PerWorker"]), st.lists(HAPPENINGS, max_size=25))
 def test_whatever_happens_workers_leave_one_by_one_and_the_end_is_as_the_spec_says(

@@ -260,7 +260,7 @@ WANTED = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 4), st.lists(WANTED, max_size=25))
 def test_whatever_is_wanted_in_whatever_order_no_tenant_is_turned_away_or_has_two_owners(
     replicas: int, happenings: list[tuple[str, int | str]]

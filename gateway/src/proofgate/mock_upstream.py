@@ -27,7 +27,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-_IDS_MAXIMUM = 10_000
+_IDS_MAXIMUM = 100_000
 _KEY_FIELDS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
+from e2e.ports import free_port
 
-from tests.controlplane.server import ControlPlane, Process, binary, control_plane, wait_for
+from tests.controlplane.server import PATIENCE, ControlPlane, Process, binary, control_plane, wait_for
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, SPEC
-from tests.ports import free_port
 
 CHART = Path(__file__).parents[3] / "charts" / "proofgate-operator"
 RELEASE = "proofgate"
@@ -51,7 +51,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         helm(running, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
         established = "--for=condition=Established"
         crds = ("crd/governancegateways.proofgate.dev", "crd/gatewaytenants.proofgate.dev")
-        running.kubectl("wait", *crds, established, "--timeout=30s")
+        running.kubectl("wait", *crds, established, "--timeout=60s")
         yield running
 
 
@@ -66,7 +66,10 @@ class Namespace:
     gateway: str = "demo"
 
     def start(self, **settings: str) -> Process:
-        """Start the operator with the permissions that the chart gives it, and no others."""
+        """Start the operator with the permissions that the chart gives it, and no others.
+
+        All operators of the namespace, and nobody else, write to one log.
+        """
         token = self.plane.kubectl(
             "create", "token", "proofgate-proofgate-operator", "-n", self.name
         ).stdout.strip()
@@ -81,7 +84,7 @@ class Namespace:
             **settings,
         }
         command = str(Path(sys.executable).parent / "proofgate-operator")
-        self.operator = self.plane.start(command, environment=environment)
+        self.operator = self.plane.start(command, environment=environment, log_name=f"operator-{self.name}")
         return self.operator
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
@@ -124,6 +127,20 @@ class Namespace:
             for item in items
         }
 
+    def quiet(self) -> dict[str, str]:
+        """Wait until nothing has been written for two seconds, and return `versions`.
+
+        What is settled may still have the last status report, or a controller's, on its way.
+        """
+        deadline = time.monotonic() + PATIENCE
+        now = self.versions()
+        while True:
+            time.sleep(2)
+            before, now = now, self.versions()
+            if now == before:
+                return now
+            assert time.monotonic() < deadline, f"written again and again: {now.items() ^ before.items()}"
+
     def condition(self, kind: str) -> tuple[str, str, str]:
         """Return status, reason and message of a condition of the gateway."""
         found = self.get("ggw", self.gateway) or {}
@@ -132,14 +149,15 @@ class Namespace:
                 return condition["status"], condition["reason"], condition["message"]
         return "", "", ""
 
-    def wait_condition(self, kind: str, status: str, reason: str, seconds: float = 10) -> str:
+    def wait_condition(self, kind: str, status: str, reason: str) -> str:
         """Wait for a condition and return its message."""
-        wait_for(
-            lambda: self.condition(kind)[:2] == (status, reason),
-            seconds,
-            f"{kind} {status} {reason}",
-        )
+        wait_for(lambda: self.condition(kind)[:2] == (status, reason), f"{kind} {status} {reason}")
         return self.condition(kind)[2]
+
+    def wait_event(self, reason: str) -> None:
+        """Wait for an Event: it comes after the condition that it tells of."""
+        selector = f"--field-selector=reason={reason}"
+        wait_for(lambda: self.kubectl("get", "events", selector, "-o", "name"), f"an Event {reason}")
 
     def make_ready(self) -> None:
         """Report what the binder and the kubelet would: every claim is bound, every pod is ready."""
@@ -151,9 +169,9 @@ class Namespace:
             pod = name.removeprefix("pod/")
             self.plane.patch_status("pod", pod, {"phase": "Running", "conditions": conditions}, self.name)
 
-    def settle(self, seconds: float = 30) -> None:
+    def settle(self) -> None:
         """Report readiness until the gateway is Ready and nothing progresses."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE
         while True:
             self.make_ready()
             if self.condition("Ready")[0] == "True" and self.condition("Progressing")[1] == "Settled":

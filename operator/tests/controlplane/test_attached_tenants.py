@@ -118,19 +118,19 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
     namespace.start()
     namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={"namespaces": {"from": "Same"}}))
     namespace.apply(tenant())
-    wait_for(lambda: condition(namespace, "KeysValid") == ("False", "SecretInvalid"), 15, "it is told")
+    wait_for(lambda: condition(namespace, "KeysValid") == ("False", "SecretInvalid"), "it is told")
     namespace.kubectl("create", "secret", "generic", "acme-keys-of-acme", f"--from-literal=ci={TEXT}")
     namespace.apply(tenant(apiKeys=[{"name": "ci", "secretRef": {"name": "acme-keys-of-acme", "key": "ci"}}]))
-    wait_for(lambda: condition(namespace, "KeysValid") == ("True", "Valid"), 15, "the key is let in")
-    wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), 15, "it is written")
+    wait_for(lambda: condition(namespace, "KeysValid") == ("True", "Valid"), "the key is let in")
+    wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), "it is written")
     assert f" {namespace.name}/acme ci\n" in shards(namespace) and TEXT not in shards(namespace)
     heads, row = (line.split() for line in namespace.kubectl("get", "gwt").splitlines())
     assert heads == ["NAME", "GATEWAY", "PLAN", "ACCEPTED", "KEYS", "AGE"]
     assert row[:5] == ["acme", "demo", "gold", "True", "1"]
     namespace.kubectl("delete", "secret", "acme-keys-of-acme")
-    wait_for(lambda: shards(namespace) == "", 15, "the key is gone")
+    wait_for(lambda: shards(namespace) == "", "the key is gone")
     namespace.apply(tenant(plan="platinum"))
-    wait_for(lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"), 15, "no such plan")
+    wait_for(lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"), "no such plan")
 
 
 def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(namespace: Namespace) -> None:

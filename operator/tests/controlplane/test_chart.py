@@ -13,7 +13,7 @@ pytestmark = pytest.mark.controlplane
 
 def test_the_operators_pod_is_let_into_a_restricted_namespace(namespace: Namespace) -> None:
     labels = "app.kubernetes.io/name=proofgate-operator"
-    wait_for(lambda: namespace.kubectl("get", "pod", "-l", labels, "-o", "name"), 10, "the operator's pod")
+    wait_for(lambda: namespace.kubectl("get", "pod", "-l", labels, "-o", "name"), "the operator's pod")
 
 
 def test_the_grant_ends_at_the_namespace_and_at_what_is_needed(namespace: Namespace) -> None:

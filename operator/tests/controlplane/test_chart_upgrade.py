@@ -27,7 +27,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Control
     with control_plane(tmp_path_factory.mktemp("upgrade")) as plane:
         plane.kubectl("create", "namespace", "team")
         helm(plane, "install", RELEASE, str(PREVIOUS), "--namespace", "team", *IMAGES)
-        plane.kubectl("wait", f"crd/{CRD}", "--for=condition=Established", "--timeout=30s")
+        plane.kubectl("wait", f"crd/{CRD}", "--for=condition=Established", "--timeout=60s")
         plane.apply(gateway_manifest(), namespace="team")
         before = plane.get("ggw", "demo", "team")
         assert before
@@ -90,5 +90,5 @@ def test_a_gateway_can_be_deleted_once_the_operators_are_gone(
     helm(plane, "uninstall", RELEASE, "--namespace", "team")
     assert plane.get("deployment", NAME, "team") is None
     assert plane.get("ggw", "demo", "team"), "uninstalling keeps the gateways"
-    plane.kubectl("delete", "ggw", "demo", "-n", "team", "--timeout=30s")
+    plane.kubectl("delete", "ggw", "demo", "-n", "team", "--timeout=60s")
     assert plane.get("ggw", "demo", "team") is None
