@@ -174,7 +174,7 @@ fn carry_out(
 }
 
 /// Why a log stays of which a file is not what it should be.
-fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
+pub(crate) fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
     Ok(reason("damaged", format!("{}: run fsck", error.spoiled()?)))
 }
 

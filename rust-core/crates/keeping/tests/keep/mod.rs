@@ -5,13 +5,14 @@ use crate::support::{Promised, Worker, filled, start, vkey};
 use proofgate_evidence::frame::{
     FRAME_HEADER, FRAME_TAG, SEGMENT_HEADER, SegmentHeader, SegmentKey, seal_frame,
 };
-use proofgate_evidence::{HeldCheckpoint, Keys, ReadStorage, Report, Ulid, fsck};
+use proofgate_evidence::{HeldCheckpoint, Keys, ReadFile, ReadStorage, Report, Ulid, fsck};
 use proofgate_keeping::{Fate, Keeper, KeepingError, Plan, Planned, Policy, Scope, plan, prune};
 use proofgate_ledger::SigningKey;
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,7 +70,11 @@ impl Keep {
     }
 
     pub fn plan(&self) -> Vec<Planned> {
-        self.with(|what| plan(&self.disk, what)).unwrap()
+        self.plan_of(&self.disk)
+    }
+
+    pub fn plan_of(&self, storage: &dyn ReadStorage) -> Vec<Planned> {
+        self.with(|what| plan(storage, what)).unwrap()
     }
 
     pub fn try_prune(&self) -> Result<Vec<Planned>, KeepingError> {
@@ -154,6 +159,28 @@ pub fn ulid(worker: &Worker) -> Ulid {
 
 /// What somebody does to a disk, with the codes that are told of it.
 pub type Attack<'a> = (&'static str, &'a dyn Fn(&SimulatedDisk));
+
+/// Puts a folder where a file was, or nothing.
+pub fn folder(disk: &SimulatedDisk, path: &Path) {
+    let _ = disk.remove(path);
+    disk.create_dir(path).unwrap();
+}
+
+/// A disk of which one name is withheld from whoever reads it.
+pub struct Withheld<'d>(pub &'d SimulatedDisk, pub PathBuf);
+
+impl ReadStorage for Withheld<'_> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        match path == self.1 {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => self.0.open(path),
+        }
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.0.list(path)
+    }
+}
 
 /// Puts these records in the place of a worker's, which are all in one segment. Numbers and checksums fit, as whoever writes
 /// the volume can make them.
