@@ -5,7 +5,7 @@ use crate::logs::{self, Is, Log, Standing, held_ends, held_since, standing};
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, is_over};
 use crate::remove::lock;
-use crate::survey::Survey;
+use crate::survey::{Survey, exchange_of};
 use crate::zeros::{are_zero, destroy};
 use crate::{Hold, Keeper, KeepingError};
 use proofgate_evidence::erasures::{self, ERASURES, MAX_ERASURES};
@@ -241,7 +241,6 @@ impl Concerned {
                 _ => _ = self.admissions.insert(seq),
             }
         }
-        let mut id = record.id();
         let admission = match record {
             Record::Admission(admission) if self.admissions.contains(&seq) => {
                 admission.tenant.as_ref().clone_into(&mut self.tenant);
@@ -252,13 +251,11 @@ impl Concerned {
             }
             Record::Attempt(attempt) if attempt.incarnation.is_none() => attempt.admission,
             Record::Completion(completion) if completion.incarnation.is_none() => completion.admission,
-            Record::Analysis(analysis) if analysis.incarnation.is_none() => {
-                id = Some(&analysis.exchange);
-                analysis.admission
-            }
+            Record::Analysis(analysis) if analysis.incarnation.is_none() => analysis.admission,
             _ => return,
         };
         if self.admissions.contains(&admission) {
+            let id = exchange_of(record);
             let touching = holds
                 .iter()
                 .filter(|hold| hold.scope.touches(Some(&self.tenant), id, record.ts()));

@@ -9,7 +9,7 @@ mod keep;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use keep::{DAY, Keep, Withheld, check, dir, fates, folder, found, four_lives, ulid};
+use keep::{DAY, Keep, Withheld, analyse, check, dir, fates, folder, found, four_lives, ulid};
 use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
     EvidenceError, HeldCheckpoint, ReadStorage, Ulid, Verdict, consistency, fsck, prove, read_record,
@@ -459,6 +459,35 @@ fn what_nobody_may_read_keeps_its_own_log_alone() {
         let found = fates(&keep.plan_of(&withheld));
         assert!(found[0].starts_with(code), "{name}: {found:?}");
         assert_eq!(found[1..], ["ends_kept", "newest", "newest"], "{name}");
+    }
+}
+
+#[test]
+fn a_hold_on_an_exchange_keeps_the_log_in_which_its_analysis_stands() {
+    let disk = SimulatedDisk::new();
+    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    let mut judged = None;
+    for name in ["judged", "other", "third", "fourth"] {
+        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        let admission = worker.writer.next_seq();
+        if let (Some(judged), "other") = (judged, name) {
+            analyse(&mut worker, "judged", judged, 9);
+        }
+        judged = judged.or(Some((ulid(&worker), admission)));
+        worker.complete_one(name);
+        worker.seal().unwrap();
+        disk.restart();
+    }
+    let mut keep = Keep::of(&disk);
+    assert_eq!(keep.fates()[..2], ["remove", "remove"]);
+    let exchange = |id: &str| Scope {
+        exchange: Some(id.to_owned()),
+        ..Scope::default()
+    };
+    for (held, fates) in [("judged", ["held", "held"]), ("other", ["remove", "held"])] {
+        let id = keep.hold(exchange(held));
+        assert_eq!(keep.fates()[..2], fates, "{held}");
+        keep.keeper.release(id, "closed", 2).unwrap();
     }
 }
 

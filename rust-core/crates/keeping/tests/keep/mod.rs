@@ -8,6 +8,7 @@ use proofgate_evidence::frame::{
 use proofgate_evidence::{HeldCheckpoint, Keys, ReadFile, ReadStorage, Report, Ulid, fsck};
 use proofgate_keeping::{Fate, Keeper, KeepingError, Plan, Planned, Policy, Scope, plan, prune};
 use proofgate_ledger::SigningKey;
+use proofgate_ledger::record::{Analysis, ConfigId};
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -180,6 +181,28 @@ impl ReadStorage for Withheld<'_> {
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         self.0.list(path)
     }
+}
+
+/// Adds what the analysis of an exchange's answer told, which another log admitted.
+pub fn analyse(worker: &mut Worker, exchange: &str, (log, admission): (Ulid, u64), ts: u64) {
+    let log = log.to_string();
+    let analysis = |seq, out: &mut Vec<u8>| {
+        let analysis = Analysis {
+            seq,
+            ts,
+            exchange: exchange.into(),
+            admission,
+            incarnation: Some(log.as_str().into()),
+            tenant: "acme".into(),
+            model: "m".into(),
+            findings: vec!["loop".into()],
+            answer: None,
+            window: None,
+            config: ConfigId([1; 8]),
+        };
+        analysis.encode_into(out)
+    };
+    worker.append(analysis).unwrap();
 }
 
 /// Puts these records in the place of a worker's, which are all in one segment. Numbers and checksums fit, as whoever writes
