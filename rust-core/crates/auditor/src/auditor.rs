@@ -379,8 +379,8 @@ impl Auditor {
                 let place = (shard.clone(), *incarnation);
                 match log.row.ended && !self.suspected.of(&log.origin) {
                     true => ended.push(place),
-                    // Of the older ones, those that nobody signed come last: anybody can make them.
-                    false => due.push(((back > 1, log.is_unsigned(), place.1), place)),
+                    // Those that nobody signed come last, and by turns: anybody can make them.
+                    false => due.push(((back > 1, log.turn(), place.1), place)),
                 }
             }
         }

@@ -135,6 +135,14 @@ impl Log {
         self.row.head.is_none() && self.target.is_none()
     }
 
+    /// When it comes among the logs that are due: one that is signed first, of the others those whose rest ended first.
+    pub(crate) fn turn(&self) -> (bool, u64) {
+        match self.is_unsigned() {
+            true => (true, self.rests_until.max(self.passed_until)),
+            false => (false, 0),
+        }
+    }
+
     /// Whether it has no head so far, and may get one from what is there.
     pub(crate) fn is_unread(&self) -> bool {
         self.row.head.is_none() && (self.target.is_some() || !self.looked)

@@ -326,7 +326,8 @@ fn look_at_unsigned(
     budget: &mut Budget,
     raised: &mut Raised,
 ) -> Result<(), EvidenceError> {
-    if view.now < log.rests_until {
+    // Those behind wait for their turn. A log with a checkpoint never does.
+    if budget.is_spent() || view.now < log.rests_until {
         raised.unsettled(&log.origin);
         return Ok(());
     }

@@ -21,7 +21,7 @@ use proofgate_ledger::Checkpoint;
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::{Promised, SHARD, Worker, filled, fresh, key, reframe, start, vkey};
 
@@ -346,6 +346,47 @@ fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
     let codes: Vec<Code> = auditor.findings().iter().map(|found| found.code).collect();
     assert_eq!(codes, [Code::TooManyLogs]);
     assert!(calls < 20_000, "{calls} calls in a poll");
+}
+
+#[test]
+fn shards_that_somebody_planted_cost_a_poll_its_budget_and_are_found_by_turns_while_a_ledger_is_followed() {
+    const BUDGET: u64 = 4 << 20;
+    let (disk, worker) = filled();
+    let mut planted = Planted::on(&disk);
+    for shard in 100..116 {
+        let dir = PathBuf::from(format!("/{shard}"));
+        planted.directory(&dir);
+        for number in 0..2 {
+            // Older than the worker's, and as long as is read of one that nobody signed.
+            let incarnation = Ulid::from_parts(0, 2 * shard + number);
+            let header = SegmentHeader {
+                incarnation,
+                ordinal: 0,
+                first_seq: 0,
+                origin: [0; 32],
+            };
+            let mut garbage = header.encode().to_vec();
+            garbage.resize(1 << 20, 1);
+            let log = dir.join(incarnation.to_string());
+            planted.directory(&log);
+            planted.file(&log.join(segment_name(0)), 1 << 20, garbage);
+        }
+    }
+    let (mut auditor, counts) = flooded(planted);
+    for poll in 0..20 {
+        counts.reset();
+        let now = (1_000 + 6 * poll) * SECOND;
+        auditor.poll(now, BUDGET, 0).unwrap();
+        let read = counts.bytes();
+        assert!(read < BUDGET + (2 << 20), "{read} bytes were read in a poll");
+        if poll > 0 {
+            let size = worker.promised.appended.len() as u64;
+            assert_eq!(auditor.heads(now)[0].size, size);
+        }
+    }
+    let found = auditor.findings().iter();
+    let planted = found.filter(|found| found.code == Code::PlantedLog);
+    assert_eq!(planted.count(), 32);
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The memory of all copies of a kind, from the first byte on until nobody needs them.
 pub(crate) struct Room {
     taken: AtomicUsize,
-    most: usize,
+    /// Of a part it changes, when the settings are read again.
+    most: AtomicUsize,
     /// Of which it is a part.
     whole: Option<Arc<Room>>,
 }
@@ -17,7 +18,7 @@ impl Room {
     pub(crate) fn new(most: usize) -> Self {
         Room {
             taken: AtomicUsize::new(0),
-            most,
+            most: AtomicUsize::new(most),
             whole: None,
         }
     }
@@ -35,13 +36,17 @@ impl Room {
         self.taken.load(Ordering::Acquire)
     }
 
+    fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
     /// Whether so many bytes more would find room now.
     pub(crate) fn has(&self, bytes: usize) -> bool {
         self.fits(self.taken(), bytes).is_some() && self.whole.as_ref().is_none_or(|whole| whole.has(bytes))
     }
 
     fn fits(&self, taken: usize, bytes: usize) -> Option<usize> {
-        taken.checked_add(bytes).filter(|taken| *taken <= self.most)
+        taken.checked_add(bytes).filter(|taken| *taken <= self.most())
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -106,12 +111,12 @@ impl SharedRoom {
         self.whole.taken()
     }
 
-    /// The part of a tenant: half of all, or `least` if that is more.
+    /// The part of a tenant: half of all, or `least` if that is more, also for what it holds already.
     pub(crate) fn part(&self, tenant: &Arc<str>, least: usize) -> Arc<Room> {
         let mut parts = self.parts.borrow_mut();
-        let most = (self.whole.most / 2).max(least);
-        // Of another size after a reload; what the one before holds is given back to the whole all the same.
-        if let Some(part) = parts.get(tenant).filter(|part| part.most == most) {
+        let most = (self.whole.most() / 2).max(least);
+        if let Some(part) = parts.get(tenant) {
+            part.most.store(most, Ordering::Relaxed);
             return Arc::clone(part);
         }
         if parts.len() >= MANY {
@@ -230,14 +235,18 @@ mod tests {
     }
 
     #[test]
-    fn a_part_grows_with_the_largest_that_it_must_hold() {
+    fn a_part_grows_with_the_largest_that_it_must_hold_and_counts_what_it_holds_already() {
         let (rooms, tenant) = (SharedRoom::new(1000), Arc::from("acme"));
         let small = Held::new(rooms.part(&tenant, 10), 400);
         assert!(Held::new(rooms.part(&tenant, 10), 200).is_none());
-        let large = Held::new(rooms.part(&tenant, 600), 600);
-        assert!(small.is_some() && large.is_some());
-        drop((small, large));
+        // After a reload that changed the largest: up, and down again.
+        assert!(small.is_some() && Held::new(rooms.part(&tenant, 600), 300).is_none());
+        let more = Held::new(rooms.part(&tenant, 600), 200);
+        assert!(more.is_some() && Held::new(rooms.part(&tenant, 10), 1).is_none());
+        assert!(Held::new(rooms.part(&Arc::from("globex"), 10), 400).is_some());
+        drop((small, more));
         assert_eq!(rooms.taken(), 0);
+        assert!(Held::new(rooms.part(&tenant, 10), 501).is_none());
     }
 
     #[test]

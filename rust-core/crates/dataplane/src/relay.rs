@@ -21,7 +21,7 @@ use self::frames::frames_of;
 use self::inspection::{last_of_inspection, note_judgement};
 use self::passage::{Passage, Progress};
 use self::sink::{break_off, end_as_reported, finish, send_piece};
-use self::source::Source;
+use self::source::{PAUSE, Source};
 use crate::attempt::Begun;
 use crate::client::After;
 use crate::failure::{Aborted, Failure, Timeout};
@@ -243,15 +243,28 @@ async fn body(
         let has_left = answer_head.chunked && answer_head.events && reply.buffers.head.is_empty();
         let beats = has_left && !progress.has_left_an_event_open(answer_head);
         let interval = open.catalog.terms.timeouts.heartbeat.filter(|_| beats);
-        let read = match (progress.ended, interval) {
-            (true, _) => source.read_end(reply).await,
-            (false, None) => source.read(reply).await,
-            (false, Some(interval)) => match source.read_for(reply, interval).await {
-                Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle))) => {
-                    Box::pin(source.read_beating(reply, open, interval)).await
+        let mut waited = Duration::ZERO;
+        let mut read = None;
+        if answer_head.events && progress.may_have_ended(&workspace.partial) {
+            let pause = interval.map_or(PAUSE, |interval| interval.min(PAUSE));
+            read = Some(source.read_for(reply, pause).await);
+            if let Some(Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle)))) = read {
+                (waited, read) = (pause, None);
+                progress.has_ended(&workspace.partial);
+            }
+        }
+        let read = match (read, progress.ended, interval) {
+            (Some(read), ..) => read,
+            (None, true, _) => source.read_end(reply).await,
+            (None, false, None) => source.read(reply, waited).await,
+            (None, false, Some(interval)) => {
+                match source.read_for(reply, interval.saturating_sub(waited)).await {
+                    Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle))) => {
+                        Box::pin(source.read_beating(reply, open, interval)).await
+                    }
+                    read => read,
                 }
-                read => read,
-            },
+            }
         };
         match read {
             Ok(true) => {}

@@ -1,6 +1,7 @@
 //! Everything that can go wrong when stored evidence is read.
 
 use proofgate_ledger::LedgerError;
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -86,6 +87,25 @@ impl EvidenceError {
             call,
             path: path.to_owned(),
             source,
+        }
+    }
+
+    /// Whether something that is stored is not what its writer made, or is withheld: whoever writes the volume can bring that
+    /// about, and it tells nothing of anything else. Otherwise the storage fails, or what was asked for cannot be.
+    #[must_use]
+    pub fn is_spoiled(&self) -> bool {
+        use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+        match self {
+            Self::Corruption { .. } => true,
+            Self::Io { call, source, .. } => {
+                let is_another_kind = matches!(
+                    source.kind(),
+                    InvalidData | IsADirectory | NotADirectory | NotFound | PermissionDenied
+                );
+                // A block that is lost, or a link to what cannot be read.
+                is_another_kind || (*call == "read" && Errno::from_io_error(source) == Some(Errno::IO))
+            }
+            _ => false,
         }
     }
 

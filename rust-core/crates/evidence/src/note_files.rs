@@ -56,19 +56,36 @@ pub(crate) fn read(
     let mut notes = Vec::with_capacity(names.len());
     for name in names {
         let path = dir.join(name);
-        let file = match storage.open(&path) {
-            // Anybody may have put it there: it is refused as any other that is no note.
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                notes.push((path, Err(error.to_string())));
-                continue;
-            }
-            other => other.map_err(EvidenceError::io("open", &path))?,
+        let text = match read_note(storage, &path) {
+            Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
+            Err(error) if error.is_spoiled() => Err(error.to_string()),
+            Err(error) => return Err(error),
         };
-        let mut bytes = vec![0; MAX_STATEMENT + 1];
-        let length = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
-        bytes.truncate(length);
-        let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
         notes.push((path, text));
     }
     Ok(notes)
+}
+
+fn read_note(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<u8>, EvidenceError> {
+    let file = storage.open(path).map_err(EvidenceError::io("open", path))?;
+    let mut bytes = vec![0; MAX_STATEMENT + 1];
+    let length = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", path))?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileStorage;
+
+    #[test]
+    fn what_is_no_file_is_a_note_that_is_refused_and_hides_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("0.note")).unwrap();
+        std::fs::write(folder.path().join("1.note"), "note").unwrap();
+        let notes = read(&FileStorage, folder.path(), 2).unwrap();
+        assert!(notes[0].1.is_err());
+        assert_eq!(notes[1], (folder.path().join("1.note"), Ok("note".to_owned())));
+    }
 }

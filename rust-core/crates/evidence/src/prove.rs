@@ -234,9 +234,12 @@ pub fn successors_note(
         .filter(|incarnation| *incarnation > own);
     let mut largest: Option<(u64, String)> = None;
     for successor in later {
-        let note = checkpoint_file::read_cover(storage, &shard.join(successor.to_string()), own)?;
-        let Some(note) = note else { continue };
         // A note that cannot be read is for `fsck` to tell; another may cover the record.
+        let note = match checkpoint_file::read_cover(storage, &shard.join(successor.to_string()), own) {
+            Err(error) if error.is_spoiled() => continue,
+            other => other?,
+        };
+        let Some(note) = note else { continue };
         let Ok(signed) = Checkpoint::parse_unverified(&note) else {
             continue;
         };

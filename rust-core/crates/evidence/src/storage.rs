@@ -14,13 +14,13 @@ pub trait ReadStorage: Send + Sync {
     /// the writer of a pipe.
     ///
     /// # Errors
-    /// What the system says; `InvalidData` for what is no regular file.
+    /// What the system says; `InvalidData` for what is no regular file, and for a link that leads to none.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
     /// Names in a directory, sorted.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; `NotADirectory` for whatever else has the name, also for a link that leads nowhere.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 }
 
@@ -65,20 +65,28 @@ impl ReadStorage for FileStorage {
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-            .open(path)?;
+            .open(path);
         // With the flag, a regular file is read as without it.
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(
+        match file {
+            Ok(file) if file.metadata()?.is_file() => Ok(Arc::new(file)),
+            Err(error) if !is_no_file(&error) => Err(error),
+            _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "it is no regular file",
-            ));
+            )),
         }
-        Ok(Arc::new(file))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(path)? {
+        let entries = std::fs::read_dir(path).map_err(|error| {
+            let leads_nowhere = error.kind() == io::ErrorKind::NotFound && path.is_symlink();
+            match leads_nowhere || is_no_file(&error) {
+                true => io::ErrorKind::NotADirectory.into(),
+                false => error,
+            }
+        })?;
+        for entry in entries {
             // A name that is not UTF-8 is none of ours.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
@@ -87,6 +95,15 @@ impl ReadStorage for FileStorage {
         names.sort_unstable();
         Ok(names)
     }
+}
+
+/// Whether what has the name can be opened by nobody: links in a circle or to an impossible name, a socket, or a device that
+/// is not there.
+fn is_no_file(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::LOOP | Errno::NAMETOOLONG | Errno::NXIO | Errno::NODEV)
+    )
 }
 
 impl ReadFile for File {
@@ -135,9 +152,12 @@ pub fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EvidenceError;
     use crate::frame::SegmentKey;
     use crate::segment_reader::SegmentReader;
     use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
     use std::sync::mpsc;
     use std::time::Duration;
     use ulid::Ulid;
@@ -188,6 +208,41 @@ mod tests {
         let file = FileStorage.open(&regular).unwrap();
         assert_eq!(read_full(&*file, &mut read, 0).unwrap(), 4);
         assert_eq!(&read, b"note");
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_and_sockets_are_no_files_and_no_directories() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        symlink(path("loop"), path("loop")).unwrap();
+        symlink("x".repeat(300), path("long")).unwrap();
+        symlink(path("nothing"), path("dangling")).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        for name in ["loop", "long", "socket"] {
+            let refused = FileStorage.open(&path(name)).err().map(|error| error.kind());
+            assert_eq!(refused, Some(io::ErrorKind::InvalidData), "{name}");
+        }
+        for name in ["loop", "long", "socket", "dangling"] {
+            let refused = FileStorage.list(&path(name)).err().map(|error| error.kind());
+            assert_eq!(refused, Some(io::ErrorKind::NotADirectory), "{name}");
+        }
+        let missing = FileStorage.list(&path("nothing")).err().map(|error| error.kind());
+        assert_eq!(missing, Some(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn what_whoever_writes_the_volume_can_bring_about_is_told_from_a_storage_that_fails() {
+        let io = |call, source| EvidenceError::io(call, Path::new("erasures"))(source).is_spoiled();
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("erasures");
+        symlink("/proc/self/mem", &link).unwrap();
+        let file = FileStorage.open(&link).unwrap();
+        let unreadable = read_full(&*file, &mut [0; 8], 0).unwrap_err();
+        assert!(io("read", unreadable));
+        assert!(io("open", io::ErrorKind::PermissionDenied.into()));
+        assert!(!io("sync", Errno::IO.into()));
+        assert!(!io("write", io::ErrorKind::StorageFull.into()));
+        assert!(!io("read", io::Error::other("the machine dies")));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::logs::{self, Is, Log, Standing, ends, held_ends, held_since, standing
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, is_over};
 use crate::remove::lock;
-use crate::survey::Survey;
+use crate::survey::{Survey, exchange_of};
 use crate::zeros::{are_zero, destroy};
 use crate::{Hold, Keeper, KeepingError};
 use proofgate_evidence::erasures::{self, ERASURES, MAX_ERASURES};
@@ -178,7 +178,7 @@ fn carry_out(
 }
 
 /// Why a log stays of which a file is not what it should be.
-fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
+pub(crate) fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
     Ok(reason("damaged", format!("{}: run fsck", error.spoiled()?)))
 }
 
@@ -258,7 +258,6 @@ impl Concerned {
                 _ => self.add(seq),
             }
         }
-        let mut id = record.id();
         let admission = match record {
             Record::Admission(admission) if self.has(seq) => {
                 admission.tenant.as_ref().clone_into(&mut self.tenant);
@@ -269,13 +268,11 @@ impl Concerned {
             }
             Record::Attempt(attempt) if attempt.incarnation.is_none() => attempt.admission,
             Record::Completion(completion) if completion.incarnation.is_none() => completion.admission,
-            Record::Analysis(analysis) if analysis.incarnation.is_none() => {
-                id = Some(&analysis.exchange);
-                analysis.admission
-            }
+            Record::Analysis(analysis) if analysis.incarnation.is_none() => analysis.admission,
             _ => return,
         };
         if self.has(admission) {
+            let id = exchange_of(record);
             let touching = holds
                 .iter()
                 .filter(|hold| hold.scope.touches(Some(&self.tenant), id, record.ts()));

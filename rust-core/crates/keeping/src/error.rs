@@ -74,23 +74,14 @@ impl KeepingError {
         }
     }
 
-    /// What is wrong with a log of which something is not what its writer made: that is said of this log, and keeps nobody from
-    /// others.
+    /// What is wrong with a log of which something is [spoiled](EvidenceError::is_spoiled): that is said of this log, and keeps
+    /// nobody from others.
     ///
     /// # Errors
     /// A failure of the storage, or of anything else, as it is.
     pub(crate) fn spoiled(self) -> Result<String, Self> {
-        let is_another_kind = |kind| {
-            use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory};
-            matches!(kind, InvalidData | IsADirectory | NotADirectory)
-        };
         match &self {
-            Self::Wal(WalError::Evidence(EvidenceError::Corruption { .. })) => Ok(self.to_string()),
-            Self::Wal(WalError::Evidence(EvidenceError::Io { source, .. }))
-                if is_another_kind(source.kind()) =>
-            {
-                Ok(self.to_string())
-            }
+            Self::Wal(WalError::Evidence(error)) if error.is_spoiled() => Ok(self.to_string()),
             _ => Err(self),
         }
     }

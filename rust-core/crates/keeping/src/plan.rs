@@ -3,9 +3,11 @@
 mod later_logs;
 
 use crate::ends::Ends;
+use crate::erase::damaged;
 use crate::hold::Hold;
 use crate::logs::{claims, contradiction, held_since, removal_of};
 use crate::policy::{Policy, ago_ms, is_over};
+use crate::remove::ends_kept;
 use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Keeper, KeepingError};
 use proofgate_evidence::layout::{Shard, shards};
@@ -63,6 +65,8 @@ pub struct Removable {
     pub tombstone: Tombstone,
     /// What is written before.
     pub files: Vec<(String, Vec<u8>)>,
+    /// Logs of whose exchanges it holds ends: it goes after them.
+    pub(crate) ends_of: BTreeSet<Ulid>,
 }
 
 /// What is to become of a log.
@@ -191,7 +195,8 @@ impl<'p> ShardPlan<'p> {
         }
         let signed = logs.iter().enumerate();
         let signed: Vec<usize> = signed
-            .filter(|(_, (_, known))| !matches!(known, Known::Unsigned))
+            // What has a tombstone that is refused may be no log at all.
+            .filter(|(_, (_, known))| !matches!(known, Known::Unsigned | Known::Refused(_)))
             .map(|(at, _)| at)
             .collect();
         let newest = signed.iter().rev().take(STAY_FOR_RECOVERY).copied().collect();
@@ -299,14 +304,12 @@ impl<'p> ShardPlan<'p> {
         let mut reasons: Vec<Reason> = self.age(read).into_iter().collect();
         reasons.extend(self.holds(at, read));
         let kept = read.ends_of.intersection(staying);
-        reasons.extend(kept.map(|log| {
-            let text = format!("it holds ends of exchanges that {log} admitted, which stays");
-            reason("ends_kept", text)
-        }));
+        reasons.extend(kept.map(|log| ends_kept(*log)));
         match self.end(at, read) {
             Err(why) => reasons.extend(why),
             Ok(last) if reasons.is_empty() => {
-                return match self.removable(at, read, last)? {
+                let removable = self.removable(at, read, last);
+                return match removable.or_else(|error| damaged(error).map(Err))? {
                     Ok(removable) => Ok(Fate::Remove(Box::new(removable))),
                     Err(why) => Ok(Fate::Stay(vec![why])),
                 };
@@ -455,14 +458,7 @@ impl<'p> ShardPlan<'p> {
     ) -> Result<Result<Removable, Reason>, KeepingError> {
         let mut files = Vec::new();
         for (seq, record) in &read.stays {
-            let path = prove::inclusion(self.storage, &read.dir, *seq, &leaf_hash(record), last);
-            let hashes = match path {
-                Ok(hashes) => hashes,
-                Err(EvidenceError::Corruption { reason: why, .. }) => {
-                    return Ok(Err(reason("damaged", format!("{why}: run fsck"))));
-                }
-                Err(error) => return Err(error.into()),
-            };
+            let hashes = prove::inclusion(self.storage, &read.dir, *seq, &leaf_hash(record), last)?;
             let proof = TlogProof {
                 extra: None,
                 index: *seq,
@@ -496,7 +492,11 @@ impl<'p> ShardPlan<'p> {
             minimum_days: self.minimum(read),
             reason: self.plan.reason.to_owned(),
         };
-        Ok(Ok(Removable { tombstone, files }))
+        Ok(Ok(Removable {
+            tombstone,
+            files,
+            ends_of: read.ends_of.clone(),
+        }))
     }
 
     /// The heads before the last one that somebody states of a log: each must stay provable.
@@ -516,7 +516,7 @@ impl<'p> ShardPlan<'p> {
         for (later, _) in &self.logs[at + 1..] {
             let dir = self.shard.dir.join(later.to_string());
             let cover = match checkpoint_file::read_cover(self.storage, &dir, of) {
-                Err(EvidenceError::Corruption { .. }) => None,
+                Err(error) if error.is_spoiled() => None,
                 other => other?,
             };
             let signed = cover.and_then(|note| Checkpoint::verify(&note, self.plan.key).ok());

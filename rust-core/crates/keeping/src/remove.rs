@@ -2,12 +2,14 @@
 //! this short leaves a whole log, or one that was removed and of which files are left.
 
 use crate::KeepingError;
+use crate::erase::damaged;
 use crate::plan::{Fate, Plan, Planned, Reason, Removable, plan, reason};
-use proofgate_evidence::EvidenceError;
 use proofgate_evidence::removal::{self, Removal, TEMPORARY, TOMBSTONE, goes, is_kept};
 use proofgate_evidence::salts::SALTS;
+use proofgate_evidence::{EvidenceError, Ulid};
 use proofgate_ledger::SigningKey;
 use proofgate_wal::{Storage, StoredFile, replace_file};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,26 +26,56 @@ pub fn prune(
 ) -> Result<Vec<Planned>, KeepingError> {
     what.keeper.require(what.key, signing)?;
     let mut planned = plan(storage, what)?;
+    let mut staying = BTreeSet::new();
     for log in &mut planned {
-        let removable = match &log.fate {
-            Fate::Remove(removable) => Some(removable),
-            Fate::Finish(_) => None,
+        let stays = match &log.fate {
+            Fate::Remove(_) | Fate::Finish(_) => carry_out(storage, what, log, signing, &mut staying),
             Fate::Removed | Fate::Stay(_) => continue,
         };
-        let _lock = match lock(storage, &log.dir)? {
-            Ok(lock) => lock,
-            Err(why) => {
-                log.fate = Fate::Stay(vec![why]);
-                continue;
-            }
-        };
-        if let Some(removable) = removable {
-            bury(storage, &log.dir, removable, signing)?;
-            require_readable(storage, what, log)?;
+        if let Some(why) = stays.or_else(|error| damaged(error).map(Some))? {
+            log.fate = Fate::Stay(vec![why]);
         }
-        clear(storage, &log.dir)?;
     }
     Ok(planned)
+}
+
+/// Removes a log, or finishes that; or says why it, or something of it, stays. `staying` are those that were to go and have
+/// no tombstone.
+fn carry_out(
+    storage: &dyn Storage,
+    what: &Plan<'_>,
+    log: &Planned,
+    signing: &SigningKey,
+    staying: &mut BTreeSet<Ulid>,
+) -> Result<Option<Reason>, KeepingError> {
+    let removable = match &log.fate {
+        Fate::Remove(removable) => Some(removable),
+        _ => None,
+    };
+    if let Some(removable) = removable {
+        let kept = removable.ends_of.intersection(staying).next().copied();
+        staying.insert(log.incarnation);
+        if let Some(kept) = kept {
+            return Ok(Some(ends_kept(kept)));
+        }
+    }
+    let _lock = match lock(storage, &log.dir)? {
+        Ok(lock) => lock,
+        Err(why) => return Ok(Some(why)),
+    };
+    if let Some(removable) = removable {
+        bury(storage, &log.dir, removable, signing)?;
+        if let Some(why) = refused(storage, what, log)? {
+            return Ok(Some(why));
+        }
+        staying.remove(&log.incarnation);
+    }
+    clear(storage, &log.dir)
+}
+
+pub(crate) fn ends_kept(log: Ulid) -> Reason {
+    let text = format!("it holds ends of exchanges that {log} admitted, which stays");
+    reason("ends_kept", text)
 }
 
 /// What shows that no writer of a log lives.
@@ -60,8 +92,7 @@ pub(crate) fn lock(storage: &dyn Storage, dir: &Path) -> Result<Result<Lock, Rea
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Lock::Nothing)),
         Err(error) => {
-            let why = KeepingError::from(EvidenceError::io("open", &path)(error)).spoiled()?;
-            return Ok(Err(reason("damaged", format!("{why}: run fsck"))));
+            return Ok(Err(damaged(EvidenceError::io("open", &path)(error).into())?));
         }
     };
     let locked = file.try_lock().map_err(EvidenceError::io("lock", &path))?;
@@ -69,17 +100,16 @@ pub(crate) fn lock(storage: &dyn Storage, dir: &Path) -> Result<Result<Lock, Rea
     Ok(locked.then_some(Lock::Held(file)).ok_or_else(lives))
 }
 
-/// Refuses to go on where what was written does not stand for the log: nothing was removed yet.
-fn require_readable(storage: &dyn Storage, what: &Plan<'_>, log: &Planned) -> Result<(), KeepingError> {
+/// Why what was written does not stand for a log, of which nothing was removed yet.
+fn refused(storage: &dyn Storage, what: &Plan<'_>, log: &Planned) -> Result<Option<Reason>, KeepingError> {
     let why = match removal::read(storage, &log.dir, Some(what.key), Some(what.keeping))? {
-        Removal::Done(_) => return Ok(()),
+        Removal::Done(_) => return Ok(None),
         Removal::Refused(why) => why,
         Removal::None => "it is not there".to_owned(),
     };
-    Err(KeepingError::Invalid(format!(
-        "the tombstone that was just written to {} does not hold: {why}. Nothing of the log was removed",
-        log.dir.display()
-    )))
+    let text =
+        format!("the tombstone that was just written does not hold: {why}. Nothing of the log was removed");
+    Ok(Some(reason("tombstone_refused", text)))
 }
 
 /// Writes what stays of a log, and its tombstone last.
@@ -106,21 +136,22 @@ fn bury(
     Ok(())
 }
 
-/// Removes what goes of a log that has its tombstone.
-fn clear(storage: &dyn Storage, dir: &Path) -> Result<(), KeepingError> {
+/// Removes what goes of a log that has its tombstone; and says why something of that stays, which is no file.
+fn clear(storage: &dyn Storage, dir: &Path) -> Result<Option<Reason>, KeepingError> {
     let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
     // As the disk has it: a tombstone that was read may not be on it yet.
     directory.sync().map_err(EvidenceError::io("sync", dir))?;
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+    let mut stays = None;
     for name in names.iter().filter(|name| goes(name)) {
         let path = dir.join(name);
         match storage.remove(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(EvidenceError::io("remove", &path)(error).into());
+                stays = Some(damaged(EvidenceError::io("remove", &path)(error).into())?);
             }
             _ => {}
         }
     }
     directory.sync().map_err(EvidenceError::io("sync", dir))?;
-    Ok(())
+    Ok(stays)
 }

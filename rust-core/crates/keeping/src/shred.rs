@@ -4,6 +4,7 @@
 use crate::logs::{self, Is, held_since, missing, standing};
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, is_over};
+use crate::survey::exchange_of;
 use crate::{Hold, Keeper, KeepingError, Scope};
 use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS, file_name};
 use proofgate_evidence::key_successions::ledger_of;
@@ -100,6 +101,10 @@ pub fn plan_shred(
         let about = hold.scope.tenant.as_ref().map_or("everything", |_| "this tenant");
         reason("held", format!("hold {} is about {about}", hold.id))
     }));
+    // Which keys the exchanges have that holds name.
+    let named = holds.iter().filter_map(|hold| hold.scope.exchange.as_deref());
+    let mut keys_of: BTreeMap<&str, BTreeSet<Option<ShredKeyId>>> =
+        named.map(|id| (id, BTreeSet::new())).collect();
     // Where neither a hold nor a minimum is asked for, what is not there keeps nothing: logs are moved away by right, too.
     let asks = !holds.is_empty() || request.policy.is_some();
     for shard in shards(storage, request.ledger)? {
@@ -108,13 +113,17 @@ pub fn plan_shred(
         let read = (request.key, keeping);
         let logs = logs::read(storage, &shard, read, &[], &mut |log, seq, record| {
             let touching = || {
-                let touches =
-                    |hold: &&&Hold| hold.scope.touches(Some(request.tenant), record.id(), record.ts());
+                let id = exchange_of(record);
+                let touches = move |hold: &&&Hold| hold.scope.touches(Some(request.tenant), id, record.ts());
                 holds.iter().filter(touches).map(|hold| hold.id)
             };
             let key = match record {
                 Record::Admission(admission) if admission.tenant == request.tenant => {
-                    admission.shred_key.filter(wanted)
+                    let key = admission.shred_key.filter(wanted);
+                    if let Some(keys) = keys_of.get_mut(&*admission.id) {
+                        keys.insert(key);
+                    }
+                    key
                 }
                 Record::Attempt(attempt) if attempt.incarnation.is_none() => {
                     open.get(&(log, attempt.admission)).copied()
@@ -127,7 +136,14 @@ pub fn plan_shred(
                     None
                 }
                 Record::Analysis(analysis) if analysis.tenant == request.tenant => {
-                    held_elsewhere.extend(touching());
+                    match keys_of.get(&*analysis.exchange).filter(|of| !of.is_empty()) {
+                        Some(of) => {
+                            for key in of.iter().flatten() {
+                                keys.entry(*key).or_default().held_by.extend(touching());
+                            }
+                        }
+                        None => held_elsewhere.extend(touching()),
+                    }
                     None
                 }
                 _ => None,

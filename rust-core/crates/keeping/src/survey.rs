@@ -72,6 +72,14 @@ impl HeldEnd {
     }
 }
 
+/// The request id of the exchange that a record is about: its own, or that of which an analysis tells.
+pub(crate) fn exchange_of<'r>(record: &'r Record<'_>) -> Option<&'r str> {
+    match record {
+        Record::Analysis(analysis) => Some(&analysis.exchange),
+        _ => record.id(),
+    }
+}
+
 /// Reads a log; `holds` are those that hold, and `visit` sees every record with its number. Of one that was read before, up
 /// to `seen`, it sees those behind that; the others must be as they were.
 pub(crate) fn survey(
@@ -270,7 +278,7 @@ impl Survey {
             // Of whom an exchange of another log is, its end does not say.
             let unsaid = elsewhere.and(hold.scope.tenant.as_deref());
             let whose = tenant.as_deref().or(unsaid);
-            if !hold.scope.touches(whose, record.id(), record.ts()) {
+            if !hold.scope.touches(whose, exchange_of(&record), record.ts()) {
                 continue;
             }
             if let Some((incarnation, admission)) = elsewhere {

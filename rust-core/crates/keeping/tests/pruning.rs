@@ -10,11 +10,12 @@ mod keep;
 mod support;
 
 use keep::{
-    DAY, Keep, across, check, dir, fates, flip, found, four_lives, its_end, later, rotate_at, settle, ulid,
+    DAY, Keep, Withheld, across, analyse, check, dir, fates, flip, folder, found, four_lives, its_end, later,
+    rotate_at, settle, ulid,
 };
 use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
-    EvidenceError, HeldCheckpoint, ReadStorage, Verdict, consistency, fsck, prove, read_record,
+    EvidenceError, HeldCheckpoint, ReadStorage, Ulid, Verdict, consistency, fsck, prove, read_record,
 };
 use proofgate_keeping::{Keeper, Policy, Scope};
 use proofgate_ledger::Checkpoint;
@@ -403,7 +404,7 @@ fn a_log_stays_while_its_worker_lives_and_while_nobody_goes_on_behind_it() {
     let salts = dir(&workers[0]).join("salts");
     disk.remove(&salts).unwrap();
     disk.create_dir(&salts).unwrap();
-    assert_eq!(Keep::of(&disk).prune()[..2], ["damaged", "remove"]);
+    assert_eq!(Keep::of(&disk).prune()[..2], ["damaged", "ends_kept"]);
 }
 
 #[test]
@@ -426,6 +427,106 @@ fn a_log_that_is_not_what_was_signed_stays() {
     let cover = dir(&workers[1]).join(format!("{}.checkpoint", ulid(&workers[0])));
     disk.remove(&cover).unwrap();
     assert!(Keep::of(&disk).prune()[0].contains("uncovered"));
+}
+
+#[test]
+fn what_is_no_file_keeps_its_own_log_alone_and_all_else_of_that_goes() {
+    for name in ["resume.tmp", "tree"] {
+        let (disk, workers) = four_lives();
+        let stray = dir(&workers[0]).join(name);
+        let keep = Keep::of(&disk);
+        folder(&disk, &stray);
+        assert_eq!(keep.prune(), ["damaged", "remove", "newest", "newest"], "{name}");
+        assert_eq!(keep.prune(), ["damaged", "removed", "newest", "newest"], "{name}");
+        let names = disk.list(&dir(&workers[0])).unwrap();
+        assert!(names.contains(&"tombstone".to_owned()), "{names:?}");
+        assert!(!names.contains(&"salts".to_owned()), "{names:?}");
+        disk.remove_dir(&stray);
+        assert_eq!(keep.fates(), DONE, "{name}");
+        assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
+    }
+}
+
+#[test]
+fn a_log_that_the_run_cannot_bury_keeps_those_that_hold_its_ends_and_no_others() {
+    let names = ["x.record", "keeping.tmp", "00000000000000000000.tlog-proof"];
+    for name in names {
+        for (at, fates) in [(0, ["damaged", "ends_kept"]), (1, ["remove", "damaged"])] {
+            let (disk, workers) = four_lives();
+            let keep = Keep::of(&disk);
+            folder(&disk, &dir(&workers[at]).join(name));
+            assert_eq!(keep.prune()[..2], fates, "{name}");
+            assert!(disk.read(&dir(&workers[at]).join("tombstone")).is_none());
+            disk.remove_dir(&dir(&workers[at]).join(name));
+            assert!(!keep.prune().contains(&"damaged".to_owned()), "{name}");
+            assert_eq!(keep.fates(), DONE, "{name}");
+            assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
+        }
+    }
+    let (disk, workers) = four_lives();
+    let lock = disk.open_writable(&dir(&workers[0]).join("salts")).unwrap();
+    assert!(lock.try_lock().unwrap());
+    let keep = Keep::of(&disk);
+    assert_eq!(keep.prune()[..2], ["locked", "ends_kept"]);
+    assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
+}
+
+#[test]
+fn names_that_are_no_log_and_no_cover_keep_no_log_from_going_and_count_as_none_of_the_newest() {
+    let (disk, workers) = four_lives();
+    let stray = Ulid(ulid(&workers[3]).0 - 1).to_string();
+    disk.create(&dir(&workers[3]).parent().unwrap().join(stray))
+        .unwrap();
+    // The killed log's good cover is in the second.
+    let cover = format!("{}.checkpoint", ulid(&workers[0]));
+    folder(&disk, &dir(&workers[2]).join(cover));
+    let fates = ["remove", "remove", "newest", "tombstone_refused", "newest"];
+    assert_eq!(Keep::of(&disk).prune(), fates);
+}
+
+#[test]
+fn what_nobody_may_read_keeps_its_own_log_alone() {
+    let (disk, workers) = four_lives();
+    let keep = Keep::of(&disk);
+    for (name, code) in [
+        ("tombstone", "tombstone_refused"),
+        ("checkpoint", "damaged"),
+        ("00000000000000000000.seg", "damaged"),
+    ] {
+        let withheld = Withheld(&disk, dir(&workers[0]).join(name));
+        let found = fates(&keep.plan_of(&withheld));
+        assert!(found[0].starts_with(code), "{name}: {found:?}");
+        assert_eq!(found[1..], ["ends_kept", "newest", "newest"], "{name}");
+    }
+}
+
+#[test]
+fn a_hold_on_an_exchange_keeps_the_log_in_which_its_analysis_stands() {
+    let disk = SimulatedDisk::new();
+    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    let mut judged = None;
+    for name in ["judged", "other", "third", "fourth"] {
+        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        let admission = worker.writer.next_seq();
+        if let (Some(judged), "other") = (judged, name) {
+            analyse(&mut worker, "judged", judged, 9);
+        }
+        judged = judged.or(Some((ulid(&worker), admission)));
+        worker.complete_one(name);
+        worker.seal().unwrap();
+        disk.restart();
+    }
+    let mut keep = Keep::of(&disk);
+    assert_eq!(keep.fates()[..2], ["remove", "remove"]);
+    let exchange = |id: &str| Scope {
+        exchange: Some(id.to_owned()),
+        ..Scope::default()
+    };
+    for (held, fates) in [("judged", ["held", "held"]), ("other", ["remove", "held"])] {
+        let id = keep.hold(exchange(held));
+        assert_eq!(keep.fates()[..2], fates, "{held}");
+        keep.keeper.release(id, "closed", 2).unwrap();
+    }
 }
 
 #[test]

@@ -10,7 +10,8 @@ mod keep;
 mod support;
 
 use keep::{
-    Attack, DAY, Keep, Meanwhile, dir, forge, found, keeping_key, renamed, rotate, set_back, take_away,
+    Attack, DAY, Keep, Meanwhile, analyse, dir, forge, found, keeping_key, renamed, rotate, set_back,
+    take_away, ulid,
 };
 use proofgate_evidence::key_destructions::{KEY_DESTRUCTIONS, file_name};
 use proofgate_evidence::prove::{self, SaltIs};
@@ -273,6 +274,41 @@ fn a_hold_and_a_minimum_keep_a_key() {
         ..Scope::default()
     };
     assert_eq!(by(other, &mut keep).0, "destroy 1");
+}
+
+#[test]
+fn a_hold_that_touches_the_analysis_of_an_exchange_alone_keeps_its_key_and_no_other() {
+    let disk = SimulatedDisk::new();
+    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    let mut judged = None;
+    for (name, seed) in [("judged", 1), ("other", 2)] {
+        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        worker.shred_key = Some(key(seed));
+        if let Some(judged) = judged {
+            analyse(&mut worker, "judged", judged, 50);
+        }
+        judged = Some((ulid(&worker), worker.writer.next_seq()));
+        worker.complete_one(name);
+        worker.seal().unwrap();
+        disk.restart();
+    }
+    let mut keep = Keep::of(&disk);
+    let since = |exchange: Option<&str>| Scope {
+        exchange: exchange.map(str::to_owned),
+        since: Some(50),
+        ..Scope::default()
+    };
+    for (scope, fates) in [
+        (since(Some("judged")), ["held", "destroy 1"]),
+        (since(None), ["held", "held"]),
+        (since(Some("other")), ["destroy 1", "destroy 1"]),
+    ] {
+        let id = keep.hold(scope);
+        let found = run(&keep, &[1, 2], None, false).unwrap();
+        keep.keeper.release(id, "closed", 2).unwrap();
+        let at = usize::from(key_of(1) > key_of(2));
+        assert_eq!([&found[at], &found[1 - at]], fates);
+    }
 }
 
 fn key_of(seed: u8) -> ShredKeyId {

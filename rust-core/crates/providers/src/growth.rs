@@ -8,6 +8,12 @@ pub struct Growth {
 }
 
 impl Growth {
+    /// Whether what has `length` bytes by now has grown since it was looked at.
+    #[must_use]
+    pub fn is_unseen(&self, length: usize) -> bool {
+        length > self.seen
+    }
+
     /// Whether what has `length` bytes by now is due. Then it counts as looked at.
     pub fn is_due(&mut self, length: usize) -> bool {
         let is_due = length.saturating_sub(self.seen) > length / 32;
@@ -40,5 +46,6 @@ mod tests {
         assert!((1..32).all(|length| growth.is_due(length)));
         assert!(Growth::default().is_due(LENGTH));
         assert!(!growth.is_due(31), "nothing has come");
+        assert!(!growth.is_due(31) && !growth.is_unseen(31) && growth.is_unseen(32));
     }
 }

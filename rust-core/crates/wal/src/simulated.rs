@@ -379,6 +379,24 @@ impl State {
         self.names.contains_key(path) || self.directories.iter().any(|directory| directory == path)
     }
 
+    /// What is said of a file that is not there.
+    fn missing(&self, path: &Path) -> io::ErrorKind {
+        match path
+            .parent()
+            .is_some_and(|parent| self.names.contains_key(parent))
+        {
+            true => io::ErrorKind::NotADirectory,
+            false => io::ErrorKind::NotFound,
+        }
+    }
+
+    fn check_no_directory(&self, path: &Path) -> io::Result<()> {
+        match self.directories.iter().any(|directory| directory == path) {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => Ok(()),
+        }
+    }
+
     /// This node changes the directory that `path` is in.
     fn change(&mut self, path: &Path, entry: Entry) {
         if let Some(parent) = path.parent() {

@@ -92,6 +92,12 @@ impl Progress {
         self.ended
     }
 
+    /// Whether `partial` may be the end but for an empty line, and was not looked at as it is now.
+    pub(super) fn may_have_ended(&self, partial: &[u8]) -> bool {
+        let is_looked_at = self.translation.is_none() && self.candidates.is_none();
+        is_looked_at && !self.ended && self.growth.is_unseen(partial.len())
+    }
+
     /// Whether a part of an event has left, behind which nothing can be said.
     pub(super) fn has_left_an_event_open(&self, answer_head: &AnswerHead) -> bool {
         self.in_event && answer_head.scrutiny != Scrutiny::Enforce
@@ -335,7 +341,7 @@ impl Passage<'_> {
             self.workspace.usage.push_part(&part);
             return self.release(&part);
         }
-        // When no more comes it is looked at in any case.
+        // When no more comes for a moment it is looked at in any case.
         if self.progress.growth.is_due(self.workspace.partial.len()) {
             self.progress.has_ended(&self.workspace.partial);
         }

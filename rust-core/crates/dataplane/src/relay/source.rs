@@ -20,6 +20,9 @@ const MAX_KEPT: usize = 64 * 1024;
 /// How long the end of a whole answer waits for the end of its transfer, so that the connection can serve again.
 const END: Duration = Duration::from_secs(1);
 
+/// How long a part of an event waits for the rest before it is looked at.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
 /// Where an answer comes from.
 pub(super) struct Source<'r> {
     pub(super) gateway: &'r Gateway,
@@ -31,9 +34,9 @@ pub(super) struct Source<'r> {
 }
 
 impl Source<'_> {
-    /// Waits for bytes from upstream; `false` at the end of its stream.
-    pub(super) async fn read(&mut self, reply: &mut Reply<'_>) -> Result<bool, Aborted> {
-        self.read_within(reply, self.silence).await
+    /// Waits for bytes from upstream; `false` at the end of its stream. It has waited for `waited` already.
+    pub(super) async fn read(&mut self, reply: &mut Reply<'_>, waited: Duration) -> Result<bool, Aborted> {
+        self.read_within(reply, self.silence.saturating_sub(waited)).await
     }
 
     /// The same, with less patience.

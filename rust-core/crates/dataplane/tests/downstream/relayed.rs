@@ -202,6 +202,27 @@ async fn a_stream_is_whole_with_its_end_marker_whatever_its_provider_does_then()
 }
 
 #[tokio::test]
+async fn an_end_marker_whose_last_byte_comes_alone_and_without_an_empty_line_is_one_while_its_provider_stays()
+{
+    for heartbeat in [None, Some(50)] {
+        let mut gateway = Gateway::with(|config| {
+            if let Some(heartbeat) = heartbeat {
+                config["timeouts"]["heartbeat_ms"] = heartbeat.into();
+            }
+        })
+        .await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+        exchange.begin_events().await;
+        let end = format!(": {}\ndata: [DONE", "x".repeat(60));
+        exchange.send_chunk(&format!("{EVENT}{end}")).await;
+        exchange.send_chunk("]").await;
+        assert_eq!(body(answer).await, (format!("{EVENT}{end}]"), true));
+        gateway.wait_for_metric(COMPLETE, 1).await;
+        drop(exchange);
+    }
+}
+
+#[tokio::test]
 async fn a_connection_serves_again_when_its_stream_has_ended_as_it_should() {
     let mut gateway = Gateway::start().await;
     let (mut client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;

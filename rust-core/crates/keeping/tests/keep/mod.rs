@@ -8,7 +8,7 @@ use proofgate_evidence::frame::{
 use proofgate_evidence::{HeldCheckpoint, Keys, ReadFile, ReadStorage, Report, Ulid, fsck};
 use proofgate_keeping::{Fate, Keeper, KeepingError, Plan, Planned, Policy, Scope, plan, prune};
 use proofgate_ledger::SigningKey;
-use proofgate_ledger::record::{ConfigId, Takeover};
+use proofgate_ledger::record::{Analysis, ConfigId, Takeover};
 use proofgate_state::memory::Memory;
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
@@ -71,7 +71,11 @@ impl Keep {
     }
 
     pub fn plan(&self) -> Vec<Planned> {
-        self.with(|what| plan(&self.disk, what)).unwrap()
+        self.plan_of(&self.disk)
+    }
+
+    pub fn plan_of(&self, storage: &dyn ReadStorage) -> Vec<Planned> {
+        self.with(|what| plan(storage, what)).unwrap()
     }
 
     pub fn try_prune(&self) -> Result<Vec<Planned>, KeepingError> {
@@ -156,6 +160,50 @@ pub fn ulid(worker: &Worker) -> Ulid {
 
 /// What somebody does to a disk, with the codes that are told of it.
 pub type Attack<'a> = (&'static str, &'a dyn Fn(&SimulatedDisk));
+
+/// Puts a folder where a file was, or nothing.
+pub fn folder(disk: &SimulatedDisk, path: &Path) {
+    let _ = disk.remove(path);
+    disk.create_dir(path).unwrap();
+}
+
+/// A disk of which one name is withheld from whoever reads it.
+pub struct Withheld<'d>(pub &'d SimulatedDisk, pub PathBuf);
+
+impl ReadStorage for Withheld<'_> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        match path == self.1 {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => self.0.open(path),
+        }
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.0.list(path)
+    }
+}
+
+/// Adds what the analysis of an exchange's answer told, which another log admitted.
+pub fn analyse(worker: &mut Worker, exchange: &str, (log, admission): (Ulid, u64), ts: u64) {
+    let log = log.to_string();
+    let analysis = |seq, out: &mut Vec<u8>| {
+        let analysis = Analysis {
+            seq,
+            ts,
+            exchange: exchange.into(),
+            admission,
+            incarnation: Some(log.as_str().into()),
+            tenant: "acme".into(),
+            model: "m".into(),
+            findings: vec!["loop".into()],
+            answer: None,
+            window: None,
+            config: ConfigId([1; 8]),
+        };
+        analysis.encode_into(out)
+    };
+    worker.append(analysis).unwrap();
+}
 
 /// Puts these records in the place of a worker's, which are all in one segment. Numbers and checksums fit, as whoever writes
 /// the volume can make them.

@@ -87,13 +87,14 @@ impl Storage for SimulatedDisk {
         if state.directories.iter().any(|directory| directory == path) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let file = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let file = *state.names.get(path).ok_or_else(|| state.missing(path))?;
         Ok(self.handle(&mut state, file))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.plain()?;
+        state.check_no_directory(to)?;
         let file = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         state.names.insert(to.to_owned(), file);
         state.change(to, Entry::Rename(from.to_owned(), to.to_owned(), file));
@@ -103,6 +104,7 @@ impl Storage for SimulatedDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.plain()?;
+        state.check_no_directory(path)?;
         let file = state.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
         let freed = state.files[file].allocated;
         if let Some(free) = &mut state.free {
