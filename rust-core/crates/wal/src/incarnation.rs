@@ -8,7 +8,7 @@ use crate::recovery::Shard;
 use crate::resume::ResumeKey;
 use crate::salts::Salts;
 use crate::tree_writer::TreeWriter;
-use crate::{Storage, WalError, Watermark, Writer};
+use crate::{EvidenceError, Storage, WalError, Watermark, Writer};
 use proofgate_evidence::TREE;
 use proofgate_evidence::frame::{SEGMENT_HEADER, SegmentHeader, frame_bytes};
 use proofgate_evidence::layout::parse_incarnation;
@@ -100,7 +100,8 @@ impl Claim {
     /// anew.
     ///
     /// # Errors
-    /// [`WalError::Io`](crate::EvidenceError::Io).
+    /// [`WalError::Io`](crate::EvidenceError::Io); [`Corruption`](crate::EvidenceError::Corruption) when a name there leaves
+    /// none behind it.
     pub(crate) fn make(storage: &dyn Storage, shard_dir: &Path, now: u64) -> Result<Self, WalError> {
         let fresh = Ulid::from_parts(now / 1000, Ulid::new().random());
         let mut claim = Self::at(storage, shard_dir, fresh)?;
@@ -112,7 +113,13 @@ impl Claim {
             .max();
         if let Some(newest) = newest.filter(|newest| *newest > claim.incarnation) {
             claim.abandon(storage);
-            claim = Self::at(storage, shard_dir, ulid_after(newest))?;
+            let behind = ulid_after(newest).ok_or_else(|| EvidenceError::Corruption {
+                path: shard_dir.join(newest.to_string()),
+                offset: 0,
+                reason: "its name is of the last moment that there is, and no log can be named behind it"
+                    .to_owned(),
+            })?;
+            claim = Self::at(storage, shard_dir, behind)?;
         }
         Ok(claim)
     }
@@ -129,9 +136,11 @@ impl Claim {
     }
 }
 
-/// A new ULID that sorts after another's.
-fn ulid_after(before: Ulid) -> Ulid {
-    Ulid::from_parts(before.timestamp_ms() + 1, Ulid::new().random())
+/// A new ULID that sorts after another's, which is not of the last millisecond.
+fn ulid_after(before: Ulid) -> Option<Ulid> {
+    let later = Ulid::from_parts(before.timestamp_ms() + 1, Ulid::new().random());
+    // The time has 48 bits; what is beyond is cut off.
+    (later > before).then_some(later)
 }
 
 /// Present in the directory of an incarnation whose life nobody else can see by its lock.

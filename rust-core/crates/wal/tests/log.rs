@@ -200,6 +200,23 @@ fn a_log_sorts_behind_all_others_also_when_the_clock_goes_back() {
 }
 
 #[test]
+fn behind_a_name_of_the_last_moment_no_log_begins() {
+    let (disk, _worker) = fresh();
+    let last = Path::new(SHARD).join(Ulid(u128::MAX).to_string());
+    disk.create(&last).unwrap();
+    let before = disk.list(Path::new(SHARD)).unwrap();
+    let refused = start_with(&disk, &mut Promised::default(), small())
+        .err()
+        .unwrap();
+    assert_eq!(refused.code(), "ledger_corrupt");
+    assert!(
+        refused.to_string().contains(&*last.to_string_lossy()),
+        "{refused}"
+    );
+    assert_eq!(disk.list(Path::new(SHARD)).unwrap(), before);
+}
+
+#[test]
 fn options_that_cannot_work_are_refused() {
     for (ledger, segment_bytes) in [
         ("a", 1000),
