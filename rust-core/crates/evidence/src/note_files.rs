@@ -58,12 +58,19 @@ pub(crate) fn read(
         let path = dir.join(name);
         let text = match read_note(storage, &path) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
-            Err(error) if error.is_spoiled() => Err(error.to_string()),
+            // Whoever writes the volume may have put it there. What is withheld or lost is no such thing: it may be a note
+            // on which a worker's key ends.
+            Err(EvidenceError::Io { source, .. }) if is_no_file(&source) => Err(source.to_string()),
             Err(error) => return Err(error),
         };
         notes.push((path, text));
     }
     Ok(notes)
+}
+
+fn is_no_file(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory};
+    matches!(error.kind(), InvalidData | IsADirectory | NotADirectory)
 }
 
 fn read_note(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<u8>, EvidenceError> {
@@ -87,5 +94,14 @@ mod tests {
         let notes = read(&FileStorage, folder.path(), 2).unwrap();
         assert!(notes[0].1.is_err());
         assert_eq!(notes[1], (folder.path().join("1.note"), Ok("note".to_owned())));
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_not_taken_for_none() {
+        let folder = tempfile::tempdir().unwrap();
+        // Its first byte is one that nobody may read.
+        std::os::unix::fs::symlink("/proc/self/mem", folder.path().join("0.note")).unwrap();
+        let failed = read(&FileStorage, folder.path(), 1).unwrap_err();
+        assert_eq!(failed.code(), "ledger_io");
     }
 }
