@@ -93,7 +93,8 @@ pub(crate) fn read(
             break;
         }
     }
-    for at in 0..logs.len() {
+    // A log is judged by those behind it.
+    for at in (0..logs.len()).rev() {
         if let Some(seen) = gone_on(&logs, at) {
             logs[at] = read_log(logs[at].incarnation, Some(&seen))?;
         }
@@ -101,7 +102,7 @@ pub(crate) fn read(
     Ok(logs)
 }
 
-/// The logs behind the newest one that was read.
+/// The logs behind the newest one that was read. One that is begun sorts behind all names that are there.
 fn begun_since(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result<Vec<Ulid>, KeepingError> {
     let Some(newest) = logs.last().filter(|_| !shard.alone) else {
         return Ok(Vec::new());

@@ -125,8 +125,8 @@ pub fn plan(storage: &dyn ReadStorage, plan: &Plan<'_>) -> Result<Vec<Planned>, 
 enum Known {
     /// It was removed.
     Removed(Box<removal::Removed>),
-    /// Its tombstone is refused.
-    Refused(String),
+    /// Its tombstone is refused, and why; what is not signed either may be no log at all.
+    Refused(String, Signed),
     /// Nobody has signed it.
     Unsigned,
     /// It is too young, or needed, whatever it holds.
@@ -134,12 +134,34 @@ enum Known {
     Read(Box<Survey>),
 }
 
+/// Whether the ledger's key has signed a log's checkpoint.
+enum Signed {
+    Yes,
+    No,
+}
+
+impl Signed {
+    fn read(storage: &dyn ReadStorage, dir: &Path, key: &VerifyingKey) -> Result<Self, KeepingError> {
+        let note = match checkpoint_file::read(storage, dir) {
+            Ok(note) => note,
+            Err(error) => {
+                KeepingError::from(error).spoiled()?;
+                None
+            }
+        };
+        match note.is_some_and(|note| Checkpoint::verify(&note, key).is_ok()) {
+            true => Ok(Self::Yes),
+            false => Ok(Self::No),
+        }
+    }
+}
+
 impl Known {
     fn rules(&self) -> Option<&Rules> {
         match self {
             Self::Removed(removed) => Some(&removed.rules),
             Self::Read(survey) => Some(&survey.rules),
-            Self::Refused(_) | Self::Unsigned | Self::Unread => None,
+            Self::Refused(..) | Self::Unsigned | Self::Unread => None,
         }
     }
 
@@ -181,7 +203,7 @@ impl<'p> ShardPlan<'p> {
             let dir = shard.dir.join(incarnation.to_string());
             let known = match removal_of(storage, &dir, plan.key, plan.keeping)? {
                 Removal::Done(removed) => Known::Removed(removed),
-                Removal::Refused(why) => Known::Refused(why),
+                Removal::Refused(why) => Known::Refused(why, Signed::read(storage, &dir, plan.key)?),
                 Removal::None => match checkpoint_file::read(storage, &dir) {
                     Ok(None) => Known::Unsigned,
                     Ok(Some(_)) => Known::Unread,
@@ -196,7 +218,7 @@ impl<'p> ShardPlan<'p> {
         let signed = logs.iter().enumerate();
         let signed: Vec<usize> = signed
             // What has a tombstone that is refused may be no log at all.
-            .filter(|(_, (_, known))| !matches!(known, Known::Unsigned | Known::Refused(_)))
+            .filter(|(_, (_, known))| !matches!(known, Known::Unsigned | Known::Refused(..)))
             .map(|(at, _)| at)
             .collect();
         let newest = signed.iter().rev().take(STAY_FOR_RECOVERY).copied().collect();
@@ -285,7 +307,7 @@ impl<'p> ShardPlan<'p> {
         let stay = |code, text: &str| Ok(Fate::Stay(vec![reason(code, text)]));
         let read = match &self.logs[at].1 {
             Known::Removed(removed) => return Ok(self.finish(at, removed)),
-            Known::Refused(why) => return stay("tombstone_refused", why),
+            Known::Refused(why, _) => return stay("tombstone_refused", why),
             Known::Unsigned => {
                 return stay(
                     "unsigned",

@@ -10,8 +10,8 @@ mod keep;
 mod support;
 
 use keep::{
-    DAY, Keep, Withheld, across, analyse, check, dir, fates, flip, folder, found, four_lives, its_end, later,
-    rotate_at, settle, ulid,
+    DAY, Keep, Withheld, across, analyse, beside, check, dir, fates, flip, folder, found, four_lives,
+    its_end, later, rotate_at, settle, ulid,
 };
 use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
@@ -320,6 +320,50 @@ fn a_hold_touches_an_end_however_many_logs_are_between() {
     keep.hold(its_end());
     let fates = ["held", "young", "young", "young", "newest", "newest"];
     assert_eq!(keep.fates(), fates);
+}
+
+#[test]
+fn an_end_that_a_log_of_nobodys_tells_is_none() {
+    let (disk, mut first) = support::fresh();
+    let admission = first.admit("across", 1).unwrap();
+    let mut last = rotate_at(&disk, &mut first, 100 * DAY);
+    for _ in 0..2 {
+        last = rotate_at(&disk, &mut last, 100 * DAY);
+    }
+    // Before the log that it went on in stands one that nobody signed, in which it is said to have ended.
+    let mut planted = beside(&disk, &last, 100 * DAY);
+    planted
+        .complete_in(Some(ulid(&first)), "across", admission)
+        .unwrap();
+    settle(&mut planted);
+    disk.rot(&dir(&planted).join("checkpoint"), |note| note[0] ^= 1);
+    let mut last = rotate_at(&disk, &mut last, 101 * DAY);
+    later(&mut last);
+    last.complete_in(Some(ulid(&first)), "across", admission).unwrap();
+    settle(&mut last);
+    let mut keep = Keep::of(&disk);
+    assert_eq!(keep.fates()[0], "remove");
+    keep.hold(its_end());
+    assert!(keep.fates()[0].starts_with("held"), "{:?}", keep.fates());
+}
+
+#[test]
+fn what_is_no_log_leaves_in_no_doubt_where_an_exchange_ended() {
+    let (disk, workers) = across();
+    let mut keep = Keep::of(&disk);
+    let hold = Scope {
+        since: Some(1_000_000_000),
+        ..Scope::default()
+    };
+    keep.hold(hold);
+    let before = keep.fates();
+    assert_eq!(before[0], "remove");
+    let stray = Ulid(ulid(&workers[1]).0 - 1).to_string();
+    disk.create(&dir(&workers[1]).parent().unwrap().join(stray))
+        .unwrap();
+    let after = keep.fates();
+    assert_eq!(after[1], "tombstone_refused");
+    assert_eq!([&after[..1], &after[2..]].concat(), before);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a plan asks of the logs behind those that may go.
 
-use super::{Known, ShardPlan};
+use super::{Known, ShardPlan, Signed};
 use crate::KeepingError;
 use crate::ends::{Ends, Told};
 use crate::logs::standing_of;
@@ -30,7 +30,11 @@ impl ShardPlan<'_> {
                 }
                 self.survey(at)?;
             }
-            let rules = self.logs[at].1.rules();
+            let rules = match &self.logs[at].1 {
+                // Whoever writes the volume may have put it there.
+                Known::Read(read) if !read.is_signed() => None,
+                known => known.rules(),
+            };
             for end in rules.into_iter().flat_map(Rules::foreign_ends) {
                 open.remove(&(end.incarnation, end.admission));
             }
@@ -47,13 +51,13 @@ impl ShardPlan<'_> {
             .filter_map(|(at, (incarnation, known))| {
                 let is_newest = self.newest.last() == Some(&at);
                 let is_doubtful = match known {
-                    Known::Unsigned => return None,
+                    Known::Unsigned | Known::Refused(_, Signed::No) => return None,
                     Known::Read(read) if !read.is_signed() => return None,
                     Known::Read(read) => {
                         let standing = standing_of(read, &self.claims(at), is_newest, self.plan.key);
                         !standing.doubts.is_empty()
                     }
-                    Known::Refused(_) => true,
+                    Known::Refused(_, Signed::Yes) => true,
                     Known::Removed(_) | Known::Unread => false,
                 };
                 Some(Told {

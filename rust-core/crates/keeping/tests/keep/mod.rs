@@ -255,13 +255,8 @@ pub fn take_away(disk: &SimulatedDisk, worker: &Worker, gone: impl Fn(&str) -> b
     }
 }
 
-/// Goes on in another log, as a worker does that rotates.
-pub fn rotate(disk: &SimulatedDisk, former: &mut Worker) -> Worker {
-    rotate_at(disk, former, 1)
-}
-
-/// The same, at this time.
-pub fn rotate_at(disk: &SimulatedDisk, former: &mut Worker, now: u64) -> Worker {
+/// Begins a log beside a worker's, at this time.
+pub fn beside(disk: &SimulatedDisk, former: &Worker, now: u64) -> Worker {
     let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), support::key());
     let terms = succession::Terms {
         now,
@@ -269,9 +264,19 @@ pub fn rotate_at(disk: &SimulatedDisk, former: &mut Worker, now: u64) -> Worker 
     };
     let signed = former.follower.signed().unwrap().clone();
     let made = succession::beside(&storage, &terms, ulid(former), &signed).unwrap();
-    let mut next = Worker::take(disk, made);
+    Worker::take(disk, made)
+}
+
+/// Goes on in another log, as a worker does that rotates.
+pub fn rotate(disk: &SimulatedDisk, former: &mut Worker) -> Worker {
+    rotate_at(disk, former, 1)
+}
+
+/// The same, at this time.
+pub fn rotate_at(disk: &SimulatedDisk, former: &mut Worker, now: u64) -> Worker {
+    let mut next = beside(disk, former, now);
     former.seal_for(Some(&ulid(&next).to_string())).unwrap();
-    former.follower.finish(&signing).unwrap();
+    former.follower.finish(&support::key()).unwrap();
     let left = former.follower.left();
     let takeover = |seq, out: &mut Vec<u8>| {
         let takeover = Takeover {
