@@ -10,8 +10,8 @@ mod keep;
 mod support;
 
 use keep::{
-    Attack, DAY, Keep, Meanwhile, across, check, dir, flip, forge, found, four_lives, its_end, keeping_key,
-    later, renamed, rotate, set_back, settle, take_away,
+    Attack, DAY, Keep, Meanwhile, across, check, dir, end_later, flip, forge, found, four_lives, its_end,
+    keeping_key, renamed, rotate, set_back, take_away,
 };
 use proofgate_evidence::erasures::{ERASURES, MAX_ERASURES};
 use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, stored_salt};
@@ -404,10 +404,7 @@ fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
         running.flush().unwrap();
         let meanwhile = Meanwhile::at(&disk, call, || {
             let mut next = rotate(&disk, &mut running);
-            later(&mut next);
-            let of = keep::ulid(&running);
-            next.complete_in(Some(of), "across", admission).unwrap();
-            settle(&mut next);
+            end_later(&mut next, keep::ulid(&running), admission);
         });
         let planned = with(&keep, &tenant("acme", 10), None, |request| {
             plan_erasure(&meanwhile, &keeping_key().verifying_key(), request)

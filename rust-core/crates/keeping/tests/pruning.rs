@@ -10,8 +10,8 @@ mod keep;
 mod support;
 
 use keep::{
-    DAY, Keep, Withheld, across, analyse, beside, check, dir, fates, flip, folder, found, four_lives,
-    its_end, later, rotate_at, settle, ulid,
+    DAY, Keep, Withheld, across, analyse, beside, check, dir, end_later, fates, flip, folder, found,
+    four_lives, its_end, rotate_at, settle, ulid,
 };
 use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
@@ -312,9 +312,7 @@ fn a_hold_touches_an_end_however_many_logs_are_between() {
     for _ in 0..4 {
         last = rotate_at(&disk, &mut last, 100 * DAY);
     }
-    later(&mut last);
-    last.complete_in(Some(ulid(&first)), "across", admission).unwrap();
-    settle(&mut last);
+    end_later(&mut last, ulid(&first), admission);
     let mut keep = Keep::of(&disk);
     assert_eq!(keep.fates()[0], "remove");
     keep.hold(its_end());
@@ -338,9 +336,7 @@ fn an_end_that_a_log_of_nobodys_tells_is_none() {
     settle(&mut planted);
     disk.rot(&dir(&planted).join("checkpoint"), |note| note[0] ^= 1);
     let mut last = rotate_at(&disk, &mut last, 101 * DAY);
-    later(&mut last);
-    last.complete_in(Some(ulid(&first)), "across", admission).unwrap();
-    settle(&mut last);
+    end_later(&mut last, ulid(&first), admission);
     let mut keep = Keep::of(&disk);
     assert_eq!(keep.fates()[0], "remove");
     keep.hold(its_end());

@@ -303,10 +303,17 @@ pub fn settle(worker: &mut Worker) {
 }
 
 /// Lets the worker's clock pass 30 exchanges.
-pub fn later(worker: &mut Worker) {
+fn later(worker: &mut Worker) {
     for number in 0..30 {
         worker.complete_one(&format!("later-{number}"));
     }
+}
+
+/// Ends the exchange `across` of another log in a worker's, at 60 or later.
+pub fn end_later(worker: &mut Worker, log: Ulid, admission: u64) {
+    later(worker);
+    worker.complete_in(Some(log), "across", admission).unwrap();
+    settle(worker);
 }
 
 /// Five lives of a shard, each of which goes on in the next. An exchange of the first, `across`, ends in the second, at 60 or
@@ -316,11 +323,7 @@ pub fn across() -> (SimulatedDisk, Vec<Worker>) {
     first.complete_one("first");
     let admission = first.admit("across", 1).unwrap();
     let mut second = rotate(&disk, &mut first);
-    later(&mut second);
-    second
-        .complete_in(Some(ulid(&first)), "across", admission)
-        .unwrap();
-    settle(&mut second);
+    end_later(&mut second, ulid(&first), admission);
     let mut workers = vec![first, second];
     for name in ["third", "fourth", "fifth"] {
         let mut next = rotate(&disk, workers.last_mut().unwrap());
