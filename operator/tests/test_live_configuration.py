@@ -170,7 +170,7 @@ def test_a_certificate_that_cannot_be_shown_is_told_with_what_is_wrong(
         write_certificate(tmp_path / name, name=name)
     private = load_pem_private_key((tmp_path / "own.key").read_bytes(), None)
     locked = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
-    texts |= {"locked": locked.decode(), "long": (tmp_path / "own").read_text() * 60}
+    texts |= {"locked": locked.decode(), "long": (tmp_path / "own").read_text() * 100}
     found = secret("demo-tls")
     found["data"] = {
         "tls.crt": base64.b64encode((texts.get(chain) or (tmp_path / chain).read_text()).encode()).decode(),
