@@ -100,6 +100,12 @@ REFUSED = [
     ("a+", "any length"),
     ("a{2,}", "any length"),
     ("a.*b", "any length"),
+    ("a{", "begins no repetition"),
+    ("{1}a", "it is no regular expression"),
+    ('{"role": "admin"}', "begins no repetition"),
+    ("a{1,x}", "begins no repetition"),
+    ("a{,5}b", "begins no repetition"),
+    ("a{}", "begins no repetition"),
     ("a{0,3}", "the empty text"),
     (r"\b", "the empty text"),
     (r"(?:a|\Bb?)", "the empty text"),
@@ -120,6 +126,8 @@ ACCEPTED = [
     r"[]a-c]z",
     r"(?:ab|cd){2}",
     r"a[^\]+]b",
+    "a{0,5}b}",
+    r"\{a[{]",
 ]
 
 

@@ -19,6 +19,8 @@ _REASON = "PolicyInvalid"
 #: What stands for itself in a regular expression: an escape, or a class with all that is in it.
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
+#: A brace that begins no repetition that the workers know; Python reads `{,3}` as one, and others as they stand.
+_STRAY_BRACE = re.compile(r"\{(?![0-9]+(?:,[0-9]*)?\})")
 #: The longest match that the workers take, in bytes. No character has less than one.
 _LONGEST_MATCH = 1024
 #: How deep groups may nest. The workers' parser takes 250 levels; a repeated group of alternatives is four.
@@ -84,6 +86,8 @@ def regex_fault(regex: str) -> str | None:
         return "anchors are not supported, apart from \\b and \\B: a text may arrive in pieces"
     if _UNBOUNDED.search(bare):
         return "a match can be of any length: bound its repetitions, {0,80} in place of *"
+    if _STRAY_BRACE.search(bare):
+        return "a brace that begins no repetition, {3} or {0,80}, is written \\{"
     if shortest == 0:
         return "it matches the empty text"
     if longest > _LONGEST_MATCH:
