@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -267,7 +267,8 @@ def test_a_key_in_the_url_is_refused_and_stands_in_no_record_or_log(both: LocalG
         assert (answer.status_code, answer.json()["error"]["details"][0]["reason"]) == (400, "KEY_IN_QUERY")
         assert key not in answer.text
     for file in (path for path in both.folder.rglob("*") if path.is_file()):
-        assert key.encode() not in file.read_bytes(), file
+        with suppress(FileNotFoundError):  # a running worker renames a new checkpoint over the last
+            assert key.encode() not in file.read_bytes(), file
 
 
 def test_a_rule_reads_the_prompts_of_every_dialect(tmp_path: Path) -> None:

@@ -283,6 +283,10 @@ def test_a_receipt_is_checked_with_its_bodies_and_nothing_of_it_is_sent(
     assert page.complaints() == []
 
 
+#: In a receipt, which holds its records as texts of JSON.
+CHANGES = [(b'\\"acme\\"', b'\\"akme\\"'), (b'"complete"', b'"incomplete"'), (b"{", b"")]
+
+
 def test_a_receipt_of_which_a_byte_is_changed_or_that_is_none_is_not_verified(
     ledger: Explored, page: Browser, tmp_path: Path
 ) -> None:
@@ -290,7 +294,7 @@ def test_a_receipt_of_which_a_byte_is_changed_or_that_is_none_is_not_verified(
     page.wait_for("Nothing is uploaded")
     page.press_button("Check")
     page.wait_for("Choose a receipt first")
-    for number, (old, new) in enumerate(((b"acme", b"akme"), (b'"complete"', b'"incomplete"'), (b"{", b""))):
+    for number, (old, new) in enumerate(CHANGES):
         file = tmp_path / str(number)
         file.write_bytes(ledger.receipt.replace(old, new, 1))
         assert file.read_bytes() != ledger.receipt

@@ -4,6 +4,7 @@ change entries of it, and servers with their weights."""
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 _STATE_FIELDS = (
@@ -38,7 +39,9 @@ class RuntimeDouble:
         assert self._server is not None
         self._server.close()
         await self._server.wait_closed()
-        self.path.unlink(missing_ok=True)
+        # Kept beside it, so that the file system gives its number to no other start's socket.
+        with suppress(FileNotFoundError):
+            self.path.replace(self.path.with_name("ended.sock"))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         question = (await reader.readline()).decode().rstrip("\n")

@@ -261,7 +261,7 @@ def test_every_connection_is_logged_with_its_tenant_and_worker_and_without_its_k
         assert unknown["tenant"] == "-"
         assert known["id"] != unknown["id"]
         text = (haproxy.folder / "haproxy.log").read_text()
-        assert "sk-" not in text
+        assert "sk-bench-" not in text and UNKNOWN not in text
 
 
 def test_no_key_is_logged_in_whichever_field_it_comes(
@@ -275,7 +275,7 @@ def test_no_key_is_logged_in_whichever_field_it_comes(
         eventually(lambda: len(haproxy.log()) == len(fields), "the connections are logged")
         assert {line["tenant"] for line in haproxy.log()} == {"tenant-0"}
         text = (haproxy.folder / "haproxy.log").read_text()
-        assert "sk-" not in text and "api-key" not in text
+        assert "sk-bench-" not in text and "api-key" not in text
 
 
 def test_by_default_only_what_went_wrong_is_logged(
