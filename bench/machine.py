@@ -40,7 +40,8 @@ class CoreMeter:
 
     def __exit__(self, *_: object) -> None:
         (idle_before, all_before), (idle, all_) = self._before, self._times()
-        self.busy_share = 1 - (idle - idle_before) / max(all_ - all_before, 1)
+        # The time waited for disks may decrease (proc(5)).
+        self.busy_share = min(1.0, 1 - (idle - idle_before) / max(all_ - all_before, 1))
 
     def _times(self) -> tuple[int, int]:
         """Ticks without work, and all ticks (proc(5), /proc/stat: user nice system idle iowait irq softirq steal)."""

@@ -19,7 +19,7 @@ _REASON = "PolicyInvalid"
 #: What stands for itself in a regular expression: an escape, or a class with all that is in it.
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
-#: A brace that begins no repetition that the workers know; Python reads `{,3}` as one, and others as they stand.
+#: A brace that begins no repetition the workers know: Python reads `{,3}` as one, and others as they stand.
 _STRAY_BRACE = re.compile(r"\{(?![0-9]+(?:,[0-9]*)?\})")
 #: The longest match that the workers take, in bytes. No character has less than one.
 _LONGEST_MATCH = 1024
