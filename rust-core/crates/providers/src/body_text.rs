@@ -126,9 +126,7 @@ impl BodyText {
         while let Some(event) = reader.next()? {
             match event {
                 Event::Key(key) => self.push_key(key),
-                Event::String(string) => {
-                    self.push_unless_data(string, false);
-                }
+                Event::String(string) => self.push(string),
                 Event::Number(number) => self.push_number(number, reader.offset()),
                 _ => {}
             }
@@ -208,10 +206,10 @@ impl BodyText {
         !self.overflowed
     }
 
-    /// Takes a string unless it is data that rules do not look at; whether it was taken. `expected`: it stands where the
-    /// API takes an attachment.
-    pub(crate) fn push_unless_data(&mut self, string: Str<'_>, expected: bool) -> bool {
-        if !string.is_escaped() && is_left_out(string.raw(), expected, self.attachments) {
+    /// Takes a string where an attachment is taken, unless it is data that rules do not look at; whether it was taken.
+    /// `says_text`: what stands beside it says that it decodes to a text.
+    pub(crate) fn push_unless_data(&mut self, string: Str<'_>, says_text: bool) -> bool {
+        if !string.is_escaped() && is_left_out(string.raw(), says_text, self.attachments) {
             return false;
         }
         let known = (self.text.len(), self.segments.len());
@@ -221,7 +219,7 @@ impl BodyText {
         }
         let start = self.segments.last().map_or(0, |segment| segment.start());
         // Some write each `/` of base64 as `\/`.
-        if string.is_escaped() && is_left_out(&self.text[start..], expected, self.attachments) {
+        if string.is_escaped() && is_left_out(&self.text[start..], says_text, self.attachments) {
             self.text.truncate(known.0);
             self.segments.truncate(known.1);
             return false;

@@ -1,13 +1,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use proofgate_json::{Event, JsonError, Reader, Workspace, equals_but_for_case};
+use proofgate_json::{Event, JsonError, Reader, Str, Workspace, equals_but_for_case};
 
+use crate::attachment::{is_textual, words_behind};
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
 use crate::call_fields::{Fields, Read, field};
 use crate::dialect::Dialect;
-use crate::field_names::{Meaning, is_word, meaning};
+use crate::field_names::{Meaning, is_free, is_schema_type, is_word, meaning};
 
 /// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
 /// tokens whatever its encoded size.
@@ -179,12 +180,11 @@ impl<'b> Call<'b> {
         let Walk {
             reader,
             text,
-            uncounted,
             left_out,
             ..
         } = walk;
         let mut request = self;
-        request.counted_bytes = text.text().len().saturating_sub(uncounted) + left_out;
+        request.counted_bytes = text.text().len() + left_out;
         reader.finish()?;
         if text.overflowed() {
             return Err(BadRequest::TooManyStrings);
@@ -395,10 +395,12 @@ struct Walk<'b, 'w, 't> {
     /// Whether ids of what the provider keeps are refused where the walk is.
     refuses_ids: bool,
     text: &'t mut BodyText,
+    body: &'b str,
     /// Room for a key that has to be unescaped.
     name: String,
-    /// Bytes of the text that do not count in an estimate, and bytes that count and are not in the text.
-    uncounted: usize,
+    /// Whether the names where the walk is are not the API's.
+    is_free: bool,
+    /// Bytes that count in an estimate and are not in the text.
     left_out: usize,
 }
 
@@ -416,8 +418,9 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             dialect,
             refuses_ids: false,
             text,
+            body,
             name: String::new(),
-            uncounted: 0,
+            is_free: false,
             left_out: 0,
         };
         match walk.reader.read()? {
@@ -463,6 +466,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             let name = key.decoded(&mut self.name);
             let (meaning, is_role) = (meaning(name), name == "role");
             let (is_type, kept) = (name == "type", kept(self.dialect, self.refuses_ids, name));
+            self.is_free = is_free(name);
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
             }
@@ -476,6 +480,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             }
             Self::check_kept(kept, value)?;
             self.collect(value, meaning)?;
+            self.is_free = false;
         }
         if is_instructions {
             self.text.mark_instructions(start);
@@ -575,40 +580,47 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
     }
 
-    /// Takes the text of the value that `event` begins; `meaning` is that of its key. The depth limit of the reader
-    /// bounds the recursion.
+    /// Takes the text of the value that `event` begins; `under` is what its key says. The depth limit of the reader bounds
+    /// the recursion.
     fn collect(&mut self, event: Event<'b>, under: Meaning) -> Result<(), BadRequest> {
         match event {
-            Event::String(string) => {
-                if under == Meaning::Word && is_word(string.raw()) {
-                    return Ok(());
-                }
-                let (length, expected) = (string.raw().len(), under == Meaning::Attachment);
-                if !self.text.push_unless_data(string, expected) {
-                    self.left_out += length.min(ATTACHMENT);
-                } else if expected {
-                    self.uncounted += length.saturating_sub(ATTACHMENT);
-                }
-            }
+            Event::String(string) => self.string(string, under, false),
             Event::ArrayStart => loop {
+                // The API has neither words nor attachments in lists, only schemas have types there.
+                let under = if self.is_free { under } else { Meaning::Field };
                 match self.reader.read()? {
                     Event::ArrayEnd => break,
                     element => self.collect(element, under)?,
                 }
             },
             Event::ObjectStart => {
+                let mut says_text = false;
                 while let Event::Key(key) = self.reader.read()? {
                     let name = key.decoded(&mut self.name);
                     let (meaning, kept) = (meaning(name), kept(self.dialect, self.refuses_ids, name));
-                    let refuses_ids = self.refuses_ids;
+                    let (refuses_ids, was_free) = (self.refuses_ids, self.is_free);
                     self.refuses_ids &= !self.dialect.is_of_a_tool(name);
+                    self.is_free |= is_free(name);
+                    let is_address = name == "image_url" || under == Meaning::Attachment && name == "url";
+                    let (is_kind, is_data) = (KINDS.contains(&name), name == "data");
                     if meaning == Meaning::Unknown {
                         self.text.push_key(key);
                     }
                     let value = self.reader.read()?;
                     Self::check_kept(kept, value)?;
-                    self.collect(value, meaning)?;
-                    self.refuses_ids = refuses_ids;
+                    if let Event::String(string) = value {
+                        if is_kind {
+                            says_text |= is_kind_of_text(string.decoded(&mut self.name));
+                        }
+                        let says_text = is_data && (says_text || self.says_text_behind(string));
+                        if is_address && is_web_address(string.raw()) {
+                            self.left_out += ATTACHMENT;
+                        }
+                        self.string(string, meaning, says_text);
+                    } else {
+                        self.collect(value, meaning)?;
+                    }
+                    (self.refuses_ids, self.is_free) = (refuses_ids, was_free);
                 }
             }
             Event::Number(number) => self.text.push_number(number, self.reader.offset()),
@@ -616,4 +628,38 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
         Ok(())
     }
+
+    /// Takes a string. `says_text`: what stands beside it says that it is, or decodes to, a text.
+    fn string(&mut self, string: Str<'b>, under: Meaning, says_text: bool) {
+        match under {
+            Meaning::Word if self.is_free && is_schema_type(string.raw()) => {}
+            Meaning::Word if !self.is_free && is_word(string.raw()) => {}
+            Meaning::Attachment if !self.is_free => {
+                if !self.text.push_unless_data(string, says_text) {
+                    self.left_out += string.raw().len().min(ATTACHMENT);
+                }
+            }
+            _ => self.text.push(string),
+        }
+    }
+
+    /// Whether what stands behind `string` in its object says that it is a text.
+    fn says_text_behind(&self, string: Str<'b>) -> bool {
+        let rest = self.body.get(string.range().end + 1..).unwrap_or_default();
+        words_behind(rest).any(|(name, word)| KINDS.contains(&name) && is_kind_of_text(word))
+    }
+}
+
+/// Fields that say what stands beside them.
+const KINDS: [&str; 4] = ["type", "media_type", "mimeType", "mime_type"];
+
+/// Whether what a field of [`KINDS`] says is a text.
+fn is_kind_of_text(word: &str) -> bool {
+    word == "text" || word.contains('/') && is_textual(word)
+}
+
+fn is_web_address(value: &str) -> bool {
+    ["http:", "https:", "gs:"]
+        .iter()
+        .any(|scheme| (value.get(..scheme.len())).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme)))
 }

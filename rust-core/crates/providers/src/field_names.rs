@@ -12,15 +12,16 @@ pub(crate) enum Meaning {
     Field,
     /// A field whose value is one of few words, such as `role`.
     Word,
-    /// A field whose value may be an encoded image, recording or file, or what a provider has signed or encrypted.
+    /// A field whose value may be an encoded image, recording or file, say where one is, or be what a provider has signed or
+    /// encrypted.
     Attachment,
 }
 
 pub(crate) fn meaning(key: &str) -> Meaning {
     match key {
         "role" | "type" => Meaning::Word,
-        "url" | "data" | "file_data" | "signature" | "encrypted_content" | "thoughtSignature"
-        | "thought_signature" => Meaning::Attachment,
+        "url" | "data" | "file_data" | "image_url" | "source" | "signature" | "encrypted_content"
+        | "thoughtSignature" | "thought_signature" => Meaning::Attachment,
         _ if is_field(key) => Meaning::Field,
         _ => Meaning::Unknown,
     }
@@ -34,10 +35,10 @@ fn is_field(key: &str) -> bool {
         3 => key == "ttl",
         4 => matches!(key, "name" | "text" | "file" | "stop" | "user" | "seed" | "enum" | "$ref" | "echo" | "args" | "mode" | "size" | "topP" | "topK" | "code"),
         5 => matches!(key, "model" | "tools" | "top_p" | "index" | "items" | "store" | "audio" | "title" | "$defs" | "anyOf" | "oneOf" | "allOf" | "const" | "voice" | "input" | "top_k" | "parts" | "style" | "speed"),
-        6 => matches!(key, "stream" | "strict" | "schema" | "format" | "detail" | "effort" | "output" | "status" | "system" | "source" | "prompt" | "suffix"),
+        6 => matches!(key, "stream" | "strict" | "schema" | "format" | "detail" | "effort" | "output" | "status" | "system" | "prompt" | "suffix"),
         7 => matches!(key, "content" | "file_id" | "refusal" | "default" | "minimum" | "maximum" | "pattern" | "summary" | "call_id" | "include" | "outcome" | "thought" | "user_id" | "context" | "enabled" | "best_of" | "quality"),
         8 => matches!(key, "requests" | "taskType" | "messages" | "function" | "required" | "metadata" | "logprobs" | "filename" | "is_error" | "thinking" | "contents" | "mimeType" | "response" | "category" | "language"),
-        9 => matches!(key, "task_type" | "arguments" | "image_url" | "functions" | "verbosity" | "minLength" | "maxLength" | "reasoning" | "citations" | "mime_type" | "threshold"),
+        9 => matches!(key, "task_type" | "arguments" | "functions" | "verbosity" | "minLength" | "maxLength" | "reasoning" | "citations" | "mime_type" | "threshold"),
         10 => matches!(key, "background" | "moderation" | "max_tokens" | "tool_calls" | "parameters" | "properties" | "logit_bias" | "modalities" | "prediction" | "truncation" | "media_type" | "dimensions" | "inlineData" | "toolConfig"),
         11 => matches!(key, "temperature" | "tool_choice" | "description" | "json_schema" | "input_audio" | "annotations" | "tool_use_id" | "inline_data" | "tool_config" | "displayName"),
         12 => matches!(key, "tool_call_id" | "top_logprobs" | "service_tier" | "instructions" | "input_schema" | "functionCall" | "display_name"),
@@ -52,6 +53,32 @@ fn is_field(key: &str) -> bool {
         21 => matches!(key, "output_dimensionality" | "max_completion_tokens" | "function_declarations" | "code_execution_result" | "functionCallingConfig"),
         _ => false,
     }
+}
+
+/// Whether below this key the names are those of a client or a model, not the API's: what a tool takes, is called with and
+/// gives back, schemas, and whatever the client keeps beside a request.
+pub(crate) fn is_free(key: &str) -> bool {
+    matches!(
+        key,
+        "input"
+            | "arguments"
+            | "args"
+            | "response"
+            | "parameters"
+            | "input_schema"
+            | "properties"
+            | "$defs"
+            | "definitions"
+            | "metadata"
+    )
+}
+
+/// Whether this is one of JSON Schema's types (JSON Schema, Validation, 6.1.1), in either case: Google writes them large.
+pub(crate) fn is_schema_type(value: &str) -> bool {
+    const TYPES: [&str; 7] = [
+        "object", "string", "number", "integer", "boolean", "array", "null",
+    ];
+    TYPES.iter().any(|name| value.eq_ignore_ascii_case(name))
 }
 
 /// Whether the value of a [`Meaning::Word`] is a word of the API, such as `json_object`, and no text of its own.

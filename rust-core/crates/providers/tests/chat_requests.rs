@@ -404,7 +404,7 @@ fn long_numbers_and_images_count_among_the_strings_as_far_as_they_are_noted() {
     let long = strings.replacen("[", "[123456789,", 1);
     assert_eq!(read(&long).unwrap_err(), BadRequest::TooManyStrings);
     let image = format!("data:image/png;base64,iVBORw0KGgo{}", "A9x/".repeat(1000));
-    let image = strings.replacen("[", &format!("[\"{image}\","), 1);
+    let image = strings.replacen("[", &format!("[{{\"url\":\"{image}\"}},"), 1);
     assert!(read(&image).is_ok());
 }
 

@@ -215,3 +215,19 @@ proptest! {
         let _ = GeneratedText::new().read(Dialect::Messages, &bytes, &mut Workspace::new());
     }
 }
+
+#[test]
+fn words_that_are_joined_as_base64_could_be_are_text() {
+    let words = format!("Qk0\\n{}", "the\\nsecret\\nis\\nout\\n".repeat(100));
+    let answer = format!(
+        r#"{{"type":"message","content":[{{"type":"text","text":"{words}"}},{{"type":"tool_use","name":"f","input":{{"data":"{words}"}}}}]}}"#
+    );
+    let texts = read(&answer).1;
+    let words = words.replace("\\n", "\n");
+    for key in ["0/text", "1/input/data"] {
+        assert!(
+            texts.contains(&(key.to_owned(), words.clone())),
+            "{key}: {texts:?}"
+        );
+    }
+}

@@ -66,6 +66,7 @@ impl GeneratedText {
                     is_redacted = kind.decoded(&mut self.name) == "redacted_thinking";
                 }
                 (name, Event::String(_)) if is_opaque(name) => {}
+                ("data", Event::String(string)) if is_file(string, &mut self.text) => {}
                 ("data", value) => {
                     let field = self.paths.field(Some(node), key);
                     self.content(reader, value, field)?;
@@ -134,19 +135,13 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// Takes a string of which nothing else comes, unless it is a picture, a recording or a file.
+    /// Takes a string of which nothing else comes.
     fn whole(&mut self, string: Str<'_>, node: usize, written: Written) {
-        let is_data = |value: &str| is_left_out(value, false, Attachments::ScanText);
-        if self.paths.overflowed() || !string.is_escaped() && is_data(string.raw()) {
+        if self.paths.overflowed() {
             return;
         }
         let start = self.text.len();
         string.unescape_into(&mut self.text);
-        // Some write each `/` of base64 as `\/`.
-        if string.is_escaped() && is_data(&self.text[start..]) {
-            self.text.truncate(start);
-            return;
-        }
         self.parts.push(Part {
             place: Place::from(string),
             written,
@@ -186,4 +181,18 @@ pub(super) fn is_opaque(name: &str) -> bool {
             | "stop_reason"
             | "stop_sequence"
     ) || name.starts_with("encrypted_")
+}
+
+/// Whether the field `data` of a part, which is the provider's, is a picture, a recording or a file.
+/// `room` is as before.
+fn is_file(string: Str<'_>, room: &mut String) -> bool {
+    if !string.is_escaped() {
+        return is_left_out(string.raw(), false, Attachments::ScanText);
+    }
+    // Some write each `/` of base64 as `\/`.
+    let start = room.len();
+    string.unescape_into(room);
+    let is_file = is_left_out(&room[start..], false, Attachments::ScanText);
+    room.truncate(start);
+    is_file
 }
