@@ -200,6 +200,9 @@ async fn body(
             };
             let data = used + step.data.start..used + step.data.end;
             if !data.is_empty() {
+                if !progress.has_room_for(data.len()) {
+                    return Err(Aborted::Upstream(Failure::Unreachable));
+                }
                 let mut passage = Passage {
                     gateway,
                     answer_head: &mut *answer_head,

@@ -13,7 +13,7 @@ use crate::response_head::{AnswerHead, Scrutiny};
 use crate::translation::Translation;
 use crate::workspace::Workspace;
 
-/// How much an upstream may send from its end marker on, in bytes.
+/// How much is held back behind what may be the end, and how much an upstream may send behind its end marker, in bytes.
 const MAX_HELD: usize = 64 * 1024;
 /// Of a longer event the parts leave as they come, in bytes.
 const MOST_OF_AN_EVENT: usize = 64 * 1024;
@@ -31,7 +31,7 @@ pub(super) struct Progress {
     pub(super) candidates: Option<CandidateEnds>,
     /// Whether all from some event on is held back, because that may be the last one.
     holds: bool,
-    /// Bytes from the end marker on.
+    /// Bytes that have come since the end marker was seen.
     behind: usize,
     /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
     in_event: bool,
@@ -80,6 +80,14 @@ impl Progress {
             keeps_usage,
             blind: false,
         }
+    }
+
+    /// Takes note of bytes that come; `false` where too many do behind the end marker.
+    pub(super) fn has_room_for(&mut self, length: usize) -> bool {
+        if self.ended {
+            self.behind = self.behind.saturating_add(length);
+        }
+        self.behind <= MAX_HELD
     }
 
     /// Whether the answer has its end, also where `partial`, what has come of an event, is that but for an empty line: its sender
@@ -359,12 +367,6 @@ impl Passage<'_> {
     pub(super) fn release(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
         if bytes.is_empty() {
             return Ok(());
-        }
-        if self.progress.ended {
-            self.progress.behind += bytes.len();
-            if self.progress.behind > MAX_HELD {
-                return Err(Aborted::Upstream(Failure::Unreachable));
-            }
         }
         if self.progress.holds && self.workspace.held.len() + bytes.len() > MAX_HELD {
             self.let_go();
