@@ -233,6 +233,35 @@ async fn a_stream_of_a_chat_completion_becomes_one_of_a_message() {
 }
 
 #[tokio::test]
+async fn all_that_waits_for_the_end_of_a_chat_completion_leaves_with_it_however_much_it_is() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages", &message(true)).await;
+    let call = |index: u64, id: &str, name: &str, arguments: &str| {
+        let function = json!({"name": name, "arguments": arguments});
+        let call = json!({"index": index, "id": id, "type": "function", "function": function});
+        chunk(&json!({"tool_calls": [call]}).to_string(), "null")
+    };
+    // Arguments that are empty are never whole: what stands behind them waits.
+    let first = call(0, "a", "now", "");
+    let arguments = format!("{{\"text\":\"{}\"}}", "x".repeat(70_000));
+    let second = call(1, "b", "write_file", &arguments);
+    let end = chunk("{}", "\"tool_calls\"");
+    let (body, whole, id) = streamed(answer, exchange, &first, &[&second, &end, "data: [DONE]\n\n"]).await;
+    assert!(
+        whole && body.ends_with("data: {\"type\":\"message_stop\"}\n\n"),
+        "{}",
+        body.len()
+    );
+    let written: String = documents(&body)
+        .iter()
+        .filter(|event| event["index"] == 1)
+        .filter_map(|event| event["delta"]["partial_json"].as_str())
+        .collect();
+    assert_eq!(written, arguments);
+    assert_eq!(completion(&gateway, &id).await["outcome"], "complete");
+}
+
+#[tokio::test]
 async fn a_failure_in_a_translated_stream_is_one_error_of_the_clients_dialect_and_no_good_end() {
     let mut gateway = gateway_with(|_| ()).await;
     let overloaded = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n";
