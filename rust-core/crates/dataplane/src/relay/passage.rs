@@ -82,7 +82,7 @@ impl Progress {
         }
     }
 
-    /// Takes note of bytes that come; `false` where too many do behind the end marker.
+    /// Takes note of bytes that come; `false` where too many do behind the end marker: the answer is whole without them.
     pub(super) fn has_room_for(&mut self, length: usize) -> bool {
         if self.ended {
             self.behind = self.behind.saturating_add(length);

@@ -1,5 +1,7 @@
 //! Clients and providers that do not speak the same dialect.
 
+use std::time::Duration;
+
 use http::Request;
 use serde_json::{Value, json};
 
@@ -7,7 +9,7 @@ use crate::client::{Client, next, read};
 use crate::dialects::admission;
 use crate::early_failures::attempt;
 use crate::gateway::{ACME, Gateway, MODEL};
-use crate::relayed::{completion, id};
+use crate::relayed::{completion, go_on, id};
 use crate::upstream::Exchange;
 
 const CLAUDE: &str = "claude";
@@ -259,6 +261,26 @@ async fn all_that_waits_for_the_end_of_a_chat_completion_leaves_with_it_however_
         .collect();
     assert_eq!(written, arguments);
     assert_eq!(completion(&gateway, &id).await["outcome"], "complete");
+}
+
+#[tokio::test]
+async fn a_provider_that_goes_on_behind_a_translated_end_loses_its_connection_and_nothing_else() {
+    for (length, pause) in [(6, 20), (10_000, 1)] {
+        let mut gateway = gateway_with(|_| ()).await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, "/v1/messages", &message(true)).await;
+        exchange.begin_events().await;
+        let said = chunk("{\"role\":\"assistant\",\"content\":\"Hello\"}", "null");
+        let end = chunk("{}", "\"stop\"");
+        exchange
+            .send_chunk(&[&said, &end, "data: [DONE]\n\n"].concat())
+            .await;
+        let going_on = tokio::spawn(go_on(exchange, length, Duration::from_millis(pause)));
+        let answer = read(answer).await.unwrap();
+        let body = String::from_utf8_lossy(&answer.body);
+        assert!(body.ends_with("data: {\"type\":\"message_stop\"}\n\n"), "{body}");
+        assert_eq!(completion(&gateway, id(&answer)).await["outcome"], "complete");
+        going_on.await.unwrap();
+    }
 }
 
 #[tokio::test]
