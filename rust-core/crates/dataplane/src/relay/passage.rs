@@ -19,6 +19,8 @@ const MAX_HELD: usize = 64 * 1024;
 const MOST_OF_AN_EVENT: usize = 64 * 1024;
 /// In so many bytes a body must say what it is.
 const MOST_UNKNOWN: usize = 4096;
+/// May stand before a stream, and belongs to none of its events (WHATWG HTML, section 9.2.5).
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// How far an answer has come.
 pub(super) struct Progress {
@@ -151,7 +153,7 @@ impl Passage<'_> {
             && let Some(kind) = BodyKind::of(data)
         {
             self.know(kind)?;
-            return self.pass(data);
+            return self.pass_first(data);
         }
         self.workspace.partial.extend_from_slice(data);
         let begin = &self.workspace.partial;
@@ -161,7 +163,7 @@ impl Passage<'_> {
         };
         self.know(kind)?;
         let begin = std::mem::take(&mut self.workspace.partial);
-        self.pass(&begin)
+        self.pass_first(&begin)
     }
 
     /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
@@ -175,7 +177,7 @@ impl Passage<'_> {
                 self.answer_head.know(BodyKind::Other, self.head);
             } else {
                 self.know(BodyKind::Other)?;
-                self.pass(&begin)?;
+                self.pass_first(&begin)?;
             }
         }
         if self.answer_head.is_stream_of_success()
@@ -203,6 +205,19 @@ impl Passage<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// Passes the first bytes of the answer.
+    fn pass_first(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+        match bytes.strip_prefix(BYTE_ORDER_MARK) {
+            Some(events) if self.answer_head.events => {
+                if self.progress.translation.is_none() {
+                    self.release(BYTE_ORDER_MARK)?;
+                }
+                self.pass(events)
+            }
+            _ => self.pass(bytes),
+        }
     }
 
     fn pass(&mut self, bytes: &[u8]) -> Result<(), Aborted> {

@@ -126,6 +126,32 @@ async fn a_failure_that_is_told_in_a_huge_event_is_one_as_any_other() {
 }
 
 #[tokio::test]
+async fn a_byte_order_mark_before_a_stream_arrives_and_hides_nothing_of_its_first_event() {
+    let failed = "data: {\"error\":{\"message\":\"busy\",\"code\":\"server_error\"}}\n\n";
+    let usage = format!("data: {{\"choices\":[],{USAGE}}}\n\n");
+    for (first, left, outcome) in [
+        (failed, [failed, ""], "upstream_error"),
+        (&usage[..], ["", DONE], "complete"),
+        (DONE, [DONE, ""], "complete"),
+    ] {
+        for rules in [false, true] {
+            let mut gateway = with_rules(rules).await;
+            let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+            exchange.begin_events().await;
+            exchange.send_chunk(&format!("\u{feff}{first}")).await;
+            if first != DONE {
+                exchange.send_chunk(DONE).await;
+            }
+            exchange.send(b"0\r\n\r\n").await;
+            let expected = format!("\u{feff}{}", left.concat());
+            assert_eq!(body(answer).await, (expected, outcome == "complete"), "{rules}");
+            let outcome = format!("proofgate_exchanges_total{{outcome=\"{outcome}\"}}");
+            gateway.wait_for_metric(&outcome, 1).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_large_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes() {
     let mut gateway = Gateway::start().await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;

@@ -468,6 +468,33 @@ async fn a_stream_of_gemini_is_whole_where_its_reason_to_finish_is_followed_by_i
 }
 
 #[tokio::test]
+async fn the_first_event_behind_a_byte_order_mark_is_translated_as_any_other() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let mut document = chat(true);
+    document["model"] = GEMINI.into();
+    let events = [
+        generated("Not ", ""),
+        generated("allowed", ",\"finishReason\":\"STOP\""),
+    ];
+    let stream = format!(
+        "\u{feff}{}",
+        events.map(|event| format!("data: {event}\n\n")).concat()
+    );
+    let (_client, answer, mut exchange) = begin(&mut gateway, "/v1/chat/completions", &document).await;
+    exchange.begin_events().await;
+    exchange.send_chunk(&stream).await;
+    exchange.send(b"0\r\n\r\n").await;
+    let answer = read(answer).await.unwrap();
+    let body = String::from_utf8(answer.body).unwrap();
+    let text: String = documents(&body)
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
+    assert_eq!(text, "Not allowed");
+    assert!(body.starts_with("data: "), "{body}");
+}
+
+#[tokio::test]
 async fn how_long_to_wait_is_said_where_clients_of_openai_look_for_it() {
     let mut gateway = gateway_with(|_| ()).await;
     let mut document = chat(false);
