@@ -21,7 +21,7 @@ use self::frames::frames_of;
 use self::inspection::{last_of_inspection, note_judgement};
 use self::passage::{Passage, Progress};
 use self::sink::{break_off, end_as_reported, finish, send_piece};
-use self::source::{PAUSE, Source};
+use self::source::{END, PAUSE, Source};
 use crate::attempt::Begun;
 use crate::client::After;
 use crate::failure::{Aborted, Failure, Timeout};
@@ -190,6 +190,8 @@ async fn body(
     let gateway = source.gateway;
     let mut decoder = BodyDecoder::for_response(answer_head.framing);
     let mut used = begin;
+    // Until when the end of the transfer is waited for, once nothing else is.
+    let mut end_by = None;
     loop {
         let done = loop {
             let Buffers { head, upstream, .. } = &mut *reply.buffers;
@@ -200,6 +202,9 @@ async fn body(
             };
             let data = used + step.data.start..used + step.data.end;
             if !data.is_empty() {
+                if !progress.has_room_for(data.len()) {
+                    return Ok(false);
+                }
                 let mut passage = Passage {
                     gateway,
                     answer_head: &mut *answer_head,
@@ -255,7 +260,14 @@ async fn body(
         }
         let read = match (read, progress.ended, interval) {
             (Some(read), ..) => read,
-            (None, true, _) => source.read_end(reply).await,
+            (None, true, _) => {
+                let now = Instant::now();
+                let left = end_by.get_or_insert(now + END).saturating_duration_since(now);
+                if left.is_zero() {
+                    return Ok(false);
+                }
+                source.read_end(reply, left).await
+            }
             (None, false, None) => source.read(reply, waited).await,
             (None, false, Some(interval)) => {
                 match source.read_for(reply, interval.saturating_sub(waited)).await {

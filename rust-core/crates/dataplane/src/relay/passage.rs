@@ -13,12 +13,14 @@ use crate::response_head::{AnswerHead, Scrutiny};
 use crate::translation::Translation;
 use crate::workspace::Workspace;
 
-/// How much an upstream may send from its end marker on, in bytes.
+/// How much is held back behind what may be the end, and how much an upstream may send behind its end marker, in bytes.
 const MAX_HELD: usize = 64 * 1024;
 /// Of a longer event the parts leave as they come, in bytes.
 const MOST_OF_AN_EVENT: usize = 64 * 1024;
 /// In so many bytes a body must say what it is.
 const MOST_UNKNOWN: usize = 4096;
+/// May stand before a stream, and belongs to none of its events (WHATWG HTML, section 9.2.5).
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// How far an answer has come.
 pub(super) struct Progress {
@@ -31,7 +33,7 @@ pub(super) struct Progress {
     pub(super) candidates: Option<CandidateEnds>,
     /// Whether all from some event on is held back, because that may be the last one.
     holds: bool,
-    /// Bytes from the end marker on.
+    /// Bytes that have come since the end marker was seen.
     behind: usize,
     /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
     in_event: bool,
@@ -80,6 +82,14 @@ impl Progress {
             keeps_usage,
             blind: false,
         }
+    }
+
+    /// Takes note of bytes that come; `false` where too many do behind the end marker: the answer is whole without them.
+    pub(super) fn has_room_for(&mut self, length: usize) -> bool {
+        if self.ended {
+            self.behind = self.behind.saturating_add(length);
+        }
+        self.behind <= MAX_HELD
     }
 
     /// Whether the answer has its end, also where `partial`, what has come of an event, is that but for an empty line: its sender
@@ -143,7 +153,7 @@ impl Passage<'_> {
             && let Some(kind) = BodyKind::of(data)
         {
             self.know(kind)?;
-            return self.pass(data);
+            return self.pass_first(data);
         }
         self.workspace.partial.extend_from_slice(data);
         let begin = &self.workspace.partial;
@@ -153,7 +163,7 @@ impl Passage<'_> {
         };
         self.know(kind)?;
         let begin = std::mem::take(&mut self.workspace.partial);
-        self.pass(&begin)
+        self.pass_first(&begin)
     }
 
     /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
@@ -167,7 +177,7 @@ impl Passage<'_> {
                 self.answer_head.know(BodyKind::Other, self.head);
             } else {
                 self.know(BodyKind::Other)?;
-                self.pass(&begin)?;
+                self.pass_first(&begin)?;
             }
         }
         if self.answer_head.is_stream_of_success()
@@ -195,6 +205,19 @@ impl Passage<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// Passes the first bytes of the answer.
+    fn pass_first(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+        match bytes.strip_prefix(BYTE_ORDER_MARK) {
+            Some(events) if self.answer_head.events => {
+                if self.progress.translation.is_none() {
+                    self.release(BYTE_ORDER_MARK)?;
+                }
+                self.pass(events)
+            }
+            _ => self.pass(bytes),
+        }
     }
 
     fn pass(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
@@ -359,12 +382,6 @@ impl Passage<'_> {
     pub(super) fn release(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
         if bytes.is_empty() {
             return Ok(());
-        }
-        if self.progress.ended {
-            self.progress.behind += bytes.len();
-            if self.progress.behind > MAX_HELD {
-                return Err(Aborted::Upstream(Failure::Unreachable));
-            }
         }
         if self.progress.holds && self.workspace.held.len() + bytes.len() > MAX_HELD {
             self.let_go();

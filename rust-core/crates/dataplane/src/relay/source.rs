@@ -18,7 +18,7 @@ use crate::upstream::UpstreamStream;
 const MAX_KEPT: usize = 64 * 1024;
 
 /// How long the end of a whole answer waits for the end of its transfer, so that the connection can serve again.
-const END: Duration = Duration::from_secs(1);
+pub(super) const END: Duration = Duration::from_secs(1);
 
 /// How long a part of an event waits for the rest before it is looked at.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
@@ -70,9 +70,9 @@ impl Source<'_> {
         }
     }
 
-    /// The same for what only ends the transfer of an answer that is whole.
-    pub(super) async fn read_end(&mut self, reply: &mut Reply<'_>) -> Result<bool, Aborted> {
-        self.read_within(reply, END).await
+    /// The same for what only ends the transfer of an answer that is whole, of whose patience so much is left.
+    pub(super) async fn read_end(&mut self, reply: &mut Reply<'_>, left: Duration) -> Result<bool, Aborted> {
+        self.read_within(reply, left).await
     }
 
     async fn read_within(&mut self, reply: &mut Reply<'_>, patience: Duration) -> Result<bool, Aborted> {

@@ -340,6 +340,27 @@ async fn the_last_event_of_a_response_is_known_however_large_it_is() {
 }
 
 #[tokio::test]
+async fn the_last_event_of_a_response_may_have_any_size_and_come_in_pieces() {
+    let mut gateway = gateway().await;
+    let delta = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\n";
+    let document = json!({"model": MODEL, "stream": true, "input": "Hi"});
+    for size in [65_000, 65_536, 65_537, 66_000, 70_000, 80_000, 90_000] {
+        let last = |echo: &str| {
+            format!(
+                "event: response.completed\ndata: {{\"type\":\"response.completed\",\"response\":{{\"instructions\":\"{echo}\",\"usage\":{{\"input_tokens\":5,\"output_tokens\":6}}}}}}\n\n"
+            )
+        };
+        let last = last(&"x".repeat(size - last("").len()));
+        let (begin, rest) = last.split_at(60_000);
+        let events = [delta, begin, rest];
+        let (body, whole, record) = streamed(&mut gateway, "/v1/responses", &document, &events).await;
+        assert!(whole && body == events.concat(), "{size}: {}", body.len());
+        assert_eq!(record["outcome"], "complete", "{size}");
+        assert_eq!(record["usage"]["completion_tokens"], 6, "{size}");
+    }
+}
+
+#[tokio::test]
 async fn a_provider_that_sends_errors_before_any_text_is_told_so_with_its_status() {
     let mut gateway = gateway().await;
     let (_client, answer, mut exchange) = begin(&mut gateway, "/v1/messages", &message(true)).await;

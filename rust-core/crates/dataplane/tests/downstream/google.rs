@@ -181,6 +181,8 @@ async fn a_stream_is_whole_where_its_end_follows_the_last_reason_to_finish() {
     let unended = generated("lo", FINISHED);
     let unended = format!("data: {unended}\n");
     let large = event(&generated(&"x".repeat(200_000), FINISHED));
+    let large_unended = generated(&"x".repeat(70_000), FINISHED);
+    let large_unended = format!("data: {large_unended}\n");
     let blocked = event(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#);
     for (events, tokens) in [
         (vec![&first, &last], Some(5)),
@@ -188,6 +190,7 @@ async fn a_stream_is_whole_where_its_end_follows_the_last_reason_to_finish() {
         (vec![&last, &second, &first, &second_last], Some(5)),
         (vec![&first, &unended], Some(5)),
         (vec![&first, &large], Some(5)),
+        (vec![&first, &large_unended], Some(5)),
         (vec![&last], Some(5)),
         (vec![&blocked], None),
     ] {

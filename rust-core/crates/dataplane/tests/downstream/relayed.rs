@@ -1,5 +1,7 @@
 //! What becomes of an upstream's answer on its way, and of what it did not say or should not have said.
 
+use std::time::Duration;
+
 use h2::client::ResponseFuture;
 use serde_json::{Value, json};
 
@@ -124,6 +126,32 @@ async fn a_failure_that_is_told_in_a_huge_event_is_one_as_any_other() {
 }
 
 #[tokio::test]
+async fn a_byte_order_mark_before_a_stream_arrives_and_hides_nothing_of_its_first_event() {
+    let failed = "data: {\"error\":{\"message\":\"busy\",\"code\":\"server_error\"}}\n\n";
+    let usage = format!("data: {{\"choices\":[],{USAGE}}}\n\n");
+    for (first, left, outcome) in [
+        (failed, [failed, ""], "upstream_error"),
+        (&usage[..], ["", DONE], "complete"),
+        (DONE, [DONE, ""], "complete"),
+    ] {
+        for rules in [false, true] {
+            let mut gateway = with_rules(rules).await;
+            let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+            exchange.begin_events().await;
+            exchange.send_chunk(&format!("\u{feff}{first}")).await;
+            if first != DONE {
+                exchange.send_chunk(DONE).await;
+            }
+            exchange.send(b"0\r\n\r\n").await;
+            let expected = format!("\u{feff}{}", left.concat());
+            assert_eq!(body(answer).await, (expected, outcome == "complete"), "{rules}");
+            let outcome = format!("proofgate_exchanges_total{{outcome=\"{outcome}\"}}");
+            gateway.wait_for_metric(&outcome, 1).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_large_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes() {
     let mut gateway = Gateway::start().await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
@@ -199,6 +227,46 @@ async fn a_stream_is_whole_with_its_end_marker_whatever_its_provider_does_then()
         gateway.wait_for_metric(COMPLETE, 1).await;
         drop(kept);
     }
+}
+
+/// Goes on sending comments of so many bytes until nobody takes them any more.
+pub async fn go_on(mut exchange: Exchange, length: usize, pause: Duration) {
+    let comment = format!("{length:x}\r\n:{}\n\n\r\n", "x".repeat(length - 3));
+    let mut pause = tokio::time::interval(pause);
+    while exchange.try_send(comment.as_bytes()).await {
+        pause.tick().await;
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_goes_on_behind_its_end_marker_loses_its_connection_and_nothing_else() {
+    for (length, pause) in [(6, 20), (10_000, 1)] {
+        for rules in [false, true] {
+            let mut gateway = with_rules(rules).await;
+            let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+            exchange.begin_events().await;
+            exchange.send_chunk(&format!("{EVENT}{DONE}")).await;
+            let going_on = tokio::spawn(go_on(exchange, length, Duration::from_millis(pause)));
+            let (body, whole) = body(answer).await;
+            assert!(whole && body.starts_with(&format!("{EVENT}{DONE}")), "{body}");
+            gateway.wait_for_metric(COMPLETE, 1).await;
+            going_on.await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_behind_its_end_marker_has_no_length_whatever_its_provider_said() {
+    let mut gateway = Gateway::start().await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000000\r\n\r\n";
+    exchange.send(format!("{head}{EVENT}{DONE}").as_bytes()).await;
+    let going_on = tokio::spawn(go_on(exchange, 10_000, Duration::from_millis(1)));
+    let answer = read(answer).await.unwrap();
+    assert!(answer.body.starts_with(format!("{EVENT}{DONE}").as_bytes()));
+    assert!(!answer.headers.contains_key("content-length"));
+    assert_eq!(completion(&gateway, id(&answer)).await["outcome"], "complete");
+    going_on.await.unwrap();
 }
 
 #[tokio::test]
@@ -427,7 +495,7 @@ async fn an_answer_that_goes_on_for_ever_ends_when_its_time_is_over() {
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     exchange.begin_events().await;
     let dripping = tokio::spawn(async move {
-        let mut pause = tokio::time::interval(std::time::Duration::from_millis(20));
+        let mut pause = tokio::time::interval(Duration::from_millis(20));
         while exchange.try_send(b"4\r\n: x\n\r\n").await {
             pause.tick().await;
         }
@@ -443,7 +511,7 @@ async fn endless_interim_answers_end_when_the_time_of_the_answer_is_over() {
     let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 500.into()).await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     let dripping = tokio::spawn(async move {
-        let mut pause = tokio::time::interval(std::time::Duration::from_millis(20));
+        let mut pause = tokio::time::interval(Duration::from_millis(20));
         while exchange.try_send(b"HTTP/1.1 102 Processing\r\n\r\n").await {
             pause.tick().await;
         }

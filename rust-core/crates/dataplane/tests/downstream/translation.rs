@@ -1,5 +1,7 @@
 //! Clients and providers that do not speak the same dialect.
 
+use std::time::Duration;
+
 use http::Request;
 use serde_json::{Value, json};
 
@@ -7,7 +9,7 @@ use crate::client::{Client, next, read};
 use crate::dialects::admission;
 use crate::early_failures::attempt;
 use crate::gateway::{ACME, Gateway, MODEL};
-use crate::relayed::{completion, id};
+use crate::relayed::{completion, go_on, id};
 use crate::upstream::Exchange;
 
 const CLAUDE: &str = "claude";
@@ -233,6 +235,55 @@ async fn a_stream_of_a_chat_completion_becomes_one_of_a_message() {
 }
 
 #[tokio::test]
+async fn all_that_waits_for_the_end_of_a_chat_completion_leaves_with_it_however_much_it_is() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages", &message(true)).await;
+    let call = |index: u64, id: &str, name: &str, arguments: &str| {
+        let function = json!({"name": name, "arguments": arguments});
+        let call = json!({"index": index, "id": id, "type": "function", "function": function});
+        chunk(&json!({"tool_calls": [call]}).to_string(), "null")
+    };
+    // Arguments that are empty are never whole: what stands behind them waits.
+    let first = call(0, "a", "now", "");
+    let arguments = format!("{{\"text\":\"{}\"}}", "x".repeat(70_000));
+    let second = call(1, "b", "write_file", &arguments);
+    let end = chunk("{}", "\"tool_calls\"");
+    let (body, whole, id) = streamed(answer, exchange, &first, &[&second, &end, "data: [DONE]\n\n"]).await;
+    assert!(
+        whole && body.ends_with("data: {\"type\":\"message_stop\"}\n\n"),
+        "{}",
+        body.len()
+    );
+    let written: String = documents(&body)
+        .iter()
+        .filter(|event| event["index"] == 1)
+        .filter_map(|event| event["delta"]["partial_json"].as_str())
+        .collect();
+    assert_eq!(written, arguments);
+    assert_eq!(completion(&gateway, &id).await["outcome"], "complete");
+}
+
+#[tokio::test]
+async fn a_provider_that_goes_on_behind_a_translated_end_loses_its_connection_and_nothing_else() {
+    for (length, pause) in [(6, 20), (10_000, 1)] {
+        let mut gateway = gateway_with(|_| ()).await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, "/v1/messages", &message(true)).await;
+        exchange.begin_events().await;
+        let said = chunk("{\"role\":\"assistant\",\"content\":\"Hello\"}", "null");
+        let end = chunk("{}", "\"stop\"");
+        exchange
+            .send_chunk(&[&said, &end, "data: [DONE]\n\n"].concat())
+            .await;
+        let going_on = tokio::spawn(go_on(exchange, length, Duration::from_millis(pause)));
+        let answer = read(answer).await.unwrap();
+        let body = String::from_utf8_lossy(&answer.body);
+        assert!(body.ends_with("data: {\"type\":\"message_stop\"}\n\n"), "{body}");
+        assert_eq!(completion(&gateway, id(&answer)).await["outcome"], "complete");
+        going_on.await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_failure_in_a_translated_stream_is_one_error_of_the_clients_dialect_and_no_good_end() {
     let mut gateway = gateway_with(|_| ()).await;
     let overloaded = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n";
@@ -414,6 +465,33 @@ async fn a_stream_of_gemini_is_whole_where_its_reason_to_finish_is_followed_by_i
         assert_eq!(record["outcome"], outcome);
         assert_eq!(record["usage"]["completion_tokens"], 2);
     }
+}
+
+#[tokio::test]
+async fn the_first_event_behind_a_byte_order_mark_is_translated_as_any_other() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let mut document = chat(true);
+    document["model"] = GEMINI.into();
+    let events = [
+        generated("Not ", ""),
+        generated("allowed", ",\"finishReason\":\"STOP\""),
+    ];
+    let stream = format!(
+        "\u{feff}{}",
+        events.map(|event| format!("data: {event}\n\n")).concat()
+    );
+    let (_client, answer, mut exchange) = begin(&mut gateway, "/v1/chat/completions", &document).await;
+    exchange.begin_events().await;
+    exchange.send_chunk(&stream).await;
+    exchange.send(b"0\r\n\r\n").await;
+    let answer = read(answer).await.unwrap();
+    let body = String::from_utf8(answer.body).unwrap();
+    let text: String = documents(&body)
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
+    assert_eq!(text, "Not allowed");
+    assert!(body.starts_with("data: "), "{body}");
 }
 
 #[tokio::test]
