@@ -98,12 +98,15 @@ def test_a_budget_in_money_is_exact_across_a_kill(folder: Path, span: str) -> No
     assert budget - 80 * 10_000 < cost <= budget
 
 
-def test_budgets_of_a_key_and_of_a_model_are_kept_across_a_kill(folder: Path) -> None:
+@pytest.mark.parametrize("name", [MODEL, "gpt-*"])
+def test_budgets_of_a_key_and_of_a_model_are_kept_across_a_kill(folder: Path, name: str) -> None:
     terms: dict[str, Any] = {
         "keyLimits": {"dollarsPerDay": "0.001"},
-        "modelBudgets": [{"model": MODEL, "dollarsPerMonth": "0.0015"}],
+        "modelBudgets": [{"model": name, "dollarsPerMonth": "0.0015"}],
     }
-    with local_gateway(folder, settings=budgeted(**terms)) as gateway:
+    settings = budgeted(**terms)
+    settings["models"][0]["name"] = name
+    with local_gateway(folder, settings=settings) as gateway:
         while status_of(ask(gateway)) == 200:
             pass
         assert spent(gateway) <= NANODOLLARS // 1000
@@ -118,7 +121,7 @@ def test_budgets_of_a_key_and_of_a_model_are_kept_across_a_kill(folder: Path) ->
         cost = spent(gateway)
         told = usage(gateway, OTHER_KEY)
     assert 1_200_000 < cost <= 1_500_000
-    assert Decimal(told["models"][MODEL]["dollars_per_month"]["used"]) * NANODOLLARS == cost
+    assert Decimal(told["models"][name]["dollars_per_month"]["used"]) * NANODOLLARS == cost
 
 
 def test_what_was_set_aside_for_a_request_in_flight_stands_after_a_kill(folder: Path) -> None:

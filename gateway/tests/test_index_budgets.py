@@ -105,6 +105,29 @@ def test_what_was_used_is_that_of_the_utc_day_and_month_to_the_last_token(ledger
     assert found["windows"]["month"]["since"] == "2026-11-01T00:00:00.000000Z"
 
 
+def test_what_was_asked_for_by_other_names_is_spent_of_the_budget_of_the_model_that_stood_for_them(
+    ledger: Path,
+) -> None:
+    names = ("vendor/*", "vendor/large-*", "vendor/own", "other-*")
+    budgeted = TENANTS[0] | {
+        "model_budgets": [{"model": name, "nanodollars_per_day": 90} for name in names[:3]],
+    }
+    document = {"models": [{"name": name} for name in names], "tenants": [budgeted]}
+    log = Log(ledger, config=archived(ledger, document))
+    own = ["vendor/own"] * 3
+    asked = ["vendor/small", "vendor/a/b", "vendor/large-one", *own, "other-1", "gone", "vendo"]
+    for number, model in enumerate(asked):
+        log.exchange(number, NOON, model=model)
+    index(ledger, log)
+    spent = {of["model"]: of["spent"] for of in told(ledger)["tenants"][0]["model_budgets"]}
+    # Nine nanodollars each; of several names that end so, the longest stands for one.
+    assert spent == {
+        "vendor/*": {"day": 18, "month": 18},
+        "vendor/large-*": {"day": 9, "month": 9},
+        "vendor/own": {"day": 27, "month": 27},
+    }
+
+
 def test_a_month_of_which_the_index_keeps_a_part_says_so(ledger: Path) -> None:
     log = Log(ledger, config=archived(ledger, {"tenants": TENANTS}))
     log.exchange(1, NOON - 2 * DAY)

@@ -73,11 +73,12 @@ def budgets(
     now = time.time_ns() // 1000 if now is None else now
     shards, in_force = _read_logs(questions, ledger)
     configured = _configured(in_force.document)
+    models = _model_names(in_force.document)
     told = {of["tenant"]: of for of in configured if tenant in (None, of["tenant"])}
     has_month = any(_limits_a_month(of) for of in told.values())
     windows = _windows(questions, now, _SPANS if has_month else _SPANS[:1])
     for span, window in windows.items():
-        _add_spent(questions, tenant, span, window, told)
+        _add_spent(questions, tenant, span, window, told, models)
     found = _ring(tuple(shards))
     for name, of in told.items():
         of["ring"] = {
@@ -152,6 +153,22 @@ def _configured(document: dict[str, Any] | None) -> list[dict[str, Any]]:
     ]
 
 
+def _model_names(document: dict[str, Any] | None) -> frozenset[str]:
+    """What the models of a configuration are called in it."""
+    models = (document or {}).get("models")
+    found = [of.get("name") for of in models if isinstance(of, dict)] if isinstance(models, list) else []
+    return frozenset(name for name in found if isinstance(name, str))
+
+
+def _name_of(asked: str, models: frozenset[str]) -> str:
+    """What the model is called in the configuration that a worker took for what was asked for: budgets are of
+    that name, records have the other one."""
+    if asked in models:
+        return asked
+    wildcards = (name for name in models if name.endswith("*") and asked.startswith(name[:-1]))
+    return max(wildcards, key=len, default=asked)
+
+
 def _tenant(name: str, **configured: Any) -> dict[str, Any]:
     """A tenant of which nothing is added up yet; limits are null where the configuration does not name it."""
     nothing: dict[str, Any] = {"limits": None, "key_limits": None, "model_budgets": []}
@@ -195,6 +212,7 @@ def _add_spent(
     span: str,
     window: tuple[int, int, bool],
     told: dict[str, dict[str, Any]],
+    models: frozenset[str],
 ) -> None:
     """Adds what was used in a window to each tenant; one that has admissions and is not told of yet comes to
     it."""
@@ -211,8 +229,9 @@ def _add_spent(
         spent = of["spent"].setdefault(span, dict.fromkeys(_FIGURES, 0))
         for figure, value in zip(_FIGURES, figures, strict=True):
             spent[figure] += int(value)
+        counted = _name_of(model, models) if of["model_budgets"] and model else model
         for budget in of["model_budgets"]:
-            if budget["model"] == model:
+            if budget["model"] == counted:
                 budget["spent"][span] = budget["spent"].get(span, 0) + int(figures[1])
         origin = questions.origin(log)
         at = time_text(newest)

@@ -21,7 +21,7 @@ use crate::access_token::Token;
 use crate::config::{Config, Provider, ProviderKind, StreamUsage, Vertex};
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
-use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
+use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD, stands_for};
 use crate::signer::Signer;
 use crate::terms::Terms;
 use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Trust, Upstream};
@@ -30,6 +30,8 @@ use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Trust, U
 pub(crate) struct Blueprint {
     upstreams: Vec<UpstreamPlan>,
     models: HashMap<String, ModelPlan>,
+    /// Those that stand for all names that begin as theirs, the longest first.
+    wildcards: Vec<(String, ModelPlan)>,
     /// By tenant, the provider that keeps its files and batches.
     keepers: HashMap<String, ModelPlan>,
     /// Everything that does not need the data-plane thread.
@@ -171,12 +173,27 @@ impl Blueprint {
             });
         }
         let pricing = Pricing::new(config)?;
+        let models = models(config, &pricing, &places)?.into_iter();
+        let (mut wildcards, models): (Vec<_>, Vec<_>) =
+            models.partition(|(name, _)| name.ends_with(WILDCARD));
+        wildcards.sort_unstable_by_key(|(name, _)| Reverse(name.len()));
         Ok(Blueprint {
-            models: models(config, &pricing, &places)?,
+            models: models.into_iter().collect(),
+            wildcards,
             keepers: keepers(config, &pricing)?,
             terms: Terms::new(config, in_service)?,
             upstreams,
         })
+    }
+
+    /// The name that the model has in the configuration which answers for `asked`, as [`Catalog::route`] finds it; without
+    /// one, that name itself.
+    pub(crate) fn name_of<'n>(&'n self, asked: &'n str) -> &'n str {
+        if self.models.contains_key(asked) {
+            return asked;
+        }
+        let mut wildcards = self.wildcards.iter().map(|(name, _)| name.as_str());
+        wildcards.find(|name| stands_for(name, asked)).unwrap_or(asked)
     }
 }
 
@@ -308,6 +325,7 @@ impl Catalog {
         let Blueprint {
             upstreams,
             models,
+            wildcards,
             keepers,
             terms,
         } = blueprint;
@@ -373,13 +391,10 @@ impl Catalog {
             (tenant, keeper)
         });
         let keepers = keepers.collect();
-        let models = models.into_iter().map(in_service);
-        let (wildcards, models): (Vec<_>, Vec<_>) = models.partition(|(_, model)| model.prefix().is_some());
-        let mut wildcards: Vec<_> = wildcards.into_iter().map(|(_, model)| model).collect();
-        wildcards.sort_unstable_by_key(|model| Reverse(model.name.len()));
+        let wildcards = wildcards.into_iter().map(in_service);
         Catalog {
-            models: models.into_iter().collect(),
-            wildcards,
+            wildcards: wildcards.map(|(_, wildcard)| wildcard).collect(),
+            models: models.into_iter().map(in_service).collect(),
             keepers,
             scratch: scratch.unwrap_or_default(),
             upstreams,
@@ -443,4 +458,4 @@ impl Catalog {
 #[cfg(test)]
 #[path = "catalog_tests.rs"]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests;
+pub(crate) mod tests;

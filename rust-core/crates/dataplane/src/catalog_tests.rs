@@ -8,7 +8,7 @@ use super::{Blueprint, Catalog};
 use crate::Config;
 
 /// A configuration with one literal to look for, and an upstream that is known by this key.
-fn config(literal: &str, api_key: &str) -> Config {
+pub(crate) fn config(literal: &str, api_key: &str) -> Config {
     let config = json!({
         "ledger": {"name": "l", "directory": "/nowhere", "shard": 0, "durability": "written",
             "checkpoint_interval_ms": 1000, "signing_key": "", "segment_bytes": 1, "log_bytes": 1, "log_age_ms": 1},
@@ -24,6 +24,16 @@ fn config(literal: &str, api_key: &str) -> Config {
         "config_digest": "00".repeat(32),
     });
     serde_json::from_value(config).unwrap()
+}
+
+/// The same with models of these names.
+pub(crate) fn models(mut config: Config, names: &[&str]) -> Config {
+    let models = names.iter().map(|name| {
+        json!({"name": name, "max_output_tokens": 1,
+            "targets": [{"provider": "p", "upstream_model": name, "weight": 1}]})
+    });
+    config.models = serde_json::from_value(models.collect()).unwrap();
+    config
 }
 
 fn next(config: &Config, previous: &Catalog) -> Catalog {
@@ -79,6 +89,38 @@ fn streams_of_old_rules_and_requests_under_new_ones_rebuild_nothing() {
         [&old, &new].map(|catalog| catalog.scratch.borrow().starts()),
         [1, 1]
     );
+}
+
+#[test]
+fn recorded_names_come_to_the_models_that_requests_of_these_names_are_routed_to() {
+    let names = [
+        "vendor/*",
+        "vendor/large-*",
+        "vendor/large-one",
+        "vendor",
+        "other-*",
+    ];
+    let config = models(config("gold", "one"), &names);
+    let blueprint = Blueprint::new(&config, None).unwrap();
+    let recorded = [
+        ("vendor/small", "vendor/*"),
+        ("vendor/a/b", "vendor/*"),
+        ("vendor/large-two", "vendor/large-*"),
+        ("vendor/large-one", "vendor/large-one"),
+        ("vendor/large-", "vendor/*"),
+        ("vendor", "vendor"),
+        ("other-1", "other-*"),
+    ];
+    let names = recorded.map(|(asked, _)| blueprint.name_of(asked).to_owned());
+    assert_eq!(names, recorded.map(|(_, name)| name));
+    // The table of open exchanges has the model's own, and files and batches have none.
+    for kept in ["vendor/*", "vendor/large-*", "gone", "gone-*", ""] {
+        assert_eq!(blueprint.name_of(kept), kept);
+    }
+    let catalog = Catalog::new(blueprint, None);
+    let tenant = catalog.terms.authenticator.tenants().iter().next().unwrap();
+    let routed = recorded.map(|(asked, _)| catalog.route(tenant, asked).unwrap().name.to_string());
+    assert_eq!(routed, names);
 }
 
 #[test]

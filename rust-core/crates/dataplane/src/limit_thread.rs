@@ -14,6 +14,7 @@ use proofgate_limits::{
 use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
 
+use crate::catalog::Blueprint;
 use crate::clock::unix_micros;
 use crate::ledger_keys::LedgerKeys;
 use crate::{Error, priority};
@@ -83,6 +84,8 @@ pub(crate) struct WorkerLife<'p> {
     pub(crate) ledger: &'p str,
     /// Whether what is written must survive a loss of power.
     pub(crate) sync: bool,
+    /// Knows models by the names that clients ask for, as records have them.
+    pub(crate) blueprint: &'p Blueprint,
 }
 
 /// Reads what others consumed, and works out from their logs what predecessors consumed that crashed.
@@ -120,7 +123,7 @@ pub(crate) fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), E
     let mut lives: Vec<Ulid> = crashed.iter().map(|life| Ulid(life.origin.incarnation)).collect();
     lives.push(place.incarnation);
     for (snapshot, until) in crashed.into_iter().zip(lives.into_iter().skip(1)) {
-        let ended = replay(&shard, snapshot, until, now).map_err(|error| failed(&error))?;
+        let ended = replay(&shard, place.blueprint, snapshot, until, now).map_err(|error| failed(&error))?;
         store.inherit(ended, now);
     }
     store.write(now).map_err(|error| failed(&error))?;
@@ -144,7 +147,13 @@ pub(crate) fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), E
 
 /// Works out what a life of a worker consumed behind its last snapshot, from its logs. Positions of records count through
 /// all of them.
-fn replay(shard: &Shard<'_>, snapshot: Snapshot, until: Ulid, now: u64) -> Result<Snapshot, WalError> {
+fn replay(
+    shard: &Shard<'_>,
+    blueprint: &Blueprint,
+    snapshot: Snapshot,
+    until: Ulid,
+    now: u64,
+) -> Result<Snapshot, WalError> {
     let logs = recovery::life(&FileStorage, shard, Ulid(snapshot.origin.incarnation), until)?;
     let position = |incarnation: Ulid, seq: u64| {
         let base = logs.iter().find(|(log, _)| *log == incarnation);
@@ -170,7 +179,7 @@ fn replay(shard: &Shard<'_>, snapshot: Snapshot, until: Ulid, now: u64) -> Resul
                     ts: open.ts,
                     tenant: &open.tenant,
                     key: CredentialId::parse(&open.key),
-                    model: &open.model,
+                    model: blueprint.name_of(&open.model),
                     reserved,
                     reserved_cost: open.reserved_nanodollars,
                 });
@@ -183,10 +192,16 @@ fn replay(shard: &Shard<'_>, snapshot: Snapshot, until: Ulid, now: u64) -> Resul
         recovery::replay(&FileStorage, shard.dir, *incarnation, from.1, |record| {
             let at = base + record.seq();
             records = records.max(at + 1);
-            take(&mut replay, record, at, |admission, elsewhere| match elsewhere {
-                None => Some(base + admission),
-                Some(log) => position(Ulid::from_string(log).ok()?, admission),
-            });
+            take(
+                &mut replay,
+                blueprint,
+                record,
+                at,
+                |admission, elsewhere| match elsewhere {
+                    None => Some(base + admission),
+                    Some(log) => position(Ulid::from_string(log).ok()?, admission),
+                },
+            );
         })?;
         from.1 = 0;
     }
@@ -195,6 +210,7 @@ fn replay(shard: &Shard<'_>, snapshot: Snapshot, until: Ulid, now: u64) -> Resul
 
 fn take(
     replay: &mut Replay,
+    blueprint: &Blueprint,
     record: &Record<'_>,
     at: u64,
     admission_at: impl FnOnce(u64, Option<&str>) -> Option<u64>,
@@ -207,7 +223,7 @@ fn take(
                     ts: admission.ts,
                     tenant: &admission.tenant,
                     key: CredentialId::parse(&admission.key),
-                    model: &admission.model,
+                    model: blueprint.name_of(&admission.model),
                     reserved,
                     reserved_cost: admission.reserved_nanodollars,
                 });
@@ -329,3 +345,8 @@ impl LimitThread {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "limit_thread_tests.rs"]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;

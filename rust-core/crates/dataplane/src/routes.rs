@@ -237,19 +237,25 @@ impl Target {
     }
 }
 
+/// Whether the model `name` stands for one of the name `asked`: printable ASCII without quotes, as the names in a configuration.
+pub(crate) fn stands_for(name: &str, asked: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*');
+    let prefix = name.strip_suffix(WILDCARD);
+    let rest = prefix.and_then(|prefix| asked.strip_prefix(prefix));
+    // Of dots alone it would be a step in a path that names the model.
+    let is_name = |rest: &str| rest.bytes().all(plain) && rest.bytes().any(|byte| byte != b'.');
+    asked.len() <= MAX_NAME && rest.is_some_and(is_name)
+}
+
 impl Model {
     /// What all names begin with that it stands for, where it stands for several.
     pub(crate) fn prefix(&self) -> Option<&str> {
         self.name.strip_suffix(WILDCARD)
     }
 
-    /// Whether it stands for a model of this name, which is not its own: printable ASCII without quotes, as the names in a configuration.
+    /// Whether it stands for a model of this name, which is not its own.
     pub(crate) fn takes(&self, asked: &str) -> bool {
-        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*');
-        let rest = self.prefix().and_then(|prefix| asked.strip_prefix(prefix));
-        // Of dots alone it would be a step in a path that names the model.
-        let is_name = |rest: &str| rest.bytes().all(plain) && rest.bytes().any(|byte| byte != b'.');
-        asked.len() <= MAX_NAME && rest.is_some_and(is_name)
+        stands_for(&self.name, asked)
     }
 
     /// Where a request in a dialect goes first, and how.

@@ -297,6 +297,7 @@ impl Worker {
             keys: &self.keys,
             ledger: &ledger.name,
             sync: config.ledger.durability == Durability::Synced,
+            blueprint: &blueprint,
         })?;
         let current = CurrentLog::new(InService {
             origin: log.origin,

@@ -49,7 +49,7 @@ impl Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelBudget {
-    /// The model's name, as clients say it.
+    /// The model's name in the configuration.
     pub model: String,
     /// Nanodollars on one UTC day.
     pub nanodollars_per_day: Option<NonZeroU64>,

@@ -7,7 +7,7 @@ use crate::{MAX_COST, MAX_TOKENS};
 pub struct Demand<'m> {
     /// Tokens of its prompt and its answer.
     pub tokens: u64,
-    /// The model's name, as the client said it.
+    /// The model's name in the configuration, as budgets name it.
     pub model: &'m str,
     /// Nanodollars; `None` when its price is not known, which no budget admits.
     pub cost: Option<u64>,

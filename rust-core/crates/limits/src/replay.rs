@@ -51,7 +51,7 @@ pub struct Admitted<'r> {
     pub tenant: &'r str,
     /// `None` for tenants whose keys have no limits.
     pub key: Option<CredentialId>,
-    /// Model asked for.
+    /// What the model is called in the configuration, as budgets name it: a client may have asked for it by another name.
     pub model: &'r str,
     /// Tokens reserved.
     pub reserved: u64,

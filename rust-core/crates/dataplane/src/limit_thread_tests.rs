@@ -1,0 +1,90 @@
+use std::sync::Arc;
+
+use proofgate_ledger::record::parse;
+use proofgate_limits::{
+    Changes, CredentialId, Demand, Limiter, Limits, ModelBudget, Origin, Part, Quotas, Replay, Snapshot,
+    TenantLimits,
+};
+use serde_json::{Value, json};
+
+use super::take;
+use crate::catalog::Blueprint;
+use crate::catalog::tests::{config, models};
+
+const NOW: u64 = 1_795_608_000_000_000;
+
+/// A record with what this is about, and what every one has.
+fn record(kind: &str, seq: u64, about: &Value) -> String {
+    let mut record =
+        json!({"v": 1, "kind": kind, "seq": seq, "ts": NOW, "id": "r", "bytes": 1, "config": "ab".repeat(8)});
+    let fields = about.as_object().unwrap().clone();
+    record.as_object_mut().unwrap().extend(fields);
+    record.to_string()
+}
+
+fn admission(seq: u64, model: &str) -> String {
+    let about = json!({"tenant": "t", "tenant_seq": seq + 1, "key": "0123abcd", "model": model, "provider": "p",
+        "upstream_model": model, "endpoint": "/v1/chat/completions", "stream": false,
+        "request": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "reserved": 10, "reserved_nanodollars": 500});
+    record("admission", seq, &about)
+}
+
+fn completion(seq: u64, admission: u64, cost: u64) -> String {
+    let about = json!({"admission": admission, "status": 200, "outcome": "complete",
+        "response": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "charged": 1, "cost_nanodollars": cost, "duration_us": 1});
+    record("completion", seq, &about)
+}
+
+#[test]
+fn a_replay_counts_what_was_asked_for_by_other_names_where_it_was_counted_before_the_crash() {
+    let blueprint = Blueprint::new(&models(config("gold", "one"), &["vendor/*"]), None).unwrap();
+    let budget = ModelBudget {
+        model: "vendor/*".to_owned(),
+        nanodollars_per_day: None,
+        nanodollars_per_month: Some(10_000.try_into().unwrap()),
+    };
+    let nothing = Limits::default();
+    let limits = TenantLimits {
+        name: "t".into(),
+        quotas: Arc::new(Quotas::with_budgets(&nothing, &nothing, &[budget])),
+    };
+    let mut limiter = Limiter::new();
+    let tenant = limiter.set_tenant(&limits);
+    let demand = Demand {
+        tokens: 10,
+        model: "vendor/*",
+        cost: Some(500),
+    };
+    let key = CredentialId::ApiKey([0x01, 0x23, 0xab, 0xcd]);
+    let mut grant = limiter.admit(tenant, key, demand, NOW).unwrap();
+    limiter.recorded(&mut grant);
+    let mut changes = Changes::default();
+    limiter.take_changes(1, NOW, &mut changes);
+    let mut snapshot = Snapshot::empty(Origin {
+        shard: 0,
+        incarnation: 1,
+    });
+    snapshot.apply(&changes);
+
+    // The first is in the snapshot, and its end is not; nothing of the second is.
+    let mut replay = Replay::new(snapshot);
+    for text in [
+        admission(0, "vendor/small"),
+        admission(1, "vendor/large"),
+        completion(2, 0, 40),
+    ] {
+        let record = parse(text.as_bytes()).unwrap();
+        take(&mut replay, &blueprint, &record, record.seq(), |admission, _| {
+            Some(admission)
+        });
+    }
+    let ended = replay.finish(3, NOW);
+    let spent = ended
+        .subjects
+        .iter()
+        .filter_map(|(name, usage)| match &name.part {
+            Part::Model(model) => Some((&**model, usage.month_cost)),
+            _ => None,
+        });
+    assert_eq!(spent.collect::<Vec<_>>(), [("vendor/*", 540)]);
+}
