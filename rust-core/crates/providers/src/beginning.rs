@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::body_kind::BodyKind;
+use crate::body_kind::{BYTE_ORDER_MARK, BodyKind};
 use crate::dialect::Dialect;
 use crate::frame_events::EXCEPTION;
 use crate::growth::Growth;
@@ -76,6 +76,9 @@ impl BeginningReader {
             None => Beginning::Unknown,
             Some(BodyKind::Events) => {
                 self.is_of_events = true;
+                if begin.starts_with(BYTE_ORDER_MARK) {
+                    (self.event, self.searched) = (BYTE_ORDER_MARK.len(), BYTE_ORDER_MARK.len());
+                }
                 self.of_events(begin)
             }
             Some(BodyKind::Object) => of_object(self.dialect, begin),

@@ -9,7 +9,8 @@ pub enum BodyKind {
     Other,
 }
 
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// What may stand before a stream of events (WHATWG HTML, 9.2.5) or a document, and is no part of it.
+pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 const FIELDS: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
 
 impl BodyKind {

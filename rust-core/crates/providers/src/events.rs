@@ -1,5 +1,7 @@
 use std::ops::Range;
 
+use crate::body_kind::BYTE_ORDER_MARK;
+
 /// An event of a stream is larger than the reader may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than {limit} bytes")]
@@ -7,8 +9,6 @@ pub struct EventTooLarge {
     /// The limit, in bytes.
     pub limit: usize,
 }
-
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Splits a stream of server-sent events, however it is cut into pieces.
 ///

@@ -39,7 +39,7 @@ mod usage;
 pub use attachment::Attachments;
 pub use bad_request::{BadRequest, Field};
 pub use beginning::{Beginning, BeginningReader};
-pub use body_kind::BodyKind;
+pub use body_kind::{BYTE_ORDER_MARK, BodyKind};
 pub use body_text::{BodyText, MOST_STRINGS};
 pub use call::Call;
 pub use candidate_ends::CandidateEnds;

@@ -1,7 +1,7 @@
 //! A stream is split into the same events however it is cut.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_providers::{EventReader, EventTooLarge};
+use proofgate_providers::{Beginning, BeginningReader, Dialect, EventReader, EventTooLarge};
 use proptest::prelude::*;
 
 /// Bytes, data and whether there are unknown fields, of one event.
@@ -138,5 +138,15 @@ proptest! {
         prop_assert_eq!(split(&pieces, 1000).unwrap(), whole);
         let bytes: Vec<&[u8]> = stream.chunks(1).collect();
         prop_assert_eq!(split(&bytes, 20), split(&[&stream], 20));
+    }
+}
+
+#[test]
+fn a_stream_begins_with_a_failure_also_behind_a_byte_order_mark() {
+    let event = b"data: {\"error\":{\"message\":\"no room\",\"code\":503}}\n\n";
+    for mark in ["", "\u{feff}"] {
+        let begin = [mark.as_bytes(), event].concat();
+        let found = BeginningReader::new(Dialect::Chat).look(&begin, false);
+        assert!(matches!(found, Beginning::Failure { .. }), "{mark:?}: {found:?}");
     }
 }

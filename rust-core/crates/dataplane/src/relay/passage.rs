@@ -2,7 +2,8 @@
 
 use proofgate_inspect::Denial;
 use proofgate_providers::{
-    BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, Growth, is_usage_alone,
+    BYTE_ORDER_MARK, BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, Growth,
+    is_usage_alone,
 };
 
 use super::inspection::{append, inspect};
@@ -19,8 +20,6 @@ const MAX_HELD: usize = 64 * 1024;
 const MOST_OF_AN_EVENT: usize = 64 * 1024;
 /// In so many bytes a body must say what it is.
 const MOST_UNKNOWN: usize = 4096;
-/// May stand before a stream, and belongs to none of its events (WHATWG HTML, section 9.2.5).
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// How far an answer has come.
 pub(super) struct Progress {
