@@ -6,7 +6,7 @@
 //!
 //! **What holds.** In no 60 seconds are more than `requests_per_minute` requests admitted. In no 60 seconds, and on no
 //! UTC day, are more tokens booked than the limit plus `Σ max(used − reserved, 0)` over the requests that were settled
-//! in that time: only a provider that counts more than was reserved can pass a limit, and no request is admitted after
+//! in that time: only a provider that counts more than was reserved, or one more that was asked, can pass a limit, and no request is admitted after
 //! it until the excess has left. Of money the same holds on every UTC day and in every UTC month, with what a request is
 //! said to cost at most in the place of its tokens. Consumption is held for 60 to 61 seconds, because it is kept by the second.
 //!
