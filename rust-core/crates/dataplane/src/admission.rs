@@ -67,6 +67,13 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) own_fields: usize,
 }
 
+impl IncomingCall<'_> {
+    /// Whether nothing of it is still coming.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.form.is_none_or(|form| form.coming.is_none())
+    }
+}
+
 /// A request that was understood, passed limits and rules, and is in the ledger.
 pub(crate) struct Accepted<'c> {
     pub(crate) call: Call<'c>,
@@ -224,7 +231,8 @@ async fn route_and_admit<'c>(
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
     let (_, Way { template, pair }) = first?;
-    let attending = target.upstream.begin(incoming.now, || most_tokens(&call, model));
+    let tokens = || most_tokens(&call, model);
+    let attending = target.upstream.begin(incoming.now, incoming.is_whole(), tokens);
     let wanted = Wanted {
         call: &call,
         model,

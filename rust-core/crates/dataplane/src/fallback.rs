@@ -119,15 +119,13 @@ fn prepare<'c>(
             Some(translate(incoming, pair, &said, target, &named.model, reply.extra).ok()?)
         }
     };
+    let tokens = || most_tokens(&sender.call, sender.model);
+    let attending = target.upstream.begin(Instant::now(), incoming.is_whole(), tokens);
     Some(Chosen {
         place,
         named,
         template: way.template,
-        attending: Some(
-            target
-                .upstream
-                .begin(Instant::now(), || most_tokens(&sender.call, sender.model)),
-        ),
+        attending: Some(attending),
         translated,
     })
 }
