@@ -58,6 +58,8 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) upload: Cell<Option<Box<Upload>>>,
     /// When its head was complete.
     pub(crate) now: Instant,
+    /// When its body was, or what is held of it: a client may take its time between the two.
+    pub(crate) body_at: Instant,
     pub(crate) span: Span,
     /// What is told of it, where somebody wants to know.
     pub(crate) observed: Option<Box<Observed>>,
@@ -220,7 +222,7 @@ async fn route_and_admit<'c>(
             .stored_of(tenant)
             .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
     }?;
-    let first = model.first(incoming.dialect, incoming.now);
+    let first = model.first(incoming.dialect, incoming.body_at);
     let place = first.as_ref().map_or(0, |(place, _)| *place);
     let target = &model.targets[place];
     let named = target.named(model, &call.model);
@@ -232,7 +234,9 @@ async fn route_and_admit<'c>(
     incoming.series = Some(Arc::clone(&series));
     let (_, Way { template, pair }) = first?;
     let tokens = || most_tokens(&call, model);
-    let attending = target.upstream.begin(incoming.now, incoming.is_whole(), tokens);
+    let attending = target
+        .upstream
+        .begin(incoming.body_at, incoming.is_whole(), tokens);
     let wanted = Wanted {
         call: &call,
         model,
