@@ -223,7 +223,7 @@ async fn route_and_admit<'c>(
             .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
     }?;
     let first = model.first(incoming.dialect, incoming.body_at);
-    let place = first.as_ref().map_or(0, |(place, _)| *place);
+    let place = first.as_ref().map_or(0, |(place, ..)| *place);
     let target = &model.targets[place];
     let named = target.named(model, &call.model);
     let labels = (&*model.name, target.upstream.name.as_str());
@@ -232,7 +232,7 @@ async fn route_and_admit<'c>(
         .traffic
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
-    let (_, Way { template, pair }) = first?;
+    let (_, Way { template, pair }, among) = first?;
     let tokens = || most_tokens(&call, model);
     let attending = target
         .upstream
@@ -245,8 +245,11 @@ async fn route_and_admit<'c>(
         pair,
         series,
     };
-    let admitted = admit(incoming, reply, wanted, reading, &mut room).await?;
-    let (open, rewritten, translated) = admitted;
+    let admitted = admit(incoming, reply, wanted, reading, &mut room).await;
+    if admitted.is_err() {
+        model.give_back(place, among);
+    }
+    let (open, rewritten, translated) = admitted?;
     Ok(Accepted {
         call,
         model,

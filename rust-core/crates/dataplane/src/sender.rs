@@ -21,7 +21,7 @@ use crate::rejection::Rejection;
 use crate::reply::{Buffers, Reply};
 use crate::request_policy::Rewritten;
 use crate::response_head::{AnswerHead, Scrutiny, write_head};
-use crate::routes::{Model, Reason, Tried};
+use crate::routes::{Model, Places, Reason};
 use crate::upstream::Verdict;
 
 use self::passing::{Broken, Passing};
@@ -67,7 +67,7 @@ impl Sender<'_, '_> {
 
     /// Whether a request at the target in a place, the first, could go to another one.
     pub(crate) fn may_turn(&self, place: usize) -> bool {
-        let (dialect, tried) = (self.incoming.dialect, Tried::only(place));
+        let (dialect, tried) = (self.incoming.dialect, Places::only(place));
         // Policies may have been asked since the body came. Most models have one target, and need no clock.
         self.model.targets.len() > 1 && self.model.has_next(dialect, tried, std::time::Instant::now())
     }
