@@ -58,6 +58,8 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) upload: Cell<Option<Box<Upload>>>,
     /// When its head was complete.
     pub(crate) now: Instant,
+    /// When its body was, or what is held of it: a client may take its time between the two.
+    pub(crate) body_at: Instant,
     pub(crate) span: Span,
     /// What is told of it, where somebody wants to know.
     pub(crate) observed: Option<Box<Observed>>,
@@ -65,6 +67,13 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) series: Option<Arc<Series>>,
     /// How many bytes of the answer's further fields hold wherever the request is sent.
     pub(crate) own_fields: usize,
+}
+
+impl IncomingCall<'_> {
+    /// Whether nothing of it is still coming.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.form.is_none_or(|form| form.coming.is_none())
+    }
 }
 
 /// A request that was understood, passed limits and rules, and is in the ledger.
@@ -213,8 +222,8 @@ async fn route_and_admit<'c>(
             .stored_of(tenant)
             .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
     }?;
-    let first = model.first(incoming.dialect, incoming.now);
-    let place = first.as_ref().map_or(0, |(place, _)| *place);
+    let first = model.first(incoming.dialect, incoming.body_at);
+    let place = first.as_ref().map_or(0, |(place, ..)| *place);
     let target = &model.targets[place];
     let named = target.named(model, &call.model);
     let labels = (&*model.name, target.upstream.name.as_str());
@@ -223,8 +232,11 @@ async fn route_and_admit<'c>(
         .traffic
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
-    let (_, Way { template, pair }) = first?;
-    let attending = target.upstream.begin(incoming.now, || most_tokens(&call, model));
+    let (_, Way { template, pair }, among) = first?;
+    let tokens = || most_tokens(&call, model);
+    let attending = target
+        .upstream
+        .begin(incoming.body_at, incoming.is_whole(), tokens);
     let wanted = Wanted {
         call: &call,
         model,
@@ -233,8 +245,11 @@ async fn route_and_admit<'c>(
         pair,
         series,
     };
-    let admitted = admit(incoming, reply, wanted, reading, &mut room).await?;
-    let (open, rewritten, translated) = admitted;
+    let admitted = admit(incoming, reply, wanted, reading, &mut room).await;
+    if admitted.is_err() {
+        model.give_back(place, among);
+    }
+    let (open, rewritten, translated) = admitted?;
     Ok(Accepted {
         call,
         model,

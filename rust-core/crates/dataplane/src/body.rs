@@ -59,6 +59,8 @@ pub(crate) struct Body {
     pub(crate) range: Range<usize>,
     /// Bytes of the input that the request took.
     pub(crate) consumed: usize,
+    /// Whether it was waited for.
+    pub(crate) came_later: bool,
 }
 
 /// Reads bodies.
@@ -83,6 +85,7 @@ impl Reader<'_> {
             RequestFraming::Empty => Ok(Body {
                 range: head_length..head_length,
                 consumed: head_length,
+                came_later: false,
             }),
             RequestFraming::Length(length) => self.length(length, head_length).await,
             RequestFraming::Chunked => self.chunked(head_length).await,
@@ -95,7 +98,8 @@ impl Reader<'_> {
             .filter(|_| length <= self.limits().body_bytes);
         let end = fits.and_then(|length| head_length.checked_add(length));
         let end = end.ok_or(ProtocolError::BodyTooLarge)?;
-        if self.client.input.len() < end {
+        let came_later = self.client.input.len() < end;
+        if came_later {
             let missing = end - self.client.input.len();
             self.client.input.reserve_exact(missing)?;
             self.send_continue().await?;
@@ -111,12 +115,13 @@ impl Reader<'_> {
         Ok(Body {
             range: head_length..end,
             consumed: end,
+            came_later,
         })
     }
 
     async fn chunked(&mut self, head_length: usize) -> Result<Body, NoRequest> {
         let mut decoder = BodyDecoder::for_request(RequestFraming::Chunked, self.limits());
-        let mut asked = false;
+        let mut came_later = false;
         let deadline = self.deadline();
         let mut end = head_length;
         loop {
@@ -140,13 +145,14 @@ impl Reader<'_> {
                 return Ok(Body {
                     range: head_length..end,
                     consumed: end,
+                    came_later,
                 });
             }
             if input.is_large() {
                 input.reserve(READ)?;
             }
-            if !asked {
-                asked = true;
+            if !came_later {
+                came_later = true;
                 self.send_continue().await?;
             }
             fill(self.client, deadline).await?;

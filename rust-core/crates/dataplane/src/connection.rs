@@ -192,6 +192,10 @@ impl Connection {
                     _ => (None, None),
                 };
                 let input = self.client.take_input();
+                let body_at = match body.came_later {
+                    true => std::time::Instant::now(),
+                    false => now,
+                };
                 let call = IncomingCall {
                     gateway: &self.gateway,
                     catalog: &self.catalog,
@@ -205,6 +209,7 @@ impl Connection {
                     form: None,
                     upload: Cell::default(),
                     now,
+                    body_at,
                     span,
                     observed,
                     series: None,

@@ -175,12 +175,17 @@ async fn send<const N: usize>(
         Poll::Pending
     });
     let sent: io::Result<Sending> = sent.await;
-    match sent {
+    let sending = match sent {
         Ok(sending) => sending,
         Err(_) if upstream.has_reached_nobody(taken_before) => Sending::NotBegun,
         // An upstream that closes before it has read everything may have said why.
         Err(_) => Sending::CutShort,
+    };
+    if sending == Sending::NotBegun {
+        // TLS may have taken it, and nobody from there.
+        *executed = Executed::No;
     }
+    sending
 }
 
 /// What is left of a message.

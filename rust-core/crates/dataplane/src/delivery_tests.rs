@@ -2,9 +2,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::LocalSet;
+use tokio::task::{LocalSet, coop};
+use tokio_rustls::TlsAcceptor;
 
 use super::*;
 use crate::upstream::{Egress, Pool, RateLimits, Route, Trust};
@@ -25,8 +29,12 @@ async fn connected() -> (UpstreamStream, TcpStream) {
 
 /// An upstream without a connection, and where it listens.
 async fn upstream() -> (Upstream, TcpListener) {
+    upstream_over("http", Trust::default()).await
+}
+
+async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let url = format!("{scheme}://{}/v1", listener.local_addr().unwrap());
     let base = BaseUrl::parse(&url).unwrap();
     let upstream = Upstream {
         name: "upstream".into(),
@@ -47,7 +55,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         pool: Rc::new(Pool::new(
             Route::new(
                 base,
-                Trust::default(),
+                trust,
                 crate::config::Http::Http1,
                 Duration::from_secs(20),
                 Egress::default(),
@@ -97,6 +105,42 @@ async fn a_connection_that_takes_nothing_has_begun_nothing() {
         let (mut upstream, _peer) = connected().await;
         upstream.shutdown().await.unwrap();
         let (sending, executed, _) = sent(&mut upstream, b"body").await;
+        assert_eq!((sending, executed), (Sending::NotBegun, Executed::No));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_tls_was_given_and_no_connection_took_has_begun_nothing() {
+    let certificate = include_str!("../tests/downstream/certificates/upstream.crt");
+    let key = include_str!("../tests/downstream/certificates/upstream.key");
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let server = ServerConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+        );
+    let acceptor = TlsAcceptor::from(std::sync::Arc::new(server.unwrap()));
+    locally(async {
+        let trust = Trust {
+            ca_pem: Some(certificate.into()),
+            ..Trust::default()
+        };
+        let (upstream, listener) = upstream_over("https", trust).await;
+        let (connection, peer) = tokio::join!(upstream.pool.connect("upstream"), async {
+            acceptor.accept(listener.accept().await.unwrap().0).await.unwrap()
+        });
+        let mut connection = connection.unwrap();
+        peer.get_ref().0.set_zero_linger().unwrap();
+        drop(peer);
+        // The first poll hands nothing to the socket, as when that has no room.
+        while coop::has_budget_remaining() {
+            coop::consume_budget().await;
+        }
+        let (sending, executed, _) = sent(&mut connection, b"body").await;
         assert_eq!((sending, executed), (Sending::NotBegun, Executed::No));
     })
     .await;

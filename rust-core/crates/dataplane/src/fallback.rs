@@ -14,7 +14,7 @@ use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
 use crate::pricing::most_tokens;
 use crate::reply::Reply;
-use crate::routes::{Reason, Tried, Way};
+use crate::routes::{Places, Reason, Way};
 use crate::sender::{Heard, Sender};
 
 /// Before a request is sent to the same provider again.
@@ -40,7 +40,7 @@ pub(crate) async fn elsewhere<'c>(
     mut failure: Failure,
 ) -> Heard {
     let dialect = sender.incoming.dialect;
-    let mut tried = Tried::only(chosen.place);
+    let mut tried = Places::only(chosen.place);
     let mut again = false;
     while is_wanted(sender, failure, open) {
         let reason = Reason::of(failure, open.reached.sent());
@@ -119,15 +119,13 @@ fn prepare<'c>(
             Some(translate(incoming, pair, &said, target, &named.model, reply.extra).ok()?)
         }
     };
+    let tokens = || most_tokens(&sender.call, sender.model);
+    let attending = target.upstream.begin(Instant::now(), incoming.is_whole(), tokens);
     Some(Chosen {
         place,
         named,
         template: way.template,
-        attending: Some(
-            target
-                .upstream
-                .begin(Instant::now(), || most_tokens(&sender.call, sender.model)),
-        ),
+        attending: Some(attending),
         translated,
     })
 }

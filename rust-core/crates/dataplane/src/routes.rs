@@ -68,13 +68,13 @@ pub(crate) struct Way<'m> {
     pub(crate) pair: Option<Pair>,
 }
 
-/// Which targets of a model a request has been sent to.
+/// Some of a model's targets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tried(u32);
+pub(crate) struct Places(u32);
 
-impl Tried {
+impl Places {
     pub(crate) fn only(target: usize) -> Self {
-        Tried(1 << target)
+        Places(1 << target)
     }
 
     pub(crate) fn add(&mut self, target: usize) {
@@ -258,17 +258,21 @@ impl Model {
         stands_for(&self.name, asked)
     }
 
-    /// Where a request in a dialect goes first, and how.
+    /// Where a request in a dialect goes first, and how; and whose shares it was that decided.
     ///
     /// # Errors
     /// Why it can go nowhere: the reason of the target that is nearest to taking it.
-    pub(crate) fn first(&self, dialect: Dialect, now: Instant) -> Result<(usize, Way<'_>), Rejection> {
+    pub(crate) fn first(
+        &self,
+        dialect: Dialect,
+        now: Instant,
+    ) -> Result<(usize, Way<'_>, Places), Rejection> {
         let chosen = match &self.targets[..] {
-            [_] => Some(0),
-            _ => self.choose(dialect, Tried::default(), now),
+            [_] => Some((0, Places::default())),
+            _ => self.choose(dialect, Places::default(), now),
         };
-        if let Some(chosen) = chosen {
-            return Ok((chosen, self.targets[chosen].way(dialect, now)?));
+        if let Some((chosen, among)) = chosen {
+            return Ok((chosen, self.targets[chosen].way(dialect, now)?, among));
         }
         let refusals = self
             .targets
@@ -280,19 +284,19 @@ impl Model {
     }
 
     /// Where a request that was tried elsewhere goes next.
-    pub(crate) fn next(&self, dialect: Dialect, tried: Tried, now: Instant) -> Option<(usize, Way<'_>)> {
-        let chosen = self.choose(dialect, tried, now)?;
+    pub(crate) fn next(&self, dialect: Dialect, tried: Places, now: Instant) -> Option<(usize, Way<'_>)> {
+        let (chosen, _) = self.choose(dialect, tried, now)?;
         Some((chosen, self.targets[chosen].way(dialect, now).ok()?))
     }
 
     /// Whether there is another target for a request in a dialect.
-    pub(crate) fn has_next(&self, dialect: Dialect, tried: Tried, now: Instant) -> bool {
+    pub(crate) fn has_next(&self, dialect: Dialect, tried: Places, now: Instant) -> bool {
         let mut targets = self.targets.iter().enumerate();
         self.targets.len() > 1
             && targets.any(|(place, target)| !tried.has(place) && target.way(dialect, now).is_ok())
     }
 
-    fn choose(&self, dialect: Dialect, tried: Tried, now: Instant) -> Option<usize> {
+    fn choose(&self, dialect: Dialect, tried: Places, now: Instant) -> Option<(usize, Places)> {
         let serves = |place: usize, target: &Target| !tried.has(place) && target.way(dialect, now).is_ok();
         let available = |target: &Target| target.upstream.pool.health.is_available(now);
         self.pick(|place, target| available(target) && serves(place, target))
@@ -300,8 +304,8 @@ impl Model {
     }
 
     /// By their shares those that have one: smooth weighted round-robin, as nginx has it. Else the first of the others.
-    fn pick(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<usize> {
-        let mut total = 0;
+    fn pick(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<(usize, Places)> {
+        let (mut total, mut among) = (0, Places::default());
         let mut best: Option<(usize, &Target)> = None;
         for (place, target) in self.targets.iter().enumerate() {
             if target.weight == 0 || !fits(place, target) {
@@ -310,17 +314,34 @@ impl Model {
             let weight = i64::from(target.weight);
             target.credit.set(target.credit.get().saturating_add(weight));
             total += weight;
+            among.add(place);
             if best.is_none_or(|(_, best)| target.credit.get() > best.credit.get()) {
                 best = Some((place, target));
             }
         }
         if let Some((place, target)) = best {
             target.credit.set(target.credit.get().saturating_sub(total));
-            return Some(place);
+            return Some((place, among));
         }
         let mut others = self.targets.iter().enumerate();
         others
             .find(|(place, target)| target.weight == 0 && fits(*place, target))
-            .map(|(place, _)| place)
+            .map(|(place, _)| (place, among))
+    }
+
+    /// Takes back what a request moved that was to go to the target in a place and was turned away before: else whoever is
+    /// refused would choose where others go.
+    pub(crate) fn give_back(&self, place: usize, among: Places) {
+        let mut total = 0;
+        for (other, target) in self.targets.iter().enumerate() {
+            if among.has(other) {
+                let weight = i64::from(target.weight);
+                target.credit.set(target.credit.get().saturating_sub(weight));
+                total += weight;
+            }
+        }
+        if let Some(target) = self.targets.get(place) {
+            target.credit.set(target.credit.get().saturating_add(total));
+        }
     }
 }

@@ -21,7 +21,7 @@ use crate::rejection::Rejection;
 use crate::reply::{Buffers, Reply};
 use crate::request_policy::Rewritten;
 use crate::response_head::{AnswerHead, Scrutiny, write_head};
-use crate::routes::{Model, Reason, Tried};
+use crate::routes::{Model, Places, Reason};
 use crate::upstream::Verdict;
 
 use self::passing::{Broken, Passing};
@@ -67,8 +67,9 @@ impl Sender<'_, '_> {
 
     /// Whether a request at the target in a place, the first, could go to another one.
     pub(crate) fn may_turn(&self, place: usize) -> bool {
-        let IncomingCall { dialect, now, .. } = *self.incoming;
-        self.model.has_next(dialect, Tried::only(place), now)
+        let (dialect, tried) = (self.incoming.dialect, Places::only(place));
+        // Policies may have been asked since the body came. Most models have one target, and need no clock.
+        self.model.targets.len() > 1 && self.model.has_next(dialect, tried, std::time::Instant::now())
     }
 
     /// Sends the request to a target and waits for the head of its answer, of which the client's stands in the reply's head buffer then.
@@ -180,6 +181,8 @@ impl Sender<'_, '_> {
             incoming: &gateway.incoming,
         };
         let limits = catalog.terms.limits;
+        // Whether bytes of a body that was still coming have been taken, and not all.
+        let mut is_cut = false;
         let attempted = if let Some(mut upload) = upload.take() {
             let passing = Passing {
                 incoming: self.incoming,
@@ -197,6 +200,7 @@ impl Sender<'_, '_> {
             };
             let attempted = Box::pin(passing.attempt(request, answer, accept)).await;
             if !upload.is_over() {
+                is_cut = self.has_passed.get();
                 // Behind what is not read nothing can follow.
                 reply.close = true;
                 self.incoming.upload.set(Some(upload));
@@ -220,9 +224,15 @@ impl Sender<'_, '_> {
             }
         };
         let failed = |failure: Failure, open: &mut OpenExchange| {
-            let sent = open.reached.sent();
+            let verdict = match failure {
+                // It had what the client left of the time.
+                Failure::TimedOut(Timeout::Answer) if self.has_passed.get() => Verdict::Nothing,
+                // It may not have wanted to wait for the client any longer.
+                Failure::Unreachable if is_cut => Verdict::Nothing,
+                _ => failure.verdict(open.reached.sent()),
+            };
             if let Some(attending) = &mut open.attending {
-                attending.heard(failure.verdict(sent), std::time::Instant::now());
+                attending.heard(verdict, std::time::Instant::now());
             }
             open.leave();
             gateway
@@ -263,6 +273,8 @@ impl Sender<'_, '_> {
         );
         if let Some(attending) = &mut open.attending {
             match is_down && status != 500 {
+                // It is the client whom it has waited for.
+                true if status == 408 && is_cut => attending.heard(Verdict::Nothing, self.incoming.now),
                 true => attending.heard(Verdict::Failed, std::time::Instant::now()),
                 false => attending.heard(Verdict::Well, self.incoming.now),
             }

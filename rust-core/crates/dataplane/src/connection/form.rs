@@ -87,6 +87,7 @@ impl Connection {
             form: Some(&held),
             upload: Cell::new(held.coming.is_some().then_some(upload)),
             now,
+            body_at: Instant::now(),
             span,
             series: None,
             own_fields: 0,

@@ -46,9 +46,16 @@ impl Egress {
 }
 
 /// Addresses of services that clouds offer to whatever runs on their machines, credentials of the machine among them.
-const METADATA: [IpAddr; 3] = [
-    // Amazon, beside 169.254.169.254.
+const METADATA: [IpAddr; 7] = [
+    // Amazon, beside 169.254.169.254, and its pods in EKS, beside 169.254.170.23.
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    // Google, beside 169.254.169.254.
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    // Scaleway, beside 169.254.42.42.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
+    // Oracle, in its first cloud.
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
     // Alibaba.
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     // Azure.
@@ -71,13 +78,14 @@ fn is_of_the_machine(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address that a translator on the way makes of an IPv6 address: NAT64 (RFC 6052), 6to4 (RFC 3056).
+/// The IPv4 address that a translator on the way makes of an IPv6 address: NAT64 (RFC 6052, also with the prefix of RFC 8215),
+/// 6to4 (RFC 3056); or that it has been written for (IPv4-compatible, RFC 4291 section 2.5.5.1).
 fn translated(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = v6.octets();
     let part =
         |from: usize| Ipv4Addr::new(octets[from], octets[from + 1], octets[from + 2], octets[from + 3]);
     match v6.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(part(12)),
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] | [0, 0, 0, 0, 0, 0, ..] => Some(part(12)),
         [0x2002, ..] => Some(part(2)),
         _ => None,
     }
@@ -100,11 +108,18 @@ mod tests {
             "169.254.170.2",
             "::ffff:169.254.169.254",
             "64:ff9b::169.254.169.254",
+            "64:ff9b:1::169.254.169.254",
             "2002:a9fe:a9fe::1",
+            "::169.254.169.254",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:42::42",
             "fe80::1",
             "100.100.100.200",
             "168.63.129.16",
+            "192.0.0.192",
+            "64:ff9b::100.100.100.200",
             "0.0.0.0",
             "::",
             "::ffff:0.0.0.0",
@@ -121,6 +136,8 @@ mod tests {
             "8.8.8.8",
             "::1",
             "2606:4700::1111",
+            "64:ff9b::8.8.8.8",
+            "64:ff9b:1::8.8.8.8",
             "fd00::1",
         ] {
             assert!(admits(&egress, address), "{address}");

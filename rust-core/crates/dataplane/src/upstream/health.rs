@@ -1,8 +1,8 @@
 //! Whether a provider is worth asking, by what came of asking it.
 //!
 //! After [`FAILURES`] attempts in a row that failed it is passed over for a while, wherever a model has somewhere else to
-//! go; then one request is let through to see. A model that has nowhere else is sent to its provider all the same: nothing
-//! would be gained by failing for it.
+//! go; then one request is let through to see, and the next one if nothing is heard of that soon. A model that has nowhere
+//! else is sent to its provider all the same: nothing would be gained by failing for it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -43,8 +43,8 @@ pub(crate) struct Health {
     pauses: Cell<u32>,
     /// When the one request may go that tells whether it is well again; `None` while it is.
     paused_until: Cell<Option<Instant>>,
-    /// Whether that request is under way.
-    probing: Cell<bool>,
+    /// Since when that request is under way, if it is.
+    probing: Cell<Option<Instant>>,
     in_flight: Cell<u32>,
     /// What is left for sending again.
     saved: Cell<u32>,
@@ -71,12 +71,13 @@ impl Health {
     pub(crate) fn is_available(&self, now: Instant) -> bool {
         self.paused_until
             .get()
-            .is_none_or(|until| until <= now && !self.probing.get())
+            .is_none_or(|until| until <= now && !self.is_probed(now))
     }
 
-    /// Whether it is passed over at `now`.
-    pub(crate) fn is_paused(&self, now: Instant) -> bool {
-        self.paused_until.get().is_some_and(|until| now < until)
+    /// Whether a request is under way for which others wait. None do for long: it may be a slow one.
+    fn is_probed(&self, now: Instant) -> bool {
+        let since = self.probing.get();
+        since.is_some_and(|since| now.saturating_duration_since(since) < FIRST_PAUSE)
     }
 
     /// Requests that are under way there.
@@ -89,13 +90,25 @@ impl Health {
         self.rate.wait(limits, now)
     }
 
-    /// Counts a request that may come to `tokens` as under way, until what is returned is dropped.
-    pub(super) fn begin(self: &Rc<Self>, now: Instant, limits: RateLimits, tokens: u64) -> Attending {
+    /// Counts a request that may come to `tokens` as under way, until what is returned is dropped. `is_whole`: whether all of it
+    /// is there; for one that its client still sends nobody waits.
+    pub(super) fn begin(
+        self: &Rc<Self>,
+        now: Instant,
+        limits: RateLimits,
+        tokens: u64,
+        is_whole: bool,
+    ) -> Attending {
         self.in_flight.set(self.in_flight.get().saturating_add(1));
         self.saved.set(MOST_SAVED.min(self.saved.get() + 1));
         let is_due = self.paused_until.get().is_some_and(|until| until <= now);
+        let probes = is_due && !self.is_probed(now);
+        if probes && is_whole {
+            self.probing.set(Some(now));
+        }
         Attending {
-            probes: is_due && !self.probing.replace(true),
+            began: now,
+            probes,
             taken: Some(self.rate.take(limits, tokens, now)),
             health: Rc::clone(self),
         }
@@ -112,9 +125,13 @@ impl Health {
         self.paused_until.set(self.paused_until.get().max(until));
     }
 
-    fn failed(&self, now: Instant, probed: bool) {
+    fn failed(&self, now: Instant, in_vain: bool) {
         self.failures.set(self.failures.get().saturating_add(1));
-        if probed || (self.failures.get() >= FAILURES && self.paused_until.get().is_none()) {
+        let is_enough = match self.paused_until.get() {
+            Some(_) => in_vain,
+            None => self.failures.get() >= FAILURES,
+        };
+        if is_enough {
             let factor = 1_u32.checked_shl(self.pauses.get()).unwrap_or(u32::MAX);
             self.pauses.set(self.pauses.get().saturating_add(1));
             self.pause(now, FIRST_PAUSE.saturating_mul(factor));
@@ -125,7 +142,8 @@ impl Health {
 /// A request that is under way at a provider.
 pub(crate) struct Attending {
     health: Rc<Health>,
-    /// Whether it is the one that tells whether the provider is well again.
+    began: Instant,
+    /// Whether it was let through to see whether the provider is well again.
     probes: bool,
     /// What it took of the provider's limits, until that is settled.
     taken: Option<Taken>,
@@ -134,24 +152,31 @@ pub(crate) struct Attending {
 impl Attending {
     /// Takes note of what came of it.
     pub(crate) fn heard(&mut self, verdict: Verdict, now: Instant) {
-        let probed = std::mem::take(&mut self.probes);
+        let probed = self.end_probe();
         let health = &*self.health;
-        if probed {
-            health.probing.set(false);
-        }
+        // What was under way before a pause does not tell that it is over, nor that it was too short.
+        let is_after = health.paused_until.get().is_none_or(|until| until <= self.began);
         match verdict {
             Verdict::Well => {
                 health.failures.set(0);
-                // What was under way before the pause does not tell that it is over.
-                if probed || health.paused_until.get().is_none() {
+                if is_after {
                     health.pauses.set(0);
                     health.paused_until.set(None);
                 }
             }
-            Verdict::Failed => health.failed(now, probed),
+            Verdict::Failed => health.failed(now, probed && is_after),
             Verdict::Busy(pause) => health.pause(now, pause),
             Verdict::Nothing => {}
         }
+    }
+
+    /// Has nobody wait for it any longer; says whether it was let through to see.
+    fn end_probe(&mut self) -> bool {
+        let probed = std::mem::take(&mut self.probes);
+        if probed && self.health.probing.get() == Some(self.began) {
+            self.health.probing.set(None);
+        }
+        probed
     }
 
     /// Its end: how far it came, and the tokens that it used, where they are known.
@@ -167,9 +192,7 @@ impl Drop for Attending {
         self.health
             .in_flight
             .set(self.health.in_flight.get().saturating_sub(1));
-        if self.probes {
-            self.health.probing.set(false);
-        }
+        self.end_probe();
         // It was turned away before anything of it was sent.
         if let Some(taken) = self.taken.take() {
             self.health.rate.settle(taken, Sent::No, Some(0));
@@ -182,7 +205,7 @@ mod tests {
     use super::*;
 
     fn begin(health: &Rc<Health>, now: Instant) -> Attending {
-        health.begin(now, RateLimits::default(), 0)
+        health.begin(now, RateLimits::default(), 0, true)
     }
 
     fn fail(health: &Rc<Health>, now: Instant) {
@@ -205,7 +228,7 @@ mod tests {
             begin(&health, now).heard(Verdict::Well, now);
         }
         (0..FAILURES).for_each(|_| fail(&health, now));
-        assert!(!health.is_available(now) && health.is_paused(now));
+        assert!(!health.is_available(now));
     }
 
     #[test]
@@ -245,6 +268,48 @@ mod tests {
         drop(begin(&health, later));
         assert!(health.is_available(later));
         assert_eq!(health.in_flight(), 0);
+    }
+
+    #[test]
+    fn an_answer_to_what_was_asked_after_the_pause_ends_it_while_the_probe_is_under_way() {
+        let now = Instant::now();
+        let (health, later) = (paused(now), now + FIRST_PAUSE);
+        let mut probe = begin(&health, later);
+        let after = later + Duration::from_secs(1);
+        begin(&health, after).heard(Verdict::Well, after);
+        assert!(health.is_available(after));
+        // It came last, and was asked before the others.
+        probe.heard(Verdict::Failed, after);
+        assert!(health.is_available(after));
+    }
+
+    #[test]
+    fn a_probe_that_hears_nothing_keeps_others_away_for_no_longer_than_the_first_pause() {
+        let now = Instant::now();
+        let (health, later) = (paused(now), now + FIRST_PAUSE);
+        let first = begin(&health, later);
+        let end = later + FIRST_PAUSE;
+        assert!(!health.is_available(end - Duration::from_millis(1)));
+        assert!(health.is_available(end));
+        let second = begin(&health, end);
+        drop(first);
+        assert!(!health.is_available(end), "the second probe is under way");
+        drop(second);
+        assert!(health.is_available(end));
+    }
+
+    #[test]
+    fn for_what_a_client_still_sends_nobody_waits_and_its_failure_tells_as_much() {
+        let now = Instant::now();
+        let (health, later) = (paused(now), now + FIRST_PAUSE);
+        let mut coming = health.begin(later, RateLimits::default(), 0, false);
+        assert!(health.is_available(later));
+        coming.heard(Verdict::Failed, later);
+        assert!(
+            !health.is_available(later + FIRST_PAUSE),
+            "the pause is twice as long"
+        );
+        assert!(health.is_available(later + 2 * FIRST_PAUSE));
     }
 
     #[test]

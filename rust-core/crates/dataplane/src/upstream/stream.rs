@@ -1,11 +1,13 @@
 //! What a request goes through, and its answer.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::task::coop::unconstrained;
 
 use super::http2::Http2Stream;
 use super::wire::Wire;
@@ -58,10 +60,9 @@ impl UpstreamStream {
         let Transport::Http1(wire) = &mut self.transport else {
             return false;
         };
-        self.reusable
-            && Pin::new(wire)
-                .poll_read(&mut context, &mut ReadBuf::new(&mut byte))
-                .is_pending()
+        let read = poll_fn(|context| Pin::new(&mut *wire).poll_read(context, &mut ReadBuf::new(&mut byte)));
+        // Whose turn is over finds every read pending, and would take this one for usable unseen.
+        self.reusable && pin!(unconstrained(read)).poll(&mut context).is_pending()
     }
 
     /// Bytes that the socket has taken so far, of TLS the encrypted ones; 0 where it is others', too.

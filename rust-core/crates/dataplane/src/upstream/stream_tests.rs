@@ -124,3 +124,35 @@ async fn a_connection_whose_request_did_not_leave_whole_serves_no_more() {
     stream.spend();
     assert!(!stream.can_serve_again());
 }
+
+#[tokio::test]
+async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does() {
+    let test = async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let route = Route::new(
+            BaseUrl::parse(&url).unwrap(),
+            Trust::default(),
+            crate::config::Http::Http1,
+            std::time::Duration::from_secs(20),
+            Egress::default(),
+        );
+        let (pool, mut open) = (Pool::new(route.unwrap()), Vec::new());
+        for number in 0..200 {
+            let (stream, accepted) = tokio::join!(pool.connect("upstream"), listener.accept());
+            let (mut stream, mut peer) = (stream.unwrap(), accepted.unwrap().0);
+            if number % 2 == 0 {
+                drop(peer);
+            } else {
+                peer.write_all(b"?").await.unwrap();
+                open.push(peer);
+            }
+            wire_of(&mut stream).tcp().peek(&mut [0]).await.unwrap();
+            pool.put_back(stream);
+        }
+        // What a task may do before it makes room for others is whole again then.
+        yield_now().await;
+        assert!(pool.idle().is_none());
+    };
+    LocalSet::new().run_until(test).await;
+}

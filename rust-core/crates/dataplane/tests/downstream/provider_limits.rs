@@ -1,9 +1,11 @@
 //! What a provider allows in a minute, and what becomes of requests beyond that.
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::client::{Answer, Client, post, read};
-use crate::gateway::{Gateway, MODEL, chat};
+use crate::gateway::{ACME, Gateway, MODEL, chat};
 use crate::upstream::Upstream;
 
 const ANSWER: &[u8] = br#"{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#;
@@ -101,4 +103,41 @@ async fn what_is_denied_before_it_is_sent_takes_nothing_of_what_a_provider_allow
     }
     answered(&mut client, &mut gateway.upstream).await;
     refused(&mut client).await;
+}
+
+#[tokio::test]
+async fn a_request_whose_body_comes_long_after_its_head_is_judged_by_what_is_left_when_it_is_whole() {
+    const ASKED: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    // A bucket holds what flows in within ten seconds, and each request takes about that.
+    let mut gateway = Gateway::with(|document| {
+        document["tls"] = Value::Null;
+        document["providers"][0]["rate"] = json!({"tokens_per_minute": 60_000_000_000_u64});
+        document["models"][0]["max_output_tokens"] = json!(10_000_000_000_u64);
+    })
+    .await;
+    let body = chat(10, false);
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway.test\r\nAuthorization: Bearer {ACME}\r\n\
+         Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let (mut clients, mut exchanges) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let mut client = TcpStream::connect(gateway.address).await.unwrap();
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut asked = [0; ASKED.len()];
+        client.read_exact(&mut asked).await.unwrap();
+        assert_eq!(asked, ASKED, "its head has been read");
+        clients.push(client);
+    }
+    for client in clients.iter_mut().rev() {
+        client.write_all(&body).await.unwrap();
+        exchanges.push(gateway.upstream.exchange().await);
+    }
+    for (client, exchange) in clients.iter_mut().rev().zip(exchanges) {
+        exchange.answer(ANSWER).await;
+        let mut status = [0; 12];
+        client.read_exact(&mut status).await.unwrap();
+        assert_eq!(&status, b"HTTP/1.1 200");
+    }
 }

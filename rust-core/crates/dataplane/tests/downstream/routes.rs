@@ -63,6 +63,30 @@ async fn requests_are_shared_by_weight_exactly() {
 }
 
 #[tokio::test]
+async fn what_is_denied_before_it_is_sent_is_nobodys_share() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("stand-in", 3), target("other", 1)]);
+    let mut gateway = gateway(&other, targets, |document| {
+        document["policy"] =
+            json!({"rules": [{"id": "word", "reason": "A word.", "literals": ["xxxxxxxxxxxx"]}]});
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(20, false);
+    for _ in 0..8 {
+        let denied = client.exchange(post(Some(body.len())), &body).await;
+        assert_eq!(denied.status, 403);
+        let sent = client.send_chat(false).await;
+        tokio::select! {
+            exchange = gateway.upstream.exchange() => exchange.answer(ANSWER).await,
+            exchange = other.exchange() => exchange.answer(ANSWER).await,
+        }
+        assert_eq!(read(sent).await.unwrap().status, 200);
+    }
+    assert_eq!((gateway.upstream.requests(), other.requests()), (6, 2));
+}
+
+#[tokio::test]
 async fn what_another_provider_is_sent_is_recorded_before_and_named_as_it_is_there() {
     let mut other = Upstream::start().await;
     let targets = json!([target("stand-in", 1), target("other", 0)]);

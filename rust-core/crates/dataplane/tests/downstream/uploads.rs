@@ -8,6 +8,7 @@ use tokio::time::{Duration, interval, timeout};
 
 use crate::client::{Client, post, read};
 use crate::gateway::{ACME, Gateway, MODEL, PATIENCE};
+use crate::upstream::Upstream;
 
 const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
 pub const LONG: usize = 2 * 1024 * 1024;
@@ -477,6 +478,48 @@ async fn a_long_form_goes_elsewhere_while_none_of_its_rest_has_passed() {
         .map(|one| one.0["kind"].clone())
         .collect();
     assert_eq!(kinds, ["admission", "attempt", "completion"]);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_finish_its_upload_is_no_failure_of_its_provider() {
+    let tired: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
+    // What the provider says before it goes; `None`: it waits until the answer's time is over.
+    for (said, status) in [(None, 504), (Some(tired), 408), (Some(&b""[..]), 502)] {
+        let (slow, url) = Slow::start().await;
+        let other = Upstream::start().await;
+        let gateway = plain(|config| {
+            let mut second = config["providers"][0].clone();
+            second["name"] = "other".into();
+            second["base_url"] = other.url().into();
+            config["providers"][0]["base_url"] = url.into();
+            config["providers"].as_array_mut().unwrap().push(second);
+            let target = |name: &str, weight: u32| json!({"provider": name, "upstream_model": MODEL, "weight": weight});
+            config["models"][0]["targets"] = json!([target("stand-in", 1), target("other", 0)]);
+            config["models"][0]["fall_back_on"] = json!(["unreachable", "overloaded"]);
+            if said.is_none() {
+                config["timeouts"]["answer_ms"] = 300.into();
+            }
+        })
+        .await;
+        let body = form(&[field("model", MODEL), file("a.mp3", LONG)]);
+        for _ in 0..5 {
+            let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
+            client.write_all(&body[..LONG / 2]).await.unwrap();
+            let (mut upstream, mut seen) = (slow.accept().await, Vec::new());
+            // The line that is not whole is held back.
+            read_until(&mut upstream, &mut seen, |seen| seen.len() >= LONG / 2).await;
+            if let Some(said) = said {
+                upstream.write_all(said).await.unwrap();
+                upstream.shutdown().await.unwrap();
+            }
+            assert_eq!(answer(&mut client).await.status, status);
+        }
+        let body = form(&[field("model", MODEL), file("a.mp3", 1000)]);
+        let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
+        client.write_all(&body).await.unwrap();
+        let _asked = slow.accept().await;
+        assert_eq!(other.requests(), 0, "{status}");
+    }
 }
 
 #[tokio::test]
