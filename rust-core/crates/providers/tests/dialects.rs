@@ -262,6 +262,28 @@ fn a_completion_may_be_chosen_from_several() {
 }
 
 #[test]
+fn each_prompt_of_a_completion_counts_and_the_numbers_of_tokens_are_one() {
+    for (prompt, prompts) in [
+        (r#"["a","b"]"#, 2),
+        ("[[1],[2]]", 2),
+        (r#"["a",[1,2],"c"]"#, 3),
+        ("[[1,2,3]]", 1),
+        ("[1,2]", 1),
+        (r#""a""#, 1),
+        ("[]", 1),
+        ("null", 1),
+    ] {
+        let body = format!(r#"{{"model":"m","prompt":{prompt}}}"#);
+        let (call, _) = read(Dialect::Completions, &body).unwrap();
+        assert_eq!(call.prompts, prompts, "{prompt}");
+    }
+    let (call, _) = read(Dialect::Completions, r#"{"model":"m"}"#).unwrap();
+    assert_eq!(call.prompts, 1);
+    let (call, _) = read(Dialect::Embeddings, r#"{"model":"m","input":["a","b"]}"#).unwrap();
+    assert_eq!(call.prompts, 1, "texts that are embedded have no answers");
+}
+
+#[test]
 fn the_good_end_of_each_dialect_is_its_own() {
     use EventMeaning::{Failure, GoodEnd, Part};
     for (dialect, event, meaning) in [

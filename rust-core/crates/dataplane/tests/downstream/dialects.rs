@@ -72,6 +72,27 @@ pub async fn admission(gateway: &Gateway, id: &str) -> Value {
 }
 
 #[tokio::test]
+async fn each_prompt_of_a_completion_reserves_the_answers_of_its_own() {
+    let mut gateway = Gateway::with(|config| {
+        config["tenants"][0]["limits"] = json!({"tokens_per_minute": 1000});
+    })
+    .await;
+    for (prompt, reserved) in [
+        (json!("abcd"), 1 + 20),
+        (json!(["abcd", "efgh", "ijkl"]), 4 + 60),
+        (json!([[1, 2], [3]]), 3 + 40),
+        (json!([1, 2, 3]), 3 + 20),
+    ] {
+        let body = json!({"model": MODEL, "prompt": prompt, "max_tokens": 10, "n": 2});
+        let (_client, answer, exchange) = begin(&mut gateway, "/v1/completions", &body).await;
+        exchange.answer(b"{}").await;
+        let answer = read(answer).await.unwrap();
+        let record = admission(&gateway, id(&answer)).await;
+        assert_eq!(record["reserved"], reserved, "{prompt}");
+    }
+}
+
+#[tokio::test]
 async fn each_endpoint_reaches_its_path_at_the_provider_and_is_recorded_by_its_own() {
     let mut gateway = gateway().await;
     for (path, document) in [
