@@ -132,6 +132,9 @@ impl Relay<'_, '_> {
             Ok(()) => return pin!(finish(gateway, reply, &answer_head, open, workspace)).await,
             Err(aborted) => aborted,
         };
+        if !progress.ended {
+            workspace.usage.interrupted();
+        }
         let (outcome, answer) = match &aborted {
             Aborted::Client => {
                 open.store().await;

@@ -535,6 +535,61 @@ fn the_usage_that_groq_tells_twice_counts_once() {
 }
 
 #[test]
+fn a_usage_beside_choices_may_be_that_of_one_where_the_stream_is_interrupted() {
+    let first = r#"{"choices":[{"index":0,"text":"a"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
+    let second = r#"{"choices":[{"index":1,"text":"a"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+    let all = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5}}"#;
+    let partial = usage(3, 1).map(|usage| Usage {
+        is_partial: true,
+        ..usage
+    });
+    for (dialect, events, ended, interrupted) in [
+        (Dialect::Chat, &[first, second][..], usage(3, 1), partial),
+        (Dialect::Chat, &[first, second, all], usage(3, 5), usage(3, 5)),
+        // Of many prompts it is that of one.
+        (Dialect::Completions, &[first, second], usage(3, 1), None),
+        (
+            Dialect::Completions,
+            &[first, second, all],
+            usage(3, 5),
+            usage(3, 5),
+        ),
+    ] {
+        let mut reader = UsageReader::new(dialect);
+        for event in events {
+            reader.push_event(format!("data: {event}\n\n").as_bytes());
+        }
+        assert_eq!(reader.usage(), ended, "{dialect:?} {events:?}");
+        reader.interrupted();
+        assert_eq!(reader.usage(), interrupted, "{dialect:?} {events:?}");
+        reader.reset(dialect);
+        reader.push_event(format!("data: {first}\n\n").as_bytes());
+        assert_eq!(
+            reader.usage(),
+            usage(3, 4),
+            "nothing is left of the answer before"
+        );
+    }
+    let mut reader = UsageReader::new(Dialect::Chat);
+    reader.push_part(format!("data: {{\"choices\":[{{}}],\"text\":\"{}\",", "a".repeat(100)).as_bytes());
+    reader.push_part(br#""usage":{"prompt_tokens":3,"completion_tokens":1}}"#);
+    reader.interrupted();
+    assert_eq!(
+        reader.usage(),
+        partial,
+        "in an event that is too large to be kept"
+    );
+    let mut reader = UsageReader::new(Dialect::Chat);
+    reader.push(first.as_bytes());
+    reader.interrupted();
+    assert_eq!(
+        reader.usage(),
+        usage(3, 4),
+        "that of a whole answer is of all choices"
+    );
+}
+
+#[test]
 fn the_usage_of_an_event_that_is_too_large_to_be_kept_is_read_as_it_passes() {
     let event = r#"{"type":"response.completed","response":{"instructions":"\"usage\":{\"input_tokens\":0}","usage":{"input_tokens":8,"output_tokens":9},"tools":[{"usage":{"input_tokens":0,"output_tokens":0}}]}}"#;
     for cut in 0..event.len() {

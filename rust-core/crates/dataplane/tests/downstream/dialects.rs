@@ -51,7 +51,7 @@ fn message(stream: bool) -> Value {
 }
 
 /// Sends a request and returns what the upstream got, with its answer's future.
-async fn begin(
+pub async fn begin(
     gateway: &mut Gateway,
     path: &str,
     document: &Value,
