@@ -104,6 +104,9 @@ impl Relay<'_, '_> {
             &mut workspace,
         );
         let relayed = pin!(relayed).await;
+        if reply.dialect.generates() && reply.dialect.costs_tokens() {
+            open.events = progress.events;
+        }
         if let Ok(true) = relayed {
             home.pool.put_back(source.upstream);
         }

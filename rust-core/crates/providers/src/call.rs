@@ -264,7 +264,12 @@ impl<'b> Call<'b> {
                 Event::ObjectStart => self.stream_options(walk)?,
                 _ => return Err(BadRequest::InvalidField(Field::StreamOptions)),
             },
-            Read::MaxTokens(field) => self.max_tokens = self.max_tokens.max(integer(event, field)?),
+            Read::MaxTokens(field) => {
+                // Zero is no limit to some (Ollama).
+                let least = u64::from(matches!(self.dialect, Dialect::Chat | Dialect::Completions));
+                let most = integer(event, field)?.filter(|&most| most >= least);
+                self.max_tokens = self.max_tokens.max(most);
+            }
             Read::Count(field) => {
                 if let Some(n) = integer(event, field)? {
                     let n = u32::try_from(n).ok().filter(|&n| n >= 1);

@@ -284,6 +284,26 @@ fn each_prompt_of_a_completion_counts_and_the_numbers_of_tokens_are_one() {
 }
 
 #[test]
+fn zero_names_no_maximum_where_some_take_it_for_none() {
+    for (dialect, member, max_tokens) in [
+        (Dialect::Chat, r#""max_tokens":0"#, None),
+        (Dialect::Chat, r#""max_completion_tokens":0"#, None),
+        (
+            Dialect::Chat,
+            r#""max_tokens":0,"max_completion_tokens":5"#,
+            Some(5),
+        ),
+        (Dialect::Chat, r#""max_tokens":1"#, Some(1)),
+        (Dialect::Completions, r#""max_tokens":0"#, None),
+        (Dialect::Messages, r#""max_tokens":0"#, Some(0)),
+    ] {
+        let body = format!(r#"{{"model":"m","messages":[],{member}}}"#);
+        let (call, _) = read(dialect, &body).unwrap();
+        assert_eq!(call.max_tokens, max_tokens, "{dialect:?} {member}");
+    }
+}
+
+#[test]
 fn the_good_end_of_each_dialect_is_its_own() {
     use EventMeaning::{Failure, GoodEnd, Part};
     for (dialect, event, meaning) in [

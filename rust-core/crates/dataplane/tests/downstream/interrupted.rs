@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::client::{Client, next, read};
-use crate::dialects::begin;
+use crate::dialects::{admission, begin};
 use crate::frames::{carried, event};
 use crate::gateway::{ACME, Gateway, MODEL};
 use crate::relayed::{completion, id};
@@ -266,6 +266,68 @@ async fn whole(gateway: &mut Gateway, path: &str, document: &Value, events: &[u8
     let record = completion(gateway, id(&answer)).await;
     assert_eq!(record["outcome"], "complete");
     record
+}
+
+#[tokio::test]
+async fn what_has_been_seen_of_an_answer_is_charged_where_more_was_generated_than_reserved() {
+    const SEEN: usize = 150;
+    let chunk = r#"{"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}"#;
+    let seen = chunks(&[chunk; SEEN]);
+    let price = json!({"model": MODEL, "effective_from": 0, "input": "1", "output": "2"});
+    for budget in [false, true] {
+        let mut gateway = gateway_with(|config| {
+            config["prices"] = json!([price]);
+            config["providers"][0]["stream_usage"] = "leave".into();
+            if budget {
+                config["tenants"][0]["limits"]["nanodollars_per_day"] = json!(1_000_000_000_000_u64);
+            }
+        })
+        .await;
+        let (path, mut document) = chat(MODEL);
+        document.as_object_mut().unwrap().remove("max_tokens");
+        document["max_completion_tokens"] = 1.into();
+        let (client, answer, mut exchange) = begin(&mut gateway, &path, &document).await;
+        exchange.begin_events().await;
+        exchange.send_chunk(std::str::from_utf8(&seen).unwrap()).await;
+        let answer = answer.await.unwrap();
+        let id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
+        let mut body = answer.into_body();
+        let mut read = 0;
+        while read < seen.len() {
+            read += next(&mut body).await.unwrap().unwrap().len();
+        }
+        drop((body, client));
+        exchange.given_up().await;
+        let left = completion(&gateway, &id).await;
+        assert_eq!(left["outcome"], "client_disconnect");
+        let prompt = admission(&gateway, &id).await["reserved"].as_u64().unwrap() - 1;
+        let mut events = seen.clone();
+        events.extend_from_slice(b"data: [DONE]\n\n");
+        let ended = whole(&mut gateway, &path, &document, &events).await;
+        // The end marker is an event as well.
+        for (record, answer) in [(left, SEEN as u64), (ended, SEEN as u64 + 1)] {
+            assert_eq!(record["usage"], Value::Null);
+            assert_eq!(record["charged"], prompt + answer);
+            let cost = budget.then_some(prompt * 1000 + answer * 2000);
+            assert_eq!(record["cost_nanodollars"], json!(cost));
+        }
+        let mut events = chunks(&[chunk; 10]);
+        events.extend_from_slice(b"data: [DONE]\n\n");
+        let short = whole(&mut gateway, &path, &document, &events).await;
+        assert_eq!(short["charged"], Value::Null, "some events frame an answer");
+    }
+}
+
+#[tokio::test]
+async fn what_has_been_seen_of_an_answer_counts_where_only_its_begin_was_counted() {
+    let mut gateway = gateway().await;
+    let (path, mut document) = message("anthropic");
+    document["max_tokens"] = 1.into();
+    let begin = events(&[&[START, BLOCK][..], &[DELTA; 60]].concat());
+    let by = Interrupted::ByItsProvider;
+    let record = record(&mut gateway, (path, document), EVENTS, &begin, by).await;
+    assert_eq!(record["usage"]["partial"], true);
+    assert_eq!(record["charged"], 1009 + 62);
 }
 
 #[tokio::test]
