@@ -319,4 +319,5 @@ class ModelRoute(Section):
     ContextLength: the prompt is too long for the model. Timeout (no answer in time) and ServerError (500,
     502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """What a request that sets no maximum reserves of a tenant's token limits for its answer."""
+    """What a request that sets no maximum reserves of a tenant's token limits for its answer: the most tokens
+    that its provider gives an answer, if limits and budgets are to hold beforehand."""

@@ -33,6 +33,9 @@ use crate::routes::Target;
 use crate::telemetry::{Ended, Observed};
 use crate::upstream::Attending;
 
+/// So many events of an answer may bring no token: they begin and end it and its parts.
+const FRAMING: u64 = 16;
+
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
 /// However it ends — by [`OpenExchange::end`], or by being dropped when its task panics — it leaves a completion and
@@ -55,6 +58,8 @@ pub(crate) struct OpenExchange {
     pub(crate) response: BodyDigest,
     /// Bytes of the response body so far.
     pub(crate) bytes: u64,
+    /// Events that an answer of tokens has had, known once all of it has come that will.
+    pub(crate) events: u64,
     /// How far the attempt under way has come.
     pub(crate) reached: Reached,
     /// Its place among those under way at the provider, while an attempt is.
@@ -264,6 +269,7 @@ impl OpenExchange {
             arriving,
             response: BodyDigest::new(),
             bytes: 0,
+            events: 0,
             reached: Reached::default(),
             attending: None,
             attempts: 1,
@@ -528,10 +534,33 @@ impl OpenExchange {
         }
     }
 
-    /// A usage with as much as was set aside for an answer that its provider has not counted.
+    /// Tokens that the answer has at least, by its events, where these are more than were set aside for it: a provider need
+    /// not obey the maximum that a request names.
+    fn seen_tokens(&self) -> Option<u64> {
+        let expected = self.answer_tokens.saturating_add(FRAMING);
+        (self.events > expected).then_some(self.events)
+    }
+
+    /// What was used at least where no usage is told, if that is more than the reservation.
+    fn seen(&self) -> Option<Used> {
+        let answer = self.seen_tokens()?;
+        let grant = self.grant.as_ref()?;
+        let prompt = grant.reserved()?.saturating_sub(self.answer_tokens);
+        let cost = self.price.map_or(0, |price| price.most(prompt, answer));
+        Some(Used {
+            tokens: prompt.saturating_add(answer),
+            // It may have been reserved at the price of a dearer provider.
+            cost: cost.max(grant.reserved_cost().unwrap_or(0)),
+        })
+    }
+
+    /// A usage with as much as was set aside for an answer that its provider has not counted, or has been seen of it.
     fn at_most(&self, usage: Usage) -> Usage {
         let completion_tokens = match usage.partial {
-            true => usage.completion_tokens.max(self.answer_tokens),
+            true => {
+                let expected = self.answer_tokens.max(self.seen_tokens().unwrap_or(0));
+                usage.completion_tokens.max(expected)
+            }
             false => usage.completion_tokens,
         };
         Usage {
@@ -547,9 +576,17 @@ impl OpenExchange {
         let has_money = self.grant.as_ref().and_then(Grant::reserved_cost).is_some();
         let paid = if has_money { charged } else { usage };
         let cost = paid.and_then(|usage| Some(self.price?.cost(&pricing::tokens(&usage))));
-        let used = match charged {
-            Some(usage) => Some(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
-            None => self.is_unused().then_some(0),
+        let (used, cost) = match charged {
+            Some(usage) => {
+                let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
+                (Some(tokens), cost)
+            }
+            None if self.is_unused() => (Some(0), None),
+            None => {
+                let seen = self.seen();
+                let cost = seen.filter(|_| has_money).map(|used| used.cost);
+                (seen.map(|used| used.tokens), cost)
+            }
         };
         self.leave_with(used);
         let (used, cost) = match (used, self.unsettled) {

@@ -139,7 +139,8 @@ pub(crate) fn most_answer_tokens(call: &Call<'_>, model: &Model) -> u64 {
         return 0;
     }
     let answer = call.max_tokens.unwrap_or(model.max_output_tokens);
-    answer.saturating_mul(u64::from(call.n))
+    let answers = u64::from(call.n).saturating_mul(call.prompts as u64);
+    answer.saturating_mul(answers)
 }
 
 /// What was used, as prices count it.

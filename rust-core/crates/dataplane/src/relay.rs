@@ -104,6 +104,9 @@ impl Relay<'_, '_> {
             &mut workspace,
         );
         let relayed = pin!(relayed).await;
+        if reply.dialect.generates() && reply.dialect.costs_tokens() {
+            open.events = progress.events;
+        }
         if let Ok(true) = relayed {
             home.pool.put_back(source.upstream);
         }
@@ -132,6 +135,9 @@ impl Relay<'_, '_> {
             Ok(()) => return pin!(finish(gateway, reply, &answer_head, open, workspace)).await,
             Err(aborted) => aborted,
         };
+        if !progress.ended {
+            workspace.usage.interrupted();
+        }
         let (outcome, answer) = match &aborted {
             Aborted::Client => {
                 open.store().await;

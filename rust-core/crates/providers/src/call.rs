@@ -33,6 +33,8 @@ pub struct Call<'b> {
     pub max_tokens: Option<u64>,
     /// How many answers are asked for, or made to choose from.
     pub n: u32,
+    /// How many prompts a completion has, each of which has answers of its own.
+    pub prompts: usize,
     /// How many messages there are.
     pub messages: usize,
     /// A field whose text is there as the numbers of its tokens, which no rule can read.
@@ -105,6 +107,7 @@ impl<'b> Call<'b> {
             stream_options: StreamOptions::Absent,
             max_tokens: None,
             n: 1,
+            prompts: 1,
             messages: 0,
             token_ids: None,
             model_value: 0..0,
@@ -238,8 +241,12 @@ impl<'b> Call<'b> {
             }
             Read::Turns | Read::TurnsOrText => self.messages += walk.turns(event)?,
             Read::TextOrTokens(field) => {
-                if walk.text_or_tokens(event)? {
+                let (has_tokens, texts) = walk.text_or_tokens(event)?;
+                if has_tokens {
                     self.token_ids = Some(field);
+                }
+                if self.dialect == Dialect::Completions {
+                    self.prompts = texts.max(1);
                 }
             }
             Read::Instructions => walk.instructions(event)?,
@@ -257,7 +264,12 @@ impl<'b> Call<'b> {
                 Event::ObjectStart => self.stream_options(walk)?,
                 _ => return Err(BadRequest::InvalidField(Field::StreamOptions)),
             },
-            Read::MaxTokens(field) => self.max_tokens = self.max_tokens.max(integer(event, field)?),
+            Read::MaxTokens(field) => {
+                // Zero is no limit to some (Ollama).
+                let least = u64::from(matches!(self.dialect, Dialect::Chat | Dialect::Completions));
+                let most = integer(event, field)?.filter(|&most| most >= least);
+                self.max_tokens = self.max_tokens.max(most);
+            }
             Read::Count(field) => {
                 if let Some(n) = integer(event, field)? {
                     let n = u32::try_from(n).ok().filter(|&n| n >= 1);
@@ -499,24 +511,28 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes a text, texts, or the numbers of their tokens; says whether there are any of these.
-    fn text_or_tokens(&mut self, event: Event<'b>) -> Result<bool, BadRequest> {
+    /// Takes a text, texts, or the numbers of their tokens; says whether there are any of these, and how many texts an
+    /// array has: numbers that stand in it are those of one.
+    fn text_or_tokens(&mut self, event: Event<'b>) -> Result<(bool, usize), BadRequest> {
         match event {
             Event::Number(_) => {
                 // Four bytes count as one token.
                 self.left_out += 4;
-                Ok(true)
+                Ok((true, 0))
             }
             Event::ArrayStart => {
-                let mut tokens = false;
+                let (mut has_tokens, mut texts) = (false, 0);
                 loop {
                     match self.reader.read()? {
-                        Event::ArrayEnd => return Ok(tokens),
-                        element => tokens |= self.text_or_tokens(element)?,
+                        Event::ArrayEnd => return Ok((has_tokens, texts)),
+                        element => {
+                            texts += usize::from(!matches!(element, Event::Number(_)));
+                            has_tokens |= self.text_or_tokens(element)?.0;
+                        }
                     }
                 }
             }
-            other => self.collect(other, Meaning::Field).map(|()| false),
+            other => self.collect(other, Meaning::Field).map(|()| (false, 0)),
         }
     }
 

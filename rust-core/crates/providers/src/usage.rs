@@ -17,7 +17,7 @@ use self::google::UsageMetadata;
 use self::member::Member;
 use self::openai::{ResponseUsage, UsageEvent};
 use crate::dialect::Dialect;
-use crate::stream_events::data_of;
+use crate::stream_events::{data_of, is_usage_alone};
 
 /// Tokens that an answer says it cost. What is counted apart is part of the totals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,6 +73,10 @@ pub struct UsageReader {
     member: Member,
     running: Running,
     last: Option<Usage>,
+    /// Whether the last usage stood beside choices, in an event: it may be that of one of them.
+    beside_choices: bool,
+    /// Whether the stream was interrupted before its end.
+    interrupted: bool,
     /// Whether parts of a large event have been taken.
     in_event: bool,
 }
@@ -92,6 +96,8 @@ impl UsageReader {
             member: Member::of_answer(dialect),
             running: Running::default(),
             last: None,
+            beside_choices: false,
+            interrupted: false,
             in_event: false,
         }
     }
@@ -104,6 +110,8 @@ impl UsageReader {
         self.in_event = false;
         self.running = Running::default();
         self.last = None;
+        self.beside_choices = false;
+        self.interrupted = false;
     }
 
     /// Takes the next piece of an answer that is no stream; says whether a usage ended in it.
@@ -167,7 +175,13 @@ impl UsageReader {
             | Dialect::Invoke => b"\"usage\"",
             dialect if dialect.has_form() => b"\"usage\"",
             Dialect::Gemini => b"\"usageMetadata\"",
-            _ => return self.push(event),
+            _ => {
+                let brings_usage = self.push(event);
+                if brings_usage {
+                    self.beside_choices = !is_usage_alone(event);
+                }
+                return brings_usage;
+            }
         };
         if memchr::memmem::find(event, name).is_none() {
             return false;
@@ -215,12 +229,26 @@ impl UsageReader {
         if !std::mem::replace(&mut self.in_event, true) {
             self.member = Member::of_event(self.dialect);
         }
-        self.push(part);
+        if self.push(part) && self.dialect.has_stream_options() {
+            self.beside_choices = true;
+        }
+    }
+
+    /// The stream has come to no good end: a usage that stood beside choices is not known to count all of the answer.
+    pub fn interrupted(&mut self) {
+        self.interrupted = true;
     }
 
     /// The usage of the whole answer, if it gave one.
     pub fn usage(&self) -> Option<Usage> {
+        let is_of_one_choice = self.beside_choices && self.interrupted;
         let usage = match self.dialect {
+            // vLLM counts one prompt of many there, too (`continuous_usage_stats`).
+            Dialect::Completions if is_of_one_choice => None,
+            Dialect::Chat if is_of_one_choice => self.anywhere.usage().map(|usage| Usage {
+                is_partial: true,
+                ..usage
+            }),
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.usage(),
             Dialect::Messages | Dialect::Invoke => self.running.usage(),
             Dialect::Responses

@@ -262,6 +262,48 @@ fn a_completion_may_be_chosen_from_several() {
 }
 
 #[test]
+fn each_prompt_of_a_completion_counts_and_the_numbers_of_tokens_are_one() {
+    for (prompt, prompts) in [
+        (r#"["a","b"]"#, 2),
+        ("[[1],[2]]", 2),
+        (r#"["a",[1,2],"c"]"#, 3),
+        ("[[1,2,3]]", 1),
+        ("[1,2]", 1),
+        (r#""a""#, 1),
+        ("[]", 1),
+        ("null", 1),
+    ] {
+        let body = format!(r#"{{"model":"m","prompt":{prompt}}}"#);
+        let (call, _) = read(Dialect::Completions, &body).unwrap();
+        assert_eq!(call.prompts, prompts, "{prompt}");
+    }
+    let (call, _) = read(Dialect::Completions, r#"{"model":"m"}"#).unwrap();
+    assert_eq!(call.prompts, 1);
+    let (call, _) = read(Dialect::Embeddings, r#"{"model":"m","input":["a","b"]}"#).unwrap();
+    assert_eq!(call.prompts, 1, "texts that are embedded have no answers");
+}
+
+#[test]
+fn zero_names_no_maximum_where_some_take_it_for_none() {
+    for (dialect, member, max_tokens) in [
+        (Dialect::Chat, r#""max_tokens":0"#, None),
+        (Dialect::Chat, r#""max_completion_tokens":0"#, None),
+        (
+            Dialect::Chat,
+            r#""max_tokens":0,"max_completion_tokens":5"#,
+            Some(5),
+        ),
+        (Dialect::Chat, r#""max_tokens":1"#, Some(1)),
+        (Dialect::Completions, r#""max_tokens":0"#, None),
+        (Dialect::Messages, r#""max_tokens":0"#, Some(0)),
+    ] {
+        let body = format!(r#"{{"model":"m","messages":[],{member}}}"#);
+        let (call, _) = read(dialect, &body).unwrap();
+        assert_eq!(call.max_tokens, max_tokens, "{dialect:?} {member}");
+    }
+}
+
+#[test]
 fn the_good_end_of_each_dialect_is_its_own() {
     use EventMeaning::{Failure, GoodEnd, Part};
     for (dialect, event, meaning) in [
@@ -510,6 +552,61 @@ fn the_usage_that_groq_tells_twice_counts_once() {
         r#"{"choices":[],"x_groq":{"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}}"#;
     let last = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#;
     assert_eq!(of_stream(Dialect::Chat, &[own, last]), usage(3, 4));
+}
+
+#[test]
+fn a_usage_beside_choices_may_be_that_of_one_where_the_stream_is_interrupted() {
+    let first = r#"{"choices":[{"index":0,"text":"a"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
+    let second = r#"{"choices":[{"index":1,"text":"a"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+    let all = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5}}"#;
+    let partial = usage(3, 1).map(|usage| Usage {
+        is_partial: true,
+        ..usage
+    });
+    for (dialect, events, ended, interrupted) in [
+        (Dialect::Chat, &[first, second][..], usage(3, 1), partial),
+        (Dialect::Chat, &[first, second, all], usage(3, 5), usage(3, 5)),
+        // Of many prompts it is that of one.
+        (Dialect::Completions, &[first, second], usage(3, 1), None),
+        (
+            Dialect::Completions,
+            &[first, second, all],
+            usage(3, 5),
+            usage(3, 5),
+        ),
+    ] {
+        let mut reader = UsageReader::new(dialect);
+        for event in events {
+            reader.push_event(format!("data: {event}\n\n").as_bytes());
+        }
+        assert_eq!(reader.usage(), ended, "{dialect:?} {events:?}");
+        reader.interrupted();
+        assert_eq!(reader.usage(), interrupted, "{dialect:?} {events:?}");
+        reader.reset(dialect);
+        reader.push_event(format!("data: {first}\n\n").as_bytes());
+        assert_eq!(
+            reader.usage(),
+            usage(3, 4),
+            "nothing is left of the answer before"
+        );
+    }
+    let mut reader = UsageReader::new(Dialect::Chat);
+    reader.push_part(format!("data: {{\"choices\":[{{}}],\"text\":\"{}\",", "a".repeat(100)).as_bytes());
+    reader.push_part(br#""usage":{"prompt_tokens":3,"completion_tokens":1}}"#);
+    reader.interrupted();
+    assert_eq!(
+        reader.usage(),
+        partial,
+        "in an event that is too large to be kept"
+    );
+    let mut reader = UsageReader::new(Dialect::Chat);
+    reader.push(first.as_bytes());
+    reader.interrupted();
+    assert_eq!(
+        reader.usage(),
+        usage(3, 4),
+        "that of a whole answer is of all choices"
+    );
 }
 
 #[test]

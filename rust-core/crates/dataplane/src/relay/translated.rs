@@ -43,7 +43,7 @@ impl Passage<'_> {
 
     /// Translates a whole event, and lets go what the client gets for it.
     pub(super) fn translate_event(&mut self, event: &[u8]) -> Result<(), Aborted> {
-        self.progress.events += 1;
+        self.progress.events += u64::from(!event.starts_with(b":"));
         self.workspace.usage.push_event(event);
         if self.progress.ended {
             // The client has its end; what stands behind the provider's is nothing to it.

@@ -51,7 +51,7 @@ fn message(stream: bool) -> Value {
 }
 
 /// Sends a request and returns what the upstream got, with its answer's future.
-async fn begin(
+pub async fn begin(
     gateway: &mut Gateway,
     path: &str,
     document: &Value,
@@ -69,6 +69,27 @@ pub async fn admission(gateway: &Gateway, id: &str) -> Value {
     let evidence = evidence.await.unwrap().unwrap();
     let record = evidence.iter().find(|record| record.kind == "admission");
     serde_json::from_str(&record.unwrap().record).unwrap()
+}
+
+#[tokio::test]
+async fn each_prompt_of_a_completion_reserves_the_answers_of_its_own() {
+    let mut gateway = Gateway::with(|config| {
+        config["tenants"][0]["limits"] = json!({"tokens_per_minute": 1000});
+    })
+    .await;
+    for (prompt, reserved) in [
+        (json!("abcd"), 1 + 20),
+        (json!(["abcd", "efgh", "ijkl"]), 4 + 60),
+        (json!([[1, 2], [3]]), 3 + 40),
+        (json!([1, 2, 3]), 3 + 20),
+    ] {
+        let body = json!({"model": MODEL, "prompt": prompt, "max_tokens": 10, "n": 2});
+        let (_client, answer, exchange) = begin(&mut gateway, "/v1/completions", &body).await;
+        exchange.answer(b"{}").await;
+        let answer = read(answer).await.unwrap();
+        let record = admission(&gateway, id(&answer)).await;
+        assert_eq!(record["reserved"], reserved, "{prompt}");
+    }
 }
 
 #[tokio::test]

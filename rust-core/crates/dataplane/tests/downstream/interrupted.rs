@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::client::{Client, next};
+use crate::client::{Client, next, read};
+use crate::dialects::{admission, begin};
 use crate::frames::{carried, event};
 use crate::gateway::{ACME, Gateway, MODEL};
-use crate::relayed::completion;
+use crate::relayed::{completion, id};
 use crate::uploads::{answer, ended, plain};
 
 /// Tokens that each answer may have.
@@ -201,6 +202,132 @@ async fn an_interrupted_stream_is_charged_what_its_provider_has_told_and_what_wa
             assert_eq!(found, (&usage, &charged), "{interrupted:?}: {asked:?} {begin}");
         }
     }
+}
+
+/// A chunk of vLLM's, which counts the tokens of its choice when it is asked to.
+fn counted_chunk(choices: &str, completion_tokens: u64) -> String {
+    format!(
+        r#"{{"choices":[{choices}],"usage":{{"prompt_tokens":9,"completion_tokens":{completion_tokens},"total_tokens":{}}}}}"#,
+        9 + completion_tokens
+    )
+}
+
+#[tokio::test]
+async fn a_count_of_one_choice_is_not_taken_for_that_of_all() {
+    let mut gateway = gateway().await;
+    let (path, mut document) = chat(MODEL);
+    document["n"] = 2.into();
+    document["stream_options"] = json!({"include_usage": true, "continuous_usage_stats": true});
+    let choice =
+        |index: u64| format!(r#"{{"index":{index},"delta":{{"content":"Hello"}},"finish_reason":null}}"#);
+    let first = counted_chunk(&choice(0), 2);
+    let second = counted_chunk(&choice(1), 0);
+    let sum = counted_chunk("", 3);
+    let of_one = json!({"prompt_tokens": 9, "completion_tokens": 0, "partial": true});
+    let of_all = json!({"prompt_tokens": 9, "completion_tokens": 3});
+    for (begin, usage, charged) in [
+        (chunks(&[&first, &second]), of_one, 9 + 2 * MOST),
+        (chunks(&[&first, &second, &sum]), of_all.clone(), 9 + 3),
+    ] {
+        for interrupted in [Interrupted::ByItsProvider, Interrupted::ByItsClient] {
+            let asked = (path.clone(), document.clone());
+            let record = record(&mut gateway, asked, EVENTS, &begin, interrupted).await;
+            let found = (&record["usage"], &record["charged"]);
+            assert_eq!(found, (&usage, &json!(charged)), "{interrupted:?}");
+        }
+    }
+    let mut prompts = document.clone();
+    prompts["prompt"] = json!(["Hello", "you"]);
+    let asked = ("/v1/completions".to_owned(), prompts);
+    let events = chunks(&[&first, &second]);
+    let record = record(&mut gateway, asked, EVENTS, &events, Interrupted::ByItsClient).await;
+    let found = (&record["usage"], &record["charged"]);
+    assert_eq!(found, (&Value::Null, &Value::Null), "nor one of one prompt");
+
+    for (last, usage) in [
+        (&sum, of_all),
+        // Mistral counts beside its last choice, and nowhere else.
+        (&second, json!({"prompt_tokens": 9, "completion_tokens": 0})),
+    ] {
+        let mut events = chunks(&[&first, last]);
+        events.extend_from_slice(b"data: [DONE]\n\n");
+        let record = whole(&mut gateway, &path, &document, &events).await;
+        assert_eq!(record["usage"], usage);
+    }
+}
+
+/// The completion of a request whose answer is these events, to their end.
+async fn whole(gateway: &mut Gateway, path: &str, document: &Value, events: &[u8]) -> Value {
+    let (_client, answer, mut exchange) = begin(gateway, path, document).await;
+    exchange.begin_events().await;
+    exchange.send_chunk(std::str::from_utf8(events).unwrap()).await;
+    exchange.send(b"0\r\n\r\n").await;
+    let answer = read(answer).await.unwrap();
+    let record = completion(gateway, id(&answer)).await;
+    assert_eq!(record["outcome"], "complete");
+    record
+}
+
+#[tokio::test]
+async fn what_has_been_seen_of_an_answer_is_charged_where_more_was_generated_than_reserved() {
+    const SEEN: usize = 150;
+    let chunk = r#"{"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}"#;
+    let seen = chunks(&[chunk; SEEN]);
+    let price = json!({"model": MODEL, "effective_from": 0, "input": "1", "output": "2"});
+    for budget in [false, true] {
+        let mut gateway = gateway_with(|config| {
+            config["prices"] = json!([price]);
+            config["providers"][0]["stream_usage"] = "leave".into();
+            if budget {
+                config["tenants"][0]["limits"]["nanodollars_per_day"] = json!(1_000_000_000_000_u64);
+            }
+        })
+        .await;
+        let (path, mut document) = chat(MODEL);
+        document.as_object_mut().unwrap().remove("max_tokens");
+        document["max_completion_tokens"] = 1.into();
+        let (client, answer, mut exchange) = begin(&mut gateway, &path, &document).await;
+        exchange.begin_events().await;
+        exchange.send_chunk(std::str::from_utf8(&seen).unwrap()).await;
+        let answer = answer.await.unwrap();
+        let id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
+        let mut body = answer.into_body();
+        let mut read = 0;
+        while read < seen.len() {
+            read += next(&mut body).await.unwrap().unwrap().len();
+        }
+        drop((body, client));
+        exchange.given_up().await;
+        let left = completion(&gateway, &id).await;
+        assert_eq!(left["outcome"], "client_disconnect");
+        let prompt = admission(&gateway, &id).await["reserved"].as_u64().unwrap() - 1;
+        let mut events = seen.clone();
+        events.extend_from_slice(b"data: [DONE]\n\n");
+        let ended = whole(&mut gateway, &path, &document, &events).await;
+        // The end marker is an event as well.
+        for (record, answer) in [(left, SEEN as u64), (ended, SEEN as u64 + 1)] {
+            assert_eq!(record["usage"], Value::Null);
+            assert_eq!(record["charged"], prompt + answer);
+            let cost = budget.then_some(prompt * 1000 + answer * 2000);
+            assert_eq!(record["cost_nanodollars"], json!(cost));
+        }
+        let mut events = chunks(&[chunk; 10]);
+        events.extend_from_slice(b"data: [DONE]\n\n");
+        let short = whole(&mut gateway, &path, &document, &events).await;
+        assert_eq!(short["charged"], Value::Null, "some events frame an answer");
+    }
+}
+
+#[tokio::test]
+async fn what_has_been_seen_of_an_answer_counts_where_only_its_begin_was_counted() {
+    let mut gateway = gateway().await;
+    let (path, mut document) = message("anthropic");
+    document["max_tokens"] = 1.into();
+    let begin = events(&[&[START, BLOCK][..], &[DELTA; 60]].concat());
+    let by = Interrupted::ByItsProvider;
+    let record = record(&mut gateway, (path, document), EVENTS, &begin, by).await;
+    assert_eq!(record["usage"]["partial"], true);
+    assert_eq!(record["charged"], 1009 + 62);
 }
 
 #[tokio::test]
