@@ -40,39 +40,71 @@ pub(crate) fn is_left_out(value: &str, says_text: bool, attachments: Attachments
 }
 
 /// Whether a media type (RFC 6838) is one of texts, in whatever case.
-pub(crate) fn is_textual(media_type: &str) -> bool {
+fn is_textual(media_type: &str) -> bool {
     const WORDS: [&str; 9] = [
         "text", "json", "xml", "yaml", "csv", "script", "html", "markdown", "rtf",
     ];
     let lower = media_type.to_ascii_lowercase();
-    WORDS.iter().any(|word| lower.contains(word)) && !lower.contains("openxml")
+    WORDS.iter().any(|word| lower.contains(word))
+        && !["openxml", "opendocument"]
+            .iter()
+            .any(|zipped| lower.contains(zipped))
 }
 
-/// What stands behind a string in its object, up to the end of that or to the first that is no word.
-///
-/// Not checked: the reader does that when it comes there.
-pub(crate) fn words_behind(rest: &str) -> impl Iterator<Item = (&str, &str)> {
-    // Media types are short, and so are names.
-    const MOST: usize = 256;
-    let mut rest = rest;
-    std::iter::from_fn(move || {
-        let mut word = |before: char| {
-            rest = rest
-                .trim_start()
-                .strip_prefix(before)?
-                .trim_start()
-                .strip_prefix('"')?;
-            let end = rest
-                .as_bytes()
-                .iter()
-                .take(MOST)
-                .position(|byte| matches!(byte, b'"' | b'\\'))?;
-            let word = &rest[..end];
-            rest = rest[end..].strip_prefix('"')?;
-            Some(word)
-        };
-        Some((word(',')?, word(':')?))
-    })
+/// What stands beside a string where an attachment is taken says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Beside {
+    /// That it is no text, or nothing.
+    Data,
+    /// That it decodes to one.
+    EncodedText,
+    /// That it is one as it stands.
+    Text,
+}
+
+impl Beside {
+    /// What the field `name` says with the value `word`.
+    pub(crate) fn of(name: &str, word: &str) -> Self {
+        match name {
+            "type" if word == "text" => Beside::Text,
+            "media_type" | "mimeType" | "mime_type" if is_textual(word) => Beside::EncodedText,
+            _ => Beside::Data,
+        }
+    }
+
+    /// What the members behind a string say, of which `rest` begins right behind it.
+    ///
+    /// Where that cannot be told from a few words the string is a text: beside an attachment stand no others. Nothing is
+    /// checked, the reader does that when it comes there.
+    pub(crate) fn behind(rest: &str) -> Self {
+        const MOST_WORDS: usize = 8;
+        let mut rest = rest.as_bytes();
+        rest = &rest[..rest.len().min(MOST_BEHIND)];
+        let mut found = Beside::Data;
+        for _ in 0..MOST_WORDS {
+            rest = rest.trim_ascii_start();
+            if rest.first() == Some(&b'}') {
+                return found;
+            }
+            let Some(name) = word(&mut rest, b',') else { break };
+            let Some(value) = word(&mut rest, b':') else { break };
+            found = found.max(Beside::of(&name, &value));
+        }
+        Beside::Text
+    }
+}
+
+/// So many bytes behind a string are looked at.
+const MOST_BEHIND: usize = 1024;
+
+/// The string behind `before`, if `rest` begins with both and no escape is in it but that of a slash.
+fn word(rest: &mut &[u8], before: u8) -> Option<String> {
+    let begin = rest.trim_ascii_start().strip_prefix(&[before])?;
+    let begin = begin.trim_ascii_start().strip_prefix(b"\"")?;
+    let end = memchr::memchr(b'"', begin)?;
+    let word = std::str::from_utf8(&begin[..end]).ok()?.replace("\\/", "/");
+    *rest = &begin[end + 1..];
+    (!word.contains('\\')).then_some(word)
 }
 
 /// The media type and the base64 of a data URL, or all of a string that is none.
@@ -87,8 +119,9 @@ fn payload(value: &str) -> Option<(&str, &[u8])> {
     let comma = bytes.iter().take(LONGEST_PREFIX).position(|byte| *byte == b',')?;
     let prefix = value.get(5..comma).filter(|prefix| !prefix.contains(' '))?;
     let base64 = prefix.len().checked_sub(7)?;
+    let media_type = prefix.get(..base64)?;
     let is_base64 = prefix.as_bytes()[base64..].eq_ignore_ascii_case(b";base64");
-    is_base64.then_some((&prefix[..base64], &bytes[comma + 1..]))
+    is_base64.then_some((media_type, &bytes[comma + 1..]))
 }
 
 /// Whether this is one run of base64 of either alphabet, padded or not, or such in lines of one length: words that are
@@ -231,7 +264,8 @@ fn decode(digits: &[u8], out: &mut [u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Attachments, is_left_out, words_behind};
+    use super::{Attachments, Beside, is_left_out};
+    use proptest::prelude::*;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
@@ -377,20 +411,53 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_string_is_read_as_far_as_it_is_words() {
-        let read = |rest| words_behind(rest).collect::<Vec<_>>();
-        assert_eq!(
-            read(r#" , "media_type" : "text/plain","type":"text"} ,"x":"y""#),
-            [("media_type", "text/plain"), ("type", "text")]
-        );
-        for rest in [
-            "",
-            "}",
-            r#","a":1,"type":"text"}"#,
-            r#","a":{"type":"text"}}"#,
-            r#","a":"\"","type":"text"}"#,
+    fn what_stands_behind_a_string_says_what_it_is() {
+        for (rest, expected) in [
+            ("}", Beside::Data),
+            (
+                r#" , "media_type" : "image/png","type":"base64" } ,"x":"y""#,
+                Beside::Data,
+            ),
+            (r#","mimeType":"image\/png"}"#, Beside::Data),
+            (r#","mimeType":"text\/plain"}"#, Beside::EncodedText),
+            (
+                r#","media_type":"text/plain","type":"base64"}"#,
+                Beside::EncodedText,
+            ),
+            (r#","media_type":"text/plain","type":"text"}"#, Beside::Text),
+            // What is no word, or one of too many.
+            ("", Beside::Text),
+            (r#","a":1,"type":"base64"}"#, Beside::Text),
+            (r#","a":{"type":"base64"}}"#, Beside::Text),
+            (r#","type":"\u0074ext"}"#, Beside::Text),
+            (r#","a":"\"","type":"base64"}"#, Beside::Text),
         ] {
-            assert_eq!(read(rest), [], "{rest}");
+            assert_eq!(Beside::behind(rest), expected, "{rest}");
+        }
+        let many = format!("{}}}", r#","a":"b""#.repeat(9));
+        assert_eq!(Beside::behind(&many), Beside::Text);
+        assert_eq!(
+            Beside::behind(&format!(r#","a":"{}"}}"#, "é".repeat(600))),
+            Beside::Text
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_begins_as_a_data_url_is_judged(begin in "(?i)data:", rest in "(;base64|[,;é上a-z]){0,8},?.{0,90}") {
+            let value = format!("{begin}{rest}{}", "a".repeat(64));
+            let _ = is_left_out(&value, false, Attachments::ScanText);
+            let _ = Beside::behind(&value);
+        }
+    }
+
+    #[test]
+    fn a_text_that_begins_as_a_data_url_is_one() {
+        for text in [
+            "data:é123456,".to_owned() + &"a".repeat(64),
+            "Data:売上高は前年比で増加し,".repeat(5),
+        ] {
+            assert!(!is_left_out(&text, false, Attachments::Skip), "{text}");
         }
     }
 }

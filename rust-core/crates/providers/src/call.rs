@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use proofgate_json::{Event, JsonError, Reader, Str, Workspace, equals_but_for_case};
 
-use crate::attachment::{is_textual, words_behind};
+use crate::attachment::Beside;
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
 use crate::call_fields::{Fields, Read, field};
@@ -558,6 +558,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             let name = key.decoded(&mut self.name);
             let (meaning, is_type) = (meaning(name), name == "type");
             let is_of_client = self.dialect.is_field_of_client_tools(name);
+            let is_free = is_free(name);
             if !is_type && equals_but_for_case(name, "type") {
                 return Err(BadRequest::AmbiguousName("type"));
             }
@@ -574,7 +575,9 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             if !is_of_client && value != Event::Null {
                 return Err(BadRequest::UnservedTool);
             }
+            self.is_free = is_free;
             self.collect(value, meaning)?;
+            self.is_free = false;
         }
         Ok(())
     }
@@ -600,7 +603,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
     /// the recursion.
     fn collect(&mut self, event: Event<'b>, under: Meaning) -> Result<(), BadRequest> {
         match event {
-            Event::String(string) => self.string(string, under, false),
+            Event::String(string) => self.string(string, under, Beside::Data),
             Event::ArrayStart => loop {
                 // The API has neither words nor attachments in lists, only schemas have types there.
                 let under = if self.is_free { under } else { Meaning::Field };
@@ -610,29 +613,34 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                 }
             },
             Event::ObjectStart => {
-                let mut says_text = false;
+                let mut beside = Beside::Data;
                 while let Event::Key(key) = self.reader.read()? {
                     let name = key.decoded(&mut self.name);
                     let (meaning, kept) = (meaning(name), kept(self.dialect, self.refuses_ids, name));
                     let (refuses_ids, was_free) = (self.refuses_ids, self.is_free);
                     self.refuses_ids &= !self.dialect.is_of_a_tool(name);
                     self.is_free |= is_free(name);
-                    let is_address = name == "image_url" || under == Meaning::Attachment && name == "url";
-                    let (is_kind, is_data) = (KINDS.contains(&name), name == "data");
+                    let holds = matches!(under, Meaning::Attachment | Meaning::Holder);
+                    let is_address = matches!(name, "image_url" | "file_url") || holds && name == "url";
+                    let is_address = is_address && !self.is_free;
+                    let (kind, is_data) = (kind_of(name), name == "data");
                     if meaning == Meaning::Unknown {
                         self.text.push_key(key);
                     }
                     let value = self.reader.read()?;
                     Self::check_kept(kept, value)?;
                     if let Event::String(string) = value {
-                        if is_kind {
-                            says_text |= is_kind_of_text(string.decoded(&mut self.name));
+                        if let Some(kind) = kind {
+                            beside = beside.max(Beside::of(kind, string.decoded(&mut self.name)));
                         }
-                        let says_text = is_data && (says_text || self.says_text_behind(string));
+                        let beside = match is_data {
+                            true => beside.max(self.said_behind(string)),
+                            false => Beside::Data,
+                        };
                         if is_address && is_web_address(string.raw()) {
                             self.left_out += ATTACHMENT;
                         }
-                        self.string(string, meaning, says_text);
+                        self.string(string, meaning, beside);
                     } else {
                         self.collect(value, meaning)?;
                     }
@@ -645,12 +653,13 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes a string. `says_text`: what stands beside it says that it is, or decodes to, a text.
-    fn string(&mut self, string: Str<'b>, under: Meaning, says_text: bool) {
+    /// Takes a string. `beside`: what stands beside it says of it.
+    fn string(&mut self, string: Str<'b>, under: Meaning, beside: Beside) {
         match under {
             Meaning::Word if self.is_free && is_schema_type(string.raw()) => {}
             Meaning::Word if !self.is_free && is_word(string.raw()) => {}
-            Meaning::Attachment if !self.is_free => {
+            Meaning::Attachment if !self.is_free && beside != Beside::Text => {
+                let says_text = beside == Beside::EncodedText;
                 if !self.text.push_unless_data(string, says_text) {
                     self.left_out += string.raw().len().min(ATTACHMENT);
                 }
@@ -659,19 +668,16 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
     }
 
-    /// Whether what stands behind `string` in its object says that it is a text.
-    fn says_text_behind(&self, string: Str<'b>) -> bool {
-        let rest = self.body.get(string.range().end + 1..).unwrap_or_default();
-        words_behind(rest).any(|(name, word)| KINDS.contains(&name) && is_kind_of_text(word))
+    /// What stands behind `string` in its object says of it.
+    fn said_behind(&self, string: Str<'b>) -> Beside {
+        Beside::behind(self.body.get(string.range().end + 1..).unwrap_or_default())
     }
 }
 
-/// Fields that say what stands beside them.
-const KINDS: [&str; 4] = ["type", "media_type", "mimeType", "mime_type"];
-
-/// Whether what a field of [`KINDS`] says is a text.
-fn is_kind_of_text(word: &str) -> bool {
-    word == "text" || word.contains('/') && is_textual(word)
+/// The field `name`, if it says what stands beside it.
+fn kind_of(name: &str) -> Option<&'static str> {
+    let kinds = ["type", "media_type", "mimeType", "mime_type"];
+    kinds.into_iter().find(|kind| *kind == name)
 }
 
 fn is_web_address(value: &str) -> bool {

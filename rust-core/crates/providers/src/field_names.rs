@@ -15,13 +15,16 @@ pub(crate) enum Meaning {
     /// A field whose value may be an encoded image, recording or file, say where one is, or be what a provider has signed or
     /// encrypted.
     Attachment,
+    /// A field that may hold such a one, and whose value may be a text.
+    Holder,
 }
 
 pub(crate) fn meaning(key: &str) -> Meaning {
     match key {
         "role" | "type" => Meaning::Word,
-        "url" | "data" | "file_data" | "image_url" | "source" | "signature" | "encrypted_content"
+        "url" | "data" | "file_data" | "image_url" | "signature" | "encrypted_content"
         | "thoughtSignature" | "thought_signature" => Meaning::Attachment,
+        "source" => Meaning::Holder,
         _ if is_field(key) => Meaning::Field,
         _ => Meaning::Unknown,
     }
@@ -37,7 +40,7 @@ fn is_field(key: &str) -> bool {
         5 => matches!(key, "model" | "tools" | "top_p" | "index" | "items" | "store" | "audio" | "title" | "$defs" | "anyOf" | "oneOf" | "allOf" | "const" | "voice" | "input" | "top_k" | "parts" | "style" | "speed"),
         6 => matches!(key, "stream" | "strict" | "schema" | "format" | "detail" | "effort" | "output" | "status" | "system" | "prompt" | "suffix"),
         7 => matches!(key, "content" | "file_id" | "refusal" | "default" | "minimum" | "maximum" | "pattern" | "summary" | "call_id" | "include" | "outcome" | "thought" | "user_id" | "context" | "enabled" | "best_of" | "quality"),
-        8 => matches!(key, "requests" | "taskType" | "messages" | "function" | "required" | "metadata" | "logprobs" | "filename" | "is_error" | "thinking" | "contents" | "mimeType" | "response" | "category" | "language"),
+        8 => matches!(key, "requests" | "taskType" | "messages" | "function" | "required" | "metadata" | "logprobs" | "filename" | "is_error" | "thinking" | "contents" | "mimeType" | "response" | "category" | "language" | "file_url"),
         9 => matches!(key, "task_type" | "arguments" | "functions" | "verbosity" | "minLength" | "maxLength" | "reasoning" | "citations" | "mime_type" | "threshold"),
         10 => matches!(key, "background" | "moderation" | "max_tokens" | "tool_calls" | "parameters" | "properties" | "logit_bias" | "modalities" | "prediction" | "truncation" | "media_type" | "dimensions" | "inlineData" | "toolConfig"),
         11 => matches!(key, "temperature" | "tool_choice" | "description" | "json_schema" | "input_audio" | "annotations" | "tool_use_id" | "inline_data" | "tool_config" | "displayName"),
@@ -65,7 +68,14 @@ pub(crate) fn is_free(key: &str) -> bool {
             | "args"
             | "response"
             | "parameters"
+            | "parametersJsonSchema"
+            | "parameters_json_schema"
             | "input_schema"
+            | "responseSchema"
+            | "response_schema"
+            | "responseJsonSchema"
+            | "response_json_schema"
+            | "schema"
             | "properties"
             | "$defs"
             | "definitions"

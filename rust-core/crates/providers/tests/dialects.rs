@@ -2,8 +2,8 @@
 
 use proofgate_json::Workspace;
 use proofgate_providers::{
-    BadRequest, BaseUrl, BodyText, Call, Dialect, EventMeaning, ProviderKey, RequestTemplate, Usage,
-    UsageReader,
+    Attachments, BadRequest, BaseUrl, BodyText, Call, Dialect, EventMeaning, ProviderKey, RequestTemplate,
+    Usage, UsageReader,
 };
 use proptest::prelude::*;
 
@@ -709,9 +709,35 @@ fn words_are_read_wherever_an_attachment_may_stand() {
             r#"{"model":"m","max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{"type":["ignore","bluebird"],"role":"bluebird"}}]}]}"#.to_owned(),
             "ignore\nbluebird\nbluebird",
         ),
+        (
+            Dialect::Messages,
+            format!(
+                r#"{{"model":"m","max_tokens":1,"messages":[{{"role":"user","content":[{{"type":"search_result","source":"{dashes}","title":"t","content":[]}}]}}]}}"#
+            ),
+            dashes,
+        ),
+        (
+            Dialect::Messages,
+            format!(
+                r#"{{"model":"m","max_tokens":1,"messages":[{{"role":"user","content":[{{"type":"document","source":{{"data":"{dashes}","type":"\u0074ext","media_type":"text/plain"}}}}]}}]}}"#
+            ),
+            dashes,
+        ),
+        (
+            Dialect::Messages,
+            format!(
+                r#"{{"model":"m","max_tokens":1,"messages":[],"tools":[{{"name":"f","input_schema":{{"data":"{dashes}"}}}}]}}"#
+            ),
+            dashes,
+        ),
     ] {
-        let (_, text) = read(dialect, &body).unwrap();
-        assert!(text.contains(words), "{body}: {text}");
+        for attachments in [Attachments::ScanText, Attachments::Skip] {
+            let mut text = BodyText::new();
+            text.set_attachments(attachments);
+            Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+            let is_left_out = words == encoded && attachments == Attachments::Skip;
+            assert_eq!(text.text().contains(words), !is_left_out, "{body}: {}", text.text());
+        }
     }
 }
 
@@ -765,6 +791,20 @@ fn an_attachment_by_its_address_is_estimated_as_one_that_is_there() {
         let tokens = read(dialect, &body).unwrap().0.estimated_prompt_tokens();
         assert!((2_000..2_100).contains(&tokens), "{body}: {tokens}");
     }
+    let file = format!(
+        r#"{{"model":"m","input":[{{"role":"user","content":[{{"type":"input_file","file_url":"{url}"}}]}}]}}"#
+    );
+    assert!(
+        read(Dialect::Responses, &file)
+            .unwrap()
+            .0
+            .estimated_prompt_tokens()
+            >= 2_000
+    );
+    let found = format!(
+        r#"{{"contents":[{{"role":"user","parts":[{{"functionResponse":{{"name":"f","response":{{"items":[{{"image_url":"{url}","source":{{"url":"{url}"}}}}]}}}}}}]}}]}}"#
+    );
+    assert!(read(Dialect::Gemini, &found).unwrap().0.estimated_prompt_tokens() < 100);
     let cited = format!(
         r#"{{"model":"m","input":[{{"role":"assistant","content":[{{"type":"output_text","text":"x","annotations":[{{"type":"url_citation","url":"{url}"}}]}}]}}]}}"#
     );
@@ -775,4 +815,15 @@ fn an_attachment_by_its_address_is_estimated_as_one_that_is_there() {
             .estimated_prompt_tokens()
             < 100
     );
+}
+
+#[test]
+fn what_stands_behind_many_attachments_is_not_read_again_and_again() {
+    let keys: String = (0..24).map(|number| format!(r#""k{number}":"","#)).collect();
+    let body = format!(
+        r#"{{"model":"m","messages":[{{"role":"user","content":[{{{keys}{}"x":""}}]}}]}}"#,
+        r#""data":"","#.repeat(200_000)
+    );
+    // In seconds, where each of them reads all that follows: hundreds.
+    assert!(read(Dialect::Chat, &body).is_err());
 }
