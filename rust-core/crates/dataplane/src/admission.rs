@@ -237,7 +237,9 @@ async fn route_and_admit<'c>(
     let attending = target
         .upstream
         .begin(incoming.body_at, incoming.is_whole(), tokens);
+    let is_at_target = Cell::new(false);
     let wanted = Wanted {
+        is_at_target: &is_at_target,
         call: &call,
         model,
         target,
@@ -246,7 +248,7 @@ async fn route_and_admit<'c>(
         series,
     };
     let admitted = admit(incoming, reply, wanted, reading, &mut room).await;
-    if admitted.is_err() {
+    if admitted.is_err() && !is_at_target.get() {
         model.give_back(place, among);
     }
     let (open, rewritten, translated) = admitted?;
@@ -267,6 +269,8 @@ async fn route_and_admit<'c>(
 
 /// What a request asks for, and where.
 struct Wanted<'w> {
+    /// Whether what turns it away is the target's: others are asked then what they have to say.
+    is_at_target: &'w Cell<bool>,
     call: &'w Call<'w>,
     model: &'w Model,
     target: &'w Target,
@@ -286,6 +290,7 @@ async fn admit<'c>(
     room: &mut Share,
 ) -> Result<(Box<OpenExchange>, Option<Rewritten>, Option<Translated>), Box<RejectedCall<'c>>> {
     let Wanted {
+        is_at_target,
         call,
         model,
         target,
@@ -410,6 +415,7 @@ async fn admit<'c>(
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
     }
+    is_at_target.set(true);
     let translated = match pair {
         None => None,
         Some(pair) => {

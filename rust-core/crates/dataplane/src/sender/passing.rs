@@ -102,6 +102,9 @@ impl Passing<'_, '_> {
                 Ok(true) => {
                     connection.end_body();
                     self.open.reached.executed = Executed::Maybe;
+                    if let Some(attending) = &mut self.open.attending {
+                        attending.is_whole(Instant::now().into_std());
+                    }
                 }
                 Ok(false) => connection.spend(),
                 Err(broken) => return Err(broken),

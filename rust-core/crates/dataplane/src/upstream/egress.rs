@@ -46,7 +46,7 @@ impl Egress {
 }
 
 /// Addresses of services that clouds offer to whatever runs on their machines, credentials of the machine among them.
-const METADATA: [IpAddr; 7] = [
+const METADATA: [IpAddr; 9] = [
     // Amazon, beside 169.254.169.254, and its pods in EKS, beside 169.254.170.23.
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
@@ -54,8 +54,11 @@ const METADATA: [IpAddr; 7] = [
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
     // Scaleway, beside 169.254.42.42.
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
-    // Oracle, in its first cloud.
+    // Oracle, beside 169.254.169.254, and in its first cloud.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    // Akamai, beside 169.254.169.254.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1)),
     // Alibaba.
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     // Azure.
@@ -115,6 +118,8 @@ mod tests {
             "fd00:ec2::23",
             "fd20:ce::254",
             "fd00:42::42",
+            "fd00:c1::a9fe:a9fe",
+            "fd00:a9fe:a9fe::1",
             "fe80::1",
             "100.100.100.200",
             "168.63.129.16",

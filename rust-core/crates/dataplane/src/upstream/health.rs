@@ -74,10 +74,18 @@ impl Health {
             .is_none_or(|until| until <= now && !self.is_probed(now))
     }
 
-    /// Whether a request is under way for which others wait. None do for long: it may be a slow one.
+    /// Whether a request is under way for which others wait. They do for no longer than for the pause before it: it may be a
+    /// slow one.
     fn is_probed(&self, now: Instant) -> bool {
         let since = self.probing.get();
-        since.is_some_and(|since| now.saturating_duration_since(since) < FIRST_PAUSE)
+        let patience = Self::pause_after(self.pauses.get().saturating_sub(1));
+        since.is_some_and(|since| now.saturating_duration_since(since) < patience)
+    }
+
+    /// How long the next pause is after so many.
+    fn pause_after(pauses: u32) -> Duration {
+        let factor = 1_u32.checked_shl(pauses).unwrap_or(u32::MAX);
+        FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)
     }
 
     /// Requests that are under way there.
@@ -103,15 +111,17 @@ impl Health {
         self.saved.set(MOST_SAVED.min(self.saved.get() + 1));
         let is_due = self.paused_until.get().is_some_and(|until| until <= now);
         let probes = is_due && !self.is_probed(now);
-        if probes && is_whole {
-            self.probing.set(Some(now));
-        }
-        Attending {
+        let mut attending = Attending {
             began: now,
             probes,
+            probing: None,
             taken: Some(self.rate.take(limits, tokens, now)),
             health: Rc::clone(self),
+        };
+        if is_whole {
+            attending.is_whole(now);
         }
+        attending
     }
 
     /// Whether a request may be sent here once more; that it is counts then.
@@ -132,9 +142,9 @@ impl Health {
             None => self.failures.get() >= FAILURES,
         };
         if is_enough {
-            let factor = 1_u32.checked_shl(self.pauses.get()).unwrap_or(u32::MAX);
+            let pause = Self::pause_after(self.pauses.get());
             self.pauses.set(self.pauses.get().saturating_add(1));
-            self.pause(now, FIRST_PAUSE.saturating_mul(factor));
+            self.pause(now, pause);
         }
     }
 }
@@ -145,6 +155,8 @@ pub(crate) struct Attending {
     began: Instant,
     /// Whether it was let through to see whether the provider is well again.
     probes: bool,
+    /// Since when others wait for it, if they do.
+    probing: Option<Instant>,
     /// What it took of the provider's limits, until that is settled.
     taken: Option<Taken>,
 }
@@ -172,11 +184,19 @@ impl Attending {
 
     /// Has nobody wait for it any longer; says whether it was let through to see.
     fn end_probe(&mut self) -> bool {
-        let probed = std::mem::take(&mut self.probes);
-        if probed && self.health.probing.get() == Some(self.began) {
+        let since = self.probing.take();
+        if since.is_some() && self.health.probing.get() == since {
             self.health.probing.set(None);
         }
-        probed
+        std::mem::take(&mut self.probes)
+    }
+
+    /// All of it is there: from now on others wait for it, if it was let through to see.
+    pub(crate) fn is_whole(&mut self, now: Instant) {
+        if self.probes && !self.health.is_probed(now) {
+            self.health.probing.set(Some(now));
+            self.probing = Some(now);
+        }
     }
 
     /// Its end: how far it came, and the tokens that it used, where they are known.
@@ -284,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_hears_nothing_keeps_others_away_for_no_longer_than_the_first_pause() {
+    fn a_probe_that_hears_nothing_keeps_others_away_for_no_longer_than_the_pause_before_it() {
         let now = Instant::now();
         let (health, later) = (paused(now), now + FIRST_PAUSE);
         let first = begin(&health, later);
@@ -310,6 +330,35 @@ mod tests {
             "the pause is twice as long"
         );
         assert!(health.is_available(later + 2 * FIRST_PAUSE));
+    }
+
+    #[test]
+    fn what_a_client_has_sent_in_the_end_is_waited_for() {
+        let now = Instant::now();
+        let (health, later) = (paused(now), now + FIRST_PAUSE);
+        let mut coming = health.begin(later, RateLimits::default(), 0, false);
+        let mut second = health.begin(later, RateLimits::default(), 0, false);
+        coming.is_whole(later);
+        second.is_whole(later);
+        assert!(!health.is_available(later));
+        drop(second);
+        assert!(!health.is_available(later), "nobody waited for that one");
+        drop(coming);
+        assert!(health.is_available(later));
+    }
+
+    #[test]
+    fn a_probe_is_waited_for_as_long_as_the_pause_before_it_was() {
+        let mut now = Instant::now();
+        let health = paused(now);
+        for seconds in [5, 10, 20] {
+            now += Duration::from_secs(seconds);
+            fail(&health, now);
+        }
+        now += Duration::from_secs(40);
+        let _silent = begin(&health, now);
+        assert!(!health.is_available(now + Duration::from_secs(39)));
+        assert!(health.is_available(now + Duration::from_secs(40)));
     }
 
     #[test]

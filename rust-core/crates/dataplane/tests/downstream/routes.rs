@@ -87,6 +87,38 @@ async fn what_is_denied_before_it_is_sent_is_nobodys_share() {
 }
 
 #[tokio::test]
+async fn what_a_provider_has_no_words_for_comes_to_the_next_one_at_the_next_try() {
+    let other = Upstream::start().await;
+    let targets = json!([target("stand-in", 1), target("other", 1)]);
+    let mut gateway = gateway(&other, targets, |document| {
+        document["providers"][1]["type"] = json!("anthropic");
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let mut body: Value = serde_json::from_slice(&chat(20, false)).unwrap();
+    body["seed"] = json!(7);
+    let body = body.to_string().into_bytes();
+    let mut answered = 0;
+    for _ in 0..8 {
+        let sent = client.send(post(Some(body.len())), &body).await;
+        let mut sent = std::pin::pin!(read(sent));
+        let answer = tokio::select! {
+            biased;
+            exchange = gateway.upstream.exchange() => {
+                exchange.answer(ANSWER).await;
+                sent.await.unwrap()
+            }
+            answer = &mut sent => answer.unwrap(),
+        };
+        match answer.status.as_u16() {
+            200 => answered += 1,
+            status => assert_eq!((status, &*answer.code()), (400, "not_translatable")),
+        }
+    }
+    assert_eq!((answered, other.requests()), (4, 0));
+}
+
+#[tokio::test]
 async fn what_another_provider_is_sent_is_recorded_before_and_named_as_it_is_there() {
     let mut other = Upstream::start().await;
     let targets = json!([target("stand-in", 1), target("other", 0)]);

@@ -497,7 +497,7 @@ async fn a_client_that_does_not_finish_its_upload_is_no_failure_of_its_provider(
             config["models"][0]["targets"] = json!([target("stand-in", 1), target("other", 0)]);
             config["models"][0]["fall_back_on"] = json!(["unreachable", "overloaded"]);
             if said.is_none() {
-                config["timeouts"]["answer_ms"] = 300.into();
+                config["timeouts"]["answer_ms"] = 1500.into();
             }
         })
         .await;
