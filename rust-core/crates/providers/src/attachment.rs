@@ -36,13 +36,21 @@ pub(crate) fn is_left_out(value: &str, says_text: bool, attachments: Attachments
     if attachments == Attachments::Skip {
         return true;
     }
-    !says_text && !is_textual(media_type) && (has_magic(payload) || is_unreadable(payload))
+    if says_text || is_textual(media_type) {
+        return false;
+    }
+    match has_magic(payload) {
+        // What such a file says of itself may be a text, and not all of it.
+        true => pieces(payload).any(is_unreadable),
+        false => pieces(payload).all(is_unreadable),
+    }
 }
 
 /// Whether a media type (RFC 6838) is one of texts, in whatever case.
 fn is_textual(media_type: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        "text", "json", "xml", "yaml", "csv", "script", "html", "markdown", "rtf",
+    #[rustfmt::skip]
+    const WORDS: [&str; 15] = [
+        "text", "json", "xml", "yaml", "csv", "script", "html", "markdown", "rtf", "toml", "sql", "graphql", "message/", "python", "x-sh",
     ];
     let lower = media_type.to_ascii_lowercase();
     WORDS.iter().any(|word| lower.contains(word))
@@ -68,43 +76,96 @@ impl Beside {
         match name {
             "type" if word == "text" => Beside::Text,
             "media_type" | "mimeType" | "mime_type" if is_textual(word) => Beside::EncodedText,
+            "filename" if is_name_of_text(word) => Beside::EncodedText,
             _ => Beside::Data,
         }
     }
 
+    /// The field `name`, if it says what stands beside it.
+    pub(crate) fn said_by(name: &str) -> Option<&'static str> {
+        const FIELDS: [&str; 5] = ["type", "media_type", "mimeType", "mime_type", "filename"];
+        FIELDS.into_iter().find(|field| *field == name)
+    }
+
     /// What the members behind a string say, of which `rest` begins right behind it.
     ///
-    /// Where that cannot be told from a few words the string is a text: beside an attachment stand no others. Nothing is
-    /// checked, the reader does that when it comes there.
+    /// Where a few members do not tell, the string is a text: beside an attachment stand no others. Nothing is checked, the
+    /// reader does that when it comes there.
     pub(crate) fn behind(rest: &str) -> Self {
-        const MOST_WORDS: usize = 8;
+        const MOST_MEMBERS: usize = 8;
         let mut rest = rest.as_bytes();
         rest = &rest[..rest.len().min(MOST_BEHIND)];
         let mut found = Beside::Data;
-        for _ in 0..MOST_WORDS {
+        for _ in 0..MOST_MEMBERS {
             rest = rest.trim_ascii_start();
             if rest.first() == Some(&b'}') {
                 return found;
             }
-            let Some(name) = word(&mut rest, b',') else { break };
-            let Some(value) = word(&mut rest, b':') else { break };
-            found = found.max(Beside::of(&name, &value));
+            match member(&mut rest) {
+                Some(said) => found = found.max(said),
+                None => break,
+            }
         }
         Beside::Text
     }
 }
 
 /// So many bytes behind a string are looked at.
-const MOST_BEHIND: usize = 1024;
+const MOST_BEHIND: usize = 4096;
 
-/// The string behind `before`, if `rest` begins with both and no escape is in it but that of a slash.
-fn word(rest: &mut &[u8], before: u8) -> Option<String> {
-    let begin = rest.trim_ascii_start().strip_prefix(&[before])?;
-    let begin = begin.trim_ascii_start().strip_prefix(b"\"")?;
-    let end = memchr::memchr(b'"', begin)?;
-    let word = std::str::from_utf8(&begin[..end]).ok()?.replace("\\/", "/");
+/// What the member says with which `rest` goes on; `None` where that is not to be told.
+fn member(rest: &mut &[u8]) -> Option<Beside> {
+    let name = string(behind_byte(rest, b',')?, rest)?;
+    let value = behind_byte(rest, b':')?;
+    if name.contains('\\') {
+        return None;
+    }
+    if value.first() != Some(&b'"') {
+        let length = value.iter().position(|byte| matches!(byte, b',' | b'}'))?;
+        *rest = &value[length..];
+        let is_scalar = !value[..length]
+            .iter()
+            .any(|byte| matches!(byte, b'"' | b'{' | b'['));
+        return is_scalar.then_some(Beside::Data);
+    }
+    let word = string(value, rest)?;
+    // The end of a file's name tells, escaped or not.
+    let is_told = name == "filename" || Beside::said_by(&name).is_none() || !word.contains('\\');
+    is_told.then(|| Beside::of(&name, &word))
+}
+
+/// What stands behind the byte `before`, and behind white space.
+fn behind_byte(rest: &[u8], before: u8) -> Option<&[u8]> {
+    let rest = rest.trim_ascii_start().strip_prefix(&[before])?;
+    Some(rest.trim_ascii_start())
+}
+
+/// The string with which `text` begins, as it stands there but for escaped slashes; `rest` is what stands behind it.
+fn string<'t>(text: &'t [u8], rest: &mut &'t [u8]) -> Option<String> {
+    let begin = text.strip_prefix(b"\"")?;
+    let mut end = 0;
+    loop {
+        match begin.get(end)? {
+            b'"' => break,
+            b'\\' => end += 2,
+            _ => end += 1,
+        }
+    }
     *rest = &begin[end + 1..];
-    (!word.contains('\\')).then_some(word)
+    Some(std::str::from_utf8(&begin[..end]).ok()?.replace("\\/", "/"))
+}
+
+/// Whether a file of this name holds a text: it has an extension, and that of no well-known other kind.
+fn is_name_of_text(name: &str) -> bool {
+    #[rustfmt::skip]
+    const OTHERS: [&str; 46] = [
+        "pdf", "doc", "docx", "xls", "xlsx", "xlsm", "xlsb", "ppt", "pptx", "odt", "ods", "odp", "epub",
+        "png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "heic", "heif", "avif", "ico",
+        "mp3", "mpga", "wav", "ogg", "oga", "opus", "flac", "m4a", "aac", "aiff", "mp4", "mov", "webm", "mkv", "avi", "mpeg",
+        "zip", "gz", "tar", "7z", "bin",
+    ];
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| !OTHERS.iter().any(|other| extension.eq_ignore_ascii_case(other)))
 }
 
 /// The media type and the base64 of a data URL, or all of a string that is none.
@@ -195,24 +256,26 @@ fn has_magic(payload: &[u8]) -> bool {
     is_known || is_mp3 || is_riff || is_bitmap || head.get(4..8) == Some(b"ftyp")
 }
 
-/// Whether no part of the data decodes to readable text.
-fn is_unreadable(payload: &[u8]) -> bool {
-    let mut room = [0; PIECE];
+/// Parts of the data that are judged for themselves.
+fn pieces(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
     payload
         .split(|byte| matches!(byte, b'\r' | b'\n'))
         .flat_map(|line| line.chunks(PIECE))
         // From the rest of a file nothing can be told.
         .filter(|piece| piece.len() >= SHORTEST_LINE.min(payload.len()))
-        .all(|piece| {
-            let decoded = decode(piece, &mut room);
-            let decoded = &room[..decoded];
-            if is_mostly_ascii(decoded) {
-                return false;
-            }
-            // Mostly, the beginning tells.
-            let begin = &decoded[..decoded.len().min(72)];
-            !is_readable(begin, begin.len() < decoded.len()) || !is_readable(decoded, false)
-        })
+}
+
+/// Whether a piece decodes to no readable text.
+fn is_unreadable(piece: &[u8]) -> bool {
+    let mut room = [0; PIECE];
+    let decoded = decode(piece, &mut room);
+    let decoded = &room[..decoded];
+    if is_mostly_ascii(decoded) {
+        return false;
+    }
+    // Mostly, the beginning tells.
+    let begin = &decoded[..decoded.len().min(72)];
+    !is_readable(begin, begin.len() < decoded.len()) || !is_readable(decoded, false)
 }
 
 /// Whether three quarters of the bytes are graphic ASCII or white space, whatever the others are: of random ones two fifths.
@@ -308,6 +371,8 @@ mod tests {
             base64(&noise(9000)),
             lines.join("\n"),
             lines.join("\r\n") + "\r\n",
+            // The smallest.
+            "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==".to_owned(),
         ] {
             for attachments in [Attachments::ScanText, Attachments::Skip] {
                 assert!(is_left_out(&value, false, attachments), "{}", &value[..80]);
@@ -363,6 +428,9 @@ mod tests {
             text.as_bytes(),
             format!("BM\n{text}").as_bytes(),
             format!("ID3: {text}").as_bytes(),
+            format!("GIF89a{text}").as_bytes(),
+            format!("%PDF-1.4\n{text}").as_bytes(),
+            &[&b"\x1f\x8b\x08"[..], text.as_bytes()].concat(),
             &[text.as_bytes(), b"\xff"].concat(),
             &noise,
         ] {
@@ -419,6 +487,17 @@ mod tests {
                 Beside::Data,
             ),
             (r#","mimeType":"image\/png"}"#, Beside::Data),
+            (
+                r#","displayName":"\u00dcber \"x\".txt","mimeType":"application/pdf"}"#,
+                Beside::Data,
+            ),
+            (
+                r#","media_type":"image/png","type":"base64","x":null,"y":1.5 }"#,
+                Beside::Data,
+            ),
+            (r#","filename":"\u00dcber.pdf"}"#, Beside::Data),
+            (r#","filename":"a.pdf.\u0074xt"}"#, Beside::EncodedText),
+            (r#","filename":"notes.txt"}"#, Beside::EncodedText),
             (r#","mimeType":"text\/plain"}"#, Beside::EncodedText),
             (
                 r#","media_type":"text/plain","type":"base64"}"#,
@@ -427,17 +506,19 @@ mod tests {
             (r#","media_type":"text/plain","type":"text"}"#, Beside::Text),
             // What is no word, or one of too many.
             ("", Beside::Text),
-            (r#","a":1,"type":"base64"}"#, Beside::Text),
+            (r#","a":[1,2],"type":"base64"}"#, Beside::Text),
+            (r#","a":1"#, Beside::Text),
+            (r#","a":"\"#, Beside::Text),
             (r#","a":{"type":"base64"}}"#, Beside::Text),
             (r#","type":"\u0074ext"}"#, Beside::Text),
-            (r#","a":"\"","type":"base64"}"#, Beside::Text),
+            (r#","t\u0079pe":"text"}"#, Beside::Text),
         ] {
             assert_eq!(Beside::behind(rest), expected, "{rest}");
         }
         let many = format!("{}}}", r#","a":"b""#.repeat(9));
         assert_eq!(Beside::behind(&many), Beside::Text);
         assert_eq!(
-            Beside::behind(&format!(r#","a":"{}"}}"#, "é".repeat(600))),
+            Beside::behind(&format!(r#","a":"{}"}}"#, "é".repeat(3000))),
             Beside::Text
         );
     }

@@ -623,7 +623,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     let holds = matches!(under, Meaning::Attachment | Meaning::Holder);
                     let is_address = matches!(name, "image_url" | "file_url") || holds && name == "url";
                     let is_address = is_address && !self.is_free;
-                    let (kind, is_data) = (kind_of(name), name == "data");
+                    let (kind, is_data) = (Beside::said_by(name), matches!(name, "data" | "file_data"));
                     if meaning == Meaning::Unknown {
                         self.text.push_key(key);
                     }
@@ -672,12 +672,6 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
     fn said_behind(&self, string: Str<'b>) -> Beside {
         Beside::behind(self.body.get(string.range().end + 1..).unwrap_or_default())
     }
-}
-
-/// The field `name`, if it says what stands beside it.
-fn kind_of(name: &str) -> Option<&'static str> {
-    let kinds = ["type", "media_type", "mimeType", "mime_type"];
-    kinds.into_iter().find(|kind| *kind == name)
 }
 
 fn is_web_address(value: &str) -> bool {

@@ -730,6 +730,27 @@ fn words_are_read_wherever_an_attachment_may_stand() {
             ),
             dashes,
         ),
+        (
+            Dialect::Messages,
+            format!(
+                r#"{{"model":"m","max_tokens":1,"messages":[],"tools":[{{"name":"f","input_schema":{{}},"input_examples":[{{"url":"{dashes}"}}]}}]}}"#
+            ),
+            dashes,
+        ),
+        (
+            Dialect::Responses,
+            format!(
+                r#"{{"model":"m","input":[{{"type":"local_shell_call","call_id":"c","action":{{"type":"exec","command":[],"env":{{"data":"{dashes}"}}}}}}]}}"#
+            ),
+            dashes,
+        ),
+        (
+            Dialect::Chat,
+            format!(
+                r#"{{"model":"m","messages":[{{"role":"user","content":[{{"type":"file","file":{{"file_data":"R0lGODlh{encoded}","filename":"notes.txt"}}}}]}}]}}"#
+            ),
+            encoded,
+        ),
     ] {
         for attachments in [Attachments::ScanText, Attachments::Skip] {
             let mut text = BodyText::new();
