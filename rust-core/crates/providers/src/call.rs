@@ -3,8 +3,8 @@ use std::ops::Range;
 
 use proofgate_json::{Event, JsonError, Reader, Str, Workspace, equals_but_for_case};
 
-use crate::attachment::Beside;
 use crate::bad_request::{BadRequest, Field};
+use crate::beside::Beside;
 use crate::body_text::BodyText;
 use crate::call_fields::{Fields, Read, field};
 use crate::dialect::Dialect;

@@ -12,6 +12,7 @@
 mod attachment;
 mod bad_request;
 mod beginning;
+mod beside;
 mod body_kind;
 mod body_text;
 mod call;

@@ -45,6 +45,16 @@ async fn decline(mut exchange: Exchange, status: u16) {
     exchange.send(head.as_bytes()).await;
 }
 
+/// Sends a request that whichever provider gets it answers.
+async fn is_answered_by_either(client: &mut Client, gateway: &mut Gateway, other: &mut Upstream) {
+    let sent = client.send_chat(false).await;
+    tokio::select! {
+        exchange = gateway.upstream.exchange() => exchange.answer(ANSWER).await,
+        exchange = other.exchange() => exchange.answer(ANSWER).await,
+    }
+    assert_eq!(read(sent).await.unwrap().status, 200);
+}
+
 #[tokio::test]
 async fn requests_are_shared_by_weight_exactly() {
     let mut other = Upstream::start().await;
@@ -52,12 +62,7 @@ async fn requests_are_shared_by_weight_exactly() {
     let mut gateway = gateway(&other, targets, |_| ()).await;
     let mut client = Client::connect(&gateway).await;
     for _ in 0..8 {
-        let sent = client.send_chat(false).await;
-        tokio::select! {
-            exchange = gateway.upstream.exchange() => exchange.answer(ANSWER).await,
-            exchange = other.exchange() => exchange.answer(ANSWER).await,
-        }
-        assert_eq!(read(sent).await.unwrap().status, 200);
+        is_answered_by_either(&mut client, &mut gateway, &mut other).await;
     }
     assert_eq!((gateway.upstream.requests(), other.requests()), (6, 2));
 }
@@ -76,12 +81,7 @@ async fn what_is_denied_before_it_is_sent_is_nobodys_share() {
     for _ in 0..8 {
         let denied = client.exchange(post(Some(body.len())), &body).await;
         assert_eq!(denied.status, 403);
-        let sent = client.send_chat(false).await;
-        tokio::select! {
-            exchange = gateway.upstream.exchange() => exchange.answer(ANSWER).await,
-            exchange = other.exchange() => exchange.answer(ANSWER).await,
-        }
-        assert_eq!(read(sent).await.unwrap().status, 200);
+        is_answered_by_either(&mut client, &mut gateway, &mut other).await;
     }
     assert_eq!((gateway.upstream.requests(), other.requests()), (6, 2));
 }
