@@ -1,0 +1,79 @@
+"""Every build, check and suite of the project, in the order in which they begin where the machine has room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from suites.steps import PYTHON, ROOT, Command, Pytest, RustTests, Step
+
+
+def make(target: str) -> Command:
+    """A target of the Makefile, which is what people run by hand as well."""
+    return Command(("make", target))
+
+
+def shell(text: str, folder: str = ".") -> Command:
+    """Lines of bash; the first one that fails ends it."""
+    return Command(("bash", "-euo", "pipefail", "-c", text), ROOT / folder)
+
+
+PYTHON_FOLDERS = "gateway operator e2e bench setup suites docs charts examples"
+GATEWAY = Pytest(folder=ROOT / "gateway")
+OPERATOR = Pytest(folder=ROOT / "operator")
+HAPROXY = Pytest(folder=ROOT / "operator", options=("-m", "haproxy"))
+CONTROL_PLANE = Pytest(folder=ROOT / "operator", options=("-m", "controlplane"))
+WORKER = Pytest(("e2e/worker", "--ignore=e2e/worker/test_clients.py"))
+CLIENTS = Pytest(("e2e/worker/test_clients.py",))
+ONE_WORKER = Pytest(("e2e/worker/test_exchange.py",), processes=1)
+#: What stands between the product's parts: the tests of the tests' own tools, of benchmarks, examples and set-up.
+TOOLS = Pytest(("suites/tests", "setup/tests", "e2e/cluster/tests", "e2e/garden/tests", "bench", "examples/policies"))
+#: On a cluster of two nodes; leaves it as it found it.
+CLUSTER = Pytest(("e2e/tests",), processes=1)
+
+STEPS = (
+    Step("setup", "build", make("setup"), cores=2),
+    Step("extension", "build", make("develop"), ("setup",), cores=1),
+    Step("cluster-binaries", "build", make("cluster-binaries"), ("setup",)),
+    Step("images", "build", make("images"), ("extension", "cluster-binaries")),
+    Step("format", "check", make("check-format"), ("setup",)),
+    Step("rust-binaries", "build", Command((PYTHON, "-m", "suites.rust", "--build")), ("setup",)),
+    Step(
+        "cluster", "tests", CLUSTER, ("images",), cores=0.5, environment={"PROOFGATE_E2E_MAY_CLEAR": "yes"},
+        finally_=("make", "lab-down"),
+    ),
+    Step("gateway", "tests", GATEWAY, ("extension",)),
+    Step("operator", "tests", OPERATOR, ("extension",)),
+    Step("worker", "tests", WORKER, ("extension",)),
+    Step("clippy", "check", make("check-clippy"), ("setup",)),
+    Step("rust", "tests", RustTests(), ("rust-binaries",)),
+    Step("types", "check", make("check-types"), ("extension",)),
+    Step("repository", "check", make("check-repo"), ("extension",)),
+    Step("tools", "tests", TOOLS, ("extension",)),
+    Step("node-clients", "build", make("node-clients"), ("setup",)),
+    Step("clients", "tests", CLIENTS, ("extension", "node-clients")),
+    Step("control-plane", "tests", CONTROL_PLANE, ("extension", "cluster-binaries")),
+    Step("haproxy-lts", "tests", HAPROXY, ("extension",)),
+    Step("garden", "check", make("garden"), ("setup",)),
+)  # fmt: skip
+BY_NAME = {step.name: step for step in STEPS}
+#: What `make check` runs: everything that needs no other program running.
+CHECK = ("format", "clippy", "rust", "types", "gateway", "operator", "tools", "repository")
+
+
+def with_needed(names: Iterable[str]) -> list[Step]:
+    """These steps and all that they need, in the catalogue's order. Raises KeyError for one that there is not."""
+    wanted: set[str] = set()
+    open_ = list(names)
+    while open_:
+        step = BY_NAME[open_.pop()]
+        if step.name not in wanted:
+            wanted.add(step.name)
+            open_ += step.needs
+    return [step for step in STEPS if step.name in wanted]
+
+
+def narrowed(step: Step, paths: Sequence[str]) -> Step:
+    """A suite of pytest with these paths in place of its own."""
+    assert isinstance(step.action, Pytest)
+    return replace(step, action=replace(step.action, arguments=tuple(paths)))

@@ -1,0 +1,59 @@
+"""What a change touches, and so which steps show the most of it in a few minutes (`make test-quick`)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import PurePath
+
+from suites import catalogue
+from suites.catalogue import BY_NAME, narrowed
+from suites.steps import ROOT, RustTests, Step
+
+_CRATE = re.compile(r"rust-core/crates/([a-z-]+)/")
+#: Folders whose tests are in the suite `tools`.
+_TOOLS = ("suites", "setup", "docs", "bench", "e2e", "examples", "charts", "crds", "Makefile", "README.md", ".ci")
+
+
+def files(base: str | None = None) -> list[str]:
+    """The files that differ from a revision, new ones included, as paths from the root.
+
+    Without a revision: what is not committed yet, or the last commit where everything is.
+    """
+    new = git("ls-files", "--others", "--exclude-standard")
+    if base is None:
+        return sorted({*git("diff", "--name-only", "HEAD"), *new}) or git("diff", "--name-only", "HEAD~1", "HEAD")
+    return sorted({*git("diff", "--name-only", base), *new})
+
+
+def git(*arguments: str) -> list[str]:
+    """The lines that a command of git's prints."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def steps(changed: Iterable[str]) -> list[Step]:
+    """The steps for a change: format, lint, types, the unit tests of what it touches, and one worker end to end."""
+    paths = list(changed)
+    tops = {PurePath(path).parts[0] for path in paths}
+    names = ["format", "types", "worker"]
+    rust = sorted({f"proofgate-{match[1]}" for path in paths if (match := _CRATE.match(path))} - {"proofgate-pybind"})
+    whole_workspace = any(path.startswith(("rust-core/Cargo.", "rust-core/.cargo")) for path in paths)
+    if "rust-core" in tops:
+        names.append("clippy")
+    if rust or whole_workspace:
+        names.append("rust")
+    names += [suite for suite in ("gateway", "operator") if suite in tops]
+    if tops & set(_TOOLS):
+        names.append("tools")
+    chosen = {step.name: step for step in catalogue.with_needed(names)}
+    chosen["worker"] = replace(BY_NAME["worker"], action=catalogue.ONE_WORKER)
+    worker_tests = sorted({path for path in paths if re.fullmatch(r"e2e/worker/test_[a-z0-9_]+\.py", path)})
+    if worker_tests and (ROOT / worker_tests[0]).exists():
+        chosen["worker"] = narrowed(chosen["worker"], [*catalogue.ONE_WORKER.arguments, *worker_tests])
+    if "rust" in chosen and not whole_workspace:
+        chosen["rust"] = replace(chosen["rust"], action=RustTests(tuple(rust)), needs=("setup",))
+    # Of the other crates no test is run, so none is built.
+    chosen.pop("rust-binaries", None)
+    return list(chosen.values())

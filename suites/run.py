@@ -1,0 +1,248 @@
+"""Runs steps side by side, repeats once what failed, and says what came of it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from suites import record
+from suites.record import Test
+from suites.steps import LIMIT, ROOT, Step
+
+#: How often a run says what it is at, in seconds.
+HEARTBEAT = 30.0
+#: A suite with more failures than these has not failed by chance: none of them is repeated.
+REPEATED = 25
+#: Of the output of a step that failed, what is shown, in lines.
+SHOWN = 60
+
+
+@dataclass
+class Result:
+    """What came of a step. `cpu` is that of the step's processes, of those that it left running none."""
+
+    step: Step
+    code: int | None = None
+    seconds: float = 0.0
+    cpu: float = 0.0
+    tests: list[Test] = field(default_factory=list)
+    #: Tests that failed, and passed when they ran again.
+    flaky: list[str] = field(default_factory=list)
+    #: Tests that failed both times, or once where nothing is repeated.
+    failed: list[str] = field(default_factory=list)
+    #: Why the step was not begun.
+    blocked_by: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed and not self.blocked_by and self.code == 0
+
+
+class Run:
+    """One run: its folder has a log, a record and a JUnit report of each step."""
+
+    def __init__(self, steps: Sequence[Step], folder: Path, cores: float | None = None) -> None:
+        self.results = {step.name: Result(step) for step in steps}
+        self._folder = folder
+        self._cores = cores or float(os.cpu_count() or 1)
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._began: dict[str, float] = {}
+        self._ended: queue.Queue[str] = queue.Queue()
+        self._start = time.monotonic()
+        for name in ("logs", "junit", "records"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+            (folder / name).mkdir(parents=True)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._start
+
+    def go(self) -> None:
+        """Runs every step, repeats what failed, and undoes what has to be undone. Stops all of it when interrupted."""
+        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            self._run_steps()
+            self._repeat()
+        except KeyboardInterrupt:
+            self._stop()
+            raise
+        finally:
+            for result in self.results.values():
+                if result.step.finally_ and (result.code is not None or result.step.name in self._began):
+                    self._say(result.step.name, f"undone: {' '.join(result.step.finally_)}")
+                    subprocess.run(result.step.finally_, cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
+            signal.signal(signal.SIGTERM, previous)
+
+    def _run_steps(self) -> None:
+        waiting = [result.step for result in self.results.values()]
+        while waiting or self._running:
+            for step in list(waiting):
+                blocked_by = next((name for name in self._needed(step) if self._is_lost(name)), "")
+                if blocked_by:
+                    self.results[step.name].blocked_by = blocked_by
+                    self._say(step.name, f"not begun: {blocked_by} failed")
+                    waiting.remove(step)
+                elif self._may_begin(step):
+                    waiting.remove(step)
+                    self._begin(step)
+            try:
+                name = self._ended.get(timeout=HEARTBEAT if self._running else 0.01)
+                self._end(name)
+            except queue.Empty:
+                self._heartbeat()
+
+    def _needed(self, step: Step) -> list[str]:
+        return [name for name in step.needs if name in self.results]
+
+    def _is_lost(self, name: str) -> bool:
+        """Whether what others need cannot be had any more: a build that failed, or was not begun."""
+        result = self.results[name]
+        return bool(result.blocked_by) or (result.step.kind == "build" and result.code not in (None, 0))
+
+    def _may_begin(self, step: Step) -> bool:
+        if any(self.results[name].code is None for name in self._needed(step)):
+            return False
+        busy = sum(self.results[name].step.cores for name in self._running)
+        return not self._running or busy + step.cores <= self._cores
+
+    def _begin(self, step: Step) -> None:
+        command = step.action.command(self._record(step), self._folder / "junit" / f"{step.name}.xml")
+        self._say(step.name, "begins")
+        self._began[step.name] = time.monotonic()
+        process = start(command, step, self._log(step))
+        self._running[step.name] = process
+        threading.Thread(target=self._wait, args=(step.name, process), daemon=True).start()
+
+    def _wait(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        timer = threading.Timer(LIMIT, kill, [process])
+        timer.daemon = True
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.results[name].cpu = usage.ru_utime + usage.ru_stime
+        self._ended.put(name)
+
+    def _end(self, name: str) -> None:
+        result = self.results[name]
+        result.code = self._running.pop(name).returncode
+        result.seconds = time.monotonic() - self._began[name]
+        result.tests = record.read(self._record(result.step))
+        result.failed = [test.name for test in result.tests if test.outcome == "failed"]
+        if result.code and not result.failed:
+            # What is not a test's fault, or was cut off: nothing of it can be repeated.
+            result.failed = [name]
+        counts = f", {len(result.tests)} tests" if result.tests else ""
+        outcome = "passed" if result.passed else f"FAILED ({len(result.failed)})"
+        self._say(name, f"{outcome} in {clock(result.seconds)}{counts}")
+
+    def _heartbeat(self) -> None:
+        for name in self._running:
+            step = self.results[name].step
+            since = clock(time.monotonic() - self._began[name])
+            done = lines_of(self._record(step))
+            at = f"{done} tests" if done else last_line(self._log(step))
+            self._say(name, f"for {since}: {at}")
+
+    def _repeat(self) -> None:
+        """Runs the tests that failed once more, alone: nothing else runs, and one suite after the other."""
+        for result in self.results.values():
+            again = result.step.action.again(result.failed, self._record(result.step, "-again"))
+            if (
+                not result.failed
+                or again is None
+                or result.failed == [result.step.name]
+                or len(result.failed) > REPEATED
+            ):
+                continue
+            self._say(result.step.name, f"again, alone: {len(result.failed)} tests that failed")
+            process = start(again, result.step, self._log(result.step, "-again"))
+            self._running[result.step.name] = process
+            process.wait(LIMIT)
+            del self._running[result.step.name]
+            outcomes = {test.name: test.outcome for test in record.read(self._record(result.step, "-again"))}
+            result.flaky = [name for name in result.failed if passed_again(name, outcomes)]
+            result.failed = [name for name in result.failed if name not in result.flaky]
+            result.code = 1 if result.failed else 0
+
+    def _stop(self) -> None:
+        for process in self._running.values():
+            kill(process, signal.SIGTERM)
+        deadline = time.monotonic() + 30
+        while self._running and time.monotonic() < deadline:
+            try:
+                self._running.pop(self._ended.get(timeout=1), None)
+            except queue.Empty:
+                continue
+        for process in self._running.values():
+            kill(process)
+
+    def _record(self, step: Step, suffix: str = "") -> Path:
+        return self._folder / "records" / f"{step.name}{suffix}.jsonl"
+
+    def _log(self, step: Step, suffix: str = "") -> Path:
+        return self._folder / "logs" / f"{step.name}{suffix}.log"
+
+    def _say(self, name: str, text: str) -> None:
+        print(f"[{clock(self.seconds):>6}] {name}: {text}", flush=True)
+
+    def show_failures(self) -> None:
+        """Prints the end of what each step said that has failed."""
+        for name, result in self.results.items():
+            if result.passed or result.blocked_by:
+                continue
+            again = self._log(result.step, "-again")
+            log = again if again.exists() else self._log(result.step)
+            print(f"\n== {name} failed; the end of {log}:")
+            print("\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-SHOWN:]))
+
+
+def passed_again(name: str, outcomes: Mapping[str, str]) -> bool:
+    """Whether a test passed when it ran again: itself, or all tests of a file that could not be read."""
+    if name in outcomes:
+        return outcomes[name] == "passed"
+    inside = [outcome for test, outcome in outcomes.items() if test.startswith(f"{name}::")]
+    return bool(inside) and all(outcome == "passed" for outcome in inside)
+
+
+def start(command: Sequence[str], step: Step, log: Path) -> subprocess.Popen[bytes]:
+    """Starts a step's command as the head of a process group of its own, with its output in a file."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
+    environment = {**os.environ, "PYTHONPATH": path, **step.environment}
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command, cwd=step.action.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+
+
+def kill(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGKILL) -> None:
+    """Ends a step with all that it started."""
+    try:
+        os.killpg(process.pid, how)
+    except ProcessLookupError:
+        return
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def lines_of(path: Path) -> int:
+    """How many lines a file has; 0 if it is not there."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def last_line(path: Path) -> str:
+    """The last line with text in it of what a step printed, shortened."""
+    lines = [line.strip() for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return lines[-1][:100] if lines else "nothing printed yet"

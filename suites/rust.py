@@ -1,0 +1,205 @@
+"""Builds the Rust tests once and runs every test binary, with a record of each test.
+
+    python -m suites.rust [--package=NAME …] [--record=FILE] [--junit=FILE] [--shuffle=SEED] [--build] [TEST …]
+
+A test is named `binary::path::of::the::test`, a documentation test `doc`. Cargo runs the binaries one after the other
+and says no times; here two run side by side, so that one with a slow test does not leave a core idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from suites.record import Test, append, read, write_junit
+from suites.steps import ROOT
+
+MANIFEST = ROOT / "rust-core" / "Cargo.toml"
+#: The name under which the documentation tests count, all together.
+DOCUMENTATION = "doc"
+#: `--report-time` and `--format json` of libtest are there in a stable toolchain as well, behind this switch.
+_UNSTABLE = {"RUSTC_BOOTSTRAP": "1"}
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A test binary: its name in records, its file, and the folder of its package, in which Cargo runs it."""
+
+    name: str
+    file: Path
+    package: Path
+
+
+class BuildError(Exception):
+    """Cargo could not build the tests; it has said why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 0 if all tests passed, 1 if one failed, 2 if they could not be built."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--package", action="append", default=[], help="only the tests of this package; repeatable")
+    parser.add_argument("--record", type=Path, help="append each test's outcome and time to this file")
+    parser.add_argument("--junit", type=Path, help="write a JUnit report to this file")
+    parser.add_argument("--shuffle", help="run the tests of each binary in an order of this seed")
+    parser.add_argument("--build", action="store_true", help="build the tests and run none")
+    parser.add_argument("tests", nargs="*", help="run only these, one after the other")
+    given = parser.parse_args(arguments)
+    try:
+        binaries = list(build(given.package))
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if given.build:
+        return 0
+    record = given.record or Path(os.devnull)
+    if given.tests:
+        results = [result for binary in binaries for result in alone(binary, given.tests)]
+        if DOCUMENTATION in given.tests:
+            results += documentation(given.package)
+        for test in results:
+            append(record, test)
+        return report(results, len(set(given.tests)))
+    run_all(binaries, record, given.shuffle)
+    for test in documentation(given.package):
+        append(record, test)
+    found = read(record)
+    if given.junit:
+        write_junit(given.junit, "rust", found)
+    return report(found, 1)
+
+
+def selection(packages: Sequence[str]) -> list[str]:
+    """Cargo's options for some packages, or for all: `pybind` is linked against an interpreter, and has none here."""
+    if packages:
+        return [option for package in packages for option in ("--package", package)]
+    return ["--workspace", "--exclude", "proofgate-pybind"]
+
+
+def cargo(*arguments: str) -> list[str]:
+    """A command of Cargo's on the workspace."""
+    subcommand, *rest = arguments
+    return ["cargo", "--locked", subcommand, "--manifest-path", str(MANIFEST), "--all-features", *rest]
+
+
+def build(packages: Sequence[str]) -> Iterator[Binary]:
+    """Builds and yields the test binaries. Raises BuildError."""
+    command = cargo("test", "--no-run", "--message-format=json-render-diagnostics", *selection(packages))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            message = json.loads(line)
+            if message["reason"] == "compiler-artifact" and message.get("executable") and message["profile"]["test"]:
+                yield binary_of(message)
+    if process.returncode:
+        raise BuildError(f"the tests do not build: cargo ended with {process.returncode}")
+
+
+def binary_of(artifact: dict[str, object]) -> Binary:
+    """What Cargo says of an artifact, as a binary: named by its package, and its target if that is another."""
+    package = Path(str(artifact["manifest_path"])).parent
+    target = artifact["target"]
+    assert isinstance(target, dict)
+    library = "lib" in target["kind"]
+    name = package.name if library else f"{package.name}/{target['name']}"
+    return Binary(name, Path(str(artifact["executable"])), package)
+
+
+def run_all(binaries: Sequence[Binary], record: Path, shuffle: str | None) -> None:
+    """Runs the binaries, two at a time, each with half of the cores."""
+    side_by_side = 2
+    threads = max(1, (os.cpu_count() or 1) // side_by_side)
+    order = ["--shuffle-seed", str(int.from_bytes(shuffle.encode()) % 2**32)] if shuffle else []
+    lock = threading.Lock()
+
+    def run(binary: Binary) -> None:
+        found = list(results_of(binary, [f"--test-threads={threads}", *order]))
+        with lock:
+            failed = sum(test.outcome == "failed" for test in found)
+            print(f"{binary.name}: {len(found)} tests" + (f", {failed} failed" if failed else ""), flush=True)
+            for test in found:
+                append(record, test)
+
+    # The largest first, so that the last one to end is a small one.
+    ordered = sorted(binaries, key=lambda binary: binary.file.stat().st_size, reverse=True)
+    with ThreadPoolExecutor(side_by_side) as pool:
+        list(pool.map(run, ordered))
+
+
+def alone(binary: Binary, tests: Sequence[str]) -> Iterator[Test]:
+    """Runs those of the tests that are of this binary, each in a process of its own."""
+    prefix = f"{binary.name}::"
+    for test in tests:
+        if test == binary.name:
+            yield from results_of(binary, ["--test-threads=1"])
+        elif test.startswith(prefix):
+            yield from results_of(binary, ["--exact", test.removeprefix(prefix)])
+
+
+def results_of(binary: Binary, options: Sequence[str]) -> Iterator[Test]:
+    """Runs a binary and yields its tests; one that ends without a word of its tests fails under its own name."""
+    command = [str(binary.file), "-Zunstable-options", "--format=json", "--report-time", *options]
+    environment = {**os.environ, **_UNSTABLE, "CARGO_MANIFEST_DIR": str(binary.package)}
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", cwd=binary.package,
+        env=environment,
+    )  # fmt: skip
+    ended = False
+    for line in done.stdout.splitlines():
+        event = event_of(line)
+        if event.get("type") == "suite" and event.get("event") in ("ok", "failed"):
+            ended = True
+        if event.get("type") == "test" and event.get("event") in ("ok", "failed", "ignored"):
+            yield test_of(binary, event)
+    if not ended:
+        said = (done.stdout + done.stderr)[-4000:]
+        yield Test(binary.name, "failed", message=f"{binary.file} ended with {done.returncode}:\n{said}")
+
+
+def event_of(line: str) -> dict[str, object]:
+    """A line of libtest's; empty if it is what a test printed itself."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def test_of(binary: Binary, event: dict[str, object]) -> Test:
+    """What libtest says of a test that has ended."""
+    said = str(event.get("stdout", event.get("message", "")))
+    name, seconds = f"{binary.name}::{event['name']}", float(str(event.get("exec_time", 0)))
+    if event["event"] == "ok":
+        return Test(name, "passed", call=round(seconds, 3))
+    return Test(name, "skipped" if event["event"] == "ignored" else "failed", call=round(seconds, 3), message=said)
+
+
+def documentation(packages: Sequence[str]) -> list[Test]:
+    """Runs the examples of the documentation, which count as one test."""
+    command = cargo("test", "--doc", "--quiet", *selection(packages))
+    done = subprocess.run(command, capture_output=True, text=True)
+    return [Test(DOCUMENTATION, "failed" if done.returncode else "passed", message=(done.stdout + done.stderr)[-8000:])]
+
+
+def report(tests: Sequence[Test], expected: int) -> int:
+    """Prints what failed and a closing line; returns the exit code."""
+    failed = [test for test in tests if test.outcome == "failed"]
+    for test in failed:
+        print(f"\n---- {test.name}\n{test.message}")
+    counts: dict[str, int] = defaultdict(int)
+    for test in tests:
+        counts[test.outcome] += 1
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if failed or len(tests) < expected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
