@@ -11,6 +11,7 @@ export CARGO_TARGET_DIR ?= $(PROOFGATE_CACHE)/target
 LOCKS := $(addprefix requirements/,dev.txt gateway.txt operator.txt)
 VENV := $(PROOFGATE_CACHE)/venv-$(shell cat $(LOCKS) | sha256sum | cut -c1-16)
 PY := $(VENV)/bin/python
+export PROOFGATE_PYTHON := $(PY)
 WHEELS := $(PROOFGATE_CACHE)/wheels
 CARGO := cargo --locked
 RUST_MANIFEST := rust-core/Cargo.toml
@@ -21,12 +22,17 @@ export PYTHONPATH := $(CURDIR)/gateway/src:$(CURDIR)/operator/src
 MAP := $(CURDIR)/gateway/build/core.map
 # What a release build is compiled with: the profile of a worker under load.
 RELEASE := RUSTFLAGS="$$(./setup/release-flags)"
+# Of the code that belongs to no package.
+PYTHON_FOLDERS := gateway operator e2e bench setup examples suites
+# Builds what a suite needs, runs it, repeats once what failed, and says where the time went: suites/README.md.
+RUN := @python3 -m suites
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z][a-z0-9-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# --- The main job ---------------------------------------------------------------------------------------------------
+##@ Try it
 
 .PHONY: demo
 demo: develop images ## A real cluster, a real deployment, a proved answer
@@ -40,7 +46,24 @@ run: develop ## A gateway without Kubernetes, on 127.0.0.1:8080; with OPENAI_API
 demo-swap: develop ## A model is swapped behind its provider's name, and the gateway notices (10 seconds, no cluster)
 	@$(PY) -m e2e.swap
 
-# --- Set-up ---------------------------------------------------------------------------------------------------------
+##@ Every day
+
+.PHONY: test-quick
+test-quick: ## Format, lint, types, unit tests of what changed [since BASE], one worker end to end (up to 5 minutes)
+	$(RUN) quick $(if $(BASE),--base "$(BASE)")
+
+.PHONY: check
+check: ## Format, lint, types, all unit tests, generated files
+	$(RUN) check
+
+.PHONY: test
+test: ## Everything: checks, unit tests, and the end-to-end tests on a real cluster (25 minutes, 55 the first time)
+	$(RUN) all $(if $(STRESSED),--stressed)
+
+.PHONY: fmt
+fmt: setup ## Format everything
+	@cargo fmt --all --manifest-path $(RUST_MANIFEST)
+	@ruff format $(PYTHON_FOLDERS) && ruff check --fix-only --quiet $(PYTHON_FOLDERS)
 
 .PHONY: setup
 setup: $(VENV)/.ready ## Install what is missing: toolchains' components and the Python environment
@@ -70,103 +93,43 @@ develop: setup ## Build the worker (release) and install both packages into the 
 	    chmod +x "$$script"; \
 	  done
 
-# Tests wait more than they compute, so two run at once; those of one file stay together and share what it set up.
-SPREAD := -n $(or $(TEST_PROCESSES),2) --dist loadfile
-
-# --- The everyday loop ----------------------------------------------------------------------------------------------
-
-.PHONY: check
-check: setup check-rust check-python check-repo ## Format, lint, types, unit tests: a few minutes
-
-.PHONY: fmt
-fmt: setup ## Format everything
-	@cargo fmt --all --manifest-path $(RUST_MANIFEST)
-	@ruff format gateway operator e2e bench setup examples && ruff check --fix-only --quiet gateway operator e2e bench setup examples
-
-# A check says the same of the same code whenever it runs; `make properties` looks for what nobody has seen.
-.PHONY: check-rust
-check-rust: export PROPTEST_RNG_SEED ?= 14
-check-rust:
-	@echo "== Rust: format, lint, tests"
-	@cargo fmt --all --check --manifest-path $(RUST_MANIFEST)
-	@$(CARGO) clippy --manifest-path $(RUST_MANIFEST) --workspace --all-targets --all-features --quiet -- -D warnings
-	@$(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
-	@cargo fmt --check --manifest-path bench/stream_load/Cargo.toml
-	@$(CARGO) clippy --manifest-path bench/stream_load/Cargo.toml --all-targets --quiet -- -D warnings
-	@$(CARGO) test --manifest-path bench/stream_load/Cargo.toml --quiet
-	@./setup/hot-path-has-no-python
-
-.PHONY: check-python
-check-python: develop
-	@echo "== Python: format, lint, types, tests"
-	@ruff format --check --quiet gateway operator e2e bench setup examples && ruff check --quiet gateway operator e2e bench setup examples
-	@cd gateway && mypy && pytest $(SPREAD)
-	@cd operator && mypy && lint-imports --no-cache && pytest -q $(SPREAD)
-	@mypy --strict e2e bench setup examples
-	@pytest -q e2e/cluster/tests
-	@pytest -q e2e/garden/tests bench/tests bench/scoring/tests examples/policies
-
-.PHONY: check-repo
-check-repo: develop
-	@echo "== repository: licences, releases, generated files"
-	@./setup/licences
-	@./setup/hot-functions-are-together "$(MAP)"
-	@pytest -q setup/tests
-	@"$(PY)" docs/generate_api_reference.py --check
-	@"$(PY)" docs/check_test_names.py
-	@"$(PY)" charts/generate_readme.py --check
-	@"$(PY)" e2e/framing/make_cases.py --check
-	@"$(PY)" -m bench.scoring.page --check
-	@"$(PY)" -m bench.report --check
-	@"$(PY)" -m bench.operator.page --check
-	@"$(PY)" -m bench.ledger_page --check
-	@cd e2e/verifier && go vet ./... && go test ./...
-	@$(RELEASE) && export RUSTFLAGS && \
-	  $(CARGO) run --release --quiet --manifest-path $(RUST_MANIFEST) --package proofgate-ledger --example proofs | \
-	  (cd e2e/verifier && go run . proofs)
-
-# --- The long suites ------------------------------------------------------------------------------------------------
-
-.PHONY: test
-test: check test-worker test-clients ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
-	@$(MAKE) --no-print-directory --jobs=2 test-e2e test-beside
-
-# What has room beside the cluster, whose tests mostly wait.
-.PHONY: test-beside
-test-beside: garden test-haproxy-lts test-operator
+##@ Suites
 
 .PHONY: test-worker
-test-worker: develop ## The worker end to end on loopback, without a cluster
-	@echo "== worker: end to end on loopback"
-	@pytest -q $(SPREAD) e2e/worker -m "not node"
-
-# The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
-NODE_CLIENTS = $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/clients/package-lock.json | cut -c1-16)
+test-worker: ## The worker end to end on loopback, without a cluster
+	$(RUN) run worker
 
 .PHONY: test-clients
-test-clients: develop $(NODE_CLIENTS)/.ready ## Every official client, of Python and Node, against a provider of every type (1 minute)
-	@echo "== clients: each against a provider of every type"
-	@PROOFGATE_NODE_CLIENTS="$(NODE_CLIENTS)" pytest -q e2e/worker/test_clients.py
+test-clients: ## Every official client, of Python and Node, against a provider of every type
+	$(RUN) run clients
 
-$(NODE_CLIENTS)/.ready:
-	@rm -rf "$(@D)" && mkdir -p "$(@D)" && cp e2e/worker/clients/package.json e2e/worker/clients/package-lock.json "$(@D)"
-	@cd "$(@D)" && npm ci --ignore-scripts --no-audit --no-fund --silent
-	@touch $@
+.PHONY: test-haproxy-lts
+test-haproxy-lts: ## The tests of HAProxy again, with the current long-term release of it
+	$(RUN) run haproxy-lts
+
+.PHONY: test-operator
+test-operator: ## The operator's process and the chart on a real control plane, without nodes
+	$(RUN) run control-plane
+
+.PHONY: test-e2e
+test-e2e: ## The end-to-end tests on a real cluster; leaves nothing running
+	$(RUN) run cluster
+
+.PHONY: garden
+garden: setup ## What the front door accepts, every other parser reads the same
+	@$(PY) -m e2e.garden
+
+.PHONY: hunt-flakes
+hunt-flakes: ## Look for tests that chance decides: N (20) rounds in random orders on a busy machine [SUITES, SHARE, SEED]
+	$(RUN) hunt --rounds $(or $(N),20) $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED)) $(SUITES)
+
+.PHONY: mutations
+mutations: setup ## Break the product in ten places, and see that a test notices each
+	@./setup/mutations run
 
 .PHONY: test-kills
 test-kills: develop ## A worker killed under load KILLS (200) times: no record of a completed answer is lost (8 minutes)
 	@PROOFGATE_KILLS=$(or $(KILLS),200) pytest -q e2e/worker/test_endings.py -k killed_under_load
-
-.PHONY: test-haproxy-lts
-test-haproxy-lts: develop ## The tests of HAProxy again, with the current long-term release of it
-	@echo "== HAProxy: the current long-term release"
-	@cd operator && PROOFGATE_HAPROXY="$$(../setup/haproxy-lts)" pytest -q $(SPREAD) -m haproxy
-
-.PHONY: test-operator
-test-operator: develop ## The operator's process and the chart on a real control plane, without nodes
-	@echo "== operator: on etcd and kube-apiserver alone"
-	@tools=$$(python3 -m e2e.cluster tools kubernetes etcd helm promtool | paste -sd:) && \
-	  cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q $(SPREAD) -m controlplane
 
 # The operator's own tests of what an API server lets in; etcd, kubectl and helm are those of the cluster.
 .PHONY: check-crd
@@ -178,22 +141,46 @@ check-crd: develop ## The CRD and the examples on an API server of each of MINOR
 	  (cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m controlplane tests/controlplane/test_admission.py); \
 	done
 
-# Behind the others, on a cluster without their fleet: these want more room than it leaves.
-ALONE := e2e/tests/test_one_namespace.py e2e/tests/test_tokens.py
+.PHONY: fuzz
+fuzz: ## Fuzz FUZZ_TARGETS (default: all) for FUZZ_SECONDS (60) each, or until FUZZ_RUNS executions add up
+	@./setup/fuzz
 
-.PHONY: test-e2e
-test-e2e: export PROOFGATE_E2E_MAY_CLEAR = yes
-test-e2e: develop images ## The end-to-end tests on a real cluster; leaves nothing running
-	@echo "== cluster: end to end"
-	@trap 'python3 -m e2e.cluster down' EXIT; python3 -m e2e.cluster up && \
-	  pytest -q -x e2e/tests $(addprefix --ignore=,$(ALONE)) && python3 -m e2e.cluster recycle-volumes && pytest -q -x $(ALONE)
+.PHONY: properties
+properties: setup ## Property tests with PROPERTY_CASES (2000) random cases each
+	@PROPTEST_CASES=$(or $(PROPERTY_CASES),2000) $(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
+	@cd operator && pytest -q --hypothesis-seed=$$RANDOM
+
+##@ Parts of a check
+
+.PHONY: check-format
+check-format: setup ## Whether all code is formatted, and what ruff finds
+	@cargo fmt --all --check --manifest-path $(RUST_MANIFEST)
+	@cargo fmt --check --manifest-path bench/stream_load/Cargo.toml
+	@ruff format --check --quiet $(PYTHON_FOLDERS) && ruff check --quiet $(PYTHON_FOLDERS)
+
+.PHONY: check-clippy
+check-clippy: setup ## What clippy finds
+	@$(CARGO) clippy --manifest-path $(RUST_MANIFEST) --workspace --all-targets --all-features --quiet -- -D warnings
+	@$(CARGO) clippy --manifest-path bench/stream_load/Cargo.toml --all-targets --quiet -- -D warnings
+
+.PHONY: check-types
+check-types: develop ## What mypy finds, and imports that point the wrong way
+	@cd gateway && mypy
+	@cd operator && mypy && lint-imports --no-cache
+	@mypy --strict e2e bench setup examples suites
+
+.PHONY: check-repo
+check-repo: develop ## Licences, layout of the release, generated files, the independent verifier
+	@./setup/check-repository "$(MAP)"
+
+##@ Benchmarks
 
 .PHONY: bench
-bench: develop ## The data plane beside other gateways (25 minutes; QUICK=1: 5); writes bench/results/data-plane.json
+bench: develop benchmark-tools ## The data plane beside other gateways (25 minutes; QUICK=1: 5); writes bench/results/data-plane.json
 	@$(PY) -m bench.data_plane $(if $(QUICK),--quick)
 
 .PHONY: profile
-profile: setup ## Learn from a worker under load what release builds are optimised for (8 minutes)
+profile: setup benchmark-tools ## Learn from a worker under load what release builds are optimised for (8 minutes)
 	@./setup/profile
 
 .PHONY: bench-operator
@@ -206,15 +193,15 @@ bench-ledger: develop ## The ledger alone: restarts, proofs and checks of up to 
 	@$(RELEASE) && export RUSTFLAGS && $(PY) -m bench.ledger
 
 .PHONY: bench-neighbour
-bench-neighbour: develop ## What a tenant notices of another one's prompts of 10 MiB (6 minutes); writes bench/results/neighbour.json
+bench-neighbour: develop benchmark-tools ## What a tenant notices of another one's prompts of 10 MiB (6 minutes); writes bench/results/neighbour.json
 	@$(PY) -m bench.neighbour
 
 .PHONY: bench-policies
-bench-policies: develop ## What policies in Python cost a request, and one that asks for none (3 minutes); writes bench/results/python-policies.json
+bench-policies: develop benchmark-tools ## What policies in Python cost a request, and one that asks for none (3 minutes); writes bench/results/python-policies.json
 	@$(PY) -m bench.python_policies && $(PY) -m bench.policy_deadline
 
 .PHONY: bench-evidence
-bench-evidence: develop ## What an auditor verifies in a second; what a worker notices of auditor, analysis, stored payloads: [BEFORE=revision] (4 minutes); writes bench/results/evidence.json
+bench-evidence: develop benchmark-tools ## What an auditor verifies in a second; what a worker notices of auditor, analysis, stored payloads: [BEFORE=revision] (4 minutes); writes bench/results/evidence.json
 	@$(PY) -m bench.evidence $(if $(BEFORE),--before "$(BEFORE)")
 
 .PHONY: bench-index
@@ -222,7 +209,7 @@ bench-index: develop ## An index of 10^8 exchanges: making it, and asking it (an
 	@$(PY) -m bench.index
 
 .PHONY: bench-anthropic
-bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json
+bench-anthropic: develop benchmark-tools ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json
 	@$(PY) -m bench.anthropic_upstream
 
 .PHONY: bench-scoring
@@ -230,41 +217,14 @@ bench-scoring: develop ## The policy engine alone: speed, agreement with a plain
 	@$(PY) -m bench.scoring
 
 .PHONY: bench-keys
-bench-keys: develop ## 10,000 tenants with 100,000 keys, and one more (3 minutes); writes bench/results/keys.json
+bench-keys: develop benchmark-tools ## 10,000 tenants with 100,000 keys, and one more (3 minutes); writes bench/results/keys.json
 	@$(PY) -m bench.keys
 
-.PHONY: fuzz
-fuzz: ## Fuzz FUZZ_TARGETS (default: all) for FUZZ_SECONDS (60) each, or until FUZZ_RUNS executions add up
-	@./setup/fuzz
+.PHONY: benchmark-tools
+benchmark-tools:
+	@./setup/toolchain benchmarks
 
-.PHONY: properties
-properties: setup ## Property tests with PROPERTY_CASES (2000) random cases each
-	@PROPTEST_CASES=$(or $(PROPERTY_CASES),2000) $(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
-	@cd operator && pytest -q --hypothesis-seed=$$RANDOM
-
-.PHONY: garden
-garden: setup ## What the front door accepts, every other parser reads the same (2 minutes)
-	@$(PY) -m e2e.garden
-
-# --- The cluster ----------------------------------------------------------------------------------------------------
-
-# Elsewhere than on Linux the Dockerfiles compile for themselves.
-.PHONY: wheels
-wheels: setup ## Build the wheels that the cluster's images hold
-	@[[ $$(uname -s) != Linux ]] || ./setup/wheels "$(WHEELS)"
-
-.PHONY: images
-images: wheels lab-up ## Build the product's images and load them into the cluster
-	@./setup/images "$(WHEELS)"
-
-# Images for several platforms cannot be kept by the engine's own store, so they are pushed as they are built.
-.PHONY: release-images
-release-images: export TAG ?= $(shell ./setup/check-version)
-release-images: ## Build both images for amd64 and arm64 and push them: REGISTRY=… [TAG=…] [PLATFORMS=…]
-	@test -n "$(REGISTRY)" || { echo "REGISTRY is not set: make release-images REGISTRY=ghcr.io/you" >&2; exit 2; }
-	@docker buildx inspect proofgate >/dev/null 2>&1 || \
-	  docker buildx create --name proofgate --driver docker-container >/dev/null
-	@docker buildx bake --builder proofgate --push $(if $(METADATA),--metadata-file "$(METADATA)")
+##@ The cluster
 
 .PHONY: lab-up
 lab-up: setup ## Start the cluster (CLUSTER=auto|local|kind|current)
@@ -277,6 +237,42 @@ lab-down: ## Stop the cluster; leaves nothing running and nothing mounted
 .PHONY: lab-status
 lab-status: ## What runs where
 	@python3 -m e2e.cluster status
+
+# Elsewhere than on Linux the Dockerfiles compile for themselves.
+.PHONY: wheels
+wheels: setup ## Build the wheels that the cluster's images hold
+	@[[ $$(uname -s) != Linux ]] || ./setup/wheels "$(WHEELS)"
+
+.PHONY: images
+images: wheels lab-up ## Build the product's images and load them into the cluster
+	@./setup/images "$(WHEELS)"
+
+.PHONY: cluster-binaries
+cluster-binaries: setup ## Build the cluster's binaries from source (10 minutes, once)
+	@python3 -m e2e.cluster tools kubernetes etcd containerd coredns pause helm promtool >/dev/null
+
+# The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
+NODE_CLIENTS := $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/clients/package-lock.json | cut -c1-16)
+export PROOFGATE_NODE_CLIENTS := $(NODE_CLIENTS)
+
+.PHONY: node-clients
+node-clients: setup $(NODE_CLIENTS)/.ready ## Install the official clients of Node
+
+$(NODE_CLIENTS)/.ready:
+	@rm -rf "$(@D)" && mkdir -p "$(@D)" && cp e2e/worker/clients/package.json e2e/worker/clients/package-lock.json "$(@D)"
+	@cd "$(@D)" && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+##@ Releases
+
+# Images for several platforms cannot be kept by the engine's own store, so they are pushed as they are built.
+.PHONY: release-images
+release-images: export TAG ?= $(shell ./setup/check-version)
+release-images: ## Build both images for amd64 and arm64 and push them: REGISTRY=… [TAG=…] [PLATFORMS=…]
+	@test -n "$(REGISTRY)" || { echo "REGISTRY is not set: make release-images REGISTRY=ghcr.io/you" >&2; exit 2; }
+	@docker buildx inspect proofgate >/dev/null 2>&1 || \
+	  docker buildx create --name proofgate --driver docker-container >/dev/null
+	@docker buildx bake --builder proofgate --push $(if $(METADATA),--metadata-file "$(METADATA)")
 
 .PHONY: locks
 locks: setup ## Resolve the Python lock files anew

@@ -1,1 +1,7 @@
 """Runs the project's checks and test suites: side by side, with times, and a failed test once more at the end."""
+
+import sys
+
+# Before anything is read that an older Python has no syntax for.
+if sys.version_info < (3, 11):  # noqa: UP036
+    sys.exit("missing: Python 3.11 or later; python3 is older")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,8 +34,12 @@ class Shuffled:
         return self.suite.folder
 
     def command(self, record: Path, junit: Path) -> list[str]:
-        share = [f"--share={self.share}"] if isinstance(self.suite, Pytest) else []
-        return [*self.suite.command(record, junit), f"--shuffle={self.seed}", *share]
+        own = [f"--share={self.share}", f"--hypothesis-seed={number_of(self.seed)}"]
+        return [
+            *self.suite.command(record, junit),
+            f"--shuffle={self.seed}",
+            *(own if isinstance(self.suite, Pytest) else []),
+        ]
 
     def again(self, tests: Sequence[str], record: Path) -> list[str] | None:
         return self.suite.again(tests, record)
@@ -80,8 +85,13 @@ def shuffled(step: Step, seed: str, share: float, slow_clock: bool) -> Step:
     """A suite as a round runs it: what it needs is there."""
     assert isinstance(step.action, Pytest | RustTests)
     clock: Mapping[str, str] = {"LD_PRELOAD": _FAKETIME, "FAKETIME": "+0 x0.5"} if slow_clock else {}
-    environment = {**step.environment, **clock}
+    environment = {**step.environment, **clock, "PROPTEST_RNG_SEED": str(number_of(seed))}
     return replace(step, action=Shuffled(step.action, seed, share), needs=(), environment=environment)
+
+
+def number_of(seed: str) -> int:
+    """A seed for those that take a number of 32 bits."""
+    return zlib.crc32(seed.encode())
 
 
 def unlucky(result: Result) -> list[str]:

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import threading
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,10 @@ from pathlib import Path
 from suites.record import Test, append, read, write_junit
 from suites.steps import ROOT
 
-MANIFEST = ROOT / "rust-core" / "Cargo.toml"
+#: The product's workspace, without its binding: that is linked against an interpreter, and has none here.
+PRODUCT = ("--manifest-path", str(ROOT / "rust-core" / "Cargo.toml"), "--all-features")
+WORKSPACE = (*PRODUCT, "--workspace", "--exclude", "proofgate-pybind")
+LOAD_GENERATOR = ("--manifest-path", str(ROOT / "bench" / "stream_load" / "Cargo.toml"))
 #: The name under which the documentation tests count, all together.
 DOCUMENTATION = "doc"
 #: `--report-time` and `--format json` of libtest are there in a stable toolchain as well, behind this switch.
@@ -77,30 +81,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return report(found, 1)
 
 
-def selection(packages: Sequence[str]) -> list[str]:
-    """Cargo's options for some packages, or for all: `pybind` is linked against an interpreter, and has none here."""
+def selections(packages: Sequence[str]) -> list[list[str]]:
+    """Cargo's options for some packages, or for all that there are: each list is for one command."""
     if packages:
-        return [option for package in packages for option in ("--package", package)]
-    return ["--workspace", "--exclude", "proofgate-pybind"]
-
-
-def cargo(*arguments: str) -> list[str]:
-    """A command of Cargo's on the workspace."""
-    subcommand, *rest = arguments
-    return ["cargo", "--locked", subcommand, "--manifest-path", str(MANIFEST), "--all-features", *rest]
+        return [[*PRODUCT, *(option for package in packages for option in ("--package", package))]]
+    return [list(WORKSPACE), list(LOAD_GENERATOR)]
 
 
 def build(packages: Sequence[str]) -> Iterator[Binary]:
     """Builds and yields the test binaries. Raises BuildError."""
-    command = cargo("test", "--no-run", "--message-format=json-render-diagnostics", *selection(packages))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            message = json.loads(line)
-            if message["reason"] == "compiler-artifact" and message.get("executable") and message["profile"]["test"]:
-                yield binary_of(message)
-    if process.returncode:
-        raise BuildError(f"the tests do not build: cargo ended with {process.returncode}")
+    for selection in selections(packages):
+        command = ["cargo", "--locked", "test", "--no-run", "--message-format=json-render-diagnostics", *selection]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                message = json.loads(line)
+                if message["reason"] == "compiler-artifact" and message["executable"] and message["profile"]["test"]:
+                    yield binary_of(message)
+        if process.returncode:
+            raise BuildError(f"the tests do not build: cargo ended with {process.returncode}")
 
 
 def binary_of(artifact: dict[str, object]) -> Binary:
@@ -117,7 +116,7 @@ def run_all(binaries: Sequence[Binary], record: Path, shuffle: str | None) -> No
     """Runs the binaries, two at a time, each with half of the cores."""
     side_by_side = 2
     threads = max(1, (os.cpu_count() or 1) // side_by_side)
-    order = ["--shuffle-seed", str(int.from_bytes(shuffle.encode()) % 2**32)] if shuffle else []
+    order = ["--shuffle-seed", str(zlib.crc32(shuffle.encode()))] if shuffle else []
     lock = threading.Lock()
 
     def run(binary: Binary) -> None:
@@ -184,7 +183,7 @@ def test_of(binary: Binary, event: dict[str, object]) -> Test:
 
 def documentation(packages: Sequence[str]) -> list[Test]:
     """Runs the examples of the documentation, which count as one test."""
-    command = cargo("test", "--doc", "--quiet", *selection(packages))
+    command = ["cargo", "--locked", "test", "--doc", "--quiet", *selections(packages)[0]]
     done = subprocess.run(command, capture_output=True, text=True)
     return [Test(DOCUMENTATION, "failed" if done.returncode else "passed", message=(done.stdout + done.stderr)[-8000:])]
 
