@@ -24,6 +24,9 @@ MAP := $(CURDIR)/gateway/build/core.map
 RELEASE := RUSTFLAGS="$$(./setup/release-flags)"
 # Of the code that belongs to no package.
 PYTHON_FOLDERS := gateway operator e2e bench setup examples suites
+# Steps of the suites run side by side: there everything is built beforehand, once.
+SETUP := $(if $(PROOFGATE_SUITES),,setup)
+DEVELOP := $(if $(PROOFGATE_SUITES),,develop)
 # Builds what a suite needs, runs it, repeats once what failed, and says where the time went: suites/README.md.
 RUN := @python3 -m suites
 
@@ -116,7 +119,7 @@ test-e2e: ## The end-to-end tests on a real cluster; leaves nothing running
 	$(RUN) run cluster
 
 .PHONY: garden
-garden: setup ## What the front door accepts, every other parser reads the same
+garden: $(SETUP) ## What the front door accepts, every other parser reads the same
 	@$(PY) -m e2e.garden
 
 .PHONY: hunt-flakes
@@ -153,24 +156,24 @@ properties: setup ## Property tests with PROPERTY_CASES (2000) random cases each
 ##@ Parts of a check
 
 .PHONY: check-format
-check-format: setup ## Whether all code is formatted, and what ruff finds
+check-format: $(SETUP) ## Whether all code is formatted, and what ruff finds
 	@cargo fmt --all --check --manifest-path $(RUST_MANIFEST)
 	@cargo fmt --check --manifest-path bench/stream_load/Cargo.toml
 	@ruff format --check --quiet $(PYTHON_FOLDERS) && ruff check --quiet $(PYTHON_FOLDERS)
 
 .PHONY: check-clippy
-check-clippy: setup ## What clippy finds
+check-clippy: $(SETUP) ## What clippy finds
 	@$(CARGO) clippy --manifest-path $(RUST_MANIFEST) --workspace --all-targets --all-features --quiet -- -D warnings
 	@$(CARGO) clippy --manifest-path bench/stream_load/Cargo.toml --all-targets --quiet -- -D warnings
 
 .PHONY: check-types
-check-types: develop ## What mypy finds, and imports that point the wrong way
+check-types: $(DEVELOP) ## What mypy finds, and imports that point the wrong way
 	@cd gateway && mypy
 	@cd operator && mypy && lint-imports --no-cache
 	@mypy --strict e2e bench setup examples suites
 
 .PHONY: check-repo
-check-repo: develop ## Licences, layout of the release, generated files, the independent verifier
+check-repo: $(DEVELOP) ## Licences, layout of the release, generated files, the independent verifier
 	@./setup/check-repository "$(MAP)"
 
 ##@ Benchmarks
@@ -227,7 +230,7 @@ benchmark-tools:
 ##@ The cluster
 
 .PHONY: lab-up
-lab-up: setup ## Start the cluster (CLUSTER=auto|local|kind|current)
+lab-up: $(SETUP) ## Start the cluster (CLUSTER=auto|local|kind|current)
 	@python3 -m e2e.cluster up
 
 .PHONY: lab-down
@@ -240,7 +243,7 @@ lab-status: ## What runs where
 
 # Elsewhere than on Linux the Dockerfiles compile for themselves.
 .PHONY: wheels
-wheels: setup ## Build the wheels that the cluster's images hold
+wheels: $(SETUP) ## Build the wheels that the cluster's images hold
 	@[[ $$(uname -s) != Linux ]] || ./setup/wheels "$(WHEELS)"
 
 .PHONY: images
@@ -248,7 +251,7 @@ images: wheels lab-up ## Build the product's images and load them into the clust
 	@./setup/images "$(WHEELS)"
 
 .PHONY: cluster-binaries
-cluster-binaries: setup ## Build the cluster's binaries from source (10 minutes, once)
+cluster-binaries: $(SETUP) ## Build the cluster's binaries from source (10 minutes, once)
 	@python3 -m e2e.cluster tools kubernetes etcd containerd coredns pause helm promtool >/dev/null
 
 # The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
@@ -256,7 +259,7 @@ NODE_CLIENTS := $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/cli
 export PROOFGATE_NODE_CLIENTS := $(NODE_CLIENTS)
 
 .PHONY: node-clients
-node-clients: setup $(NODE_CLIENTS)/.ready ## Install the official clients of Node
+node-clients: $(SETUP) $(NODE_CLIENTS)/.ready ## Install the official clients of Node
 
 $(NODE_CLIENTS)/.ready:
 	@rm -rf "$(@D)" && mkdir -p "$(@D)" && cp e2e/worker/clients/package.json e2e/worker/clients/package-lock.json "$(@D)"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from suites import catalogue, changed, hunt, report
 from suites.load import busy
-from suites.run import Run
+from suites.run import Interrupted, Run
 from suites.steps import ROOT, Step
 
 
@@ -29,12 +29,14 @@ def main() -> int:
         for step in catalogue.STEPS:
             print(f"{step.name:20} {step.kind:6} needs {', '.join(step.needs) or 'nothing'}")
         return 0
-    if given.command == "hunt":
-        return hunt.hunt(given.rounds, given.suites or hunt.SUITES, given.share, given.seed, folder)
-    if given.stressed:
-        with busy(disk=False):
+    try:
+        if given.command == "hunt":
+            return hunt.hunt(given.rounds, given.suites or hunt.SUITES, given.share, given.seed, folder)
+        with busy(core=given.stressed, disk=False):
             return go(chosen(given), folder)
-    return go(chosen(given), folder)
+    except Interrupted:
+        print("stopped", file=sys.stderr)
+        return 130
 
 
 def parser() -> argparse.ArgumentParser:
@@ -82,11 +84,7 @@ def go(steps: list[Step], folder: Path) -> int:
     """Runs the steps and reports."""
     print(f"== {', '.join(step.name for step in steps)}", flush=True)
     run = Run(steps, folder)
-    try:
-        run.go()
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
+    run.go()
     return report.finish(run, folder)
 
 

@@ -21,6 +21,7 @@ from suites.steps import LIMIT, ROOT, Step
 HEARTBEAT = 30.0
 #: A suite with more failures than these has not failed by chance: none of them is repeated.
 REPEATED = 25
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 #: Of the output of a step that failed, what is shown, in lines.
 SHOWN = 60
 
@@ -46,6 +47,10 @@ class Result:
         return not self.failed and not self.blocked_by and self.code == 0
 
 
+class Interrupted(Exception):
+    """Somebody ended the run."""
+
+
 class Run:
     """One run: its folder has a log, a record and a JUnit report of each step."""
 
@@ -55,7 +60,8 @@ class Run:
         self._cores = cores or float(os.cpu_count() or 1)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._began: dict[str, float] = {}
-        self._ended: queue.Queue[str] = queue.Queue()
+        #: The names of steps that have ended; None when the run is interrupted.
+        self._ended: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._start = time.monotonic()
         for name in ("logs", "junit", "records"):
             shutil.rmtree(folder / name, ignore_errors=True)
@@ -66,20 +72,35 @@ class Run:
         return time.monotonic() - self._start
 
     def go(self) -> None:
-        """Runs every step, repeats what failed, and undoes what has to be undone. Stops all of it when interrupted."""
-        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        """Runs every step, repeats what failed, and undoes what has to be undone.
+
+        Raises Interrupted on SIGINT or SIGTERM, when all that it started has ended.
+        """
+        # An exception in the middle of a start would leave a process that nobody knows of.
+        previous = {one: signal.signal(one, lambda *_: self._ended.put(None)) for one in _INTERRUPTIONS}
         try:
             self._run_steps()
             self._repeat()
-        except KeyboardInterrupt:
+        except Interrupted:
             self._stop()
             raise
         finally:
-            for result in self.results.values():
-                if result.step.finally_ and (result.code is not None or result.step.name in self._began):
-                    self._say(result.step.name, f"undone: {' '.join(result.step.finally_)}")
-                    subprocess.run(result.step.finally_, cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
-            signal.signal(signal.SIGTERM, previous)
+            for name in self._began:
+                self._undo(self.results[name].step)
+            for one, handler in previous.items():
+                signal.signal(one, handler)
+
+    def _undo(self, step: Step) -> None:
+        if step.finally_:
+            self._say(step.name, f"undone by {' '.join(step.finally_)}")
+            subprocess.run(step.finally_, cwd=ROOT, stdin=subprocess.DEVNULL, check=False, start_new_session=True)
+
+    def _next(self, timeout: float) -> str:
+        """The next step that ends. Raises queue.Empty and Interrupted."""
+        name = self._ended.get(timeout=timeout)
+        if name is None:
+            raise Interrupted
+        return name
 
     def _run_steps(self) -> None:
         waiting = [result.step for result in self.results.values()]
@@ -94,8 +115,7 @@ class Run:
                     waiting.remove(step)
                     self._begin(step)
             try:
-                name = self._ended.get(timeout=HEARTBEAT if self._running else 0.01)
-                self._end(name)
+                self._end(self._next(HEARTBEAT if self._running else 0.01))
             except queue.Empty:
                 self._heartbeat()
 
@@ -117,7 +137,10 @@ class Run:
         command = step.action.command(self._record(step), self._folder / "junit" / f"{step.name}.xml")
         self._say(step.name, "begins")
         self._began[step.name] = time.monotonic()
-        process = start(command, step, self._log(step))
+        self._start_process(step, command, self._log(step))
+
+    def _start_process(self, step: Step, command: Sequence[str], log: Path) -> None:
+        process = start(command, step, log)
         self._running[step.name] = process
         threading.Thread(target=self._wait, args=(step.name, process), daemon=True).start()
 
@@ -128,7 +151,7 @@ class Run:
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
-        self.results[name].cpu = usage.ru_utime + usage.ru_stime
+        self.results[name].cpu += usage.ru_utime + usage.ru_stime
         self._ended.put(name)
 
     def _end(self, name: str) -> None:
@@ -164,10 +187,8 @@ class Run:
             ):
                 continue
             self._say(result.step.name, f"again, alone: {len(result.failed)} tests that failed")
-            process = start(again, result.step, self._log(result.step, "-again"))
-            self._running[result.step.name] = process
-            process.wait(LIMIT)
-            del self._running[result.step.name]
+            self._start_process(result.step, again, self._log(result.step, "-again"))
+            self._running.pop(self._next(2 * LIMIT))
             outcomes = {test.name: test.outcome for test in record.read(self._record(result.step, "-again"))}
             result.flaky = [name for name in result.failed if passed_again(name, outcomes)]
             result.failed = [name for name in result.failed if name not in result.flaky]
@@ -179,7 +200,7 @@ class Run:
         deadline = time.monotonic() + 30
         while self._running and time.monotonic() < deadline:
             try:
-                self._running.pop(self._ended.get(timeout=1), None)
+                self._running.pop(self._ended.get(timeout=1) or "", None)
             except queue.Empty:
                 continue
         for process in self._running.values():
