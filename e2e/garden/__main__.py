@@ -8,7 +8,6 @@ when an oracle is missing.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 import tempfile
@@ -16,6 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+
+import uvloop
 
 from e2e.garden.exceptions import EXEMPTIONS
 from e2e.garden.guard import sort
@@ -39,7 +40,7 @@ def consult(oracle: Oracle, messages: Sequence[Message]) -> bool:
         if sys.stdout.isatty() and asked % 100 == 0:
             print(f"\r   {oracle.name}: {asked} of {len(messages)}", end="", flush=True)
 
-    answers = asyncio.run(ask(oracle, messages, progress))
+    answers = uvloop.run(ask(oracle, messages, progress))
     outcomes = [judge(oracle, message, answer) for message, answer in zip(messages, answers, strict=True)]
     differences = [outcome for outcome in outcomes if outcome.difference]
     excused = Counter(outcome.exemption for outcome in outcomes if outcome.exemption)

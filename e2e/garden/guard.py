@@ -87,5 +87,5 @@ def _verdicts(guard: Path, raws: list[bytes]) -> list[dict[str, Any]]:
 
 def _ask(program: Path, raws: list[bytes]) -> list[Any]:
     framed = b"".join(struct.pack(">I", len(raw)) + raw for raw in raws)
-    run = subprocess.run([program], input=framed, stdout=subprocess.PIPE, check=True, timeout=120)
+    run = subprocess.run([program], input=framed, stdout=subprocess.PIPE, check=True, timeout=600)
     return [json.loads(line) for line in run.stdout.splitlines()]

@@ -8,15 +8,15 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from e2e.ports import free_port
+from e2e.programs import Program, start_ready
 
 HERE = Path(__file__).parent
-START_SECONDS = 20
 
 
 class MissingTool(Exception):
@@ -47,10 +47,11 @@ def build(cache: Path) -> Built:
     target = cache / "target-garden"
     manifest = ["--manifest-path", str(HERE / "Cargo.toml")]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
-    _run([_tool("cargo"), "build", "--locked", "--release", "--quiet", *manifest], environment)
+    # Not for release: that takes several times as long, and a run asks some thousand short questions.
+    _run([_tool("cargo"), "build", "--locked", "--quiet", *manifest], environment)
     _run([_tool("go"), "build", "-o", str(target / "garden-go"), "."], None, HERE / "go")
-    release = target / "release"
-    return Built(release / "garden-guard", release / "garden-upstream", release / "garden-hyper", target / "garden-go")
+    debug = target / "debug"
+    return Built(debug / "garden-guard", debug / "garden-upstream", debug / "garden-hyper", target / "garden-go")
 
 
 @contextlib.contextmanager
@@ -58,23 +59,31 @@ def running(built: Built, folder: Path) -> Iterator[list[Oracle]]:
     """All oracles, ready to be asked."""
     with contextlib.ExitStack() as stack:
 
+        def started(name: str, command: Sequence[str], **options: Any) -> Program:
+            return Program.start(name, folder, command[1:], command[:1], **options)
+
         def server(name: str, *command: str) -> Oracle:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-            stack.callback(_end, process)
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line.strip().isdigit():
-                raise RuntimeError(f"{name} does not start")
-            return Oracle(name, int(line))
+            program, line = start_ready(lambda: started(name, command), lambda new: new.wait_for_line(r"^(\d+)\n"))
+            stack.callback(program.stop)
+            return Oracle(name, int(line[1]))
 
         def proxy(name: str, template: str, backend: int, *command: str) -> Oracle:
-            port = free_port()
-            text = (HERE / "proxies" / template).read_text()
-            path = folder / template
-            path.write_text(text.replace("@PORT@", str(port)).replace("@BACKEND@", str(backend)))
-            process = subprocess.Popen([*command, str(path)], cwd=folder)
-            stack.callback(_end, process)
-            _wait_for(name, process, port)
+            port = 0
+
+            def start() -> Program:
+                nonlocal port
+                # Another one for each attempt: somebody else may have taken the first.
+                port = free_port()
+                text = (HERE / "proxies" / template).read_text()
+                path = folder / template
+                path.write_text(text.replace("@PORT@", str(port)).replace("@BACKEND@", str(backend)))
+                return started(name, [*command, str(path)], cwd=folder)
+
+            def wait(program: Program) -> bool:
+                return program.wait_until(lambda: _listens(port), f"it listens on port {port}")
+
+            program, _ = start_ready(start, wait)
+            stack.callback(program.stop)
             return Oracle(name, port, is_proxy=True)
 
         python = HERE / "python"
@@ -90,7 +99,7 @@ def running(built: Built, folder: Path) -> Iterator[list[Oracle]]:
             ("nginx", "nginx.conf", _tool("nginx"), "-p", str(folder), "-c"),
             ("haproxy", "haproxy.cfg", _tool("haproxy"), "-db", "-f"),
         ):
-            oracles.append(proxy(name, template, server("go", str(built.go)).port, *command))
+            oracles.append(proxy(name, template, server(f"go-behind-{name}", str(built.go)).port, *command))
         yield oracles
 
 
@@ -106,21 +115,7 @@ def _tool(name: str) -> str:
     return path
 
 
-def _wait_for(name: str, process: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.05)
-    raise RuntimeError(f"{name} does not start")
-
-
-def _end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False

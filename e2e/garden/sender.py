@@ -13,7 +13,7 @@ from e2e.garden.reading import Message, Reading
 
 FOLLOWER = b"POST /garden/follower HTTP/1.1\r\nHost: garden\r\nConnection: close\r\nContent-Length: 8\r\n\r\nfollower"
 FOLLOWER_READING = Reading("POST", "/garden/follower", "garden", "length", 8, hashlib.sha256(b"follower").hexdigest())
-ANSWER_SECONDS = 20.0
+ANSWER_SECONDS = 60.0
 CONNECTIONS = 24
 
 
