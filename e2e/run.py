@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from proofgate import quickstart
 from proofgate.keys import KeyFileError, one_key
@@ -31,7 +32,8 @@ OVERLOADED = "mock-overloaded"
 def main() -> None:
     """Starts what is needed, says how to use it, and waits. The folder outlives the run: its ledger goes on."""
     folder = Path(os.environ.get("PROOFGATE_RUN", ".state/run"))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for ends in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ends, signal.default_int_handler)
     with ExitStack() as started:
         try:
             worker, told = start(folder, os.environ, started)
@@ -41,11 +43,16 @@ def main() -> None:
             return
         except (KeyFileError, quickstart.QuickstartError) as error:
             raise SystemExit(f"make run: {error}\nPROOFGATE_RUN=DIR makes and uses another folder") from None
+        except (RuntimeError, TimeoutError) as error:
+            raise SystemExit(f"make run: {error}") from None
         try:
             signal.pause()
         except KeyboardInterrupt:
             print("draining", flush=True)
-            code = worker.stop(signal.SIGTERM)
+            try:
+                code = worker.stop(signal.SIGTERM)
+            except KeyboardInterrupt:
+                code = worker.stop(signal.SIGTERM)  # a second signal: it leaves within a second, sealed or not
             print("sealed" if code == 0 else f"the worker ended with {code}: see {worker.log}")
 
 
@@ -61,6 +68,8 @@ def start(
     without_key = {
         name: value for name, value in environment.items() if name not in (PROVIDER_KEY_VARIABLE, SECOND_KEY_VARIABLE)
     }
+    # A terminal sends Ctrl-C to its whole group of processes, and the worker takes two signals for haste.
+    apart: dict[str, Any] = {"env": without_key, "process_group": 0}
     if key:
         setup = replace(setup, provider_key=one_key(key, f"as {PROVIDER_KEY_VARIABLE}"))
         upstream = f"{setup.base_url}, with the key of {PROVIDER_KEY_VARIABLE}"
@@ -71,14 +80,14 @@ def start(
     if not folder.exists():
         quickstart.create(folder, setup)
     if not key:
-        stand_in = Program.start("mock-upstream", folder, ["mock-upstream", "--listen", "127.0.0.1:0"], env=without_key)
+        stand_in = Program.start("mock-upstream", folder, ["mock-upstream", "--listen", "127.0.0.1:0"], **apart)
         started.callback(stand_in.stop, signal.SIGKILL)
         url = stand_in.wait_for_line(r"mock-upstream ready: (\S+)")[1]
         setup = replace(setup, base_url=url, models=(*setup.models, OVERLOADED), second=Second(CLAUDE, base_url=url))
         upstream = f"a stand-in for OpenAI and Anthropic at {url}"
     quickstart.configure(folder, setup)
     arguments = ["serve", "--config", str(folder / quickstart.CONFIGURATION)]
-    worker = Program.start("worker", folder, arguments, env=without_key)
+    worker = Program.start("worker", folder, arguments, **apart)
     started.callback(worker.stop, signal.SIGKILL)
     address, admin, *_ = worker.wait_for_line(READY).groups()
     reached = replace(setup, listen=address, admin_listen=admin)
