@@ -12,7 +12,7 @@ from proofgate import _core
 
 from e2e.auditing import AUDITOR, Audit, following
 from e2e.indexed import READERS
-from e2e.local_gateway import wait_until
+from e2e.programs import PATIENCE, wait_until
 from e2e.swap import swapped
 
 
@@ -32,8 +32,8 @@ def analysed(folder: Path) -> Iterator[str]:
             headers = {"Authorization": f"Bearer {READERS['officer']}"}
 
             def is_told() -> bool:
-                answer = httpx.get(f"{url}/v1/analysis", headers=headers, timeout=10)
+                answer = httpx.get(f"{url}/v1/analysis", headers=headers, timeout=PATIENCE)
                 return answer.is_success and len(answer.json()["windows"]) == 4
 
-            wait_until(is_told, 30, "the windows are in the index")
+            wait_until(is_told, PATIENCE, "the windows are in the index")
             yield url

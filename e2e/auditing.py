@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +14,17 @@ from typing import Any
 
 import httpx
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, Program, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import KEYS, MODEL, LocalGateway
+from e2e.programs import PATIENCE, Program, start_ready, wait_until
 
 VERIFIER = Path(__file__).parent / "verifier"
 AUDITOR = "proofgate.dev/local/audit"
 
 
 def ask(gateway: LocalGateway, times: int) -> None:
-    with httpx.Client(base_url=gateway.base_url, headers={"Authorization": f"Bearer {KEYS['acme']}"}) as client:
+    headers = {"Authorization": f"Bearer {KEYS['acme']}"}
+    with httpx.Client(base_url=gateway.base_url, headers=headers, timeout=PATIENCE) as client:
         for _ in range(times):
             body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
             client.post("/chat/completions", json=body).raise_for_status()
@@ -38,7 +39,7 @@ def ask_and_wait(gateway: LocalGateway, times: int) -> None:
     """Asks, and waits until what was recorded is under a checkpoint."""
     wanted = signed(gateway) + 2 * times
     ask(gateway, times)
-    wait_until(lambda: signed(gateway) >= wanted, 30, "the records are under a checkpoint")
+    wait_until(lambda: signed(gateway) >= wanted, PATIENCE, "the records are under a checkpoint")
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,7 @@ class Audit:
 
     def look(self, *more: str) -> tuple[int, list[dict[str, Any]]]:
         """What one look finds: the exit code and the findings."""
-        command = [sys.executable, "-m", "proofgate", *self.arguments, "--once", "--json", *more]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = proofgate(*self.arguments, "--once", "--json", *more)
         assert done.stdout, done.stderr
         report = json.loads(done.stdout)
         assert report["exit_code"] == done.returncode
@@ -90,15 +90,18 @@ class Audit:
 def following(audit: Audit, *more: str) -> Iterator[tuple[Program, str]]:
     """The auditor as a service, and its URL."""
     arguments = [*audit.arguments, "--listen", "127.0.0.1:0", "--beat", "0.2", *more]
-    program = Program.start("auditor", audit.folder, arguments)
+    program, ready = start_ready(
+        lambda: Program.start("auditor", audit.folder, arguments),
+        lambda program: program.wait_for_line(r"proofgate auditor: (http://\S+)"),
+    )
     try:
-        yield program, program.wait_for_line(r"proofgate auditor: (http://\S+)")[1]
+        yield program, ready[1]
     finally:
         program.stop(signal.SIGKILL)
 
 
 def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         body: bytes = answer.read()
     return body.decode()
 

@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from e2e.programs import PATIENCE
+
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "day-two.md"
 
 
@@ -12,4 +14,4 @@ def copy_volume(volume: Path, copy: Path) -> None:
     (script,) = re.findall(r"^```\n(cd /var/lib/proofgate\n.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
     commands = script.replace("/var/lib/proofgate", str(volume)).replace("/backup", str(copy))
     copy.mkdir()
-    subprocess.run(["bash", "-eu", "-c", commands], check=True, timeout=120)
+    subprocess.run(["bash", "-eu", "-c", commands], check=True, timeout=PATIENCE)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import re
-import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from e2e.programs import PATIENCE, NotReadyError, Program, start_ready
 
 CHROMIUM = "/usr/bin/chromium"
 TAB, ENTER, UP, DOWN = "\ue004", "\ue007", "\ue013", "\ue015"
@@ -55,7 +56,7 @@ class Browser:
         found: str = self.run("return document.querySelector(arguments[0])?.innerText ?? ''", css)
         return found
 
-    def wait(self, condition: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+    def wait(self, condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
         """Waits until something is there, and returns it."""
         deadline = time.monotonic() + seconds
         while not (found := condition()):
@@ -121,34 +122,41 @@ def browser(folder: Path) -> Iterator[Browser]:
     """A browser with a profile of its own, in `folder`, which knows nothing yet."""
     downloads = folder / "downloads"
     downloads.mkdir(parents=True)
-    driver = subprocess.Popen(
-        ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder
+    driver, session = start_ready(
+        lambda: Program.start("chromedriver", folder, ["--port=0"], ["chromedriver"], cwd=folder),
+        lambda driver: _session(driver, folder, downloads),
     )
     try:
-        assert driver.stdout is not None
-        port = next(filter(None, (re.search(r"started successfully on port (\d+)", line) for line in driver.stdout)))[1]
-        options = {
-            "binary": CHROMIUM,
-            "args": [*_ARGUMENTS, f"--user-data-dir={folder / 'profile'}"],
-            "prefs": {
-                "download.default_directory": str(downloads),
-                "profile.default_content_setting_values.automatic_downloads": 1,
-            },
-        }
-        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-            begun = client.post("/session", json={"capabilities": {"alwaysMatch": wanted}}).json()["value"]
-            if "sessionId" not in begun:
-                raise RuntimeError(begun["message"])
-            session = f"http://127.0.0.1:{port}/session/{begun['sessionId']}"
-            client.base_url = httpx.URL(session)
+        with httpx.Client(base_url=session, timeout=PATIENCE) as client:
             try:
                 yield Browser(client, downloads)
             finally:
                 # Behind a slash of its own it would be another path, and Chromium would stay.
                 client.delete(session).raise_for_status()
     finally:
-        driver.terminate()
-        driver.wait(10)
-        if driver.stdout is not None:
-            driver.stdout.close()
+        driver.stop()
+
+
+def _session(driver: Program, folder: Path, downloads: Path) -> str:
+    """The URL of a session with a Chromium of its own. Raises NotReadyError."""
+    port = driver.wait_for_line(r"started successfully on port (\d+)")[1]
+    # One that failed may have left something in its profile.
+    profile = tempfile.mkdtemp(prefix="profile-", dir=folder)
+    options = {
+        "binary": CHROMIUM,
+        "args": [*_ARGUMENTS, f"--user-data-dir={profile}"],
+        "prefs": {
+            "download.default_directory": str(downloads),
+            "profile.default_content_setting_values.automatic_downloads": 1,
+        },
+    }
+    wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+    sessions = f"http://127.0.0.1:{port}/session"
+    try:
+        answer = httpx.post(sessions, json={"capabilities": {"alwaysMatch": wanted}}, timeout=PATIENCE)
+        begun = answer.json()["value"]
+    except (httpx.HTTPError, ValueError) as error:
+        raise NotReadyError(f"no session: {error!r}: {driver.report}") from error
+    if "sessionId" not in begun:
+        raise NotReadyError(f"no session: {begun['message']}: {driver.report}")
+    return f"{sessions}/{begun['sessionId']}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from proofgate import _core
+
+from e2e.commands import proofgate
 
 
 def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
@@ -34,10 +34,10 @@ def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
 
 def configuration(ledger: Path, digest: str) -> dict[str, Any]:
     """The archived configuration of a digest, or of its first digits, as the command shows it."""
-    command = [sys.executable, "-m", "proofgate", "configuration", str(ledger), digest]
-    shown = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
-    assert hashlib.sha256(shown.removesuffix(b"\n")).hexdigest().startswith(digest)
-    found: dict[str, Any] = json.loads(shown)
+    shown = proofgate("configuration", ledger, digest)
+    assert shown.returncode == 0, shown.stderr
+    assert hashlib.sha256(shown.stdout.removesuffix("\n").encode()).hexdigest().startswith(digest)
+    found: dict[str, Any] = json.loads(shown.stdout)
     return found
 
 

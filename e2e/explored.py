@@ -19,8 +19,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from proofgate import _core
 
 from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following, heads, signed
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.loopback_server import loopback_server
+from e2e.programs import PATIENCE, wait_until
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def exchange(gateway: LocalGateway) -> tuple[bytes, bytes, bytes]:
     """One exchange of acme's: the request, the answer and its receipt."""
     headers = {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"}
     request = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
-    with httpx.Client(base_url=gateway.base_url, headers=headers, timeout=30) as client:
+    with httpx.Client(base_url=gateway.base_url, headers=headers, timeout=PATIENCE) as client:
         answer = client.post("/chat/completions", content=request)
         receipt = client.get(f"/receipts/{answer.raise_for_status().headers['x-request-id']}").raise_for_status()
     return request, answer.content, receipt.content
@@ -70,7 +71,7 @@ def explored(folder: Path) -> Iterator[Explored]:
         with following(audit, "--new-aggregate") as (_, url):
 
             def accepted() -> None:
-                wait_until(lambda: heads(url).get(gateway.origin) == signed(gateway), 30, "the head is accepted")
+                wait_until(lambda: heads(url).get(gateway.origin) == signed(gateway), PATIENCE, "the head is accepted")
 
             def serve(rounds: int, shard: int = 0, stop: signal.Signals | None = signal.SIGTERM) -> None:
                 for _ in range(rounds):
@@ -88,7 +89,7 @@ def explored(folder: Path) -> Iterator[Explored]:
             request, response, receipt = exchange(gateway)
             serve(1, shard=1, stop=None)
             origins = f"{url}/checkpoint"
-            wait_until(lambda: int(fetch(origins).split("\n")[1]) >= 9, 30, "the log has nine entries")
+            wait_until(lambda: int(fetch(origins).split("\n")[1]) >= 9, PATIENCE, "the log has nine entries")
             yield Explored(url, secret, public, gateway.verifying_key, gateway, request, response, receipt)
 
 
@@ -114,7 +115,7 @@ def standing_in(upstream: str) -> Iterator[StandIn]:
             try:
                 headers = {name: value for name, value in self.headers.items() if name == "Authorization"}
                 request = urllib.request.Request(f"{upstream}{self.path}", headers=headers)
-                answer = urllib.request.urlopen(request, timeout=10)
+                answer = urllib.request.urlopen(request, timeout=PATIENCE)
             except urllib.error.HTTPError as error:
                 answer = error
             with answer:

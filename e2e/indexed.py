@@ -14,7 +14,8 @@ import httpx
 from proofgate import _core
 
 from e2e.auditing import AUDITOR, Audit, ask, following
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, Program, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, Program, start_ready, wait_until
 
 READERS = {"officer": "officer-reader-key-0123456789", "acme's": "acme-reader-key-0123456789"}
 #: Of two providers, the first of which always answers 503.
@@ -69,7 +70,9 @@ class Indexed:
 
     def rows(self, reader: str = "officer", path: str = "exchanges", name: str = "") -> list[dict[str, Any]]:
         """What a reader is answered."""
-        answer = httpx.get(f"{self.url}/v1/{path}", headers={"Authorization": f"Bearer {READERS[reader]}"}, timeout=10)
+        answer = httpx.get(
+            f"{self.url}/v1/{path}", headers={"Authorization": f"Bearer {READERS[reader]}"}, timeout=PATIENCE
+        )
         found: list[dict[str, Any]] = answer.raise_for_status().json()[name or path]
         return found
 
@@ -84,7 +87,8 @@ def say(gateway: LocalGateway, text: str, tenant: str = "acme", model: str = MOD
     """Asks once, whatever comes of it; the request id."""
     body = {"model": model, "messages": [{"role": "user", "content": text}]}
     headers = {"Authorization": f"Bearer {KEYS[tenant]}"}
-    return httpx.post(f"{gateway.base_url}/chat/completions", json=body, headers=headers).headers["x-request-id"]
+    url = f"{gateway.base_url}/chat/completions"
+    return httpx.post(url, json=body, headers=headers, timeout=PATIENCE).headers["x-request-id"]
 
 
 @contextmanager
@@ -95,10 +99,12 @@ def _witness(folder: Path, log_vkey: str) -> Iterator[str]:
     (folder / "logs").write_text(f"logs/v0\n\nvkey {log_vkey}\n")
     paths = ["--logs", str(folder / "logs"), "--signing-key", str(folder / "witness-key")]
     arguments = ["witness", *paths, "--state", str(folder / "witness"), "--listen", "127.0.0.1:0", "--new-state"]
-    program = Program.start("witness", folder, arguments)
+    program, ready = start_ready(
+        lambda: Program.start("witness", folder, arguments),
+        lambda program: program.wait_for_line(r"proofgate witness: (http://\S+) verifying-key="),
+    )
     try:
-        url = program.wait_for_line(r"proofgate witness: (http://\S+) verifying-key=")[1]
-        yield f"witness ours {vkey} {url}\nquorum ours\n"
+        yield f"witness ours {vkey} {ready[1]}\nquorum ours\n"
     finally:
         program.stop(signal.SIGKILL)
 
@@ -129,5 +135,5 @@ def indexed(folder: Path) -> Iterator[Indexed]:
                     "globex": say(gateway, "hi", "globex"),
                 }
                 found = Indexed(url, gateway, audit.state, ids)
-                wait_until(lambda: len(found.rows()) == 7, 30, "the exchanges are indexed")
+                wait_until(lambda: len(found.rows()) == 7, PATIENCE, "the exchanges are indexed")
                 yield found

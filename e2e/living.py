@@ -16,7 +16,8 @@ from proofgate.front_door.ring import Ring
 
 from e2e.auditing import AUDITOR, Audit, following
 from e2e.indexed import READERS
-from e2e.local_gateway import MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 
 SHARDS = (0, 1, 2)
 TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "tyrell", "cyberdyne", "soylent")
@@ -60,7 +61,8 @@ def _serve(gateway: LocalGateway, shard: int) -> set[str]:
     for tenant, number in asked.items():
         headers = {"Authorization": f"Bearer {key_of(tenant)}"}
         for _ in range(2 + 3 * number % 7):
-            httpx.post(f"{gateway.base_url}/chat/completions", json=body, headers=headers).raise_for_status()
+            url = f"{gateway.base_url}/chat/completions"
+            httpx.post(url, json=body, headers=headers, timeout=PATIENCE).raise_for_status()
     return set(asked)
 
 
@@ -81,12 +83,12 @@ def living(folder: Path) -> Iterator[str]:
                     gateway.worker.stop(signal.SIGKILL)
                     gateway.start_worker(shard=shard)
                 asked = _serve(gateway, shard)
-                wait_until(partial(_is_told, url, asked), 30, "the tenants are in the index")
+                wait_until(partial(_is_told, url, asked), PATIENCE, "the tenants are in the index")
             yield url
 
 
 def _is_told(url: str, asked: set[str]) -> bool:
     """Whether the index has the exchanges of some tenants."""
-    answer = httpx.get(f"{url}/v1/budgets", headers={"Authorization": f"Bearer {READERS['officer']}"}, timeout=10)
+    answer = httpx.get(f"{url}/v1/budgets", headers={"Authorization": f"Bearer {READERS['officer']}"}, timeout=PATIENCE)
     tenants = answer.json()["tenants"] if answer.is_success else []
     return asked <= {of["tenant"] for of in tenants if of["recorded"] is not None and not of["spent"]["day"]["open"]}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
-import re
 import signal
-import subprocess
-import sys
+import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ import yaml
 from proofgate import _core
 
 from e2e.evidence import records
+from e2e.programs import PATIENCE, PROOFGATE, start_ready
+from e2e.programs import Program as Program
+from e2e.programs import wait_until as wait_until
 
 LEDGER = "proofgate.dev/local/demo"
 KEYS = {"acme": "acme-demo-key-0123456789abcdef", "globex": "globex-demo-key-0123456789abcdef"}
@@ -29,62 +32,56 @@ _DAY = 86_400
 READY = r"proofgate ready: traffic=(\S+) admin=(\S+) origin=(\S+) verifying-key=(\S+)"
 
 
-def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Polls until `condition` holds.
-
-    Raises TimeoutError, saying what was waited for.
-    """
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds} s in vain until {what}")
-        time.sleep(0.02)
-
-
 def not_over_midnight(seconds: float) -> None:
     """Waits for the next day of UTC unless this one lasts so long: what is used of a budget is told by the day."""
     wait_until(lambda: _DAY - time.time() % _DAY >= seconds, seconds + 1, "it is the next day")
 
 
-@dataclass
-class Program:
-    """One process and what it has printed."""
+def _start_upstream(folder: Path, listen: str, *arguments: str) -> tuple[Program, str]:
+    """A stand-in upstream and its URL."""
+    program, ready = start_ready(
+        lambda: Program.start("mock-upstream", folder, ["mock-upstream", "--listen", listen, *arguments]),
+        lambda program: program.wait_for_line(r"mock-upstream ready: (\S+)"),
+    )
+    return program, ready[1]
 
-    name: str
-    process: subprocess.Popen[bytes]
-    log: Path
-    #: How much an earlier program of that name had left in the log, in bytes.
-    before: int = 0
 
-    @classmethod
-    def start(cls, name: str, folder: Path, arguments: list[str], **options: Any) -> Program:
-        """Starts `proofgate ARGUMENTS`; its output goes to a file in `folder`."""
-        log = folder / f"{name}.log"
-        with log.open("ab") as output:
-            before = output.tell()
-            command = [*options.pop("prefix", []), sys.executable, "-m", "proofgate", *arguments]
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **options)
-        return cls(name, process, log, before)
+class _CommonUpstream:
+    """A stand-in upstream that is started when it is first needed, and ends with this process."""
 
-    def wait_for_line(self, pattern: str, seconds: float = 30) -> re.Match[str]:
-        """Waits until the program has printed `pattern`."""
-        found: list[re.Match[str]] = []
+    def __init__(self) -> None:
+        self._started: tuple[Program, str] | None = None
 
-        def printed() -> bool:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.log.read_text()}")
-            match = re.search(pattern, self.log.read_bytes()[self.before :].decode())
-            found.extend([match] if match else [])
-            return bool(found)
+    def url(self) -> str:
+        if self._started is None or self._started[0].process.poll() is not None:
+            self._started = self._start()
+        return self._started[1]
 
-        wait_until(printed, seconds, f"{self.name} prints {pattern!r}")
-        return found[0]
+    def _start(self) -> tuple[Program, str]:
+        folder = tempfile.TemporaryDirectory(prefix="proofgate-upstream-")
+        program, url = _start_upstream(Path(folder.name), "127.0.0.1:0")
+        # The last that is registered is called first.
+        atexit.register(folder.cleanup)
+        atexit.register(program.stop, signal.SIGKILL)
+        return program, url
 
-    def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 60) -> int:
-        """Ends the program and returns its exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        return self.process.wait(seconds)
+
+_COMMON = _CommonUpstream()
+#: What the stand-in counts of all that it was asked: how each of that ended.
+_ENDS = ("completed", "failed", "unauthorized", "client_disconnects")
+
+
+def _counted(url: str) -> dict[str, int]:
+    """What a stand-in upstream counts."""
+    with urllib.request.urlopen(f"{url.removesuffix('/v1')}/mock/stats", timeout=PATIENCE) as response:
+        stats = json.load(response)
+    return {name: stats[name] for name in ("started", *_ENDS)}
+
+
+def _is_idle(url: str) -> bool:
+    """Whether a stand-in upstream is asked nothing."""
+    stats = _counted(url)
+    return stats["started"] == sum(stats[name] for name in _ENDS)
 
 
 @dataclass
@@ -106,6 +103,7 @@ class LocalGateway:
     admin: str = ""
     origin: str = ""
     verifying_key: str = ""
+    _counted_before: dict[str, int] = field(default_factory=dict)
 
     @property
     def ledger(self) -> Path:
@@ -122,9 +120,14 @@ class LocalGateway:
         self.start_worker()
 
     def start_upstream(self) -> None:
-        arguments = ["mock-upstream", "--listen", self.upstream_listen, *self.upstream_arguments]
-        self.upstream = Program.start("mock-upstream", self.folder, arguments)
-        self.upstream_url = self.upstream.wait_for_line(r"mock-upstream ready: (\S+)")[1]
+        """Starts a stand-in upstream; one that is as all others is the same for all gateways of this process."""
+        if self.upstream_arguments or self.upstream_listen != "127.0.0.1:0":
+            self.upstream, self.upstream_url = _start_upstream(
+                self.folder, self.upstream_listen, *self.upstream_arguments
+            )
+        else:
+            self.upstream_url = _COMMON.url()
+            self._counted_before = _counted(self.upstream_url)
 
     def write_configuration(self) -> None:
         """Writes the worker's configuration and, the first time, its signing key."""
@@ -148,19 +151,22 @@ class LocalGateway:
             document[section] = {**document.get(section, {}), **values} if isinstance(values, dict) else values
         (self.folder / "gateway.yaml").write_text(yaml.safe_dump(document))
 
-    def start_worker(self, environment: Mapping[str, str] | None = None, shard: int = 0) -> None:
+    def start_worker(self, environment: Mapping[str, str] | None = None, shard: int = 0, attempts: int = 2) -> None:
+        """Starts a worker and waits until it serves. Raises NotReadyError, after one attempt if its start is tested."""
         arguments = ["serve", "--config", str(self.folder / "gateway.yaml"), "--shard", str(shard)]
-        self.worker = Program.start(
-            "worker", self.folder, arguments, prefix=self.worker_prefix, env={**os.environ, **(environment or {})}
+        executable, variables = [*self.worker_prefix, *PROOFGATE], {**os.environ, **(environment or {})}
+        self.worker, ready = start_ready(
+            lambda: Program.start("worker", self.folder, arguments, executable, env=variables),
+            lambda program: program.wait_for_line(READY),
+            attempts,
         )
-        match = self.worker.wait_for_line(READY)
-        self.address, self.admin, self.origin, self.verifying_key = match.groups()
+        self.address, self.admin, self.origin, self.verifying_key = ready.groups()
 
     def admin_text(self, path: str, method: str = "GET", token: str | None = None) -> str:
         """One call of the admin port; raises HTTPError on a status of 400 and above."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         request = urllib.request.Request(f"http://{self.admin}{path}", method=method, headers=headers)
-        with urllib.request.urlopen(request, timeout=15) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             body: bytes = response.read()
         return body.decode()
 
@@ -168,12 +174,11 @@ class LocalGateway:
         status: dict[str, Any] = json.loads(self.admin_text("/status"))
         return status
 
-    def upstream_stats(self, url: str | None = None) -> dict[str, Any]:
-        """What the stand-in upstream counts, or the one that has another URL."""
-        base = (url or self.upstream_url).removesuffix("/v1")
-        with urllib.request.urlopen(f"{base}/mock/stats", timeout=10) as response:
-            stats: dict[str, Any] = json.load(response)
-        return stats
+    def upstream_stats(self, url: str | None = None) -> dict[str, int]:
+        """What the stand-in upstream has counted since this gateway's start, or the one that has another URL."""
+        before = self._counted_before if url in (None, self.upstream_url) else {}
+        stats = _counted(url or self.upstream_url)
+        return {name: count - before.get(name, 0) for name, count in stats.items()}
 
     def records(self) -> list[dict[str, Any]]:
         """Every record of every incarnation, oldest first, each with its incarnation under `log`."""
@@ -183,6 +188,11 @@ class LocalGateway:
         for program in (self.worker, self.upstream):
             if program is not None and program.process.poll() is None:
                 program.stop(signal.SIGKILL)
+        if self.upstream is None and self.upstream_url:
+            # What this worker asked of it is not to be counted as the next one's.
+            wait_until(
+                partial(_is_idle, self.upstream_url), PATIENCE, "the stand-in upstream has ended all that it was asked"
+            )
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from pathlib import Path
 from proofgate.mirror.s3_client import Client, Credentials
 from proofgate.mirror.target import Piece
 
-from e2e.local_gateway import wait_until
 from e2e.ports import free_port
+from e2e.programs import Program, start_ready
 
 MODULE = Path(__file__).parent / "versitygw"
 SERVER = "github.com/versity/versitygw/cmd/versitygw"
@@ -23,11 +23,15 @@ KEYS = {"AWS_ACCESS_KEY_ID": "root-access", "AWS_SECRET_ACCESS_KEY": "root-secre
 REGION = "us-east-1"
 
 
+def cache() -> Path:
+    """Where what is built once stays, outside of the checkout."""
+    return Path(os.environ.get("PROOFGATE_CACHE") or Path.home() / ".cache" / "proofgate")
+
+
 def binary() -> Path:
-    """The server, built once outside of the checkout (about three minutes)."""
-    cache = Path(os.environ.get("PROOFGATE_CACHE") or Path.home() / ".cache" / "proofgate")
+    """The server, built once (about three minutes)."""
     version = next(line.split()[1] for line in (MODULE / "go.mod").read_text().splitlines() if "/versitygw v" in line)
-    built = cache / f"versitygw-{version.removeprefix('v')}" / "versitygw"
+    built = cache() / f"versitygw-{version.removeprefix('v')}" / "versitygw"
     if not built.exists():
         made = subprocess.run(
             ["go", "build", "-o", f"{built}.new", SERVER], cwd=MODULE, capture_output=True, text=True, timeout=1800
@@ -43,7 +47,7 @@ class ObjectStore:
 
     folder: Path
     port: int = 0
-    process: subprocess.Popen[bytes] | None = None
+    program: Program | None = None
 
     @property
     def endpoint(self) -> str:
@@ -52,24 +56,24 @@ class ObjectStore:
     def start(self) -> None:
         for name in ("objects", "versions", "users"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        if not self.port:
-            self.port = free_port()
-        command = [str(binary()), "--port", f"127.0.0.1:{self.port}", "--region", REGION]
-        command += ["posix", "--versioning-dir", str(self.folder / "versions"), str(self.folder / "objects")]
-        keys = {"ROOT_ACCESS_KEY": KEYS["AWS_ACCESS_KEY_ID"], "ROOT_SECRET_KEY": KEYS["AWS_SECRET_ACCESS_KEY"]}
-        with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(command, env=os.environ | keys, stdout=log, stderr=log)
-        wait_until(self._answers, 30, "the object store listens")
+        chosen = self.port
 
-    def _answers(self) -> bool:
-        assert self.process is not None and self.process.poll() is None, (self.folder / "server.log").read_text()
+        def start() -> Program:
+            self.port = chosen or free_port()
+            arguments = ["--port", f"127.0.0.1:{self.port}", "--region", REGION]
+            arguments += ["posix", "--versioning-dir", str(self.folder / "versions"), str(self.folder / "objects")]
+            keys = {"ROOT_ACCESS_KEY": KEYS["AWS_ACCESS_KEY_ID"], "ROOT_SECRET_KEY": KEYS["AWS_SECRET_ACCESS_KEY"]}
+            return Program.start("object-store", self.folder, arguments, [str(binary())], env=os.environ | keys)
+
+        self.program, _ = start_ready(start, lambda program: program.wait_until(self._listens, "it listens"))
+
+    def _listens(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill(self) -> None:
-        if self.process is not None:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait(30)
+        if self.program is not None:
+            self.program.stop(signal.SIGKILL)
 
     def client(self, bucket: str) -> Client:
         return Client(self.endpoint, REGION, bucket, Credentials(None, KEYS), None)

@@ -20,8 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.ports import free_port
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, send, status_of
 
 WINDOW = 100
@@ -36,7 +37,7 @@ def ask(gateway: LocalGateway, count: int, stream: bool = False) -> None:
     for number in range(count):
         messages = [{"role": "user", "content": f"question {number % 50}"}]
         body: Json = {"model": MODEL, "messages": messages, "logprobs": True, "top_logprobs": 5, "stream": stream}
-        answer = send(gateway.address, chat_request(json.dumps(body).encode(), KEYS[TENANT]), timeout=30)
+        answer = send(gateway.address, chat_request(json.dumps(body).encode(), KEYS[TENANT]))
         if status_of(answer) != 200:
             raise RuntimeError(f"the worker answered {answer[:200]!r}")
 
@@ -78,12 +79,12 @@ def swapped(folder: Path, stream: bool = False) -> Iterator[tuple[LocalGateway, 
     listen = f"127.0.0.1:{free_port()}"
     with local_gateway(folder, settings=SETTINGS, upstream_listen=listen) as gateway:
         ask(gateway, 3 * WINDOW, stream)
-        wait_until(lambda: windows(gateway) == 3, 20, "three windows are full")
+        wait_until(lambda: windows(gateway) == 3, PATIENCE, "three windows are full")
         before = findings(gateway)
         swap(gateway)
         ask(gateway, WINDOW, stream)
-        wait_until(lambda: windows(gateway) == 4, 20, "the window behind the swap is full")
-        wait_until(lambda: len(analyses(gateway)) == 4, 20, "each window is recorded")
+        wait_until(lambda: windows(gateway) == 4, PATIENCE, "the window behind the swap is full")
+        wait_until(lambda: len(analyses(gateway)) == 4, PATIENCE, "each window is recorded")
         yield gateway, before
 
 
@@ -103,7 +104,7 @@ def main() -> int:
         assert gateway.worker is not None
         gateway.worker.stop()
         command = [sys.executable, "-m", "proofgate", "fsck", str(gateway.ledger), "--key", gateway.verifying_key]
-        is_valid = subprocess.run(command, stdout=subprocess.DEVNULL, timeout=60, check=False).returncode == 0
+        is_valid = subprocess.run(command, stdout=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode == 0
         print("the ledger verifies" if is_valid else "the ledger does not verify")
         return 0 if is_valid and not sum(before.values()) and "entropy" in record["findings"] else 1
 

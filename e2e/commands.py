@@ -1,0 +1,43 @@
+"""The command line within the process of the tests, where it is only a means: one of its own takes half a second."""
+
+from __future__ import annotations
+
+import io
+import logging
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+
+from proofgate.cli import main
+
+
+def proofgate(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """What `proofgate ARGUMENTS` returns and prints."""
+    command = [str(argument) for argument in arguments]
+    # A file, for some commands write bytes.
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err), _logging_as_in_a_new_process():
+        try:
+            code = main(command)
+        except SystemExit as ended:
+            # So argparse ends a command that is called wrongly.
+            code = int(ended.code or 0)
+    return subprocess.CompletedProcess(["proofgate", *command], code, _text(out), _text(err))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
+
+
+@contextmanager
+def _logging_as_in_a_new_process() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    root.handlers = []
+    root.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)
