@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import sys
 import tempfile
@@ -15,10 +16,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import core_double
+import httpx
+import hypothesis
 import pytest
 import uvloop
 
 sys.modules["proofgate._core"] = core_double
+
+# Whoever runs the tests may have a proxy, which would be asked for what is on loopback, settings of a worker,
+# and any umask.
+_FOREIGN = ("PROOFGATE_SHARD", "PROOFGATE_ACCEPTED_CONFIG", "PROOFGATE_PROFILE_STAGES")
+for _name in ("http_proxy", "https_proxy", "all_proxy", *_FOREIGN):
+    os.environ.pop(_name, None)
+    os.environ.pop(_name.upper(), None)
+os.umask(0o022)
+
+# A busy machine takes its time.
+hypothesis.settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tests")
 
 from proofgate import profiling  # noqa: E402 - the double must be in place first
 from proofgate.config import InvalidConfigError, load  # noqa: E402 - as above
@@ -28,6 +45,12 @@ from proofgate.reload import Outcome  # noqa: E402 - as above
 if TYPE_CHECKING:
     from proofgate._core import Worker
 
+#: How long a test waits for what is about to happen: it gets there only if it fails.
+PATIENCE_SECONDS = 60.0
+# Of certificates it has none, because to read them takes longer than most tests.
+_CLIENT: dict[str, Any] = {"timeout": PATIENCE_SECONDS, "trust_env": False, "verify": False}
+#: Asks servers on loopback, over a connection for each request.
+HTTP = httpx.Client(limits=httpx.Limits(max_keepalive_connections=0), **_CLIENT)
 SECRETS = ("sk-very-secret", "c2VjcmV0LXNpZ25pbmc=", "0123456789abcdef-admin")
 ACME_HASH = core_double.hash_api_key("acme-key")
 
@@ -129,41 +152,79 @@ def config_directory(tmp_path: Path) -> ConfigDirectory:
     return ConfigDirectory(path)
 
 
-class _StartedServer(Server):
-    def __init__(self, app: Callable[..., object], started: threading.Event, bounds: Bounds) -> None:
+class _PromptServer(Server):
+    """Ends at once. uvicorn's looks ten times a second whether it is to end, and whether all have left."""
+
+    def __init__(self, app: Callable[..., object], bounds: Bounds) -> None:
         super().__init__(app, "", bounds=bounds)
-        self._started_event = started
+        self.has_started = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
         await super().startup(sockets)
-        self._started_event.set()
+        self.has_started.set()
+
+    def end(self) -> None:
+        """Ends it, from another thread."""
+        self._loop.call_soon_threadsafe(self._ending.set)
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self._ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for listener in (*self.servers, *(sockets or ())):
+            listener.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn's
+                    await asyncio.sleep(0.001)
 
 
 @contextlib.contextmanager
-def serving(app: Callable[..., Any], bounds: Bounds | None = None) -> Iterator[str]:
+def refusing_port() -> Iterator[int]:
+    """A port of 127.0.0.1 that refuses connections: somebody has it, who does not listen."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        yield port
+
+
+def client_of(url: str) -> httpx.Client:
+    """A client of a server on loopback that keeps its connections."""
+    return httpx.Client(base_url=url, **_CLIENT)
+
+
+@contextlib.contextmanager
+def serving(
+    app: Callable[..., Any],
+    bounds: Bounds | None = None,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
+) -> Iterator[str]:
     """Serves an application on loopback with uvicorn in a thread; gives its URL."""
-    started = threading.Event()
-    server = _StartedServer(app, started, bounds or Bounds())
+    server = _PromptServer(app, bounds or Bounds())
     listener = bind("127.0.0.1:0")
     url = f"http://{address_of(listener)}"
 
     def run() -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(server.serve(sockets=[listener]))
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
+    assert server.has_started.wait(PATIENCE_SECONDS)
     try:
-        assert started.wait(10)
         yield url
     finally:
-        server.should_exit = True
+        server.end()
         thread.join()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Waits until a condition holds. False when it did not within the time."""
-    deadline = time.monotonic() + seconds
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Waits until a condition holds. False when it does not for a very long time."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             return False

@@ -66,7 +66,7 @@ class Waits:
         self.end = threading.Event()
 
     def evaluate(self, batch: Sequence[PolicyRequest]) -> Sequence[Verdict]:
-        self.end.wait(20)
+        self.end.wait()
         return [Allow() for _ in batch]
 
 

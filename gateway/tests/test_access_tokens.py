@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from conftest import PATIENCE_SECONDS
 from pydantic import SecretStr
 
 from proofgate import _core
@@ -69,7 +70,7 @@ def after(tokens: AccessTokens, double: Double, now: float) -> int:
 
     async def turn() -> None:
         tokens.tick()
-        await tokens.settle(10)
+        await tokens.settle(PATIENCE_SECONDS)
 
     double.now = now
     asyncio.run(turn())

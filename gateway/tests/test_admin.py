@@ -11,7 +11,7 @@ from pathlib import Path
 import core_double
 import httpx
 import pytest
-from conftest import ConfigDirectory, Controls, attached, serving
+from conftest import PATIENCE_SECONDS, ConfigDirectory, Controls, attached, client_of, serving
 
 from proofgate.admin import BODY_MAXIMUM, PROOFS_AT_A_TIME, create_app
 from proofgate.config import InvalidConfigError, Problem, load
@@ -27,7 +27,7 @@ class Admin:
     """A running admin port, its worker, and what was asked of the process around it."""
 
     def __init__(self, url: str, worker: core_double.Worker, ledger: Path, controls: Controls) -> None:
-        self.client = httpx.Client(base_url=url)
+        self.client = client_of(url)
         self.worker = worker
         self.ledger = ledger
         self.controls = controls
@@ -138,7 +138,7 @@ def test_only_so_many_proofs_are_made_at_a_time(admin: Admin, monkeypatch: pytes
 
     def prove(_: str, __: float) -> bytes:
         begun.release()
-        assert end.wait(30)
+        assert end.wait(PATIENCE_SECONDS)
         return b"{}"
 
     def ask() -> int:
@@ -147,7 +147,7 @@ def test_only_so_many_proofs_are_made_at_a_time(admin: Admin, monkeypatch: pytes
     monkeypatch.setattr(admin.worker, "prove", prove)
     with ThreadPoolExecutor(PROOFS_AT_A_TIME + 1) as pool:
         asked = [pool.submit(ask) for _ in range(PROOFS_AT_A_TIME)]
-        assert all(begun.acquire(timeout=30) for _ in asked)
+        assert all(begun.acquire(timeout=PATIENCE_SECONDS) for _ in asked)
         waiting = pool.submit(ask)
         response = admin.client.get("/proof/exchange-1", headers=AUTHORIZED, params={"timeout": "0.01"})
         assert (response.status_code, code(response)) == (503, "busy")
@@ -197,14 +197,14 @@ def test_limits_are_told_to_one_after_the_other(admin: Admin, monkeypatch: pytes
 
     def limit_use(_: int) -> bytes:
         begun.set()
-        assert end.wait(30)
+        assert end.wait(PATIENCE_SECONDS)
         return b"{}"
 
     monkeypatch.setattr(admin.worker, "limit_use", limit_use)
     monkeypatch.setattr("proofgate.admin.LIMITS_WAIT_SECONDS", 0.01)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(admin.client.get, "/tenants/limits", headers=AUTHORIZED)
-        assert begun.wait(30)
+        assert begun.wait(PATIENCE_SECONDS)
         response = admin.client.get("/tenants/limits", headers=AUTHORIZED)
         assert (response.status_code, code(response)) == (503, "busy")
         end.set()

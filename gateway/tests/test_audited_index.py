@@ -11,9 +11,8 @@ from types import SimpleNamespace
 from typing import cast
 
 import auditor_double
-import httpx
 import pytest
-from conftest import eventually, serving
+from conftest import HTTP, eventually, serving
 from index_ledger import DAY, NOON, VKEY, Log, bring_up, rows
 
 from proofgate import _core
@@ -92,17 +91,17 @@ def test_an_auditor_with_an_unusable_index_audits_and_says_so(
     watch.poll()
     assert told(broken, "index_schema")
     with serving(create_app(watch, Kept(broken))) as url:
-        ready = httpx.get(f"{url}/readyz")
+        ready = HTTP.get(f"{url}/readyz")
         assert (ready.status_code, ready.text) == (200, "ok, but the index is behind [index_schema]\n")
-        assert httpx.get(f"{url}/status").json()["index"] == {
+        assert HTTP.get(f"{url}/status").json()["index"] == {
             "records": 0,
             "behind": 0,
             "code": "index_schema",
         }
-        assert "\nproofgate_auditor_index_usable 0\n" in httpx.get(f"{url}/metrics").text
+        assert "\nproofgate_auditor_index_usable 0\n" in HTTP.get(f"{url}/metrics").text
     with serving(create_app(watch)) as url:
-        assert httpx.get(f"{url}/status").json()["index"] is None
-        assert "auditor_index" not in httpx.get(f"{url}/metrics").text
+        assert HTTP.get(f"{url}/status").json()["index"] is None
+        assert "auditor_index" not in HTTP.get(f"{url}/metrics").text
 
 
 def test_an_index_leaves_room_on_its_volume_and_goes_on_when_there_is_more(
@@ -137,7 +136,7 @@ def test_readers_are_told_what_may_be_missing(
         desk = Desk(*paths, Readers(tmp_path / "readers"), access_log, index.standing)
         with serving(create_app(watch, Kept(index, desk))) as url:
             for path, listed in (("exchanges", 3), ("tenants", 1)):
-                answer = httpx.get(f"{url}/v1/{path}", headers={"Authorization": "Bearer key"}).json()
+                answer = HTTP.get(f"{url}/v1/{path}", headers={"Authorization": "Bearer key"}).json()
                 assert len(answer[path]) == listed
                 assert answer["index"] == {"behind": 2, "code": "index_full"}
     access_log.close()

@@ -11,9 +11,8 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import auditor_double
-import httpx
 import pytest
-from conftest import eventually, serving
+from conftest import HTTP, PATIENCE_SECONDS, eventually, serving
 
 from proofgate import _core
 from proofgate.auditor.metrics import render
@@ -58,7 +57,7 @@ def arguments(tmp_path: Path) -> list[str]:
 
 
 def get(url: str, method: str = "GET") -> tuple[int, str]:
-    answer = httpx.request(method, url)
+    answer = HTTP.request(method, url)
     return answer.status_code, answer.text
 
 
@@ -87,7 +86,7 @@ def test_the_port_serves_the_aggregate_log_and_nothing_but_what_is_read(url: str
 
 def connected(url: str) -> socket.socket:
     parts = urlsplit(url)
-    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10)
+    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_SECONDS)
 
 
 def test_whoever_reaches_the_port_fills_no_memory_with_a_head_and_holds_no_connection_in_silence(
@@ -234,7 +233,10 @@ def test_each_finding_is_logged_once_and_so_is_its_end(
     assert "[fork]" in caplog.text
 
 
-def test_a_poll_that_fails_is_counted_and_tried_again(watch: Watch, double: auditor_double.Auditor) -> None:
+def test_a_poll_that_fails_is_counted_and_tried_again(
+    watch: Watch, double: auditor_double.Auditor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proofgate.auditor.watch.POLL_SECONDS", 0.01)
     double.failure = "no space left"
 
     async def follow_until_two_polls() -> None:

@@ -12,7 +12,7 @@ from typing import cast
 import auditor_double
 import pytest
 from certificates import write_identity
-from conftest import eventually
+from conftest import PATIENCE_SECONDS, eventually
 from loopback import answer, answering
 
 from proofgate import _core
@@ -20,7 +20,7 @@ from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
 from proofgate.timed_exchange import Bounds
 
 KEYS = ("ledger", "state", "PRIVATE+KEY+a+1a2b3c4d+c2VjcmV0", "vkey", 1, 1, 1, True)
-BOUNDS = Bounds(seconds=5.0, answer_bytes=1000)
+BOUNDS = Bounds(seconds=PATIENCE_SECONDS, answer_bytes=1000)
 
 
 def double_of(*questions: list[str]) -> auditor_double.Auditor:
@@ -95,13 +95,13 @@ def test_nobody_is_waited_for_by_another_and_none_at_the_end() -> None:
 
     def hang(_: Handler) -> None:
         hangs.set()
-        ends.wait(30)
+        ends.wait(PATIENCE_SECONDS)
 
     double = double_of(["question"], ["question"])
     with answering(hang) as slow, answering(answer(b"x")) as url:
         witnesses = witnesses_of(double, base(slow), base(url))
         witnesses.start()
-        assert hangs.wait(10)
+        assert hangs.wait(PATIENCE_SECONDS)
         assert eventually(lambda: [number for number, *_ in double.answered] == [1])
         witnesses.stop()
         ends.set()

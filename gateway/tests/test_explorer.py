@@ -10,9 +10,8 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import auditor_double
-import httpx
 import pytest
-from conftest import serving
+from conftest import HTTP, PATIENCE_SECONDS, serving
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 
@@ -36,13 +35,15 @@ def url() -> Iterator[str]:
 def raw(url: str, path: str) -> int:
     """The status of a path that is sent as it is written."""
     place = urlsplit(url)
-    with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=10) as connection:
+    with socket.create_connection(
+        (str(place.hostname), int(place.port or 0)), timeout=PATIENCE_SECONDS
+    ) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
         return int(connection.makefile("rb").readline().split()[1])
 
 
 def test_the_page_and_each_of_its_files_has_the_type_of_its_content(url: str) -> None:
-    page = httpx.get(f"{url}/")
+    page = HTTP.get(f"{url}/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.content == (STATIC / "index.html").read_bytes()
     types = {
@@ -53,7 +54,7 @@ def test_the_page_and_each_of_its_files_has_the_type_of_its_content(url: str) ->
     files = [file for file in STATIC.iterdir() if file.suffix in types]
     assert len(files) > 10
     for file in files:
-        answer = httpx.get(f"{url}/explorer/{file.name}")
+        answer = HTTP.get(f"{url}/explorer/{file.name}")
         assert (answer.status_code, answer.headers["content-type"]) == (200, types[file.suffix]), file
         assert answer.content == file.read_bytes()
 
@@ -69,14 +70,14 @@ def test_a_file_is_sent_again_only_when_it_has_changed(tmp_path: Path) -> None:
     double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+a", VKEY, 1, 1, 1, True)
     explorer.add_to(app, double, explorer.static_files(tmp_path))
     with serving(app) as url:
-        first = httpx.get(f"{url}/explorer/verifier.wasm")
+        first = HTTP.get(f"{url}/explorer/verifier.wasm")
         assert (first.headers["content-type"], first.content) == ("application/wasm", b"\0asm")
         assert first.headers["cache-control"] == "no-cache"
         again = {"If-None-Match": first.headers["etag"]}
-        assert httpx.get(f"{url}/explorer/verifier.wasm", headers=again).status_code == 304
-        assert httpx.get(f"{url}/", headers=again).status_code == 200
-        assert httpx.get(f"{url}/explorer/notes.txt").status_code == 404
-        assert httpx.get(f"{url}/explorer/verifier.js").status_code == 404
+        assert HTTP.get(f"{url}/explorer/verifier.wasm", headers=again).status_code == 304
+        assert HTTP.get(f"{url}/", headers=again).status_code == 200
+        assert HTTP.get(f"{url}/explorer/notes.txt").status_code == 404
+        assert HTTP.get(f"{url}/explorer/verifier.js").status_code == 404
 
 
 def test_every_answer_of_the_port_has_the_headers_of_the_page_and_no_cookie(url: str) -> None:
@@ -90,7 +91,7 @@ def test_every_answer_of_the_port_has_the_headers_of_the_page_and_no_cookie(url:
         "/metrics",
     )
     for path in paths:
-        answer = httpx.get(f"{url}{path}")
+        answer = HTTP.get(f"{url}{path}")
         assert {name: answer.headers.get(name) for name in explorer.HEADERS} == explorer.HEADERS, path
         assert "set-cookie" not in answer.headers
     policy = dict(part.strip().split(" ", 1) for part in explorer.POLICY.split(";"))
@@ -120,7 +121,7 @@ def test_no_path_leads_out_of_the_files_of_the_page(url: str, path: str) -> None
 
 
 def test_the_keys_are_told_as_the_auditor_has_them(url: str) -> None:
-    told = httpx.get(f"{url}/explorer/keys").json()
+    told = HTTP.get(f"{url}/explorer/keys").json()
     own = {"aggregate": "proofgate.dev/ns/audit+1a2b3c4d+cHVibGlj", "ledger": VKEY}
     assert told == own | {"statements": []}
 

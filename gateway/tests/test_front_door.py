@@ -11,7 +11,7 @@ from pathlib import Path
 
 import certificates
 import pytest
-from conftest import serving
+from conftest import PATIENCE_SECONDS, serving
 from runtime_double import RuntimeDouble
 
 from proofgate.front_door import entries_file, servers
@@ -194,7 +194,7 @@ def test_the_log_has_eight_digits_of_a_digest_and_no_more(
 def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
     def get(url: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - loopback
+            with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:  # noqa: S310 - loopback
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             with error:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from certificates import write_identity
+from conftest import PATIENCE_SECONDS, refusing_port
 
 from proofgate.policy import Allow, Deny, Flag, PolicyRequest, PolicyText, Replace, Replacement
 from proofgate.policy.http_hook import HttpHook, HttpHookError
@@ -70,9 +71,9 @@ def serving(answer: Any, status: int = 200, context: ssl.SSLContext | None = Non
         service.server.server_close()
 
 
-def hook(service: Service, scheme: str = "http", **more: Any) -> HttpHook:
-    options = {"seconds": 10.0, "ca_file": None, "token_file": None} | more
-    return HttpHook("guard", f"{scheme}://127.0.0.1:{service.port}/v1?x=1", **options)
+def hook(port: int, scheme: str = "http", **more: Any) -> HttpHook:
+    options = {"seconds": PATIENCE_SECONDS, "ca_file": None, "token_file": None} | more
+    return HttpHook("guard", f"{scheme}://127.0.0.1:{port}/v1?x=1", **options)
 
 
 def verdicts(*found: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def test_a_batch_is_one_post_and_its_answer_the_verdicts() -> None:
         {"verdict": "replace", "rule": "r", "replacements": [{"text": 0, "start": 1, "end": 2, "by": "x"}]},
         {"verdict": "replace", "rule": "r", "replacements": [], "reversible": True},
     )
-    with serving(answer) as service, contextlib.closing(hook(service)) as policy:
+    with serving(answer) as service, contextlib.closing(hook(service.port)) as policy:
         found = policy.evaluate([REQUEST] * 5)
     assert found == [
         Allow(),
@@ -127,7 +128,7 @@ def test_a_batch_is_one_post_and_its_answer_the_verdicts() -> None:
 def test_what_is_no_answer_is_an_error_that_quotes_nothing_of_it(answer: Any, status: int) -> None:
     with (
         serving(answer, status) as service,
-        contextlib.closing(hook(service)) as policy,
+        contextlib.closing(hook(service.port)) as policy,
         pytest.raises(HttpHookError) as caught,
     ):
         policy.evaluate([REQUEST])
@@ -138,7 +139,7 @@ def test_the_token_is_read_for_each_batch_and_the_connection_is_kept(tmp_path: P
     token = tmp_path / "token"
     with (
         serving(verdicts({"verdict": "allow"})) as service,
-        contextlib.closing(hook(service, token_file=token)) as policy,
+        contextlib.closing(hook(service.port, token_file=token)) as policy,
     ):
         for text in ("first\n", "second"):
             token.write_text(text)
@@ -148,7 +149,7 @@ def test_the_token_is_read_for_each_batch_and_the_connection_is_kept(tmp_path: P
 
 
 def test_a_connection_that_the_service_has_closed_is_made_anew() -> None:
-    with serving(verdicts({"verdict": "allow"})) as service, contextlib.closing(hook(service)) as policy:
+    with serving(verdicts({"verdict": "allow"})) as service, contextlib.closing(hook(service.port)) as policy:
         assert policy.evaluate([REQUEST]) == [Allow()]
         assert policy._connection is not None
         policy._connection.sock.shutdown(2)
@@ -161,17 +162,19 @@ def test_only_a_service_with_a_certificate_of_the_file_is_asked(tmp_path: Path) 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with serving(verdicts({"verdict": "allow"}), context=context) as service:
-        with contextlib.closing(hook(service, "https", ca_file=certificate)) as policy:
+        with contextlib.closing(hook(service.port, "https", ca_file=certificate)) as policy:
             assert policy.evaluate([REQUEST]) == [Allow()]
         with (
-            contextlib.closing(hook(service, "https")) as policy,
+            contextlib.closing(hook(service.port, "https")) as policy,
             pytest.raises(ssl.SSLCertVerificationError),
         ):
             policy.evaluate([REQUEST])
 
 
 def test_a_service_that_is_not_there_is_an_error() -> None:
-    with serving(verdicts()) as service:
-        pass
-    with contextlib.closing(hook(service)) as policy, pytest.raises(OSError, match="refused"):
+    with (
+        refusing_port() as port,
+        contextlib.closing(hook(port)) as policy,
+        pytest.raises(OSError, match="refused"),
+    ):
         policy.evaluate([REQUEST])

@@ -6,13 +6,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from contextvars import Context
+from typing import Any, TypeVarTuple
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import eventually, serving
+import uvloop
+from conftest import PATIENCE_SECONDS, eventually, serving
 
 from proofgate.http_server import FIELD, MOST_HEAD, MOST_PIPELINED, Bounds
 
@@ -20,6 +22,9 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 SLOW = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
 PIECE = b"x" * (1 << 23)
+#: A time that is over when a test says so.
+HEAD_SECONDS = 7200.0
+Arguments = TypeVarTuple("Arguments")
 
 
 class App:
@@ -44,6 +49,49 @@ class App:
         await send({"type": "http.response.body", "body": path.encode()})
 
 
+class Heads:
+    """The heads of requests that are waited for; they are overdue when a test says so."""
+
+    def __init__(self) -> None:
+        self._timers: list[tuple[asyncio.TimerHandle, Callable[..., object]]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """An event loop whose timers of that time are noted."""
+        timers = self._timers
+
+        class Loop(uvloop.Loop):
+            def call_later(
+                self,
+                delay: float,
+                callback: Callable[[*Arguments], object],
+                *arguments: *Arguments,
+                context: Context | None = None,
+            ) -> asyncio.TimerHandle:
+                timer = super().call_later(delay, callback, *arguments, context=context)
+                if delay == HEAD_SECONDS:
+                    timers.append((timer, callback))
+                return timer
+
+        self._loop = Loop()
+        return self._loop
+
+    def awaited(self) -> bool:
+        return any(not timer.cancelled() for timer, _ in self._timers)
+
+    def are_overdue(self) -> None:
+        """Lets the time be over for all that are waited for; there must be one."""
+        assert eventually(self.awaited)
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._time_out)
+
+    def _time_out(self) -> None:
+        for timer, callback in self._timers:
+            if not timer.cancelled():
+                timer.cancel()
+                callback()
+
+
 @pytest.fixture
 def app() -> Iterator[App]:
     app = App()
@@ -52,13 +100,17 @@ def app() -> Iterator[App]:
 
 
 @contextmanager
-def port(app: App, **bounds: Any) -> Iterator[Any]:
+def port(
+    app: App, new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop, **bounds: Any
+) -> Iterator[Any]:
     """What connects to a port with these bounds."""
-    with serving(app, Bounds(**bounds)) as url:
+    with serving(app, Bounds(**bounds), new_loop) as url:
         parts = urlsplit(url)
 
         def connect(sent: bytes = b"") -> socket.socket:
-            client = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10)
+            client = socket.create_connection(
+                (parts.hostname or "", parts.port or 0), timeout=PATIENCE_SECONDS
+            )
             client.sendall(sent)
             return client
 
@@ -138,8 +190,9 @@ def test_a_connection_whose_head_does_not_come_is_closed(app: App, sent: bytes) 
 
 
 def test_a_byte_now_and_then_gains_no_time(app: App) -> None:
-    def has_ended() -> bool:
+    def has_ended_after_one_more() -> bool:
         try:
+            client.sendall(b"a")
             return not client.recv(1)
         except TimeoutError:
             return False
@@ -148,32 +201,30 @@ def test_a_byte_now_and_then_gains_no_time(app: App) -> None:
 
     with port(app, head_seconds=0.05) as connect, connect(b"GET /") as client:
         client.settimeout(0.005)
-        for _ in range(1000):
-            if has_ended():
-                break
-            with suppress(OSError):
-                client.sendall(b"a")
-        else:
-            pytest.fail("it is still open")
+        assert eventually(has_ended_after_one_more)
 
 
 @pytest.mark.parametrize("sent", [b"G", b"GET / HTTP/1.1\r\nContent-Length: 9\r\n\r\na"])
 def test_the_next_head_has_as_much_time_and_a_body_that_nobody_reads_gains_none(
     app: App, sent: bytes
 ) -> None:
-    with port(app, head_seconds=2) as connect, connect(GET) as client:
+    heads = Heads()
+    with port(app, heads.new_loop, head_seconds=HEAD_SECONDS) as connect, connect(GET) as client:
         answered(client)
         client.sendall(sent)
         if len(sent) > 1:
             answered(client)
             client.sendall(b"b")
+        heads.are_overdue()
         assert client.recv(1) == b""
 
 
 def test_a_request_that_is_under_way_has_no_such_time(app: App) -> None:
-    with port(app, head_seconds=2) as connect, connect(SLOW) as client:
+    heads = Heads()
+    with port(app, heads.new_loop, head_seconds=HEAD_SECONDS) as connect, connect(SLOW) as client:
         assert eventually(lambda: app.asked == ["/slow"])
         with connect() as other:
+            heads.are_overdue()
             assert other.recv(1) == b"", "as much time has passed"
         app.may.set()
         answered(client, "/slow")

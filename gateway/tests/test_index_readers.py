@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import auditor_double
-import httpx
 import index_double
 import pytest
-from conftest import eventually, serving
+from conftest import HTTP, eventually, serving
 from index_ledger import NOON, VKEY, Log, bring_up, own_id, rows
 
 from proofgate import _core
@@ -80,7 +79,7 @@ def url(folder: Path, watch: Watch, access_log: AccessLog) -> Iterator[str]:
 
 def ask(url: str, key: str | None, path: str = "", **asked: Any) -> tuple[int, Any]:
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    answer = httpx.get(f"{url}/v1/exchanges{path}", headers=headers, params=asked)
+    answer = HTTP.get(f"{url}/v1/exchanges{path}", headers=headers, params=asked)
     return answer.status_code, answer.json()
 
 
@@ -172,15 +171,15 @@ def test_tenants_add_up_and_a_reader_of_one_sees_its_own(url: str, folder: Path)
 def test_of_budgets_and_of_analysis_a_reader_of_a_tenant_sees_its_own_alone(url: str, folder: Path) -> None:
     for path, name in (("budgets", "tenants"), ("analysis", "windows")):
         headers = {"Authorization": f"Bearer {ACME}"}
-        own = httpx.get(f"{url}/v1/{path}", headers=headers)
+        own = HTTP.get(f"{url}/v1/{path}", headers=headers)
         assert own.status_code == 200
         assert {of["tenant"] for of in own.json()[name]} <= {"acme"}
         assert "globex" not in own.text
-        other = httpx.get(f"{url}/v1/{path}", headers=headers, params={"tenant": "globex"})
+        other = HTTP.get(f"{url}/v1/{path}", headers=headers, params={"tenant": "globex"})
         assert code_of((other.status_code, other.json())) == (403, "other_tenant")
-        bad = httpx.get(f"{url}/v1/{path}", headers=headers, params={"rule": "x"})
+        bad = HTTP.get(f"{url}/v1/{path}", headers=headers, params={"rule": "x"})
         assert code_of((bad.status_code, bad.json())) == (400, "bad_filter")
-        assert httpx.get(f"{url}/v1/{path}").status_code == 401
+        assert HTTP.get(f"{url}/v1/{path}").status_code == 401
     asked = [json.loads(line) for line in (folder / FILE).read_text().splitlines()[1:]]
     assert [read["asked"]["of"] for read in asked] == ["budgets"] * 3 + ["analysis"] * 3
 
@@ -250,8 +249,8 @@ def test_nobody_else_reads_and_the_rest_of_the_port_needs_no_key(
     own = own_id(1, NOON + 1)
     for path in ("", f"/{own}", f"/{own}/receipt", "/../tenants", "/../reader"):
         assert code_of(ask(url, key, path)) == (401, "not_a_reader")
-    assert httpx.get(f"{url}/findings").status_code == 200
-    assert httpx.get(f"{url}/v1/exchanges", headers={"Authorization": f"Basic {ALL}"}).status_code == 401
+    assert HTTP.get(f"{url}/findings").status_code == 200
+    assert HTTP.get(f"{url}/v1/exchanges", headers={"Authorization": f"Basic {ALL}"}).status_code == 401
     assert recorded(folder) == []
 
 
@@ -288,9 +287,9 @@ def test_no_answer_to_a_reader_is_kept_by_a_cache(url: str, folder: Path) -> Non
         f"exchanges/{'i' * 4096}": 414,
     }
     for path, status in paths.items():
-        answer = httpx.get(f"{url}/v1/{path}", headers={"Authorization": f"Bearer {ACME}"})
+        answer = HTTP.get(f"{url}/v1/{path}", headers={"Authorization": f"Bearer {ACME}"})
         assert (answer.status_code, answer.headers.get("cache-control")) == (status, "no-store"), path
-    assert httpx.get(f"{url}/v1/reader").headers["cache-control"] == "no-store"
+    assert HTTP.get(f"{url}/v1/reader").headers["cache-control"] == "no-store"
 
 
 def test_what_is_read_is_recorded_with_who_read_it(url: str, folder: Path) -> None:

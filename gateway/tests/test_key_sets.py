@@ -9,7 +9,7 @@ from typing import cast
 
 import core_double
 import pytest
-from conftest import ConfigDirectory
+from conftest import PATIENCE_SECONDS, ConfigDirectory
 
 from proofgate._core import Worker
 from proofgate.config import load
@@ -54,7 +54,7 @@ class Issuer:
         """Lets one tick happen at a time, and everything that it begins."""
         self.now = now
         self.key_sets.tick()
-        await self.key_sets.settle(10)
+        await self.key_sets.settle(PATIENCE_SECONDS)
 
     async def every_second_until(self, end: float) -> None:
         while self.now < end:
@@ -196,7 +196,7 @@ def test_one_fetch_of_an_issuer_runs_at_a_time(config_directory: ConfigDirectory
 
     def slow(url: str) -> str:
         begun.set()
-        assert answered.wait(10)
+        assert answered.wait(PATIENCE_SECONDS)
         return Issuer.fetch(issuer, url)
 
     issuer.key_sets._fetch = slow
@@ -205,9 +205,9 @@ def test_one_fetch_of_an_issuer_runs_at_a_time(config_directory: ConfigDirectory
         for second in (0, 20, 400):
             issuer.now = 1000.0 + second
             issuer.key_sets.tick()
-        assert await asyncio.to_thread(begun.wait, 10)
+        assert await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
         answered.set()
-        await issuer.key_sets.settle(10)
+        await issuer.key_sets.settle(PATIENCE_SECONDS)
 
     run(scenario)
     assert len(issuer.fetched_at) == 1
@@ -249,7 +249,7 @@ def test_what_is_fetched_for_an_issuer_that_is_gone_is_dropped(issuer: Issuer) -
         config = load(issuer.directory.file)
         issuer.key_sets.follow(config)
         issuer.key_sets.load_files(config)
-        await issuer.key_sets.settle(10)
+        await issuer.key_sets.settle(PATIENCE_SECONDS)
 
     run(scenario)
     assert issuer.worker.key_sets == {ISSUER: '{"keys": []}'}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofgate import _core
@@ -480,7 +480,6 @@ def test_whole_tiles_are_mirrored_once(
     ]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 70_000), st.integers(0, 70_000))
 def test_tiles_that_become_whole_in_steps_are_those_that_become_whole_at_once(one: int, other: int) -> None:
     low, high = sorted((one, other))

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import logging
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -21,8 +16,9 @@ import google.oauth2.credentials
 import httpx
 import openai
 import pytest
-from conftest import eventually, serving
+from conftest import HTTP, PATIENCE_SECONDS, eventually, serving
 from google import genai
+from worker_process import Process
 
 from proofgate.mock_answers import Behaviour
 from proofgate.mock_upstream import MockUpstream, Upstream
@@ -35,7 +31,12 @@ class Mock:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.client = openai.OpenAI(base_url=f"{url}/v1", api_key=API_KEY, max_retries=0)
+        self.client = openai.OpenAI(
+            base_url=f"{url}/v1",
+            api_key=API_KEY,
+            max_retries=0,
+            http_client=openai.DefaultHttpxClient(trust_env=False, verify=False),
+        )
 
     def ask(self, content: str, model: str = "mock", **options: Any) -> Any:
         messages = [{"role": "system", "content": "be brief"}, {"role": "user", "content": content}]
@@ -43,8 +44,13 @@ class Mock:
         return create(model=model, messages=messages, **options)
 
     def stats(self) -> dict[str, Any]:
-        stats: dict[str, Any] = httpx.get(f"{self.url}/mock/stats").json()
+        stats: dict[str, Any] = HTTP.get(f"{self.url}/mock/stats").json()
         return stats
+
+
+def connected(mock: Mock) -> socket.socket:
+    url = httpx.URL(mock.url)
+    return socket.create_connection((url.host, url.port or 0), timeout=PATIENCE_SECONDS)
 
 
 @contextlib.contextmanager
@@ -96,7 +102,7 @@ def test_a_stream_ends_with_usage_when_asked_for(mock: Mock) -> None:
 
 def test_a_stream_ends_with_the_end_mark(mock: Mock) -> None:
     body = {"model": "mock", "stream": True, "messages": [{"role": "user", "content": "hello"}]}
-    response = httpx.post(
+    response = HTTP.post(
         f"{mock.url}/v1/chat/completions", json=body, headers={"Authorization": f"Bearer {API_KEY}"}
     )
     assert response.headers["content-type"] == "text/event-stream"
@@ -174,7 +180,7 @@ def test_a_share_of_requests_fails_evenly() -> None:
 def test_latency_comes_before_the_answer(mock: Mock) -> None:
     begun = time.monotonic()
     mock.ask("mock:latency=200")
-    assert time.monotonic() - begun >= 0.2
+    assert time.monotonic() - begun >= 0.199, "timers count whole milliseconds"
 
 
 def test_a_stream_is_paced_and_the_fast_model_is_not() -> None:
@@ -182,7 +188,7 @@ def test_a_stream_is_paced_and_the_fast_model_is_not() -> None:
         begun = time.monotonic()
         with mock.ask("hello", stream=True) as stream:
             assert len(list(stream)) == 7
-        assert time.monotonic() - begun >= 0.3
+        assert time.monotonic() - begun >= 0.299, "timers count whole milliseconds"
         completion = mock.ask("hello", model="mock-fast")
         assert completion.usage.completion_tokens == 5
 
@@ -207,16 +213,22 @@ def test_a_cut_answer_is_shorter_than_announced(mock: Mock) -> None:
 
 
 def test_a_stalled_stream_falls_silent_until_the_client_leaves(mock: Mock) -> None:
-    with mock.ask("mock:stall=2", stream=True, timeout=2) as stream:
-        assert len([next(stream), next(stream)]) == 2
-        with pytest.raises(openai.APITimeoutError):
-            next(stream)
+    asked = {"model": "mock", "stream": True, "messages": [{"role": "user", "content": "mock:stall=2"}]}
+    body, told = json.dumps(asked).encode(), b""
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: mock\r\nauthorization: Bearer {API_KEY}\r\n"
+    with connected(mock) as connection:
+        connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        while told.count(b"\n\n\r\n") < 2:
+            told += connection.recv(1 << 16)
+        connection.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
     assert eventually(lambda: mock.stats()["client_disconnects"] == 1)
 
 
 def test_a_hanging_request_is_counted_when_the_client_leaves(mock: Mock) -> None:
     with pytest.raises(openai.APITimeoutError):
-        mock.client.with_options(timeout=0.2).chat.completions.create(
+        mock.client.with_options(timeout=openai.Timeout(PATIENCE_SECONDS, read=0.1)).chat.completions.create(
             model="mock", messages=[{"role": "user", "content": "mock:hang"}]
         )
     assert eventually(lambda: mock.stats()["client_disconnects"] == 1)
@@ -230,9 +242,7 @@ def test_a_client_that_leaves_a_paced_stream_is_counted(mock: Mock) -> None:
 
 
 def test_a_client_that_leaves_within_its_request_is_counted(mock: Mock) -> None:
-    port = httpx.URL(mock.url).port
-    assert port is not None
-    with socket.create_connection(("127.0.0.1", port)) as connection:
+    with connected(mock) as connection:
         connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: mock\r\ncontent-length: 9\r\n\r\n{")
         assert eventually(lambda: mock.stats()["started"] == 1)
     assert eventually(lambda: mock.stats()["client_disconnects"] == 1)
@@ -270,7 +280,7 @@ def test_a_directive_with_a_mistake_is_refused(mock: Mock, content: str) -> None
     [b"", b"{", b"[]", b'{"messages": []}', b'{"model": "m", "messages": [1]}', b'{"model": 1}', b"\xff"],
 )
 def test_a_body_that_is_no_chat_request_is_refused(mock: Mock, body: bytes) -> None:
-    response = httpx.post(
+    response = HTTP.post(
         f"{mock.url}/v1/chat/completions", content=body, headers={"Authorization": f"Bearer {API_KEY}"}
     )
     assert response.status_code == 400
@@ -278,32 +288,21 @@ def test_a_body_that_is_no_chat_request_is_refused(mock: Mock, body: bytes) -> N
 
 
 def test_another_path_is_not_found(mock: Mock) -> None:
-    assert httpx.get(f"{mock.url}/health").json() == {"status": "ok"}
-    assert httpx.get(f"{mock.url}/v1/chat/completions").status_code == 404
+    assert HTTP.get(f"{mock.url}/health").json() == {"status": "ok"}
+    assert HTTP.get(f"{mock.url}/v1/chat/completions").status_code == 404
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_serves_until_a_signal(number: signal.Signals) -> None:
-    main = Path(__file__).parent / "double_main.py"
-    process = subprocess.Popen(
-        [sys.executable, str(main), "mock-upstream", "--listen", "127.0.0.1:0", "--tokens", "2"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(main.parents[1] / "src")},
-    )
+    process = Process("mock-upstream", "--listen", "127.0.0.1:0", "--tokens", "2")
     try:
-        assert process.stdout is not None
-        url = process.stdout.readline().removeprefix("mock-upstream ready: ").strip()
-        connection = http.client.HTTPConnection(httpx.URL(url).netloc.decode())
-        with contextlib.closing(connection):
-            connection.request("POST", "/v1/chat/completions", b'{"model":"mock","messages":[]}')
-            answer = json.loads(connection.getresponse().read())
+        url = process.announced(r"mock-upstream ready: (http://[^/\s]+)")
+        answer = HTTP.post(f"{url}/v1/chat/completions", content=b'{"model":"mock","messages":[]}').json()
         assert answer["choices"][0]["message"]["content"] == "mock: token1"
-        process.send_signal(number)
-        assert process.wait(10) == 0
+        process.signal(number)
+        assert process.exit_code() == 0
     finally:
-        process.kill()
-        process.communicate()
+        process.end()
 
 
 def test_bedrock_answers_whole_in_frames_and_with_errors_of_its_own(mock: Mock) -> None:
@@ -312,17 +311,17 @@ def test_bedrock_answers_whole_in_frames_and_with_errors_of_its_own(mock: Mock) 
     def said(text: str) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": [{"text": text}]}]}
 
-    whole = httpx.post(f"{url}/converse", json=said("hello there"), headers=key).json()
+    whole = HTTP.post(f"{url}/converse", json=said("hello there"), headers=key).json()
     assert whole["output"]["message"]["content"][0]["text"].startswith("us.amazon.nova-pro-v1:0: token1")
     assert whole["usage"] == {"inputTokens": 2, "outputTokens": 8, "totalTokens": 10}
-    stream = httpx.post(f"{url}/converse-stream", json=said("hello there"), headers=key)
+    stream = HTTP.post(f"{url}/converse-stream", json=said("hello there"), headers=key)
     assert stream.headers["content-type"] == "application/vnd.amazon.eventstream"
     assert stream.content.count(b"contentBlockDelta") == 8
-    refused = httpx.post(f"{url}/converse", json=said("mock:status=429"), headers=key)
+    refused = HTTP.post(f"{url}/converse", json=said("mock:status=429"), headers=key)
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert refused.headers["x-amzn-errortype"] == "ThrottlingException"
     assert refused.json()["message"].startswith("the mock fails with 429")
-    invoked = httpx.post(f"{url}/invoke", json={"max_tokens": 9, "messages": []}, headers=key)
+    invoked = HTTP.post(f"{url}/invoke", json={"max_tokens": 9, "messages": []}, headers=key)
     assert (invoked.status_code, invoked.headers["x-amzn-errortype"]) == (400, "ValidationException")
 
 
@@ -365,7 +364,7 @@ def test_converse_is_cut_and_given_up_as_asked(mock: Mock) -> None:
         return {"messages": [{"role": "user", "content": [{"text": text}]}]}
 
     with pytest.raises(httpx.RemoteProtocolError):
-        httpx.post(url, json=asked("mock:cut=2"), headers=key)
-    with httpx.stream("POST", url, json=asked("mock:stall=2"), headers=key) as response:
+        HTTP.post(url, json=asked("mock:cut=2"), headers=key)
+    with HTTP.stream("POST", url, json=asked("mock:stall=2"), headers=key) as response:
         assert b"messageStart" in next(response.iter_raw())
     assert eventually(lambda: mock.stats()["client_disconnects"] == 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import core_double
 import pytest
-from conftest import ConfigDirectory
+from conftest import PATIENCE_SECONDS, ConfigDirectory
 
 from proofgate.config import load
 from proofgate.policy.runners import Policies
@@ -96,7 +96,7 @@ def test_a_reload_loads_what_is_new_and_keeps_what_stays(config_directory: Confi
     # Exchanges that began before still ask the policy of then.
     assert before["words"].ask("gold")["gold"][0] == "deny"
     assert sorted(entry["state"] for entry in policies.status()) == ["running", "running"]
-    policies.close(20)
+    policies.close(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -114,4 +114,4 @@ def test_a_policy_that_cannot_be_loaded_is_told_and_keeps_nobody_from_starting(
     [status] = policies.status()
     assert status["state"] == "not_loaded"
     assert worker.policy_queues["words"].ask("x")["x"][:2] == ("failed", "not_loaded")
-    policies.close(20)
+    policies.close(PATIENCE_SECONDS)

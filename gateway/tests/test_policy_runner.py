@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from conftest import eventually
+from conftest import PATIENCE_SECONDS, eventually
 from policies_under_test import Answers, Exits, Waits, Words, broken
 from policy_queue_double import PolicyItem, PolicyQueue
 
@@ -28,14 +28,14 @@ def failed(reason: str) -> tuple[Any, ...]:
 @contextlib.contextmanager
 def running(load: Callable[[], Policy]) -> Iterator[tuple[Runner, PolicyQueue]]:
     runner, queue = Runner("p", 8, load), PolicyQueue()
-    assert runner.wait_until_tried(20)
+    assert runner.wait_until_tried(PATIENCE_SECONDS)
     runner.begin(cast("_core.PolicyQueue", queue))
     try:
         yield runner, queue
     finally:
         runner.retire(0)
         queue.batches.put(None)
-        assert runner.join(20)
+        assert runner.join(PATIENCE_SECONDS)
         assert queue.closed
 
 
@@ -60,7 +60,10 @@ def test_a_batch_that_raised_is_not_tried_again_for_requests_that_nobody_waits_f
     gone.awaited = False
     with running(lambda: policy) as (_, queue):
         queue.batches.put([gone, there])
-        assert queue.returned.get(timeout=20) == {"gone": failed("exception"), "raise": failed("exception")}
+        assert queue.returned.get(timeout=PATIENCE_SECONDS) == {
+            "gone": failed("exception"),
+            "raise": failed("exception"),
+        }
     assert policy.calls == [2, 1]
 
 

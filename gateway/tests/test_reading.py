@@ -13,7 +13,7 @@ from pathlib import Path
 import core_double
 import httpx
 import pytest
-from conftest import ConfigDirectory, Controls, attached, serving
+from conftest import PATIENCE_SECONDS, ConfigDirectory, Controls, attached, client_of, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +63,7 @@ class Port:
     """The admin port of a worker of that ledger."""
 
     def __init__(self, url: str, reading: Reading) -> None:
-        self.client = httpx.Client(base_url=url)
+        self.client = client_of(url)
         self.reading = reading
 
     def names(self, path: str = "") -> httpx.Response:
@@ -146,7 +146,7 @@ _PART = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(path=st.text(max_size=40) | st.lists(_PART, max_size=5).map("/".join))
 def test_no_path_leads_out_of_what_is_evidence(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
     folder = tmp_path_factory.getbasetemp() / "walked"
@@ -240,14 +240,14 @@ def test_no_more_than_a_few_read_at_a_time(port: Port, monkeypatch: pytest.Monke
 
     def wait(self: LedgerFiles, path: str, offset: int, most: int) -> tuple[int, bytes]:
         entered.release()
-        assert leave.wait(30)
+        assert leave.wait(PATIENCE_SECONDS)
         return read(self, path, offset, most)
 
     monkeypatch.setattr(LedgerFiles, "read", wait)
     with ThreadPoolExecutor(READS_AT_A_TIME) as pool:
         reading = [pool.submit(port.file, SEGMENT) for _ in range(READS_AT_A_TIME)]
         for _ in range(READS_AT_A_TIME):
-            assert entered.acquire(timeout=30)
+            assert entered.acquire(timeout=PATIENCE_SECONDS)
         assert code(port.file(SEGMENT)) == (503, "busy")
         # Probes do not wait for them.
         assert port.client.get("/readyz").status_code == 200

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE_SECONDS
 
 from proofgate import key_statements
 from proofgate.regular_file import read_regular
@@ -18,7 +19,7 @@ def bounded(work: object) -> object:
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(PATIENCE_SECONDS)
     assert found, "it waits for somebody"
     return found[0]
 

@@ -13,7 +13,7 @@ from typing import Any
 import core_double
 import pytest
 from certificates import write_identity
-from conftest import ConfigDirectory, attached, eventually
+from conftest import PATIENCE_SECONDS, ConfigDirectory, attached, eventually
 
 from proofgate import profiling, reload
 from proofgate.config import Config, load
@@ -270,14 +270,14 @@ def test_the_event_loop_turns_while_a_configuration_is_read(
 
     def slow(path: Path) -> Config:
         reading.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_SECONDS)
         return load(path)
 
     monkeypatch.setattr(reload, "load", slow)
 
     async def scenario() -> Outcome:
         reloading = asyncio.create_task(subject.reloader.reload())
-        assert await asyncio.to_thread(reading.wait, 10)
+        assert await asyncio.to_thread(reading.wait, PATIENCE_SECONDS)
         # This line runs, and so does a probe.
         assert not reloading.done()
         go_on.set()
@@ -328,7 +328,7 @@ def test_a_mount_that_is_swapped_by_its_symbolic_link_is_noticed(
         def change() -> bool:
             (mount / "..swap").symlink_to("..2")
             os.rename(mount / "..swap", mount / "..data")  # noqa: PTH104 - rename(2) is what is meant
-            return eventually(lambda: worker.reloads == 1)
+            return eventually(lambda: subject.reloader.config != config)
 
         watched(subject, monkeypatch, change)
     (key,) = subject.reloader.config.tenant_keys["globex"]
@@ -379,7 +379,7 @@ def test_nothing_is_reloaded_while_nothing_changes(subject: Subject, monkeypatch
 
     monkeypatch.setattr(reload, "look_at", counted)
     monkeypatch.setattr(reload, "load", loads.append)
-    watched(subject, monkeypatch, lambda: all(looks.acquire(timeout=10) for _ in range(5)))
+    watched(subject, monkeypatch, lambda: all(looks.acquire(timeout=PATIENCE_SECONDS) for _ in range(5)))
     assert loads == []
 
 
@@ -414,10 +414,13 @@ def test_a_change_that_a_busy_worker_withdrew_is_tried_again_and_the_status_name
 
     monkeypatch.setattr(subject.worker, "reload", busy)
     subject.directory.write("openai-key", "sk-rotated")
-    watched(subject, monkeypatch, lambda: eventually(lambda: subject.worker.reloads == 1))
+
+    def has_applied() -> bool:
+        return subject.worker.reloads == 1 and subject.reloader.status()["last_reload_error"] is None
+
+    watched(subject, monkeypatch, lambda: eventually(has_applied))
     assert refused[1]["last_reload_error"]["code"] == "busy"
     assert refused[1]["config_digest"] == before
-    assert subject.reloader.status()["last_reload_error"] is None
 
 
 def test_a_defect_ends_neither_the_watch_nor_the_configuration(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import signal
 
-import httpx
 import pytest
-from conftest import ConfigDirectory, eventually
+from conftest import HTTP, PATIENCE_SECONDS, ConfigDirectory, eventually, refusing_port
 from loopback import answer, answering
-from worker_process import AUTHORIZED, Process, running
+from worker_process import AUTHORIZED, Worker, running
 
 from proofgate.config import load
 
@@ -20,10 +19,10 @@ def with_issuer(directory: ConfigDirectory, url: str) -> None:
     directory.append(f"jwt: {{issuers: [{{issuer: '{ISSUER}', audiences: [a], jwksURL: '{url}'}}]}}\n")
 
 
-def logged(worker: Process) -> str:
+def logged(worker: Worker) -> str:
     """Everything that the process wrote to standard error; ends it."""
     worker.signal()
-    _, error = worker.process.communicate(timeout=120)
+    _, error = worker.process.communicate(timeout=PATIENCE_SECONDS)
     assert worker.process.returncode == 0
     return str(error)
 
@@ -102,7 +101,7 @@ def test_a_reload_over_http_answers_when_it_is_done(config_directory: ConfigDire
     with running(config_directory) as worker:
 
         def reload() -> tuple[int, str]:
-            response = httpx.post(f"{worker.admin}/reload", headers=AUTHORIZED)
+            response = HTTP.post(f"{worker.admin}/reload", headers=AUTHORIZED)
             return response.status_code, response.json()["result"]
 
         assert reload() == (200, "unchanged")
@@ -116,10 +115,10 @@ def test_a_reload_over_http_answers_when_it_is_done(config_directory: ConfigDire
 def test_a_rotated_admin_token_opens_and_the_old_one_does_not(config_directory: ConfigDirectory) -> None:
     with running(config_directory) as worker:
         config_directory.write("admin-token", "fedcba9876543210-new")
-        assert httpx.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
-        assert httpx.post(f"{worker.admin}/reload", headers=AUTHORIZED).status_code == 403
+        assert HTTP.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
+        assert HTTP.post(f"{worker.admin}/reload", headers=AUTHORIZED).status_code == 403
         new = {"Authorization": "Bearer fedcba9876543210-new"}
-        assert httpx.post(f"{worker.admin}/reload", headers=new).status_code == 200
+        assert HTTP.post(f"{worker.admin}/reload", headers=new).status_code == 200
 
 
 def test_a_drain_takes_as_long_as_the_configuration_in_force_allows(
@@ -127,10 +126,10 @@ def test_a_drain_takes_as_long_as_the_configuration_in_force_allows(
 ) -> None:
     with running(config_directory, env={"PROOFGATE_TEST_SETTLE_SECONDS": "0.1"}) as worker:
         config_directory.replace("drainSeconds: 20", "drainSeconds: 0.1")
-        assert httpx.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
+        assert HTTP.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
         (worker.ledger / "in-flight").touch()
         worker.signal()
-        assert worker.process.wait(10) == 1
+        assert worker.exit_code() == 1
 
 
 def test_a_worker_that_says_ready_knows_the_keys_of_its_issuers(config_directory: ConfigDirectory) -> None:
@@ -142,16 +141,14 @@ def test_a_worker_that_says_ready_knows_the_keys_of_its_issuers(config_directory
 
 
 def test_a_worker_starts_without_the_keys_of_an_issuer_and_says_so(config_directory: ConfigDirectory) -> None:
-    with answering(answer(b"")) as url:
-        pass
-    with_issuer(config_directory, url)
-    with running(config_directory) as worker:
-        assert worker.readiness() == (200, "ok")
-        (status,) = worker.status()["key_sets"]
-        assert (status["keys"], status["error"]) == (None, "unreachable")
-        assert "cannot be fetched: not reachable: Connection refused; its tokens are refused" in logged(
-            worker
-        )
+    with refusing_port() as port:
+        with_issuer(config_directory, f"http://127.0.0.1:{port}/jwks")
+        with running(config_directory) as worker:
+            assert worker.readiness() == (200, "ok")
+            (status,) = worker.status()["key_sets"]
+            assert (status["keys"], status["error"]) == (None, "unreachable")
+            told = logged(worker)
+    assert "cannot be fetched: not reachable: Connection refused; its tokens are refused" in told
 
 
 def test_a_key_set_in_a_file_is_known_at_the_start_and_after_a_change(
@@ -164,7 +161,7 @@ def test_a_key_set_in_a_file_is_known_at_the_start_and_after_a_change(
     with running(config_directory) as worker:
         assert worker.status()["key_sets"][0]["keys"] == 1
         config_directory.write("jwks.json", '{"keys": [{"kid": "a"}, {"kid": "b"}]}')
-        assert httpx.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
+        assert HTTP.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
         assert worker.status()["key_sets"][0]["keys"] == 2
 
 
@@ -177,7 +174,7 @@ def test_profiling_is_on_from_the_start_when_anybody_asks_for_it(
     if configured:
         config_directory.append("profiling: {stages: true}\n")
     with running(config_directory, env={"PROOFGATE_PROFILE_STAGES": value}) as worker:
-        assert httpx.get(f"{worker.admin}/profiling").json() == {"stages": expected}
+        assert HTTP.get(f"{worker.admin}/profiling").json() == {"stages": expected}
         assert f"stage profiling is {'on' if expected else 'off'} (PROOFGATE_PROFILE_STAGES: " in logged(
             worker
         )
@@ -186,5 +183,5 @@ def test_profiling_is_on_from_the_start_when_anybody_asks_for_it(
 def test_what_the_environment_asked_for_survives_a_reload(config_directory: ConfigDirectory) -> None:
     with running(config_directory, env={"PROOFGATE_PROFILE_STAGES": "1"}) as worker:
         config_directory.append("cors: {allowedOrigins: ['*']}\n")
-        assert httpx.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
-        assert httpx.get(f"{worker.admin}/profiling").json() == {"stages": True}
+        assert HTTP.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
+        assert HTTP.get(f"{worker.admin}/profiling").json() == {"stages": True}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import serving
+from conftest import PATIENCE_SECONDS, refusing_port, serving
 from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -91,7 +91,7 @@ def broken_worker(script: Script, look_seconds: float = 60) -> Iterator[WorkerFi
         stop.set()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(5)
+        thread.join(PATIENCE_SECONDS)
 
 
 def says(*answers: bytes) -> Script:
@@ -181,7 +181,7 @@ def test_what_is_no_list_of_names_is_none(body: bytes) -> None:
         files.names("0")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     status=st.sampled_from([200, 204, 301, 400, 401, 403, 404, 500, 503]),
     length=st.none() | st.text(max_size=24) | st.integers().map(str),
@@ -290,7 +290,11 @@ class Folders:
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> Iterator[Folders]:
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folders]:
+    # All of them answer, or refuse at once: on a busy machine that takes its time.
+    monkeypatch.setattr(worker_files, "CONNECT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(worker_files, "ANSWER_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(served_module, "_ROLL_CALL_SECONDS", PATIENCE_SECONDS)
     made = Folders(tmp_path)
 
     def app(folder: Path) -> FastAPI:
@@ -343,18 +347,18 @@ def test_a_log_is_read_from_where_it_lies(folders: Folders) -> None:
 
 
 def test_a_worker_that_does_not_answer_is_told_and_the_others_are_read(folders: Folders) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        folders.list["1"] = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-    ledger = folders.ledger()
-    assert reach(ledger) == {"0": ANSWERS, "1": {"answers": False, "failing": None}}
-    assert ledger.list("ledger") == ["0"]
-    with pytest.raises(WorkerError, match="cannot be reached"):
-        ledger.list(f"ledger/1/{LOG}")
-    impatient = folders.ledger(patience=0)
-    told = reach(impatient)["1"]
-    assert not told["answers"]
-    assert "cannot be reached" in told["failing"]
-    assert impatient.standing() == {"0": True, "1": False}
+    with refusing_port() as port:
+        folders.list["1"] = f"http://127.0.0.1:{port}"
+        ledger = folders.ledger()
+        assert reach(ledger) == {"0": ANSWERS, "1": {"answers": False, "failing": None}}
+        assert ledger.list("ledger") == ["0"]
+        with pytest.raises(WorkerError, match="cannot be reached"):
+            ledger.list(f"ledger/1/{LOG}")
+        impatient = folders.ledger(patience=0)
+        told = reach(impatient)["1"]
+        assert not told["answers"]
+        assert "cannot be reached" in told["failing"]
+        assert impatient.standing() == {"0": True, "1": False}
 
 
 def test_a_worker_that_fails_in_the_middle_is_asked_no_more_and_counts_as_away(

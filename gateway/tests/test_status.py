@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import serving
+from conftest import refusing_port, serving
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 from test_cli import TOKEN, usage_error
@@ -460,7 +460,8 @@ def test_who_is_no_worker_is_told(tmp_path: Path, capsys: Capture) -> None:
     with serving(told_by({"some": "other program"})) as url:
         assert main(["status", "--admin", url]) == 2
         assert "is this a Proofgate admin port?" in capsys.readouterr().err
-    assert main(["status", "--admin", url]) == 2
+    with refusing_port() as port:
+        assert main(["status", "--admin", f"http://127.0.0.1:{port}"]) == 2
     assert "does not answer" in capsys.readouterr().err
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, cast
 
 import core_double
 import pytest
-from conftest import ConfigDirectory
+from conftest import PATIENCE_SECONDS, ConfigDirectory, eventually
 
 from proofgate.config import load
 from proofgate.telemetry import exporter
@@ -85,10 +84,8 @@ def test_without_opentelemetry_nothing_is_exported_and_that_is_said_and_counted(
     worker = core_double.Worker(config.to_core_json(0))
     thread = Exporter(cast("_core.Worker", worker))
     thread.take_on(config)
-    deadline = time.monotonic() + 20
-    while not worker.lost and time.monotonic() < deadline:
-        time.sleep(0.01)
-    thread.close()
+    assert eventually(lambda: "metrics" in worker.lost)
+    thread.close(PATIENCE_SECONDS)
     assert thread.status() == {"exporting": True, "error": "ModuleNotFoundError"}
     assert worker.lost["metrics"] >= 1
 

@@ -171,7 +171,7 @@ def test_shards_are_watched_and_a_bad_configuration_does_not_hold_them_back(
     async def body() -> None:
         watching = asyncio.create_task(subject.reloader.watch())
         subject.write(9, "keys", KEY)
-        await asyncio.to_thread(eventually, lambda: subject.changes == [[9]])
+        assert await asyncio.to_thread(eventually, lambda: subject.changes == [[9]])
         watching.cancel()
 
     asyncio.run(body())

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import witness_double
-from conftest import serving
+from conftest import HTTP, PATIENCE_SECONDS, serving
 
 from proofgate import _core
 from proofgate.cli import main
@@ -36,7 +36,7 @@ def url(double: witness_double.Witness) -> Iterator[str]:
 
 
 def post(url: str, body: bytes = b"question") -> httpx.Response:
-    return httpx.post(f"{url}/add-checkpoint", content=body)
+    return HTTP.post(f"{url}/add-checkpoint", content=body)
 
 
 def test_a_cosignature_and_each_refusal_is_answered_as_the_protocol_has_it(
@@ -53,8 +53,8 @@ def test_a_cosignature_and_each_refusal_is_answered_as_the_protocol_has_it(
     )
     assert post(url).status_code == 422
     assert double.asked == [b"question"] * 3
-    assert httpx.get(f"{url}/add-checkpoint").status_code == 405
-    lines = httpx.get(f"{url}/metrics").text.splitlines()
+    assert HTTP.get(f"{url}/add-checkpoint").status_code == 405
+    lines = HTTP.get(f"{url}/metrics").text.splitlines()
     for line in (
         'proofgate_witness_requests_total{result="cosigned"} 1',
         'proofgate_witness_requests_total{result="conflict"} 1',
@@ -65,9 +65,9 @@ def test_a_cosignature_and_each_refusal_is_answered_as_the_protocol_has_it(
 
 
 def test_what_was_cosigned_is_handed_out(url: str) -> None:
-    assert httpx.get(f"{url}/ab/checkpoint").text == "note"
-    assert httpx.get(f"{url}/cd/checkpoint").json()["error"]["code"] == "no_checkpoint"
-    assert httpx.get(f"{url}/healthz").text == "ok\n"
+    assert HTTP.get(f"{url}/ab/checkpoint").text == "note"
+    assert HTTP.get(f"{url}/cd/checkpoint").json()["error"]["code"] == "no_checkpoint"
+    assert HTTP.get(f"{url}/healthz").text == "ok\n"
 
 
 def test_a_body_that_is_too_large_never_comes_or_is_cut_off_is_not_cosigned(
@@ -75,7 +75,7 @@ def test_a_body_that_is_too_large_never_comes_or_is_cut_off_is_not_cosigned(
 ) -> None:
     assert post(url, b"x" * (BODY_MAXIMUM + 1)).status_code == 413
     monkeypatch.setattr(service, "BODY_SECONDS", 0.1)
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_SECONDS)
     connection.putrequest("POST", "/add-checkpoint")
     connection.putheader("Content-Length", "5")
     connection.endheaders(b"x")
@@ -83,7 +83,7 @@ def test_a_body_that_is_too_large_never_comes_or_is_cut_off_is_not_cosigned(
     assert answer.status == 408
     connection.close()
     parts = urlsplit(url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as cut:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_SECONDS) as cut:
         cut.sendall(b"POST /add-checkpoint HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nx")
     assert post(url).status_code == 200
     assert double.asked == [b"question"]

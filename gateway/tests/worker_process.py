@@ -1,10 +1,11 @@
-"""`proofgate serve` as a process of its own, on top of the core double."""
+"""The command line as a process of its own, on top of the core double."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -12,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
-from conftest import ConfigDirectory
+from conftest import HTTP, PATIENCE_SECONDS, ConfigDirectory
 
 MAIN = Path(__file__).parent / "double_main.py"
 TOKEN = "0123456789abcdef-admin"
@@ -21,41 +21,63 @@ AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Process:
-    """A `proofgate serve` process that announced itself."""
+    """A process of the command line, and the line that it announced itself with."""
 
-    def __init__(
-        self, directory: ConfigDirectory, *arguments: str, env: dict[str, str] | None = None
-    ) -> None:
-        self.ledger = directory.ledger
+    def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(MAIN), "serve", "--config", str(directory.file), *arguments],
+            [sys.executable, str(MAIN), *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(MAIN.parents[1] / "src"), **(env or {})},
         )
         assert self.process.stdout is not None
-        self.announcement = self.process.stdout.readline()
+        speaks, _, _ = select.select([self.process.stdout], [], [], PATIENCE_SECONDS)
+        self.announcement = self.process.stdout.readline() if speaks else ""
 
-    @property
-    def admin(self) -> str:
-        match = re.search(r"admin=(\S+)", self.announcement)
-        assert match is not None, self.announcement
-        return f"http://{match[1]}"
-
-    def readiness(self) -> tuple[int, str]:
-        response = httpx.get(f"{self.admin}/readyz")
-        return response.status_code, response.text.strip()
-
-    def status(self) -> dict[str, Any]:
-        status: dict[str, Any] = httpx.get(f"{self.admin}/status").json()
-        return status
+    def announced(self, pattern: str) -> str:
+        """What the pattern's group is in the announcement; without one, this tells how the process ended."""
+        match = re.search(pattern, self.announcement)
+        if match is None:
+            code = self.process.poll()
+            self.process.kill()
+            _, error = self.process.communicate()
+            ending = "it goes on" if code is None else f"it ended with {code}"
+            raise AssertionError(f"announced {self.announcement!r}; {ending}, and said:\n{error}")
+        return match[1]
 
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(number)
 
     def exit_code(self) -> int:
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class Worker(Process):
+    """A `proofgate serve` process that announced itself."""
+
+    def __init__(
+        self, directory: ConfigDirectory, *arguments: str, env: dict[str, str] | None = None
+    ) -> None:
+        super().__init__("serve", "--config", str(directory.file), *arguments, env=env)
+        self.ledger = directory.ledger
+
+    @property
+    def admin(self) -> str:
+        address = self.announced(r"admin=(\S+)")
+        return f"http://{address}"
+
+    def readiness(self) -> tuple[int, str]:
+        response = HTTP.get(f"{self.admin}/readyz")
+        return response.status_code, response.text.strip()
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = HTTP.get(f"{self.admin}/status").json()
+        return status
 
     def nice(self, thread: int) -> int:
         """The niceness of one thread, proc_pid_stat(5) field 19."""
@@ -66,10 +88,9 @@ class Process:
 @contextlib.contextmanager
 def running(
     directory: ConfigDirectory, *arguments: str, env: dict[str, str] | None = None
-) -> Iterator[Process]:
-    worker = Process(directory, *arguments, env=env)
+) -> Iterator[Worker]:
+    worker = Worker(directory, *arguments, env=env)
     try:
         yield worker
     finally:
-        worker.process.kill()
-        worker.process.communicate()
+        worker.end()
