@@ -83,9 +83,9 @@ def test_what_is_wrong_with_a_mutation_is_named(root: Path, fields: dict[str, st
 @pytest.mark.parametrize(
     ("test", "words", "folder"),
     [
-        ("rust-core/crates/wal/tests/log.rs::it", "--package proofgate-wal --all-features --test log", "rust-core"),
-        ("rust-core/crates/wal/tests/log/a.rs::it", "--package proofgate-wal --all-features --test log", "rust-core"),
-        ("rust-core/crates/wal/src/a.rs::it", "--package proofgate-wal --all-features --lib", "rust-core"),
+        ("rust-core/crates/wal/tests/log.rs::it", "--workspace --exclude proofgate-pybind --test log", "rust-core"),
+        ("rust-core/crates/wal/tests/log/a.rs::it", "--workspace --exclude proofgate-pybind --test log", "rust-core"),
+        ("rust-core/crates/wal/src/a.rs::it", "--package proofgate-wal --lib", "rust-core"),
         ("gateway/tests/test_a.py::test_it", "tests/test_a.py::test_it", "gateway"),
     ],
 )
