@@ -207,19 +207,44 @@ def test_without_a_shared_folder_cargo_is_the_machines(tmp_path: Path, target: P
     assert not (one.place / "rust-core" / "target" / "sources.json").exists()
 
 
-@pytest.mark.parametrize("arguments", [["build"], ["--locked", "--color", "never", "build"], ["+stable", "check"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["build"],
+        ["--locked", "--color", "never", "build"],
+        ["+stable", "check"],
+        ["test", "--package", "build", "--", "--manifest-path", "/"],
+        ["--locked", "test", "--no-run", "--manifest-path", "rust-core/Cargo.toml"],
+    ],
+)
 def test_a_build_by_cargo_in_the_shared_folder_is_guarded(tmp_path: Path, target: Path, arguments: list[str]) -> None:
     one = Checkout.make(tmp_path / "one", target)
-    fake = tmp_path / "machine" / "cargo"
-    fake.parent.mkdir()
+    done = by_the_shim_of(one, arguments, one.place)
+    assert done.splitlines() == [f"{tmp_path / 'machine'}:{os.environ['PATH']}", " ".join(arguments)]
+    assert json.loads((target / "sources.json").read_text())["checkout"] == str(one.place)
+
+
+def test_the_checkout_that_is_built_is_guarded_whoever_builds_it(tmp_path: Path, target: Path) -> None:
+    one, other = Checkout.make(tmp_path / "one", target), Checkout.make(tmp_path / "other", target)
+    by_the_shim_of(one, ["build"], other.place / "rust-core")
+    assert json.loads((target / "sources.json").read_text())["checkout"] == str(other.place)
+    by_the_shim_of(one, ["build", f"--manifest-path={one.place}/rust-core/Cargo.toml"], other.place)
+    assert json.loads((target / "sources.json").read_text())["checkout"] == str(one.place)
+
+
+def by_the_shim_of(checkout: Checkout, arguments: list[str], folder: Path) -> str:
+    """What a stand-in for cargo prints that a checkout's shim has started: its PATH and its arguments."""
+    fake = checkout.place.parent / "machine" / "cargo"
+    fake.parent.mkdir(exist_ok=True)
     fake.write_text('#!/bin/sh\necho "$PATH"\necho "$@"\n')
     fake.chmod(0o755)
-    shims = one.place / "setup" / "bin"
+    shims = checkout.place / "setup" / "bin"
     path = f"{shims}:{fake.parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "CARGO_TARGET_DIR": str(target)}
-    done = subprocess.run([shims / "cargo", *arguments], env=environment, check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines() == [f"{fake.parent}:{os.environ['PATH']}", " ".join(arguments)]
-    assert json.loads((target / "sources.json").read_text())["checkout"] == str(one.place)
+    environment = {**os.environ, "PATH": path, "CARGO_TARGET_DIR": str(checkout.target)}
+    command = [str(shims / "cargo"), *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment, check=True, capture_output=True, text=True, timeout=SECONDS
+    ).stdout
 
 
 def test_a_command_that_builds_nothing_waits_for_nobody(tmp_path: Path, target: Path) -> None:
