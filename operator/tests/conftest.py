@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientTimeout
 from hypothesis import HealthCheck, settings
 
-from tests.haproxy_bench import KEYS, Bench, Worker, bench
+from proofgate_operator.workers import admin_port
+from tests.haproxy_bench import Bench, Worker, dummy_workers, ready_bench
 
 # How long an example takes is no claim, on a machine that has other things to do.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patient_admin_port() -> Iterator[None]:
+    """Wait longer for a worker's answer than its deadline: the machine of the tests may be busy."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(admin_port, "_TIMEOUT", ClientTimeout(total=600))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -32,15 +42,12 @@ def haproxy_binary() -> str:
 @pytest.fixture
 def workers() -> Iterator[list[Worker]]:
     """Three dummy workers."""
-    made = [Worker(ordinal) for ordinal in range(3)]
-    yield made
-    for worker in made:
-        worker.close()
+    with dummy_workers() as made:
+        yield made
 
 
 @pytest.fixture
-def haproxy(haproxy_binary: str, tmp_path: Path, workers: list[Worker]) -> Iterator[Bench]:
-    """A HAProxy before them."""
-    with bench(haproxy_binary, tmp_path, workers, KEYS) as running:
-        running.set_ready(3)
+def haproxy(haproxy_binary: str, tmp_path: Path) -> Iterator[Bench]:
+    """A HAProxy before three workers that are ready."""
+    with ready_bench(haproxy_binary, tmp_path) as running:
         yield running

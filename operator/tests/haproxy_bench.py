@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import json
+import signal
 import socket
 import ssl
 import subprocess
@@ -17,31 +18,43 @@ from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from e2e.ports import free_ports
+from e2e.programs import Program, start_ready
 
 from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
 
 #: What tells HAProxy from everybody else.
 ROUTING_KEY = "0123456789abcdef0123456789abcdef"
 
+#: Seconds that anything is waited for.
+PATIENCE = 120
 #: Seconds: long enough that two pieces are two reads on loopback.
-_BETWEEN_PIECES = 0.003
+_BETWEEN_PIECES = 0.001
+#: Deadlines that a busy machine may miss, and that no test is about.
+_DEADLINES = {
+    "timeout connect 2s": "timeout connect 600s",
+    "timeout queue 5s": "timeout queue 600s",
+    "timeout check 1s": "timeout check 600s",
+    "timeout client-fin 30s": "timeout client-fin 600s",
+    "tcp-request inspect-delay 5s": "tcp-request inspect-delay 600s",
+    "timeout http-request 5s": "timeout http-request 600s",
+}
 
 
 def http_get(port: int, path: str) -> tuple[int, str]:
     """Return status and body of an answer on loopback; status 0 when there is none."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
         try:
             connection.request("GET", path)
             response = connection.getresponse()
             return response.status, response.read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, ""
 
 
-def eventually(condition: Callable[[], Any], what: str, seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
+def eventually(condition: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
         time.sleep(0.02)
 
 
@@ -103,7 +116,7 @@ class _Health(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.worker.check_asked.set()
-        self.server.worker.check_release.wait(20)
+        self.server.worker.check_release.wait(PATIENCE)
         self.send_response(200 if self.server.worker.ready and self.path == "/readyz" else 503)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -170,7 +183,7 @@ class _Traffic(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self._chunk(b"data: one\n\n")
-        self.server.worker.release.wait(20)
+        self.server.worker.release.wait(PATIENCE)
         self._chunk(b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
 
@@ -236,10 +249,15 @@ class Bench:
     workers: list[Worker]
     port: int
     metrics_port: int
-    process: subprocess.Popen[bytes]
     folder: Path
     runtime_socket: Path
     context: ssl.SSLContext | None = None
+    program: Program | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self.program is not None
+        return self.program.process
 
     @property
     def tenant_map(self) -> Path:
@@ -253,11 +271,26 @@ class Bench:
     def weights(self) -> Path:
         return self.folder / "weights.map"
 
+    def start(self, binary: str) -> None:
+        """Start HAProxy with the configuration in its folder, and wait until it answers."""
+
+        def begin() -> Program:
+            return Program.start(
+                "haproxy", self.folder, ("-db", "-f", "haproxy.cfg"), (binary,), cwd=self.folder
+            )
+
+        def wait(program: Program) -> bool:
+            return program.wait_until(self.listens, "HAProxy listens", PATIENCE)
+
+        self.program, _ = start_ready(begin, wait)
+
+    def stop(self) -> None:
+        if self.program is not None:
+            self.program.stop(signal.SIGKILL)
+
     def restart(self, binary: str) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.process = start(binary, self.folder)
-        eventually(self.listens, "HAProxy listens")
+        self.stop()
+        self.start(binary)
 
     def log(self) -> list[dict[str, Any]]:
         """Return the connections of the access log."""
@@ -266,8 +299,8 @@ class Bench:
 
     def connect(self) -> http.client.HTTPConnection:
         if self.context:
-            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self.context)
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=self.context)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
 
     def ask(self, key: str | None, *headers: str) -> tuple[int, dict[str, str], Any]:
         """Send a GET with a key on a connection of its own; returns status, headers and parsed body."""
@@ -291,7 +324,7 @@ class Bench:
         """Send bytes, piece by piece, as one connection; returns what its worker received."""
         self._set_verbatim(True)
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 for number, piece in enumerate(pieces):
                     if number:
@@ -314,8 +347,6 @@ class Bench:
         return http_get(self.metrics_port, path)
 
     def listens(self) -> bool:
-        """Return whether HAProxy answers; one that has ended fails at once, with what it said."""
-        assert self.process.poll() is None, (self.folder / "haproxy.log").read_text()
         return self.metrics("/healthz")[0] == 200
 
     def up(self) -> int:
@@ -328,7 +359,7 @@ class Bench:
         """Let the first `count` workers be ready, and wait until HAProxy knows."""
         for worker in self.workers:
             worker.ready = worker.ordinal < count
-        eventually(lambda: self.up() == count, f"{count} workers up, not {self.up()}")
+        eventually(lambda: self.up() == count, f"{count} workers up")
 
 
 def keys_of(tenants: int) -> dict[str, list[str]]:
@@ -361,12 +392,6 @@ def write_weights(path: Path, weights: Mapping[int, int]) -> None:
     path.write_text("".join(f"worker-{ordinal} {weights[ordinal]}\n" for ordinal in sorted(weights)))
 
 
-def start(binary: str, folder: Path) -> subprocess.Popen[bytes]:
-    """Start HAProxy with the configuration in a folder; what it says goes to the log there."""
-    with (folder / "haproxy.log").open("ab") as log:
-        return subprocess.Popen([binary, "-db", "-f", str(folder / "haproxy.cfg")], stdout=log, stderr=log)
-
-
 @contextmanager
 def bench(
     binary: str,
@@ -379,6 +404,7 @@ def bench(
     owners: Mapping[str, int] | None = None,
     stand_ins: Mapping[str, int] | None = None,
     certificate: Path | None = None,
+    retries: int = 3,
     **changes: Any,
 ) -> Iterator[Bench]:
     """Run HAProxy with the rendered configuration before `workers`, and end it afterwards.
@@ -390,46 +416,64 @@ def bench(
     port, metrics_port = free_ports(2)
     folder = folder / f"haproxy-{port}"
     folder.mkdir()
-    short = TemporaryDirectory(prefix="haproxy-", dir="/tmp")
-    runtime_socket = Path(short.name) / "admin.sock"
-    write_map(folder / "tenants.map", keys)
-    write_owners(folder / "owners.map", owners or {}, stand_ins)
-    write_weights(folder / "weights.map", {})
-    (folder / "routing.map").write_text(f"routing-key {ROUTING_KEY}\n")
+    context = ssl.create_default_context(cafile=str(certificate)) if certificate else None
     numbered = tuple(Server(worker.ordinal, "127.0.0.1", *worker.ports) for worker in workers)
     named = tuple(Server(ordinal, name, *workers[0].ports) for ordinal, name in enumerate(names or []))
-    text = render(
-        Balancer(
-            servers=named or numbered,
-            traffic_bind=f"127.0.0.1:{port}",
-            metrics_bind=f"127.0.0.1:{metrics_port}",
-            **{
-                "runtime_socket": str(runtime_socket),
-                "tenant_map": str(folder / "tenants.map"),
-                "owner_map": str(folder / "owners.map"),
-                "routing_map": str(folder / "routing.map"),
-                "bounds": Bounds(total=1000, server=500),
-                "silence_seconds": 30,
-                "hard_stop_seconds": 20,
-                "resolve": bool(named),
-                "certificate": str(certificate) if certificate else None,
-                **changes,
-            },
+    with TemporaryDirectory(prefix="haproxy-", dir="/tmp") as short:
+        found = Bench(workers, port, metrics_port, folder, Path(short) / "admin.sock", context)
+        write_map(found.tenant_map, keys)
+        write_owners(found.owner_map, owners or {}, stand_ins)
+        write_weights(found.weights, {})
+        (folder / "routing.map").write_text(f"routing-key {ROUTING_KEY}\n")
+        text = render(
+            Balancer(
+                servers=named or numbered,
+                traffic_bind=f"127.0.0.1:{port}",
+                metrics_bind=f"127.0.0.1:{metrics_port}",
+                **{
+                    "runtime_socket": str(found.runtime_socket),
+                    "tenant_map": str(found.tenant_map),
+                    "owner_map": str(found.owner_map),
+                    "routing_map": str(folder / "routing.map"),
+                    "bounds": Bounds(total=1000, server=500),
+                    "silence_seconds": 600,
+                    "hard_stop_seconds": 600,
+                    "resolve": bool(named),
+                    "certificate": str(certificate) if certificate else None,
+                    **changes,
+                },
+            )
         )
-    )
-    # Unlike pods, several HAProxies share this machine's network namespace, and with it the socket's name.
-    for name in ("unavailable", "overloaded"):
-        text = text.replace(f"abns@{name}", f"abns@{name}-{port}")
-    if name_server:
-        text = text.replace("parse-resolv-conf", f"nameserver test 127.0.0.1:{name_server.port}")
-    config = folder / "haproxy.cfg"
-    config.write_text(text)
-    context = ssl.create_default_context(cafile=str(certificate)) if certificate else None
-    found = Bench(workers, port, metrics_port, start(binary, folder), folder, runtime_socket, context)
+        # Unlike pods, several HAProxies share this machine's network namespace, and with it this name.
+        for name in ("unavailable", "overloaded"):
+            text = text.replace(f"abns@{name}", f"abns@{name}-{port}")
+        if name_server:
+            text = text.replace("parse-resolv-conf", f"nameserver test 127.0.0.1:{name_server.port}")
+        for line, patient in (_DEADLINES | {" retries 3": f" retries {retries}"}).items():
+            assert line in text, f"not in the rendered configuration: {line}"
+            text = text.replace(line, patient)
+        (folder / "haproxy.cfg").write_text(text)
+        try:
+            found.start(binary)
+            yield found
+        finally:
+            found.stop()
+
+
+@contextmanager
+def dummy_workers(count: int = 3) -> Iterator[list[Worker]]:
+    """Run so many workers, and end them afterwards."""
+    made = [Worker(ordinal) for ordinal in range(count)]
     try:
-        eventually(found.listens, "HAProxy listens")
-        yield found
+        yield made
     finally:
-        found.process.kill()
-        found.process.wait()
-        short.cleanup()
+        for worker in made:
+            worker.close()
+
+
+@contextmanager
+def ready_bench(binary: str, folder: Path, **changes: Any) -> Iterator[Bench]:
+    """Run HAProxy before three workers that are ready."""
+    with dummy_workers() as workers, bench(binary, folder, workers, KEYS, **changes) as running:
+        running.set_ready(3)
+        yield running

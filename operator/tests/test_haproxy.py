@@ -19,6 +19,7 @@ from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, gateway
 from tests.haproxy_bench import (
     KEYS,
+    PATIENCE,
     TENANTS,
     Arrival,
     Bench,
@@ -26,6 +27,7 @@ from tests.haproxy_bench import (
     Worker,
     bench,
     eventually,
+    ready_bench,
     write_map,
     write_owners,
 )
@@ -34,6 +36,13 @@ pytestmark = pytest.mark.haproxy
 
 FIRST = KEYS["tenant-0"][0]
 FRAMING_CASES = Path(__file__).parents[2] / "e2e" / "framing" / "cases.json"
+
+
+@pytest.fixture(scope="module")
+def shared(haproxy_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One HAProxy for all tests that leave it, and its workers, as they are."""
+    with ready_bench(haproxy_binary, tmp_path_factory.mktemp("shared")) as running:
+        yield running
 
 
 def table(haproxy: Bench, which: int = 0) -> dict[str, int]:
@@ -78,17 +87,17 @@ def test_a_haproxy_of_the_tests_runs_in_a_folder_with_a_long_path(
         assert running.worker_of(FIRST) in range(3)
 
 
-def test_the_ring_is_the_one_that_the_auditors_page_draws(haproxy: Bench) -> None:
-    ring = Ring(worker.ordinal for worker in haproxy.workers)
-    assert table(haproxy) == {tenant: ring.shard(tenant) for tenant in KEYS}
+def test_the_ring_is_the_one_that_the_auditors_page_draws(shared: Bench) -> None:
+    ring = Ring(worker.ordinal for worker in shared.workers)
+    assert table(shared) == {tenant: ring.shard(tenant) for tenant in KEYS}
 
 
-def test_a_tenant_has_one_worker_whatever_key_it_uses(haproxy: Bench) -> None:
-    assert table(haproxy, 0) == table(haproxy, 1)
+def test_a_tenant_has_one_worker_whatever_key_it_uses(shared: Bench) -> None:
+    assert table(shared, 0) == table(shared, 1)
 
 
-def test_every_worker_has_its_share(haproxy: Bench) -> None:
-    shares = list(table(haproxy).values())
+def test_every_worker_has_its_share(shared: Bench) -> None:
+    shares = list(table(shared).values())
     assert all(shares.count(ordinal) > TENANTS / 6 for ordinal in range(3))
 
 
@@ -104,28 +113,22 @@ def test_scaling_moves_only_the_share_that_it_must(haproxy: Bench) -> None:
     assert table(haproxy) == two
 
 
-def test_two_haproxies_agree(haproxy: Bench, haproxy_binary: str, tmp_path: Path) -> None:
-    with bench(haproxy_binary, tmp_path, list(reversed(haproxy.workers)), KEYS) as other:
-        eventually(lambda: other.up() == 3, "all workers up")
-        assert table(other) == table(haproxy)
-
-
 def head(*headers: str, key: str | None = FIRST, line: str = "GET / HTTP/1.1") -> bytes:
     """Return a head; the key's line comes last."""
     lines = [line, "Host: gw", *headers, *([f"Authorization: Bearer {key}"] if key is not None else [])]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def test_the_worker_is_told_the_tenant_that_was_routed_for(haproxy: Bench) -> None:
-    told = {tenant: {haproxy.ask(key)[2]["tenant"] for key in keys} for tenant, keys in KEYS.items()}
+def test_the_worker_is_told_the_tenant_that_was_routed_for(shared: Bench) -> None:
+    told = {tenant: {shared.ask(key)[2]["tenant"] for key in keys} for tenant, keys in KEYS.items()}
     assert told == {tenant: {tenant} for tenant in KEYS}
 
 
 @pytest.mark.parametrize("key", [None, "sk-nobody-knows-0123456789", ""])
 def test_connections_without_a_known_key_are_spread_and_their_worker_is_told(
-    haproxy: Bench, key: str | None
+    shared: Bench, key: str | None
 ) -> None:
-    asked = [haproxy.ask(key)[2] for _ in range(90)]
+    asked = [shared.ask(key)[2] for _ in range(90)]
     assert {body["tenant"] for body in asked} == {"-"}
     shares = [sum(body["worker"] == ordinal for body in asked) for ordinal in range(3)]
     assert min(shares) > 10, shares
@@ -147,9 +150,9 @@ def test_connections_without_a_known_key_are_spread_and_their_worker_is_told(
         "Authorization: Bearer {0}\r\nx-api-key: {0}\r\napi-key: {0}\r\nx-goog-api-key: {0}",
     ],
 )
-def test_a_key_is_found_however_a_worker_would_accept_its_line(haproxy: Bench, line: str) -> None:
+def test_a_key_is_found_however_a_worker_would_accept_its_line(shared: Bench, line: str) -> None:
     sent = head(line.format(FIRST), "X-Last: 1", key=None)
-    assert haproxy.arrival(sent).tenant == "tenant-0"
+    assert shared.arrival(sent).tenant == "tenant-0"
 
 
 @pytest.mark.parametrize(
@@ -187,41 +190,41 @@ def test_a_key_is_found_however_a_worker_would_accept_its_line(haproxy: Bench, l
         "no scheme",
     ],
 )
-def test_what_only_looks_like_a_key_is_none(haproxy: Bench, lines: str) -> None:
-    assert haproxy.arrival(head(lines, key=None)).tenant == "-"
+def test_what_only_looks_like_a_key_is_none(shared: Bench, lines: str) -> None:
+    assert shared.arrival(head(lines, key=None)).tenant == "-"
 
 
 @pytest.mark.parametrize(
     "header",
     ["X-Proofgate-Tenant: tenant-1", "X-Unique-ID: tenant-1", "Forwarded: for=tenant-1"],
 )
-def test_a_tenant_named_by_the_client_changes_nothing(haproxy: Bench, header: str) -> None:
-    assert haproxy.worker_of(KEYS["tenant-1"][0]) != haproxy.worker_of(FIRST), "the test could not tell"
+def test_a_tenant_named_by_the_client_changes_nothing(shared: Bench, header: str) -> None:
+    assert shared.worker_of(KEYS["tenant-1"][0]) != shared.worker_of(FIRST), "the test could not tell"
     sent = head(header)
-    assert haproxy.arrival(sent) == Arrival(haproxy.worker_of(FIRST), "tenant-0", sent)
-    unknown = haproxy.arrival(head(header, key="sk-nobody-knows-0123456789"))
+    assert shared.arrival(sent) == Arrival(shared.worker_of(FIRST), "tenant-0", sent)
+    unknown = shared.arrival(head(header, key="sk-nobody-knows-0123456789"))
     assert unknown.tenant == "-"
 
 
-def test_a_text_proxy_header_of_the_client_changes_nothing(haproxy: Bench) -> None:
+def test_a_text_proxy_header_of_the_client_changes_nothing(shared: Bench) -> None:
     sent = b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n" + head()
-    assert haproxy.arrival(sent) == Arrival(haproxy.worker_of(FIRST), "tenant-0", sent)
+    assert shared.arrival(sent) == Arrival(shared.worker_of(FIRST), "tenant-0", sent)
 
 
-def test_a_binary_proxy_header_of_the_client_names_no_tenant(haproxy: Bench) -> None:
+def test_a_binary_proxy_header_of_the_client_names_no_tenant(shared: Bench) -> None:
     payload = bytes([127, 0, 0, 1, 127, 0, 0, 1, 0, 1, 0, 2]) + b"\x05\x00\x08tenant-1"
     sent = b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + len(payload).to_bytes(2, "big") + payload + head()
-    found = haproxy.arrival(sent)
+    found = shared.arrival(sent)
     assert (found.tenant, found.sent) == ("-", sent)
 
 
 @pytest.mark.parametrize("field", ["authorization", "x-api-key", "api-key", "x-goog-api-key"])
-def test_a_key_in_any_field_reaches_the_worker_of_its_tenant(haproxy: Bench, field: str) -> None:
+def test_a_key_in_any_field_reaches_the_worker_of_its_tenant(shared: Bench, field: str) -> None:
     scheme = "Bearer " if field == "authorization" else ""
     for tenant in ("tenant-0", "tenant-1", "tenant-2"):
         for key in KEYS[tenant]:
             sent = head(f"{field}: {scheme}{key}", key=None)
-            assert haproxy.arrival(sent) == Arrival(haproxy.worker_of(KEYS[tenant][0]), tenant, sent)
+            assert shared.arrival(sent) == Arrival(shared.worker_of(KEYS[tenant][0]), tenant, sent)
 
 
 KEY_LINES = [
@@ -233,27 +236,27 @@ KEY_LINES = [
 
 
 @pytest.mark.parametrize("line", KEY_LINES)
-def test_a_key_in_a_request_line_is_not_used(haproxy: Bench, line: str) -> None:
+def test_a_key_in_a_request_line_is_not_used(shared: Bench, line: str) -> None:
     for request_line in (f"GET /?{line} HTTP/1.1", line):
-        assert haproxy.arrival(head(key=None, line=request_line)).tenant == "-"
+        assert shared.arrival(head(key=None, line=request_line)).tenant == "-"
 
 
 @pytest.mark.parametrize("line", KEY_LINES)
-def test_a_key_in_a_body_is_not_used(haproxy: Bench, line: str) -> None:
+def test_a_key_in_a_body_is_not_used(shared: Bench, line: str) -> None:
     body = f"x\r\n{line}\r\n\r\n".encode()
     length = f"Content-Length: {len(body)}"
     without = head(length, line="POST / HTTP/1.1", key=None)
-    assert haproxy.arrival(without + body).tenant == "-"
-    assert haproxy.arrival(without, body).tenant == "-"
-    assert haproxy.arrival(head(length, key=KEYS["tenant-1"][0]) + body).tenant == "tenant-1"
+    assert shared.arrival(without + body).tenant == "-"
+    assert shared.arrival(without, body).tenant == "-"
+    assert shared.arrival(head(length, key=KEYS["tenant-1"][0]) + body).tenant == "tenant-1"
 
 
-def test_a_connection_stays_with_the_tenant_of_its_first_head(haproxy: Bench) -> None:
+def test_a_connection_stays_with_the_tenant_of_its_first_head(shared: Bench) -> None:
     """The worker sees that the second request is not the routed tenant's, and refuses it."""
     other = head(key=KEYS["tenant-1"][0])
-    found = haproxy.arrival(head() + other)
-    assert found == Arrival(haproxy.worker_of(FIRST), "tenant-0", head() + other)
-    assert haproxy.arrival(head(), other) == found
+    found = shared.arrival(head() + other)
+    assert found == Arrival(shared.worker_of(FIRST), "tenant-0", head() + other)
+    assert shared.arrival(head(), other) == found
 
 
 RAW = {
@@ -280,15 +283,15 @@ RAW = {
 
 
 @pytest.mark.parametrize("sent", RAW.values(), ids=RAW.keys())
-def test_a_worker_gets_the_bytes_exactly_as_they_were_sent(haproxy: Bench, sent: bytes) -> None:
-    assert haproxy.arrival(sent).sent == sent
-    assert haproxy.arrival(*(sent[at : at + 1] for at in range(len(sent)))).sent == sent
+def test_a_worker_gets_the_bytes_exactly_as_they_were_sent(shared: Bench, sent: bytes) -> None:
+    assert shared.arrival(sent).sent == sent
+    assert shared.arrival(*(sent[at : at + 1] for at in range(len(sent)))).sent == sent
 
 
-def test_every_framing_case_reaches_a_worker_as_it_was_sent(haproxy: Bench) -> None:
+def test_every_framing_case_reaches_a_worker_as_it_was_sent(shared: Bench) -> None:
     cases = json.loads(FRAMING_CASES.read_text())["cases"]
     sent = {case["id"]: case["raw"].encode("latin-1") for case in cases}
-    changed = [name for name, raw in sent.items() if raw and haproxy.arrival(raw).sent != raw]
+    changed = [name for name, raw in sent.items() if raw and shared.arrival(raw).sent != raw]
     assert changed == []
 
 
@@ -297,34 +300,34 @@ def test_every_framing_case_reaches_a_worker_as_it_was_sent(haproxy: Bench) -> N
     [["X-Long: " + "v" * 16_000], [f"X-{number}: v" for number in range(62)]],
     ids=["a long line", "many lines"],
 )
-def test_the_key_is_found_at_the_end_of_the_largest_head(haproxy: Bench, before: list[str]) -> None:
+def test_the_key_is_found_at_the_end_of_the_largest_head(shared: Bench, before: list[str]) -> None:
     body = b"{" * 300_000
     for sent in (
         head("Content-Length: 300000", *before) + body,
         head("Content-Length: 300000", *before, f"x-goog-api-key: {FIRST}", key=None) + body,
     ):
-        assert haproxy.arrival(sent) == Arrival(haproxy.worker_of(FIRST), "tenant-0", sent)
+        assert shared.arrival(sent) == Arrival(shared.worker_of(FIRST), "tenant-0", sent)
 
 
-def test_a_key_in_pieces_is_waited_for(haproxy: Bench) -> None:
+def test_a_key_in_pieces_is_waited_for(shared: Bench) -> None:
     sent = head()
     middle = sent.index(FIRST.encode()) + 5
-    assert haproxy.arrival(sent[:middle], sent[middle:]) == haproxy.arrival(sent)
-    assert haproxy.arrival(sent).tenant == "tenant-0"
+    assert shared.arrival(sent[:middle], sent[middle:]) == shared.arrival(sent)
+    assert shared.arrival(sent).tenant == "tenant-0"
 
 
 def test_before_a_head_is_whole_its_pieces_are_looked_through_and_neither_hashed_nor_looked_up(
-    haproxy: Bench,
+    shared: Bench,
 ) -> None:
     """Each byte may come by itself, and every rule above the one that waits is gone through for each of
     them."""
-    config = (haproxy.folder / "haproxy.cfg").read_text().splitlines()
+    config = (shared.folder / "haproxy.cfg").read_text().splitlines()
     rules = [line.strip() for line in config if line.strip().startswith("tcp-request content ")]
     whole = next(number for number, rule in enumerate(rules) if "set-var(txn.whole)" in rule)
     assert rules[0] == "tcp-request content set-var(txn.received) req.len" and whole == 1
     assert not any(costly in rules[whole] for costly in ("regsub", "sha2", "map(", "jwt"))
     sent = head()
-    assert haproxy.arrival(*(sent[at : at + 1] for at in range(len(sent)))) == haproxy.arrival(sent)
+    assert shared.arrival(*(sent[at : at + 1] for at in range(len(sent)))) == shared.arrival(sent)
 
 
 def token(**claims: Any) -> str:
@@ -340,13 +343,14 @@ ISSUERS = (
 )
 
 
-@pytest.fixture
-def with_tokens(haproxy_binary: str, tmp_path: Path, workers: list[Worker]) -> Iterator[Bench]:
-    with bench(haproxy_binary, tmp_path, workers, KEYS, issuers=ISSUERS) as running:
+@pytest.fixture(scope="module")
+def with_tokens(haproxy_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One HAProxy for all tests of tokens."""
+    with ready_bench(haproxy_binary, tmp_path_factory.mktemp("tokens"), issuers=ISSUERS) as running:
         with running.tenant_map.open("a") as entries:
             entries.writelines(f"{tenant} {tenant}\n" for tenant in KEYS)
         running.restart(haproxy_binary)
-        running.set_ready(len(workers))
+        running.set_ready(3)
         yield running
 
 
@@ -442,7 +446,7 @@ def test_without_a_worker_the_answer_is_503_and_says_when_to_come_back(
 
 def test_a_request_that_reached_a_worker_is_never_sent_again(haproxy: Bench) -> None:
     """A worker that dies without an answer: the client sees that its connection ended, and nothing else."""
-    with closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, timeout=10)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, timeout=PATIENCE)) as connection:
         connection.request("POST", "/", body=b"{}", headers={"Authorization": f"Bearer {FIRST}"})
         with pytest.raises(http.client.RemoteDisconnected):
             connection.getresponse()
@@ -452,8 +456,8 @@ def test_a_request_that_reached_a_worker_is_never_sent_again(haproxy: Bench) -> 
 def test_a_stream_passes_as_it_comes_and_a_stopping_haproxy_finishes_it(haproxy: Bench) -> None:
     authorization = {"Authorization": f"Bearer {FIRST}"}
     with (
-        closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, timeout=10)) as kept,
-        closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, timeout=10)) as stream,
+        closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, timeout=PATIENCE)) as kept,
+        closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, timeout=PATIENCE)) as stream,
     ):
         kept.request("GET", "/", headers=authorization)
         kept.getresponse().read()
@@ -472,7 +476,7 @@ def test_a_stream_passes_as_it_comes_and_a_stopping_haproxy_finishes_it(haproxy:
         assert b"data: [DONE]" in response.read()
         stream.close()
         kept.close()
-        eventually(lambda: haproxy.process.poll() is not None, "HAProxy ends after its last connection", 5)
+        eventually(lambda: haproxy.process.poll() is not None, "HAProxy ends after its last connection")
 
 
 @pytest.fixture
@@ -500,7 +504,7 @@ def test_a_line_without_an_address_equals_an_absent_one(named: tuple[Bench, Name
     moved = {tenant: worker for tenant, worker in table(haproxy).items() if worker != two[tenant]}
     assert set(moved.values()) == {2} and len(moved) < TENANTS * 0.43
     del names.addresses["worker-2.test"]
-    eventually(lambda: haproxy.up() == 2, "the third worker is gone", 20)
+    eventually(lambda: haproxy.up() == 2, "the third worker is gone")
     assert table(haproxy) == two
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.build.haproxy_config import Bounds
-from tests.haproxy_bench import Bench, Worker, bench, eventually, keys_of
+from tests.haproxy_bench import PATIENCE, Bench, Worker, bench, eventually, keys_of
 
 pytestmark = pytest.mark.haproxy
 
@@ -82,7 +82,8 @@ def waiting(haproxy: Bench) -> Iterator[tuple[Worker, http.client.HTTPConnection
 def test_a_connection_that_waits_for_a_worker_that_dies_is_served_by_another(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    with bench(haproxy_binary, tmp_path, workers, KEYS) as haproxy:
+    # It tries for as long as a busy machine takes to find that the worker is down.
+    with bench(haproxy_binary, tmp_path, workers, KEYS, retries=PATIENCE) as haproxy:
         haproxy.set_ready(3)
         with waiting(haproxy) as (owner, connection):
             owner.ready = False
@@ -223,14 +224,17 @@ def test_one_address_opens_no_more_connections_in_a_second_than_it_may(
 
         def refused(address: str) -> bool:
             source = (address, 0)
-            with closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, 10, source)) as connection:
+            with closing(
+                http.client.HTTPConnection("127.0.0.1", haproxy.port, PATIENCE, source)
+            ) as connection:
                 try:
                     connection.request("GET", "/", headers={"Authorization": f"Bearer {KEYS['tenant-0'][0]}"})
                     return connection.getresponse().status != 200
                 except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                     return True
 
-        eventually(lambda: refused("127.0.0.5"), "a connection is closed without an answer")
+        # Many at once: a busy machine may take a second for a few.
+        eventually(lambda: any(refused("127.0.0.5") for _ in range(20)), "one is closed without an answer")
         assert not refused("127.0.0.6"), "another address has its own count"
 
 

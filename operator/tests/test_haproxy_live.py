@@ -1,99 +1,29 @@
 """What a running HAProxy takes on from the agent beside it, which is the worker's `proofgate front-door`."""
 
-import hashlib
 import os
-import re
 import shutil
-import signal
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from e2e.ports import free_port
 
+from tests.agents import NEW_KEY, agent, replace_map, tenant_of, use_weights, weights_of
 from tests.certificates import write_certificate
 from tests.haproxy_bench import (
     KEYS,
+    PATIENCE,
     Bench,
     Worker,
     bench,
     eventually,
-    http_get,
-    write_map,
     write_owners,
-    write_weights,
 )
 
 pytestmark = pytest.mark.haproxy
-
-NEW_KEY = "sk-new-key-of-a-tenant-0123456789"
-
-
-class Agent:
-    """A running agent."""
-
-    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-        self.process = process
-        self._port = port
-        self._log = log
-
-    def get(self, path: str) -> tuple[int, str]:
-        return http_get(self._port, path)
-
-    def ready(self) -> bool:
-        return self.get("/readyz")[0] == 200
-
-    def metric(self, name: str, **labels: str) -> float:
-        text = ",".join(f'{key}="{value}"' for key, value in labels.items())
-        sought = f"proofgate_front_door_{name}{{{text}}} "
-        [line] = [line for line in self.get("/metrics")[1].splitlines() if line.startswith(sought)]
-        return float(line.removeprefix(sought))
-
-    def log(self) -> str:
-        return self._log.read_text()
-
-
-@contextmanager
-def agent(haproxy: Bench, certificate: Path | None = None, *, waits: bool = True) -> Iterator[Agent]:
-    """Run the agent beside HAProxy, and wait until it is ready."""
-    port = free_port()
-    command = [sys.executable, "-m", "proofgate", "front-door", "--listen", f"127.0.0.1:{port}"]
-    command += ["--socket", str(haproxy.runtime_socket)]
-    command += ["--map", str(haproxy.tenant_map), "--map", str(haproxy.owner_map)]
-    command += ["--map", str(haproxy.folder / "routing.map")]
-    command += ["--weights", str(haproxy.weights)]
-    if certificate:
-        command += ["--certificate", str(certificate)]
-    log = haproxy.folder / "agent.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-    running = Agent(process, port, log)
-    try:
-        if waits:
-            eventually(running.ready, "the agent is ready")
-        yield running
-    finally:
-        process.terminate()
-        assert process.wait(10) == 0, log.read_text()
-
-
-def tenant_of(haproxy: Bench, key: str) -> str:
-    tenant: str = haproxy.ask(key)[2]["tenant"]
-    return tenant
-
-
-def replace_map(haproxy: Bench, keys: dict[str, list[str]]) -> None:
-    """Replace the file at once, as the kubelet does."""
-    new = haproxy.folder / "new.map"
-    write_map(new, keys)
-    os.replace(new, haproxy.tenant_map)
-
 
 # --- Maps
 
@@ -125,36 +55,13 @@ def test_a_map_of_thousands_of_keys_is_taken_on_as_a_whole(haproxy: Bench) -> No
         assert tenant_of(haproxy, KEYS["tenant-0"][0]) == "-"
 
 
-def test_a_map_that_is_no_map_changes_nothing_and_keeps_no_pod_from_serving(haproxy: Bench) -> None:
-    with agent(haproxy) as beside:
-        haproxy.tenant_map.write_text(f"{'0' * 64} tenant-0; shutdown sessions\n")
-        refused = {"target": "tenants.map", "reason": "refused"}
-        eventually(lambda: beside.metric("failures_total", **refused) == 1, "it is refused")
-        assert tenant_of(haproxy, KEYS["tenant-0"][0]) == "tenant-0"
-        assert beside.ready()
-        assert "line 1 is not a key and a value" in beside.log()
-        replace_map(haproxy, {"tenant-0": [NEW_KEY]})
-        eventually(lambda: tenant_of(haproxy, NEW_KEY) == "tenant-0", "the next good one is taken on")
-
-
 def test_what_somebody_else_changes_in_haproxy_is_set_right(haproxy: Bench) -> None:
     with agent(haproxy):
         with closing(socket.socket(socket.AF_UNIX)) as runtime:
             runtime.connect(str(haproxy.runtime_socket))
             runtime.sendall(f"clear map {haproxy.tenant_map}\n".encode())
             assert runtime.recv(1024) == b"\n"
-        eventually(lambda: tenant_of(haproxy, KEYS["tenant-0"][0]) == "tenant-0", "the map is back", 20)
-
-
-def test_the_agent_is_not_ready_while_haproxy_does_not_answer(haproxy_binary: str, haproxy: Bench) -> None:
-    with agent(haproxy) as beside:
-        haproxy.process.send_signal(signal.SIGKILL)
-        haproxy.process.wait()
-        eventually(lambda: not beside.ready(), "the agent notices", 20)
-        replace_map(haproxy, {"tenant-0": [NEW_KEY]})
-        haproxy.restart(haproxy_binary)
-        eventually(beside.ready, "the agent is ready again", 20)
-        assert tenant_of(haproxy, NEW_KEY) == "tenant-0"
+        eventually(lambda: tenant_of(haproxy, KEYS["tenant-0"][0]) == "tenant-0", "the map is back")
 
 
 def test_the_agent_is_not_ready_before_a_worker_has_passed_a_check(
@@ -175,25 +82,12 @@ def test_the_agent_is_not_ready_before_a_worker_has_passed_a_check(
         eventually(beside.ready, "the agent is ready")
 
 
-def test_haproxy_that_starts_while_no_worker_is_up_is_ready_and_tells_clients_when_to_come_back(
-    haproxy_binary: str, haproxy: Bench
-) -> None:
-    for worker in haproxy.workers:
-        worker.ready = False
-    haproxy.restart(haproxy_binary)
-    with agent(haproxy, waits=False) as beside:
-        eventually(beside.ready, "the agent is ready", 30)
-        status, headers, body = haproxy.ask(KEYS["tenant-0"][0])
-        assert status == 503 and body["error"]["code"] == "no_worker_available"
-        assert headers["retry-after"] == "1"
-
-
 def test_the_agent_stays_ready_while_a_check_is_on_its_way(haproxy: Bench) -> None:
     worker = haproxy.workers[0]
     with agent(haproxy) as beside:
         worker.check_release.clear()
         worker.check_asked.clear()
-        assert worker.check_asked.wait(10)
+        assert worker.check_asked.wait(PATIENCE)
         ready = beside.get("/readyz")
         worker.check_release.set()
         assert ready == (200, "ok\n")
@@ -227,28 +121,6 @@ def test_a_placement_is_taken_on_by_every_replica(
 
 def table(haproxy: Bench) -> dict[str, int]:
     return {tenant: haproxy.worker_of(keys[0]) for tenant, keys in KEYS.items()}
-
-
-def weights_of(haproxy: Bench) -> dict[str, int]:
-    """Return the weight of every worker, as HAProxy has it."""
-    with closing(socket.socket(socket.AF_UNIX)) as runtime:
-        runtime.connect(str(haproxy.runtime_socket))
-        runtime.sendall(b"show servers state workers\n")
-        text = b""
-        while piece := runtime.recv(65536):
-            text += piece
-    rows = [line.split() for line in text.decode().splitlines()[1:] if line]
-    name, weight = rows[0].index("srv_name") - 1, rows[0].index("srv_uweight") - 1
-    return {row[name]: int(row[weight]) for row in rows[1:]}
-
-
-def use_weights(haproxy: Bench, weights: dict[int, int]) -> None:
-    """Change the file, and wait until HAProxy goes by it."""
-    new = haproxy.folder / "new.map"
-    write_weights(new, weights)
-    os.replace(new, haproxy.weights)
-    wanted = {f"worker-{ordinal}": weights.get(ordinal, 100) for ordinal in range(3)}
-    eventually(lambda: weights_of(haproxy) == wanted, f"weights {wanted}")
 
 
 def test_a_new_worker_takes_its_share_in_stages_on_which_every_replica_agrees_at_any_time(
@@ -287,17 +159,6 @@ def test_a_new_worker_takes_its_share_in_stages_on_which_every_replica_agrees_at
         assert sizes[0] < 0.67 * sizes[2] and sizes[1] < 0.9 * sizes[2]
 
 
-def test_the_agent_is_not_ready_before_haproxy_has_the_weights(haproxy: Bench) -> None:
-    haproxy.weights.write_text("worker-1 x\n")
-    with ExitStack() as ends:
-        beside = ends.enter_context(agent(haproxy, waits=False))
-        eventually(lambda: beside.get("/readyz") == (503, "behind: weights.map\n"), "it is behind")
-        refused = {"target": "weights.map", "reason": "refused"}
-        assert beside.metric("failures_total", **refused) == 1
-        use_weights(haproxy, {1: 34})
-        eventually(beside.ready, "the agent is ready")
-
-
 def test_a_weight_of_a_worker_that_this_haproxy_has_no_line_for_is_passed_over(haproxy: Bench) -> None:
     with agent(haproxy) as beside:
         use_weights(haproxy, {2: 34, 9: 34})
@@ -313,16 +174,7 @@ def test_a_weight_that_somebody_else_sets_is_set_right(haproxy: Bench) -> None:
             runtime.sendall(b"set server workers/worker-0 weight 1; set server workers/worker-2 weight 1\n")
             assert not runtime.recv(1024).strip()
         wanted = {"worker-0": 100, "worker-1": 100, "worker-2": 67}
-        eventually(lambda: weights_of(haproxy) == wanted, "the weights are back", 20)
-
-
-def test_no_digest_of_a_key_is_in_the_agents_log_as_a_whole(haproxy: Bench) -> None:
-    with agent(haproxy) as beside:
-        replace_map(haproxy, KEYS | {"tenant-0": [NEW_KEY]})
-        eventually(lambda: tenant_of(haproxy, NEW_KEY) == "tenant-0", "the new key is known")
-        digest = hashlib.sha256(NEW_KEY.encode()).hexdigest()
-        eventually(lambda: f"+{digest[:8]} " in beside.log(), "the change is logged")
-        assert not re.search(r"[0-9a-f]{9}", beside.log().replace(str(haproxy.folder), ""))
+        eventually(lambda: weights_of(haproxy) == wanted, "the weights are back")
 
 
 # --- The certificate
@@ -342,7 +194,7 @@ def name_shown(haproxy: Bench) -> str:
     """Return the common name of the certificate that a client sees."""
     assert haproxy.context
     with (
-        socket.create_connection(("127.0.0.1", haproxy.port), timeout=10) as plain,
+        socket.create_connection(("127.0.0.1", haproxy.port), timeout=PATIENCE) as plain,
         haproxy.context.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
     ):
         [[(_, name)]] = [part for part in secure.getpeercert()["subject"] if part[0][0] == "commonName"]  # type: ignore[index]
@@ -407,7 +259,7 @@ def test_a_certificate_is_renewed_while_a_stream_runs_and_connections_come(tls: 
         ends.callback(done.set)
         eventually(lambda: "first" in seen, "connections come")
         renew(haproxy, certificate, "second")
-        eventually(lambda: "second" in seen, "the new certificate is shown", 20)
+        eventually(lambda: "second" in seen, "the new certificate is shown")
         for worker in haproxy.workers:
             worker.release.set()
         assert b"data: [DONE]" in stream.read()
@@ -426,12 +278,12 @@ def test_a_certificate_that_does_not_fit_its_key_is_refused_and_the_old_one_stay
         write_certificate(other, name="other")
         shutil.copy(other, certificate)
         refused = {"target": "certificate", "reason": "refused"}
-        eventually(lambda: beside.metric("failures_total", **refused) == 1, "it is refused", 20)
+        eventually(lambda: beside.metric("failures_total", **refused) == 1, "it is refused")
         assert name_shown(haproxy) == "first"
         assert beside.ready()
         assert "PRIVATE" not in beside.log()
         renew(haproxy, certificate, "second")
-        eventually(lambda: name_shown(haproxy) == "second", "the next good one is taken on", 20)
+        eventually(lambda: name_shown(haproxy) == "second", "the next good one is taken on")
 
 
 def test_when_the_certificate_expires_is_a_metric(tls: tuple[Bench, Path]) -> None:

@@ -1,5 +1,6 @@
 """A pod that is stopped while it starts does not stay for its grace."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from proofgate_operator.build.pods import stopped_once_it_can_be, wait_for_handler
+from tests.haproxy_bench import PATIENCE, eventually
 
 STARTING = """
 import signal, sys
@@ -34,29 +36,39 @@ def starting() -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def hook(process: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["/bin/sh", "-c", wait_for_handler(process)])
+def hook(process: int, folder: Path) -> subprocess.Popen[bytes]:
+    """Run what stops a process; each of its pauses is a line in a file of the folder."""
+    pause = folder / "sleep"
+    pause.write_text(f"#!/bin/sh\necho pauses >> {folder / 'pauses'}\nexec /bin/sleep 0.01\n")
+    pause.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    return subprocess.Popen(["/bin/sh", "-c", wait_for_handler(process)], env=environment)
 
 
-def test_what_stops_a_process_waits_until_it_can_be_stopped(starting: subprocess.Popen[str]) -> None:
+def test_what_stops_a_process_waits_until_it_can_be_stopped(
+    starting: subprocess.Popen[str], tmp_path: Path
+) -> None:
     assert starting.stdin is not None
     assert starting.stdout is not None
-    waiting = hook(starting.pid)
-    with pytest.raises(subprocess.TimeoutExpired):
-        waiting.wait(0.5)
+    waiting = hook(starting.pid, tmp_path)
+    pauses = tmp_path / "pauses"
+    eventually(lambda: pauses.exists() and len(pauses.read_text().split()) > 2, "it has looked again")
+    assert waiting.poll() is None
     starting.stdin.write("serve\n")
     starting.stdin.flush()
     assert starting.stdout.readline() == "serves\n"
-    assert waiting.wait(10) == 0
+    assert waiting.wait(PATIENCE) == 0
     starting.send_signal(signal.SIGTERM)
-    assert starting.wait(10) == 0
+    assert starting.wait(PATIENCE) == 0
 
 
-def test_what_stops_a_process_does_not_wait_for_one_that_is_gone(starting: subprocess.Popen[str]) -> None:
-    waiting = hook(starting.pid)
+def test_what_stops_a_process_does_not_wait_for_one_that_is_gone(
+    starting: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    waiting = hook(starting.pid, tmp_path)
     starting.kill()
     starting.wait()
-    assert waiting.wait(10) == 0
+    assert waiting.wait(PATIENCE) == 0
 
 
 def test_the_hook_is_about_the_first_process_of_its_container() -> None:
