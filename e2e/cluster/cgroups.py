@@ -38,11 +38,13 @@ def create() -> None:
                 # A new v1 cpuset is empty, and a process cannot join an empty one.
                 for name in ("cpuset.cpus", "cpuset.mems"):
                     (folder / name).write_text((folder.parent / name).read_text())
+            if group == f"/{LAB}":
+                _weigh(folder)
             if _unified(hierarchy) and group in {f"/{LAB}", *(node.cgroup for node in NODES)}:
                 _delegate(folder)
 
 
-def remove(timeout: float = 10.0) -> None:
+def remove(timeout: float = 120.0) -> None:
     """Remove the subtree, deepest folders first; the kernel may need a moment after the last process has ended."""
     deadline = time.monotonic() + timeout
     while left := remaining():
@@ -106,6 +108,13 @@ def _delegate(folder: Path) -> None:
         offered = (where / "cgroup.controllers").read_text().split()
         wanted = [name for name in _V2_CONTROLLERS if name in offered]
         (where / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in wanted))
+
+
+def _weigh(folder: Path) -> None:
+    """Let all pods together have more than one process of the machine has, which is what a new group gets."""
+    for name, weight in (("cpu.shares", 8 * 1024), ("cpu.weight", 8 * 100)):
+        if (folder / name).exists():
+            (folder / name).write_text(str(weight))
 
 
 def _within(hierarchy: Path, group: str) -> Path:

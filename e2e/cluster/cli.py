@@ -53,11 +53,15 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--build-context", action="append", default=[], metavar="STAGE=DIR", help="a folder in place of a stage"
     )
+    tag = commands.add_parser("tag-image", help="give an image that the nodes have a second name")
+    tag.add_argument("name")
+    tag.add_argument("second")
     stop = commands.add_parser("node-stop", help="lose a node")
     stop.add_argument("number", type=int)
     stop.add_argument("--crash", action="store_true", help="end its containers too, not only its kubelet")
     commands.add_parser("node-start", help="get a lost node back").add_argument("number", type=int)
     enforce = commands.add_parser("enforce-policies", help="enforce the NetworkPolicies that there are now")
+    enforce.add_argument("--namespace", help="those of this namespace alone; any others are enforced no longer")
     enforce.add_argument("--off", action="store_true", help="enforce them no longer")
     inside = commands.add_parser("inside", help="run a command in a node's network: pod and Service addresses answer")
     inside.add_argument("--node", type=int, default=1)
@@ -101,6 +105,8 @@ def _change(route: routes.Route, arguments: argparse.Namespace) -> None:
             say(f"{route.recycle_volumes()} volumes recycled")
         case "load-image":
             route.load_image(arguments.name)
+        case "tag-image":
+            route.tag_image(arguments.name, arguments.second)
         case "build-image":
             pairs = dict(_key_value(text) for text in arguments.build_arg)
             stages = {stage: Path(folder) for stage, folder in map(_key_value, arguments.build_context)}
@@ -111,7 +117,7 @@ def _change(route: routes.Route, arguments: argparse.Namespace) -> None:
             route.node_start(arguments.number)
         case "enforce-policies":
             state.require_root()
-            network_policies.lift() if arguments.off else network_policies.enforce()
+            network_policies.lift() if arguments.off else network_policies.enforce(arguments.namespace)
 
 
 def _build_tools(names: list[str]) -> int:

@@ -54,7 +54,7 @@ def start_all(door: socket.socket) -> None:
         require(apiserver)
         return kubectl.ready()
 
-    wait_until("the apiserver to be ready", apiserver_answers, 90, lambda: blame(apiserver))
+    wait_until("the apiserver to be ready", apiserver_answers, 300, lambda: blame(apiserver))
     say(f"apiserver ready on https://127.0.0.1:{port}")
     # Not sooner: the controller manager ends for good if it meets an apiserver without its roles.
     _start_controller_manager()
@@ -139,6 +139,8 @@ def _start_controller_manager() -> Daemon:
             # A lost node shows within seconds.
             "--node-monitor-grace-period=8s",
             "--node-monitor-period=2s",
+            # An autoscaler looks as often as that.
+            "--horizontal-pod-autoscaler-sync-period=2s",
         ],
     )
 

@@ -33,6 +33,10 @@ def load_image(name: str) -> None:
     raise LabError(f"{_OURS}: {name} is not loaded", "build it and push it to a registry that the cluster pulls from")
 
 
+def tag_image(name: str, second: str) -> None:
+    raise LabError(f"{_OURS}: {name} does not become {second}", "give it that name in your registry")
+
+
 def build_image(name: str, *_inputs: object) -> None:
     load_image(name)
 

@@ -84,6 +84,12 @@ def load_image(name: str) -> None:
     _load(reference, archive)
 
 
+def tag_image(name: str, second: str) -> None:
+    """Give an image a second name on both workers."""
+    for worker in _WORKERS.values():
+        run(["docker", "exec", worker, "ctr", "--namespace=k8s.io", "images", "tag", "--force", name, second])
+
+
 def build_image(
     name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str], stages: Mapping[str, Path]
 ) -> None:

@@ -11,13 +11,13 @@ from .layout import kubeconfig_path
 from .processes import run
 
 
-def kubectl(*words: str, text_in: str | None = None, timeout: float = 60.0, check: bool = True) -> str:
+def kubectl(*words: str, text_in: str | None = None, timeout: float = 300.0, check: bool = True) -> str:
     """The output of one kubectl call as the administrator of the lab."""
     return call(*words, text_in=text_in, timeout=timeout, check=check).stdout
 
 
 def call(
-    *words: str, text_in: str | None = None, timeout: float = 60.0, check: bool = True
+    *words: str, text_in: str | None = None, timeout: float = 300.0, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Like `kubectl`, with the exit code."""
     command = [_program(), f"--kubeconfig={kubeconfig_path()}", *words]
@@ -37,13 +37,13 @@ def ready() -> bool:
     """Whether the apiserver answers and says that it is ready."""
     if not kubeconfig_path().exists():
         return False
-    answer = call("get", "--raw=/readyz", "--request-timeout=2s", timeout=10, check=False)
+    answer = call("get", "--raw=/readyz", "--request-timeout=30s", check=False)
     return answer.returncode == 0 and answer.stdout.strip() == "ok"
 
 
 def ready_nodes() -> set[str]:
     """The names of the nodes that are Ready."""
-    answer = call("get", "nodes", "-o", "json", "--request-timeout=5s", timeout=10, check=False)
+    answer = call("get", "nodes", "-o", "json", "--request-timeout=30s", check=False)
     if answer.returncode != 0:
         return set()
     return {

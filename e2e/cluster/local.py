@@ -35,6 +35,17 @@ def up() -> None:
         return
     teardown.down()
     _check_machine()
+    try:
+        _start()
+    except LabError as failure:
+        say(f"it did not start, and is started once more: {failure}")
+        teardown.down()
+        _start()
+    say(f"the lab is up: {kubeconfig_path()}")
+
+
+def _start() -> None:
+    """Start everything; a part that does not become ready is named with what it printed."""
     state.create("local")
     state.claim_machine()
     cgroups.create()
@@ -51,7 +62,6 @@ def up() -> None:
     kubectl.apply((PACKAGE / "manifests" / "coredns.yaml").read_text())
     volumes.offer()
     _wait_for_dns()
-    say(f"the lab is up: {kubeconfig_path()}")
 
 
 def down() -> None:
@@ -85,6 +95,13 @@ def load_image(name: str) -> None:
     _require_lab()
     reference, archive = catalogue.find_archive(name)
     catalogue.load(reference, archive, nodes.import_image, catalogue.in_local_nodes)
+
+
+def tag_image(name: str, second: str) -> None:
+    """Give an image a second name on both nodes."""
+    _require_lab()
+    for node in NODES:
+        nodes.ctr(node, "images", "tag", "--force", name, second)
 
 
 def build_image(
@@ -138,4 +155,4 @@ def _wait_for_dns() -> None:
     def pods() -> str:
         return kubectl.kubectl("describe", "pods", "--namespace=kube-system", check=False)[-2000:]
 
-    wait_until("CoreDNS to be available", available, 90, pods, pause=0.3)
+    wait_until("CoreDNS to be available", available, 300, pods, pause=0.3)

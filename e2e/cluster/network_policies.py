@@ -48,10 +48,12 @@ class Cluster:
         return {}
 
 
-def enforce() -> None:
-    """Make the rules of every node from what the cluster holds now."""
-    items = {kind: kubectl.get(kind, "--all-namespaces")["items"] for kind in ("networkpolicies", "pods")}
-    cluster = Cluster(items["networkpolicies"], items["pods"], kubectl.get("namespaces")["items"])
+def enforce(namespace: str | None = None) -> None:
+    """Make the rules of every node from what the cluster holds now; of one namespace's policies alone if it is named,
+    so that nobody else's new pods are kept out."""
+    policies = kubectl.get("networkpolicies", f"--namespace={namespace}" if namespace else "--all-namespaces")["items"]
+    pods = kubectl.get("pods", "--all-namespaces")["items"]
+    cluster = Cluster(policies, pods, kubectl.get("namespaces")["items"])
     text = rules(cluster)
     for node in NODES:
         run(["iptables-restore", "--noflush"], namespace=node.namespace, text_in=text)

@@ -54,10 +54,10 @@ def start_kubelets() -> None:
             require(kubelet)
             return strays.DEVICE_PLUGIN_SOCKET.exists()
 
-        wait_until(f"{kubelet.name} to listen for device plugins", listens, 60, partial(blame, kubelet))
+        wait_until(f"{kubelet.name} to listen for device plugins", listens, 300, partial(blame, kubelet))
 
 
-def wait_until_ready(nodes: tuple[Node, ...] = NODES, timeout: float = 90) -> None:
+def wait_until_ready(nodes: tuple[Node, ...] = NODES, timeout: float = 300) -> None:
     """Return when these nodes are Ready; a kubelet that has ended is named with its log."""
     names = {node.name for node in nodes}
     newest = {daemon.name: daemon for daemon in recorded()}
@@ -105,10 +105,10 @@ def restart(node: Node) -> None:
 def import_image(archive: Path) -> None:
     """Load an OCI archive into the containerd of every node."""
     with ThreadPoolExecutor(len(NODES)) as pool:
-        list(pool.map(lambda node: ctr(node, "images", "import", str(archive), timeout=300), NODES))
+        list(pool.map(lambda node: ctr(node, "images", "import", str(archive), timeout=900), NODES))
 
 
-def ctr(node: Node, *words: str, timeout: float = 60) -> str:
+def ctr(node: Node, *words: str, timeout: float = 300) -> str:
     address = [f"--address={node.containerd_socket}", "--namespace=k8s.io"]
     return run([str(binary("ctr")), *address, *words], timeout=timeout).stdout
 
@@ -166,10 +166,10 @@ def _wait_for_containerd(node: Node) -> None:
 
     def answers() -> bool:
         require(running)
-        probe = [str(binary("ctr")), f"--address={node.containerd_socket}", "--connect-timeout=2s", "version"]
-        return run(probe, timeout=20, check=False).returncode == 0
+        probe = [str(binary("ctr")), f"--address={node.containerd_socket}", "--connect-timeout=30s", "version"]
+        return run(probe, timeout=60, check=False).returncode == 0
 
-    wait_until(f"containerd of {node.name}", answers, 30, lambda: blame(running))
+    wait_until(f"containerd of {node.name}", answers, 300, lambda: blame(running))
 
 
 def containerd_configuration(node: Node, cni: Path) -> str:
@@ -266,7 +266,9 @@ def kubelet_configuration(node: Node) -> str:
         "nodeLeaseDurationSeconds": 8,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "100Mi", "imagefs.available": "100Mi"},
         "imageGCHighThresholdPercent": 100,
-        "maxPods": 60,
+        "maxPods": 100,
+        # What a test waits for is that a container is started again, not for how long the kubelet waits before.
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "5s"},
         "registryPullQPS": 0,
     }
     return json.dumps(document, indent=2)

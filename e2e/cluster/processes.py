@@ -48,7 +48,7 @@ class Daemon:
 def run(
     command: Sequence[Word],
     *,
-    timeout: float = 60.0,
+    timeout: float = 300.0,
     namespace: str | None = None,
     text_in: str | None = None,
     environment: dict[str, str] | None = None,
@@ -165,7 +165,7 @@ def end(daemons: Iterable[Daemon], grace: float = 3.0) -> None:
         _signal(daemon.pid, signal.SIGKILL)
 
 
-def end_group(group: str, timeout: float = 10.0) -> None:
+def end_group(group: str, timeout: float = 120.0) -> None:
     """Kill whatever lives in a cgroup of the lab and below it, until nothing is left or the time is up."""
     deadline = time.monotonic() + timeout
     while members := cgroups.members(group):

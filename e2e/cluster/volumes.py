@@ -17,7 +17,7 @@ from .console import say
 from .layout import volume_folder
 
 STORAGE_CLASS = "lab-shared"
-COUNT = 24
+COUNT = 48
 SIZE = "20Gi"
 KIND_FOLDER = Path("/var/lib/proofgate-lab/volumes")
 
