@@ -1,205 +1,115 @@
-"""One control plane for the session, with the CRD from the chart; one namespace and one operator per test."""
+"""One control plane for the run, with the CRD from the chart; one namespace and one operator per test."""
 
 import itertools
 import json
 import os
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
+import httpx
 import pytest
 import yaml
-from e2e.ports import free_port
 
-from tests.controlplane.server import PATIENCE, ControlPlane, Process, binary, control_plane, wait_for
-from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, SPEC
+from tests.controlplane.api import Manifest
+from tests.controlplane.namespaces import Namespace
+from tests.controlplane.server import ControlPlane, binary, wait_for
+from tests.controlplane.shared import shared_plane
 
 CHART = Path(__file__).parents[3] / "charts" / "proofgate-operator"
 RELEASE = "proofgate"
 # What an installation has to give.
 IMAGES = ("--set", "operator.image=operator:test", "--set", "workerImage=worker:test")
+_CRDS = ("governancegateways.proofgate.dev", "gatewaytenants.proofgate.dev")
+_process = os.environ.get("PYTEST_XDIST_WORKER", "main")
 _numbers = itertools.count(1)
-
-Manifest = dict[str, Any]
 
 
 def helm(plane: ControlPlane, *arguments: str) -> str:
     """Run helm as the admin and return what it says."""
-    environment = {
-        **os.environ,
-        "KUBECONFIG": str(plane.kubeconfig),
-        "HELM_CACHE_HOME": str(plane.folder / "helm"),
-        "HELM_CONFIG_HOME": str(plane.folder / "helm"),
-        "HELM_DATA_HOME": str(plane.folder / "helm"),
-    }
+    home = str(plane.folder / f"helm-{_process}")
+    folders = {name: home for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
     result = subprocess.run(
-        [binary("helm"), *arguments], capture_output=True, text=True, env=environment, cwd=plane.folder
+        [binary("helm"), *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "KUBECONFIG": str(plane.kubeconfig), **folders},
+        cwd=plane.folder,
     )
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == 0, f"helm {' '.join(arguments)}: {result.stdout}{result.stderr}"
     return result.stdout
 
 
+def established(plane: ControlPlane, crd: str) -> bool:
+    """Return whether the API server serves what a CRD defines."""
+    found = plane.get("crd", crd) or {}
+    conditions = found.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+def _install_crds(plane: ControlPlane) -> None:
+    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "chart"}})
+    helm(plane, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
+    wait_for(lambda: all(established(plane, crd) for crd in _CRDS), "the CRDs are established")
+
+
 @pytest.fixture(scope="session")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """Run the control plane, and install the CRD from the chart."""
-    with control_plane(tmp_path_factory.mktemp("plane")) as running:
-        running.kubectl("create", "namespace", "chart")
-        helm(running, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
-        established = "--for=condition=Established"
-        crds = ("crd/governancegateways.proofgate.dev", "crd/gatewaytenants.proofgate.dev")
-        running.kubectl("wait", *crds, established, "--timeout=60s")
+def plane(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[ControlPlane]:
+    """The control plane of all processes, with the CRD from the chart."""
+    own = tmp_path_factory.getbasetemp()
+    # The processes of pytest-xdist have a folder each, beside one another.
+    shared = own.parent if _process != "main" else own
+    with shared_plane(shared / f"plane-{testrun_uid}", _install_crds) as running:
         yield running
 
 
-@dataclass
-class Namespace:
-    """A namespace that enforces the restricted profile, and the operator that serves it."""
+@pytest.fixture(scope="session")
+def grants() -> list[Manifest]:
+    """What the chart gives the operator's process in its namespace: an account, and what that may do."""
+    own = ("--namespace", "NAMESPACE", "--set", "crds.enabled=false")
+    command = [binary("helm"), "template", RELEASE, str(CHART), *own, *IMAGES]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    kinds = ("ServiceAccount", "Role", "RoleBinding")
+    return [found for found in yaml.safe_load_all(done.stdout) if found and found["kind"] in kinds]
 
-    plane: ControlPlane
-    name: str
-    operator: Process | None = None
-    #: Whose conditions are asked for.
-    gateway: str = "demo"
 
-    def start(self, **settings: str) -> Process:
-        """Start the operator with the permissions that the chart gives it, and no others.
-
-        All operators of the namespace, and nobody else, write to one log.
-        """
-        token = self.plane.kubectl(
-            "create", "token", "proofgate-proofgate-operator", "-n", self.name
-        ).stdout.strip()
-        environment = {
-            "KUBECONFIG": str(self.plane.kubeconfig_for(token)),
-            "WATCH_NAMESPACES": self.name,
-            "WORKER_IMAGE": "worker:test",
-            "HAPROXY_IMAGE": "haproxy:test",
-            "HEALTH_HOST": "127.0.0.1",
-            "HEALTH_PORT": str(free_port()),
-            "LOG_FORMAT": "text",
-            **settings,
-        }
-        command = str(Path(sys.executable).parent / "proofgate-operator")
-        self.operator = self.plane.start(command, environment=environment, log_name=f"operator-{self.name}")
-        return self.operator
-
-    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run kubectl in the namespace."""
-        return self.plane.kubectl("-n", self.name, *arguments, stdin=stdin).stdout
-
-    def apply(self, *manifests: Manifest) -> None:
-        """Apply manifests in the namespace."""
-        self.plane.apply(*manifests, namespace=self.name)
-
-    def get(self, kind: str, name: str) -> Manifest | None:
-        """Read an object of the namespace."""
-        return self.plane.get(kind, name, self.name)
-
-    def give_secrets(self, *names: str) -> None:
-        """Make the Secrets that the gateway names, or those of them that are asked for."""
-        entries = {
-            "acme-keys": (f"--from-literal=first={ACME_KEY}", f"--from-literal=second={ACME_OTHER_KEY}"),
-            "globex-keys": (f"--from-literal=only={GLOBEX_KEY}",),
-            "openai": ("--from-literal=api-key=sk-upstream-0123456789",),
-        }
-        for name in names or entries:
-            self.kubectl("create", "secret", "generic", name, *entries[name])
-
-    def objects(self) -> set[str]:
-        """Return what the operator has made, as kind/name."""
-        kinds = (
-            "statefulset,deployment,service,configmap,secret,serviceaccount,persistentvolumeclaim,"
-            "poddisruptionbudget,networkpolicy,pod"
-        )
-        selector = "app.kubernetes.io/managed-by=proofgate-operator"
-        return set(self.kubectl("get", kinds, "-l", selector, "-o", "name").split())
-
-    def versions(self) -> dict[str, str]:
-        """Return the resource version of everything in the namespace that the operator writes."""
-        kinds = "ggw,sts,deploy,cronjob,svc,cm,secret,sa,pvc,pdb,netpol"
-        items = json.loads(self.kubectl("get", kinds, "-o", "json"))["items"]
-        return {
-            f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]
-            for item in items
-        }
-
-    def quiet(self) -> dict[str, str]:
-        """Wait until nothing has been written for two seconds, and return `versions`.
-
-        What is settled may still have the last status report, or a controller's, on its way.
-        """
-        deadline = time.monotonic() + PATIENCE
-        now = self.versions()
-        while True:
-            time.sleep(2)
-            before, now = now, self.versions()
-            if now == before:
-                return now
-            assert time.monotonic() < deadline, f"written again and again: {now.items() ^ before.items()}"
-
-    def condition(self, kind: str) -> tuple[str, str, str]:
-        """Return status, reason and message of a condition of the gateway."""
-        found = self.get("ggw", self.gateway) or {}
-        for condition in found.get("status", {}).get("conditions", []):
-            if condition["type"] == kind:
-                return condition["status"], condition["reason"], condition["message"]
-        return "", "", ""
-
-    def wait_condition(self, kind: str, status: str, reason: str) -> str:
-        """Wait for a condition and return its message."""
-        wait_for(lambda: self.condition(kind)[:2] == (status, reason), f"{kind} {status} {reason}")
-        return self.condition(kind)[2]
-
-    def wait_event(self, reason: str) -> None:
-        """Wait for an Event: it comes after the condition that it tells of."""
-        selector = f"--field-selector=reason={reason}"
-        wait_for(lambda: self.kubectl("get", "events", selector, "-o", "name"), f"an Event {reason}")
-
-    def make_ready(self) -> None:
-        """Report what the binder and the kubelet would: every claim is bound, every pod is ready."""
-        for name in self.kubectl("get", "pvc", "-o", "name").split():
-            claim = name.removeprefix("persistentvolumeclaim/")
-            self.plane.patch_status("pvc", claim, {"phase": "Bound"}, self.name)
-        for name in self.kubectl("get", "pod", "-o", "name").split():
-            conditions = [{"type": "Ready", "status": "True"}]
-            pod = name.removeprefix("pod/")
-            self.plane.patch_status("pod", pod, {"phase": "Running", "conditions": conditions}, self.name)
-
-    def settle(self) -> None:
-        """Report readiness until the gateway is Ready and nothing progresses."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            self.make_ready()
-            if self.condition("Ready")[0] == "True" and self.condition("Progressing")[1] == "Settled":
-                return
-            assert time.monotonic() < deadline, (self.condition("Ready"), self.condition("Progressing"))
-            time.sleep(0.2)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to a failure how the gateway of its namespace is, and what its operator printed."""
+    report = yield
+    namespace = getattr(item, "funcargs", {}).get("namespace")
+    if report.failed and namespace is not None:
+        try:
+            found = namespace.report()
+        except (OSError, httpx.HTTPError) as error:
+            found = f"the API server does not answer: {error!r}"
+        report.sections.append(("namespace", found))
+    return report
 
 
 @pytest.fixture
-def namespace(plane: ControlPlane) -> Iterator[Namespace]:
-    """Make a namespace and install the chart in it; the test starts the operator."""
-    found = Namespace(plane, f"test-{next(_numbers)}")
+def empty_namespace(plane: ControlPlane) -> Namespace:
+    """Make a namespace in which nothing is installed.
+
+    It is left to the end of the control plane: to delete it is work for nobody.
+    """
+    made = Namespace(plane, f"test-{_process}-{next(_numbers)}")
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": found.name, "labels": labels}})
-    own = ("--namespace", found.name, "--set", "crds.enabled=false")
-    helm(plane, "install", RELEASE, str(CHART), *own, *IMAGES)
+    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made.name, "labels": labels}})
+    # No pod is let in without one.
+    wait_for(lambda: made.get("sa", "default"), "the namespace has its service account")
+    return made
+
+
+@pytest.fixture
+def namespace(empty_namespace: Namespace, grants: list[Manifest]) -> Iterator[Namespace]:
+    """Make a namespace with what the chart grants an operator; the test starts that."""
+    found = empty_namespace
+    found.apply(*json.loads(json.dumps(grants).replace("NAMESPACE", found.name)))
+    # The API server goes by a copy of the grants, which is late.
+    wait_for(lambda: found.plane.api.may(found.account, "list", "secrets", found.name), "the grants hold")
     yield found
-    if found.operator and found.operator.popen.poll() is None:
-        found.operator.stop()
-    plane.kubectl("delete", "namespace", found.name, "--wait=false", "--ignore-not-found")
-
-
-def gateway_manifest(**changes: Any) -> Manifest:
-    """Return the gateway as a user writes it."""
-    spec = yaml.safe_load(yaml.safe_dump(SPEC))
-    return {
-        "apiVersion": "proofgate.dev/v1alpha1",
-        "kind": "GovernanceGateway",
-        "metadata": {"name": "demo"},
-        "spec": {**spec, **changes},
-    }
+    found.end()

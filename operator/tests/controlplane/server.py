@@ -6,33 +6,49 @@ place.
 """
 
 import http.client
-import json
 import os
 import shutil
+import signal
 import ssl
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from e2e.ports import free_ports
+from e2e.programs import NotReadyError, Program
+
+from tests.controlplane.api import Api
 
 T = TypeVar("T")
 
 #: Seconds that anything is waited for.
-PATIENCE = 120
+PATIENCE = 300
 ADMIN_TOKEN = "control-plane-test-admin"
 CONTROLLERS = (
     "garbage-collector-controller,statefulset-controller,deployment-controller,replicaset-controller,"
     "namespace-controller,serviceaccount-controller,disruption-controller,"
     "persistentvolumeclaim-protection-controller,cronjob-controller,job-controller"
 )
+#: Who writes what, before it is done: operators are service accounts.
+AUDIT_POLICY = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [ResponseStarted, ResponseComplete, Panic]
+rules:
+- level: Metadata
+  userGroups: ["system:serviceaccounts"]
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+"""
+_ATTEMPTS = 2
 
 
 def binary(name: str) -> str:
@@ -47,7 +63,7 @@ def binary(name: str) -> str:
     return found
 
 
-def wait_for(condition: Callable[[], T], what: str) -> T:
+def wait_for(condition: Callable[[], T], what: str, every: float = 0.05) -> T:
     """Return the first true value of `condition`, or fail naming `what`.
 
     How long it waits is no claim: a busy machine may take its time, and `make bench-operator` measures.
@@ -58,84 +74,49 @@ def wait_for(condition: Callable[[], T], what: str) -> T:
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {PATIENCE} s: {what}")
-        time.sleep(0.05)
-
-
-@dataclass
-class Process:
-    """A started program and the file it logs to."""
-
-    popen: subprocess.Popen[bytes]
-    log: Path
-
-    def kill(self) -> None:
-        """End it at once, as `kill -9` does."""
-        self.popen.kill()
-        self.popen.wait()
-
-    def stop(self) -> None:
-        """End it by SIGTERM, or by force after 15 s."""
-        self.popen.terminate()
-        try:
-            self.popen.wait(15)
-        except subprocess.TimeoutExpired:
-            self.kill()
+            raise AssertionError(f"not within {PATIENCE} s: {what}; at last: {value!r}")
+        time.sleep(every)
 
 
 @dataclass
 class ControlPlane:
-    """A running control plane and how to reach it."""
+    """A control plane and how to reach it. It may be of another process: then it has no `processes`."""
 
     folder: Path
     url: str
-    processes: list[Process] = field(default_factory=list)
+    processes: list[Program] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.api = Api(self.url, ADMIN_TOKEN)
 
     @property
     def kubeconfig(self) -> Path:
         """The admin's kubeconfig."""
         return self.folder / "admin.kubeconfig"
 
-    def kubeconfig_for(self, token: str) -> Path:
-        """Write a kubeconfig that logs in with `token`."""
-        path = self.folder / f"{token[:8]}-{len(token)}.kubeconfig"
-        cluster = {"server": self.url, "insecure-skip-tls-verify": True}
-        path.write_text(
-            yaml.safe_dump(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "clusters": [{"name": "test", "cluster": cluster}],
-                    "users": [{"name": "test", "user": {"token": token}}],
-                    "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-                    "current-context": "test",
-                }
-            )
-        )
-        return path
+    @property
+    def audit_log(self) -> Path:
+        """What service accounts wrote, a line of JSON each."""
+        return self.folder / "audit.log"
 
-    def start(
-        self, name: str, *arguments: str, environment: Mapping[str, str] | None = None, log_name: str = ""
-    ) -> Process:
-        """Start a program whose output goes to a file named after it, or as told."""
-        log = self.folder / f"{log_name or Path(name).name}.log"
-        sink: IO[bytes]
-        with log.open("ab") as sink:
-            popen = subprocess.Popen(
-                [name, *arguments],
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-                env={**os.environ, **(environment or {})},
-            )
-        process = Process(popen, log)
-        self.processes.append(process)
-        return process
+    def write_kubeconfig(self, path: Path, token: str) -> Path:
+        """Write a kubeconfig that logs in with `token`."""
+        cluster = {"server": self.url, "insecure-skip-tls-verify": True}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": {"token": token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "current-context": "test",
+        }
+        path.write_text(yaml.safe_dump(content))
+        return path
 
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the admin."""
+        """Run kubectl as the admin; `api` takes less of what is only a means."""
         result = subprocess.run(
             [binary("kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
             input=stdin,
@@ -144,55 +125,48 @@ class ControlPlane:
             cwd=self.folder,
         )
         if check and result.returncode:
-            raise AssertionError(f"kubectl {' '.join(arguments)}: {result.stderr}")
+            raise AssertionError(f"kubectl {' '.join(arguments)}: {result.stdout}{result.stderr}")
         return result
 
     def apply(self, *manifests: dict[str, Any], namespace: str = "default") -> None:
-        """Apply manifests as a user does."""
-        self.kubectl("apply", "-n", namespace, "-f", "-", stdin=yaml.safe_dump_all(manifests))
+        """Have objects be as their manifests say."""
+        for manifest in manifests:
+            self.api.apply(manifest, namespace)
 
     def refusal(self, manifest: dict[str, Any], namespace: str = "default") -> str:
-        """Apply a manifest that must be refused, and return what kubectl says."""
-        result = self.kubectl(
-            "apply", "-n", namespace, "-f", "-", stdin=yaml.safe_dump(manifest), check=False
-        )
-        assert result.returncode != 0, f"accepted: {manifest}"
-        return result.stderr
+        """Return what the API server says against a manifest."""
+        return self.api.refusal(manifest, namespace)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any] | None:
         """Read an object; None if there is none."""
-        result = self.kubectl("get", kind, name, "-n", namespace, "-o", "yaml", check=False)
-        if result.returncode:
-            assert "not found" in result.stderr, result.stderr
-            return None
-        loaded: dict[str, Any] = yaml.safe_load(result.stdout)
-        return loaded
+        return self.api.get(kind, name, namespace)
 
-    def patch_status(self, kind: str, name: str, status: dict[str, Any], namespace: str = "default") -> None:
-        """Report a status in place of the component that would; an object that is gone needs none."""
-        result = self.kubectl(
-            "patch", kind, name, "-n", namespace, "--subresource=status", "--type=merge",
-            "-p", json.dumps({"status": status}), check=False,
-        )  # fmt: skip
-        assert not result.returncode or "not found" in result.stderr, result.stderr
+    def start(self, name: str, *arguments: str) -> Program:
+        """Start one of its own programs."""
+        program = Program.start(name, self.folder, arguments, (binary(name),), cwd=self.folder)
+        self.processes.append(program)
+        return program
+
+    def stop(self) -> None:
+        """End it at once: there is nothing to keep."""
+        self.api.close()
+        for process in reversed(self.processes):
+            process.stop(signal.SIGKILL)
+        shutil.rmtree(self.folder / "etcd", ignore_errors=True)
 
 
-def _answers(url: str, path: str) -> bool:
-    host = url.removeprefix("https://")
-    connection = http.client.HTTPSConnection(host, timeout=2, context=ssl._create_unverified_context())
+def _answers(port: int, path: str) -> bool:
+    context = ssl._create_unverified_context()
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
     with closing(connection):
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
             return connection.getresponse().status == 200
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return False
 
 
-@contextmanager
-def control_plane(folder: Path) -> Iterator[ControlPlane]:
-    """Run a control plane in `folder`, on free loopback ports, for the length of the block."""
-    etcd_port, peer_port, api_port, manager_port = free_ports(4)
-    plane = ControlPlane(folder, f"https://127.0.0.1:{api_port}")
+def _write_credentials(folder: Path) -> None:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     (folder / "sa.key").write_bytes(
         key.private_bytes(
@@ -202,10 +176,36 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
         )
     )
     (folder / "tokens.csv").write_text(f"{ADMIN_TOKEN},admin,admin,system:masters\n")
-    plane.kubeconfig_for(ADMIN_TOKEN).rename(plane.kubeconfig)
+
+
+def start(folder: Path, *, controllers: bool = True) -> ControlPlane:
+    """Start a control plane in `folder`, on loopback, and return it when it is ready.
+
+    One of which a program ends or stays silent is started once more, with other ports: somebody else may have
+    taken one. Raises `NotReadyError`, with what the programs printed.
+    """
+    reports = []
+    for attempt in range(1, _ATTEMPTS + 1):
+        own = folder / f"attempt-{attempt}"
+        own.mkdir(parents=True)
+        try:
+            return _start(own, controllers)
+        except NotReadyError as error:
+            reports.append(f"attempt {attempt} of {_ATTEMPTS}: {error}")
+            print(reports[-1], file=sys.stderr)
+    raise NotReadyError("\n".join(reports))
+
+
+def _start(folder: Path, controllers: bool) -> ControlPlane:
+    etcd_port, peer_port, api_port, manager_port = free_ports(4)
+    plane = ControlPlane(folder, f"https://127.0.0.1:{api_port}")
+    _write_credentials(folder)
+    plane.write_kubeconfig(plane.kubeconfig, ADMIN_TOKEN)
+    (folder / "audit.yaml").write_text(AUDIT_POLICY)
+    plane.audit_log.touch()
     try:
         plane.start(
-            binary("etcd"),
+            "etcd",
             f"--data-dir={folder / 'etcd'}",
             "--unsafe-no-fsync",
             f"--listen-client-urls=http://127.0.0.1:{etcd_port}",
@@ -215,7 +215,7 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
             f"--initial-cluster=default=http://127.0.0.1:{peer_port}",
         )
         plane.start(
-            binary("kube-apiserver"),
+            "kube-apiserver",
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
             "--bind-address=127.0.0.1",
             f"--secure-port={api_port}",
@@ -227,19 +227,44 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
             "--service-account-issuer=https://proofgate.test",
             f"--service-account-key-file={folder / 'sa.key'}",
             f"--service-account-signing-key-file={folder / 'sa.key'}",
+            f"--audit-policy-file={folder / 'audit.yaml'}",
+            f"--audit-log-path={plane.audit_log}",
         )
-        wait_for(lambda: _answers(plane.url, "/readyz"), f"kube-apiserver ready ({folder})")
-        plane.start(
-            binary("kube-controller-manager"),
-            f"--kubeconfig={plane.kubeconfig}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={manager_port}",
-            "--leader-elect=false",
-            f"--controllers={CONTROLLERS}",
-            f"--service-account-private-key-file={folder / 'sa.key'}",
-        )
+        _wait(plane, lambda: _answers(api_port, "/readyz"), "kube-apiserver is ready")
+        if controllers:
+            plane.start(
+                "kube-controller-manager",
+                f"--kubeconfig={plane.kubeconfig}",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={manager_port}",
+                "--leader-elect=false",
+                f"--controllers={CONTROLLERS}",
+                f"--service-account-private-key-file={folder / 'sa.key'}",
+            )
+            _wait(plane, lambda: _answers(manager_port, "/healthz"), "kube-controller-manager is healthy")
+    except BaseException:
+        plane.stop()
+        raise
+    return plane
+
+
+def _wait(plane: ControlPlane, condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition; raises `NotReadyError` once one of the programs has ended."""
+
+    def holds() -> bool:
+        for process in plane.processes:
+            if process.process.poll() is not None:
+                raise NotReadyError(f"waited until {what}: {process.report}")
+        return condition()
+
+    plane.processes[-1].wait_until(holds, what, PATIENCE)
+
+
+@contextmanager
+def control_plane(folder: Path, *, controllers: bool = True) -> Iterator[ControlPlane]:
+    """Run a control plane in `folder` for the length of the block."""
+    plane = start(folder, controllers=controllers)
+    try:
         yield plane
     finally:
-        for process in reversed(plane.processes):
-            if process.popen.poll() is None:
-                process.stop()
+        plane.stop()

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.conftest import Namespace, gateway_manifest
 from tests.controlplane.largest import everything, largest
+from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import ControlPlane
 
 pytestmark = pytest.mark.controlplane
@@ -435,9 +435,7 @@ def test_a_ledgers_origin_and_the_key_that_signs_it_are_for_ever(namespace: Name
     ledger = gateway_manifest()["spec"]["ledger"]
     mine = {**ledger, "origin": ORIGIN, "signingKeySecretRef": {"name": "mine"}}
     namespace.apply(gateway_manifest(ledger=mine))
-    assert (namespace.get("ggw", "demo") or {})["spec"]["ledger"]["signingKeySecretRef"][
-        "key"
-    ] == "signing-key"
+    assert namespace.there("ggw", "demo")["spec"]["ledger"]["signingKeySecretRef"]["key"] == "signing-key"
     for change, sentence in (
         ({"origin": "other.example.com"}, "spec.ledger.origin is immutable"),
         ({"origin": None}, "spec.ledger.origin is immutable"),
@@ -481,7 +479,7 @@ def test_an_auditors_storage_is_chosen_once_and_grows_and_workers_may_have_a_vol
     ):
         assert sentence in namespace.plane.refusal(storage(**wanted), namespace.name)
     namespace.apply(storage(storageClassName="fast", size="2Gi"))
-    namespace.kubectl("delete", "ggw", "demo")
+    namespace.delete_gateway()
     own = {"volume": {"mode": "PerWorker"}}
     namespace.apply(gateway_manifest(ledger=own, auditor=AUDITOR))
     indexed = {**AUDITOR, "memory": "512Mi", "index": {}}
@@ -493,12 +491,12 @@ def test_the_largest_gateway_the_schema_allows_is_let_in(namespace: Namespace) -
     """CEL rules have a budget at run time too; a gateway within the bounds must never exhaust it."""
     manifest = gateway_manifest(**largest())
     # Client-side apply would keep a copy in an annotation, which has a limit of its own.
-    namespace.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump(manifest))
+    namespace.apply(manifest)
 
 
 def test_every_field_is_let_in_and_kept(namespace: Namespace) -> None:
     namespace.apply(gateway_manifest(**everything()))
-    kept = (namespace.get("ggw", "demo") or {})["spec"]
+    kept = namespace.there("ggw", "demo")["spec"]
     for name, value in everything().items():
         assert kept[name] == value, name
 

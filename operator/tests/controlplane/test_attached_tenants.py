@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.api import secret
+from tests.controlplane.namespaces import Namespace, gateway_manifest, role_binding
 from tests.controlplane.server import ControlPlane, wait_for
 
 pytestmark = pytest.mark.controlplane
@@ -92,7 +93,7 @@ def test_a_gateway_whose_plans_cannot_be_is_refused(
 
 def test_allowed_tenants_alone_mean_the_gateways_own_namespace(namespace: Namespace) -> None:
     namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={}, tenants=[]))
-    found = (namespace.get("ggw", "demo") or {})["spec"]
+    found = namespace.there("ggw", "demo")["spec"]
     assert found["allowedTenants"] == {"namespaces": {"from": "Same"}}
 
 
@@ -119,7 +120,7 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
     namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={"namespaces": {"from": "Same"}}))
     namespace.apply(tenant())
     wait_for(lambda: condition(namespace, "KeysValid") == ("False", "SecretInvalid"), "it is told")
-    namespace.kubectl("create", "secret", "generic", "acme-keys-of-acme", f"--from-literal=ci={TEXT}")
+    namespace.apply(secret("acme-keys-of-acme", ci=TEXT))
     namespace.apply(tenant(apiKeys=[{"name": "ci", "secretRef": {"name": "acme-keys-of-acme", "key": "ci"}}]))
     wait_for(lambda: condition(namespace, "KeysValid") == ("True", "Valid"), "the key is let in")
     wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), "it is written")
@@ -127,24 +128,22 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
     heads, row = (line.split() for line in namespace.kubectl("get", "gwt").splitlines())
     assert heads == ["NAME", "GATEWAY", "PLAN", "ACCEPTED", "KEYS", "AGE"]
     assert row[:5] == ["acme", "demo", "gold", "True", "1"]
-    namespace.kubectl("delete", "secret", "acme-keys-of-acme")
+    namespace.delete("secret", "acme-keys-of-acme")
     wait_for(lambda: shards(namespace) == "", "the key is gone")
     namespace.apply(tenant(plan="platinum"))
     wait_for(lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"), "no such plan")
 
 
 def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(namespace: Namespace) -> None:
-    namespace.kubectl(
-        "create", "rolebinding", "team", "--clusterrole=proofgate-gatewaytenants-edit", "--user=team"
-    )
+    namespace.apply(role_binding("team", "proofgate-gatewaytenants-edit", "team"))
 
-    def may(*question: str) -> bool:
-        asked = ("auth", "can-i", *question, "-n", namespace.name, "--as=team")
-        return namespace.plane.kubectl(*asked, check=False).stdout.strip() == "yes"
+    def may(verb: str, resource: str) -> bool:
+        return namespace.plane.api.may("team", verb, resource, namespace.name)
 
-    assert may("create", "gatewaytenants.proofgate.dev") and may("get", "gatewaytenants.proofgate.dev")
+    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant holds")
+    assert may("get", "gatewaytenants.proofgate.dev")
     for question in (
-        ("patch", "gatewaytenants.proofgate.dev", "--subresource=status"),
+        ("patch", "gatewaytenants.proofgate.dev/status"),
         ("create", "governancegateways.proofgate.dev"),
         ("get", "secrets"),
         ("create", "pods"),

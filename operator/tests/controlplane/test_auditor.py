@@ -1,11 +1,10 @@
 """An auditor with a true API server and StatefulSet controller, and with the chart's permissions."""
 
-import time
-
 import pytest
 
 from tests.auditing import AUDITOR, KEY, POLICY, WITNESSED
-from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.api import secret
+from tests.controlplane.namespaces import Namespace, gateway_manifest, somebody_elses_service
 from tests.controlplane.server import wait_for
 from tests.controlplane.test_operator import MADE, without_pods
 
@@ -24,10 +23,8 @@ MADE_FOR_IT = {
 def audited(namespace: Namespace) -> Namespace:
     """A namespace with a Ready gateway that has an auditor, whose pod nobody runs."""
     namespace.give_secrets()
-    namespace.kubectl(
-        "create", "secret", "generic", "auditor-key", f"--from-literal=signing-key={KEY.signing_text}"
-    )
-    namespace.start(RESYNC_SECONDS="1")
+    namespace.apply(secret("auditor-key", signing_key=KEY.signing_text))
+    namespace.start()
     namespace.apply(gateway_manifest(auditor=AUDITOR))
     namespace.settle()
     return namespace
@@ -40,13 +37,10 @@ def has_pod(namespace: Namespace) -> bool:
 def test_an_auditor_comes_beside_the_gateway_and_is_not_written_to_again(audited: Namespace) -> None:
     wait_for(lambda: has_pod(audited), "the auditor has its pod")
     assert without_pods(audited.objects()) == MADE | MADE_FOR_IT
-    quality = audited.kubectl("get", "pod", "demo-auditor-0", "-o", "jsonpath={.status.qosClass}")
-    assert quality == "Guaranteed"
+    assert audited.there("pod", "demo-auditor-0")["status"]["qosClass"] == "Guaranteed"
     # It has no address, so it cannot be asked.
     audited.wait_condition("Audited", "Unknown", "AuditorUnreachable")
-    before = audited.quiet()
-    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
-    assert audited.versions() == before
+    audited.rest()
     assert audited.operator
     log = audited.operator.log.read_text()
     assert "orbidden" not in log and "look failed" not in log
@@ -62,7 +56,7 @@ def test_why_it_does_not_start_is_told(audited: Namespace) -> None:
         **{"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended},
     }
     status = {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [container]}
-    audited.plane.patch_status("pod", "demo-auditor-0", status, audited.name)
+    audited.plane.api.patch_status("pod", "demo-auditor-0", status, audited.name)
     told = audited.wait_condition("Audited", "False", "AuditorStateLost")
     assert told == "the auditor's state is lost: put it back [auditor_state_lost]"
     audited.wait_event("AuditorStateLost")
@@ -71,22 +65,21 @@ def test_why_it_does_not_start_is_told(audited: Namespace) -> None:
 
 def test_one_that_is_not_wanted_any_more_is_stopped_and_comes_back(audited: Namespace) -> None:
     wait_for(lambda: has_pod(audited), "the auditor has its pod")
-    audited.kubectl("patch", "ggw", "demo", "--type=merge", "-p", '{"spec": {"auditor": {"enabled": false}}}')
-    audited.kubectl("delete", "pod", "demo-auditor-0", "--ignore-not-found", "--force", "--wait=false")
+    audited.patch("ggw", "demo", {"spec": {"auditor": {"enabled": False}}})
+    audited.delete("pod", "demo-auditor-0", grace=0)
 
     def asked() -> int:
-        found = audited.get("statefulset", "demo-auditor") or {}
-        return int(found["spec"]["replicas"])
+        return int(audited.there("statefulset", "demo-auditor")["spec"]["replicas"])
 
     wait_for(lambda: asked() == 0, "nobody is asked for")
     wait_for(lambda: audited.condition("Audited") == ("", "", ""), "nothing is said of an auditor")
     assert "persistentvolumeclaim/demo-auditor" in audited.objects()
-    audited.kubectl("patch", "ggw", "demo", "--type=merge", "-p", '{"spec": {"auditor": {"enabled": true}}}')
+    audited.patch("ggw", "demo", {"spec": {"auditor": {"enabled": True}}})
     wait_for(lambda: asked() == 1 and has_pod(audited), "the auditor is back")
 
 
 def policy_of(namespace: Namespace) -> str:
-    found = namespace.get("statefulset", "demo-auditor") or {}
+    found = namespace.there("statefulset", "demo-auditor")
     annotations = found["spec"]["template"]["metadata"]["annotations"]
     return str(annotations.get("proofgate.dev/witness-policy", ""))
 
@@ -96,33 +89,30 @@ def test_witnesses_come_with_their_policy_are_settled_and_a_broken_policy_change
 ) -> None:
     audited.apply(gateway_manifest(auditor=WITNESSED))
     wait_for(lambda: policy_of(audited) == POLICY, "the pod's template has the policy")
-    egress = (audited.get("networkpolicy", "demo-auditor") or {})["spec"]["egress"]
+    egress = audited.there("networkpolicy", "demo-auditor")["spec"]["egress"]
     assert [rule["port"] for rule in egress[1]["ports"]] == [443, 8443]
     wait_for(lambda: audited.condition("Progressing")[1] == "Settled", "nothing is written any more")
-    before = audited.quiet()
-    time.sleep(3)  # several resyncs, as above
-    assert audited.versions() == before
+    audited.rest()
     audited.apply(gateway_manifest(auditor={**AUDITOR, "witnesses": {"policy": "quorum both\n"}}))
     told = audited.wait_condition("Audited", "False", "WitnessPolicyInvalid")
     assert told == "spec.auditor.witnesses.policy: line 1: no line above defines both"
     assert policy_of(audited) == POLICY and audited.condition("Ready")[0] == "True"
     audited.apply(gateway_manifest(auditor=AUDITOR))
     wait_for(lambda: policy_of(audited) == "", "there are no witnesses any more")
-    assert "egress" not in (audited.get("networkpolicy", "demo-auditor") or {})["spec"]
+    assert "egress" not in audited.there("networkpolicy", "demo-auditor")["spec"]
 
 
 def test_an_object_of_somebody_else_with_its_name_costs_the_auditor_alone(namespace: Namespace) -> None:
-    namespace.kubectl("create", "service", "clusterip", "demo-auditor", "--tcp=80")
+    namespace.apply(somebody_elses_service("demo-auditor"))
     namespace.give_secrets()
-    namespace.kubectl(
-        "create", "secret", "generic", "auditor-key", f"--from-literal=signing-key={KEY.signing_text}"
-    )
+    namespace.apply(secret("auditor-key", signing_key=KEY.signing_text))
+    # Nothing tells of an object of somebody else that goes away.
     namespace.start(RESYNC_SECONDS="1")
     namespace.apply(gateway_manifest(auditor=AUDITOR))
     namespace.settle()
     assert namespace.condition("Audited")[:2] == ("False", "NameTaken")
     assert "statefulset.apps/demo-auditor" not in namespace.objects()
-    namespace.kubectl("delete", "service", "demo-auditor")
+    namespace.delete("service", "demo-auditor")
     wait_for(lambda: has_pod(namespace), "the auditor comes once its name is free")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.conftest import CHART, IMAGES, RELEASE, Manifest
+from tests.controlplane.api import Manifest
+from tests.controlplane.conftest import CHART, IMAGES, RELEASE
 from tests.controlplane.server import binary
 
 pytestmark = pytest.mark.controlplane

@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 from proofgate_operator.plan.drift import holds
-from tests.controlplane.conftest import CHART, IMAGES, RELEASE, Manifest, gateway_manifest, helm
-from tests.controlplane.server import ControlPlane, control_plane
+from tests.controlplane.api import Manifest
+from tests.controlplane.conftest import CHART, IMAGES, RELEASE, established, helm
+from tests.controlplane.namespaces import gateway_manifest
+from tests.controlplane.server import ControlPlane, control_plane, wait_for
 
 pytestmark = pytest.mark.controlplane
 
@@ -24,10 +26,10 @@ CRD = "governancegateways.proofgate.dev"
 @pytest.fixture(scope="module")
 def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Manifest]]:
     """Install the previous chart, make a gateway, upgrade to this chart; return the gateway as it was."""
-    with control_plane(tmp_path_factory.mktemp("upgrade")) as plane:
-        plane.kubectl("create", "namespace", "team")
+    with control_plane(tmp_path_factory.mktemp("upgrade"), controllers=False) as plane:
+        plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
         helm(plane, "install", RELEASE, str(PREVIOUS), "--namespace", "team", *IMAGES)
-        plane.kubectl("wait", f"crd/{CRD}", "--for=condition=Established", "--timeout=60s")
+        wait_for(lambda: established(plane, CRD), "the CRD is established")
         plane.apply(gateway_manifest(), namespace="team")
         before = plane.get("ggw", "demo", "team")
         assert before
@@ -60,16 +62,7 @@ def test_the_upgraded_crd_is_the_one_of_this_chart(upgraded: tuple[ControlPlane,
 
 def test_fields_that_are_new_work_after_the_upgrade(upgraded: tuple[ControlPlane, Manifest]) -> None:
     plane, _ = upgraded
-    plane.kubectl(
-        "patch",
-        "ggw",
-        "demo",
-        "-n",
-        "team",
-        "--type=merge",
-        "-p",
-        '{"spec":{"monitoring":{"intervalSeconds":60}}}',
-    )
+    plane.api.patch("ggw", "demo", {"spec": {"monitoring": {"intervalSeconds": 60}}}, "team")
     after = plane.get("ggw", "demo", "team")
     assert after and after["spec"]["monitoring"]["intervalSeconds"] == 60
 
@@ -78,9 +71,9 @@ def test_an_upgrade_brings_the_second_operator_and_its_lease(upgraded: tuple[Con
     plane, _ = upgraded
     deployment = plane.get("deployment", NAME, "team")
     assert deployment and deployment["spec"]["replicas"] == 2
-    account = f"--as=system:serviceaccount:team:{NAME}"
-    lease = f"leases.coordination.k8s.io/{NAME}"
-    assert plane.kubectl("auth", "can-i", "update", lease, "-n", "team", account).stdout.strip() == "yes"
+    account = f"system:serviceaccount:team:{NAME}"
+    may = ("update", "leases.coordination.k8s.io", "team", NAME)
+    wait_for(lambda: plane.api.may(account, *may), "the operators may renew their Lease")
 
 
 def test_a_gateway_can_be_deleted_once_the_operators_are_gone(
@@ -90,5 +83,5 @@ def test_a_gateway_can_be_deleted_once_the_operators_are_gone(
     helm(plane, "uninstall", RELEASE, "--namespace", "team")
     assert plane.get("deployment", NAME, "team") is None
     assert plane.get("ggw", "demo", "team"), "uninstalling keeps the gateways"
-    plane.kubectl("delete", "ggw", "demo", "-n", "team", "--timeout=60s")
-    assert plane.get("ggw", "demo", "team") is None
+    plane.api.delete("ggw", "demo", "team")
+    wait_for(lambda: plane.get("ggw", "demo", "team") is None, "the gateway is gone")

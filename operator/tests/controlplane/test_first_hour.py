@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.conftest import Namespace
+from tests.controlplane.namespaces import Namespace
 from tests.controlplane.server import binary
 
 pytestmark = pytest.mark.controlplane
@@ -20,7 +20,7 @@ QUICKSTART = EXAMPLES / "quickstart.yaml"
 
 def run(namespace: Namespace, command: str) -> subprocess.CompletedProcess[str]:
     """Run a command as a user whose context is the namespace, with the tools on PATH."""
-    own = Path(namespace.plane.folder) / f"{namespace.name}.kubeconfig"
+    own = namespace.plane.folder / f"{namespace.name}.kubeconfig"
     if not own.exists():
         own.write_text(namespace.plane.kubeconfig.read_text())
         kubectl = [binary("kubectl"), f"--kubeconfig={own}", "config", "set-context", "--current"]

@@ -1,11 +1,11 @@
 """A keeper with a true API server and the controllers of its Jobs, and with the chart's permissions."""
 
 import json
-import time
 
 import pytest
 
-from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.api import secret
+from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import wait_for
 from tests.controlplane.test_operator import MADE, without_pods
 from tests.keepers import KEEPING, KEY, report
@@ -13,6 +13,7 @@ from tests.keepers import KEEPING, KEY, report
 pytestmark = pytest.mark.controlplane
 
 MADE_FOR_IT = {
+    "cronjob.batch/demo-keeper",
     "networkpolicy.networking.k8s.io/demo-keeper",
     "persistentvolumeclaim/demo-keeper",
     "serviceaccount/demo-keeper",
@@ -24,10 +25,8 @@ COMPONENT = "app.kubernetes.io/component=keeper"
 def kept(namespace: Namespace) -> Namespace:
     """A namespace with a Ready gateway that has a keeper, whose pods nobody runs."""
     namespace.give_secrets()
-    namespace.kubectl(
-        "create", "secret", "generic", "keeper-key", f"--from-literal=signing-key={KEY.signing_text}"
-    )
-    namespace.start(RESYNC_SECONDS="1")
+    namespace.apply(secret("keeper-key", signing_key=KEY.signing_text))
+    namespace.start()
     # It runs when the test says so.
     namespace.apply(gateway_manifest(keeping={**KEEPING, "schedule": "0 0 1 1 *"}))
     namespace.settle()
@@ -35,8 +34,7 @@ def kept(namespace: Namespace) -> Namespace:
 
 
 def known(namespace: Namespace) -> str:
-    found = namespace.get("cronjob", "demo-keeper") or {}
-    template = found["spec"]["jobTemplate"]["spec"]["template"]
+    template = namespace.there("cronjob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]
     plan = json.loads(template["metadata"]["annotations"]["proofgate.dev/keeping-plan"])
     return str(plan.get("known", "nothing"))
 
@@ -50,7 +48,7 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
     kept.kubectl("create", "job", "--from=cronjob/demo-keeper", "demo-keeper-now")
 
     def pods() -> list[str]:
-        return kept.kubectl("get", "pod", "-l", COMPONENT, "-o", "name").split()
+        return kept.names("pod", COMPONENT)
 
     wait_for(lambda: len(pods()) == 1, "the Job has its pod, which a restricted namespace lets in")
     said = report(holds=2, outside=["case-3"], outsideCount=1)
@@ -60,13 +58,11 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
         **{"state": {"terminated": {**ended, "containerID": "containerd://x"}}},
     }
     status = {"phase": "Succeeded", "containerStatuses": [container]}
-    kept.plane.patch_status("pod", pods()[0].removeprefix("pod/"), status, kept.name)
+    kept.plane.api.patch_status("pod", pods()[0], status, kept.name)
     assert "case-3" in kept.wait_condition("Kept", "True", "HeldOutsideManifest")
     wait_for(lambda: known(kept) == "2", "the next run has to know as many holds")
     kept.wait_event("HeldOutsideManifest")
-    before = kept.quiet()
-    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
-    assert kept.versions() == before
+    kept.rest()
     assert kept.operator
     log = kept.operator.log.read_text()
     assert "orbidden" not in log

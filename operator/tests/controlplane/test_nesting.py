@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.api import path_of
+from tests.controlplane.namespaces import Namespace, gateway_manifest
 
 pytestmark = pytest.mark.controlplane
 
@@ -17,11 +18,11 @@ def test_a_gateway_that_nests_without_end_keeps_no_other_from_being_served(names
     manifest["spec"]["worker"] = {"podTemplate": {"affinity": "HERE"}}
     # The API server takes ten thousand levels in all.
     levels = 9900
-    path = f"/apis/proofgate.dev/v1alpha1/namespaces/{namespace.name}/governancegateways"
     text = json.dumps(manifest).replace('"HERE"', '{"a":' * levels + "{}" + "}" * levels)
-    namespace.kubectl("create", "--raw", path, "-f", "-", stdin=text)
+    # What comes back is as deep.
+    namespace.kubectl("create", "--raw", path_of("ggw", namespace=namespace.name), "-f", "-", stdin=text)
     operator = namespace.start()
     namespace.apply(gateway_manifest())
     namespace.settle()
-    assert operator.popen.poll() is None
-    assert "RecursionError" not in operator.log.read_text()
+    assert operator.process.poll() is None
+    assert "RecursionError" not in operator.printed

@@ -1,14 +1,15 @@
 """The operator's process against a true API server, with the chart's permissions and nothing more."""
 
-import json
-import time
+import signal
 from typing import Any
 
 import pytest
+from e2e.programs import Program
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
-from tests.controlplane.conftest import Namespace, gateway_manifest
-from tests.controlplane.server import Process, wait_for
+from tests.controlplane.api import Manifest, path_of, secret
+from tests.controlplane.namespaces import ACCOUNT, Namespace, gateway_manifest, somebody_elses_service
+from tests.controlplane.server import wait_for
 
 pytestmark = pytest.mark.controlplane
 
@@ -50,18 +51,15 @@ def without_pods(objects: set[str]) -> set[str]:
 
 def test_a_gateway_becomes_ready_in_a_restricted_namespace(settled: Namespace) -> None:
     assert without_pods(settled.objects()) == MADE
-    gateway = settled.get("ggw", "demo")
-    assert gateway
+    gateway = settled.there("ggw", "demo")
     status = gateway["status"]
     assert (status["replicas"], status["readyReplicas"]) == (2, 2)
     assert status["observedGeneration"] == gateway["metadata"]["generation"]
     assert status["endpoint"] == f"http://demo.{settled.name}.svc.cluster.local/v1"
     assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
     assert settled.condition("CPUPinned")[0] == "Unknown"
-    pods = settled.kubectl("get", "pod", "-l", status["selector"], "-o", "name").split()
-    assert pods == ["pod/demo-worker-0", "pod/demo-worker-1"]
-    quality = settled.kubectl("get", "pod", "demo-worker-0", "-o", "jsonpath={.status.qosClass}")
-    assert quality == "Guaranteed"
+    assert settled.names("pod", status["selector"]) == ["demo-worker-0", "demo-worker-1"]
+    assert settled.there("pod", "demo-worker-0")["status"]["qosClass"] == "Guaranteed"
 
 
 def test_nothing_it_does_is_forbidden_and_no_key_is_logged(settled: Namespace) -> None:
@@ -77,9 +75,9 @@ def test_a_settled_gateway_is_not_written_to(namespace: Namespace) -> None:
     namespace.start(RESYNC_SECONDS="1")
     namespace.apply(gateway_manifest())
     namespace.settle()
-    before = namespace.quiet()
-    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
-    assert namespace.versions() == before
+    before, written, reconciled = namespace.rest(), namespace.writes(), namespace.reconciles()
+    wait_for(lambda: namespace.reconciles() >= reconciled + 3, "several resyncs")
+    assert namespace.versions() == before and namespace.writes() == written
 
 
 def test_a_missing_secret_costs_its_owner_alone_and_heals(namespace: Namespace) -> None:
@@ -89,68 +87,58 @@ def test_a_missing_secret_costs_its_owner_alone_and_heals(namespace: Namespace) 
     message = namespace.wait_condition("ResolvedRefs", "False", "SecretMissing")
     assert "Secret acme-keys" in message and "spec.tenants[acme].apiKeys[first].secretRef" in message
     assert namespace.condition("ConfigValid")[0] == "True"
-    assert namespace.get("statefulset", "demo-worker")
+    wait_for(lambda: namespace.get("statefulset", "demo-worker"), "the others' workers are made")
     namespace.wait_event("SecretMissing")
     namespace.give_secrets("acme-keys")
     namespace.wait_condition("ResolvedRefs", "True", "Resolved")
     namespace.settle()
 
 
-@pytest.mark.parametrize(
-    "child",
-    [
-        "statefulset/demo-worker",
-        "deployment/demo-haproxy",
-        "service/demo",
-        "configmap/demo-config",
-        "secret/demo-tenants",
-        "poddisruptionbudget/demo-worker",
-        "networkpolicy/demo-worker",
-    ],
-)
-def test_a_deleted_child_comes_back_because_it_went(settled: Namespace, child: str) -> None:
+def test_a_deleted_child_comes_back_because_it_went(settled: Namespace) -> None:
     """Long before a gateway that nothing has happened to is looked at again."""
-    kind, name = child.split("/")
-    before = settled.get(kind, name)
-    assert before
-    settled.kubectl("delete", kind, name, "--wait=false")
+    children = {
+        "statefulset": "demo-worker",
+        "deployment": "demo-haproxy",
+        "service": "demo",
+        "configmap": "demo-config",
+        "secret": "demo-tenants",
+        "poddisruptionbudget": "demo-worker",
+        "networkpolicy": "demo-worker",
+    }
+    before = {kind: settled.there(kind, name)["metadata"]["uid"] for kind, name in children.items()}
+    for kind, name in children.items():
+        settled.delete(kind, name)
 
-    def is_back() -> bool:
-        now = settled.get(kind, name)
-        return now is not None and now["metadata"]["uid"] != before["metadata"]["uid"]
+        def is_back(kind: str = kind, name: str = name) -> bool:
+            now = settled.get(kind, name)
+            return now is not None and now["metadata"]["uid"] != before[kind]
 
-    wait_for(is_back, f"{child} is back")
+        wait_for(is_back, f"{kind} {name} is back")
 
 
 def test_a_changed_child_is_set_right(settled: Namespace) -> None:
-    settled.kubectl("scale", "deployment/demo-haproxy", "--replicas=5")
-
-    def is_right() -> bool:
-        found = settled.get("deployment", "demo-haproxy")
-        return found is not None and found["spec"]["replicas"] == 2
-
-    wait_for(is_right, "two HAProxy replicas")
+    settled.patch("deployment", "demo-haproxy", {"spec": {"replicas": 5}}, "scale")
+    wait_for(
+        lambda: settled.there("deployment", "demo-haproxy")["spec"]["replicas"] == 2, "two HAProxy replicas"
+    )
 
 
 def test_kubectl_scale_adds_at_once_and_removes_one_by_one(settled: Namespace) -> None:
     settled.kubectl("scale", "ggw/demo", "--replicas=5")
     settled.settle()
-    assert (settled.get("ggw", "demo") or {})["status"]["replicas"] == 5
-    balancer = settled.get("deployment", "demo-haproxy")
+    assert settled.there("ggw", "demo")["status"]["replicas"] == 5
+    balancer = generation(settled, "deployment", "demo-haproxy")
     settled.kubectl("scale", "ggw/demo", "--replicas=2")
     settled.settle()
-    revisions = settled.kubectl("get", "statefulset", "demo-worker", "-o", "jsonpath={.metadata.generation}")
-    assert int(revisions) >= 1 + 1 + 3, "one write up, three steps down"
-    pods = settled.kubectl("get", "pod", "-l", "app.kubernetes.io/component=worker", "-o", "name")
-    assert pods.split() == ["pod/demo-worker-0", "pod/demo-worker-1"]
-    after = settled.get("deployment", "demo-haproxy")
-    assert balancer and after
-    assert after["metadata"]["generation"] == balancer["metadata"]["generation"], "HAProxy did not roll"
+    assert generation(settled, "statefulset", "demo-worker") >= 1 + 1 + 3, "one write up, three steps down"
+    pods = settled.names("pod", "app.kubernetes.io/component=worker")
+    assert pods == ["demo-worker-0", "demo-worker-1"]
+    assert generation(settled, "deployment", "demo-haproxy") == balancer, "HAProxy did not roll"
 
 
 def test_the_scale_subresource_has_what_an_autoscaler_needs(settled: Namespace) -> None:
-    path = f"/apis/proofgate.dev/v1alpha1/namespaces/{settled.name}/governancegateways/demo/scale"
-    scale = json.loads(settled.plane.kubectl("get", "--raw", path).stdout)
+    path = path_of("ggw", "demo", settled.name, "scale")
+    scale = settled.plane.api.request("GET", path)
     assert scale["spec"]["replicas"] == 2
     assert scale["status"]["replicas"] == 2
     assert scale["status"]["selector"] == (
@@ -160,20 +148,13 @@ def test_the_scale_subresource_has_what_an_autoscaler_needs(settled: Namespace) 
 
 def marks(namespace: Namespace) -> set[str]:
     """Return what the workers' pods are marked with; one value when all have the same configuration."""
-    selector = "app.kubernetes.io/component=worker"
-    pods = json.loads(namespace.kubectl("get", "pod", "-l", selector, "-o", "json"))["items"]
+    pods = namespace.find("pod", "app.kubernetes.io/component=worker")
     return {(pod["metadata"].get("annotations") or {}).get(CONFIG_ANNOTATION, "") for pod in pods}
 
 
 def generation(namespace: Namespace, kind: str, name: str) -> int:
-    found = namespace.get(kind, name)
-    assert found
-    number: int = found["metadata"]["generation"]
+    number: int = namespace.there(kind, name)["metadata"]["generation"]
     return number
-
-
-def opaque(name: str, **entries: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": entries}
 
 
 @pytest.fixture
@@ -188,18 +169,18 @@ def unhurried(namespace: Namespace) -> Namespace:
 
 
 @pytest.mark.parametrize(
-    "secret",
+    "rotated",
     [
-        opaque("acme-keys", first="sk-test-acme-rotated-0123456789"),
-        opaque("openai", **{"api-key": "sk-upstream-rotated-0123456789"}),
+        secret("acme-keys", first="sk-test-acme-rotated-0123456789"),
+        secret("openai", api_key="sk-upstream-rotated-0123456789"),
     ],
     ids=["tenant", "provider"],
 )
-def test_a_rotated_key_is_seen_and_rolls_nothing(unhurried: Namespace, secret: dict[str, Any]) -> None:
+def test_a_rotated_key_is_seen_and_rolls_nothing(unhurried: Namespace, rotated: Manifest) -> None:
     workers = generation(unhurried, "statefulset", "demo-worker")
     balancers = generation(unhurried, "deployment", "demo-haproxy")
     before = marks(unhurried)
-    unhurried.apply(secret)
+    unhurried.apply(rotated)
 
     def is_marked_anew() -> bool:
         found = marks(unhurried)
@@ -211,13 +192,11 @@ def test_a_rotated_key_is_seen_and_rolls_nothing(unhurried: Namespace, secret: d
 
 
 def test_a_secret_that_no_gateway_names_wakes_nobody(unhurried: Namespace) -> None:
-    assert unhurried.operator
-    before = unhurried.quiet()
-    unhurried.apply(opaque("somebody-elses", password="hunter2"))
-    time.sleep(1)  # there is no event to wait for when nothing happens
-    after = unhurried.versions()
-    after.pop("Secret/somebody-elses")
-    assert after == before
+    before, written = unhurried.rest(), unhurried.writes()
+    unhurried.apply(secret("somebody-elses", password="hunter2"))
+    # It hears of Secrets in the order in which they change.
+    unhurried.reconcile()
+    assert unhurried.versions() == before and unhurried.writes() == written
 
 
 def test_a_policy_is_taken_on_by_the_workers_that_run(unhurried: Namespace) -> None:
@@ -225,7 +204,7 @@ def test_a_policy_is_taken_on_by_the_workers_that_run(unhurried: Namespace) -> N
     before = marks(unhurried)
     unhurried.apply(gateway_manifest(policy={"packs": ["secrets"], "mode": "DryRun"}))
     wait_for(lambda: len(marks(unhurried)) == 1 and marks(unhurried) != before, "every pod is marked")
-    assert "DryRun" in (unhurried.get("configmap", "demo-config") or {})["data"]["gateway.yaml"]
+    assert "DryRun" in unhurried.there("configmap", "demo-config")["data"]["gateway.yaml"]
     assert generation(unhurried, "statefulset", "demo-worker") == workers
 
 
@@ -255,7 +234,7 @@ def test_what_no_schema_tells_is_a_condition_and_starts_no_worker(
 
 def test_a_provider_key_that_no_header_can_hold_is_a_condition(namespace: Namespace) -> None:
     namespace.give_secrets("acme-keys", "globex-keys")
-    namespace.apply(opaque("openai", **{"api-key": "sk upstream in two words"}))
+    namespace.apply(secret("openai", api_key="sk upstream in two words"))
     namespace.start()
     namespace.apply(gateway_manifest())
     message = namespace.wait_condition("ResolvedRefs", "False", "SecretInvalid")
@@ -265,95 +244,95 @@ def test_a_provider_key_that_no_header_can_hold_is_a_condition(namespace: Namesp
 def test_the_operator_killed_again_and_again_finishes_its_work(namespace: Namespace) -> None:
     namespace.give_secrets()
     namespace.apply(gateway_manifest())
-    for milliseconds in (900, 1000, 1050, 1100, 1150, 1200, 1300):
-        process = namespace.start()
-        time.sleep(milliseconds / 1000)  # no condition to wait for: the moment is what is tried
-        process.kill()
+    # It makes more objects than all of these.
+    for writes in (1, 2, 3, 4):
+        goal = len(namespace.writes()) + writes
+        operator = namespace.start()
+
+        def is_under_way(goal: int = goal) -> bool:
+            # A test that is slow finds all the work done.
+            return len(namespace.writes()) >= goal or without_pods(namespace.objects()) == MADE
+
+        wait_for(is_under_way, f"{writes} writes", every=0.002)
+        operator.stop(signal.SIGKILL)
     namespace.start()
     namespace.settle()
     assert without_pods(namespace.objects()) == MADE
 
 
-def replica(namespace: Namespace, name: str, **settings: str) -> Process:
+def replica(namespace: Namespace, name: str, **settings: str) -> Program:
     """Start one of several operators."""
-    lease = {"LEASE_NAME": "proofgate-proofgate-operator", "LEASE_NAMESPACE": namespace.name}
+    lease = {"LEASE_NAME": ACCOUNT, "LEASE_NAMESPACE": namespace.name}
     return namespace.start(LEADER_ELECTION="true", POD_NAME=name, **{**lease, **settings})
 
 
 def holder(namespace: Namespace) -> str:
     """Return the pod that holds the Lease; empty if none does."""
-    lease = namespace.get("lease", "proofgate-proofgate-operator") or {"spec": {}}
+    lease = namespace.get("lease", ACCOUNT) or {"spec": {}}
     return str(lease["spec"].get("holderIdentity", "")).split("_")[0]
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_of_two_operators_one_acts_and_the_other_follows(namespace: Namespace, end: str) -> None:
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["stop", "kill"])
+def test_of_two_operators_one_acts_and_the_other_follows(namespace: Namespace, end: signal.Signals) -> None:
     namespace.give_secrets()
     first = replica(namespace, "first")
-    try:
-        wait_for(lambda: holder(namespace) == "first", "the first operator acts")
-        second = replica(namespace, "second")
-        namespace.apply(gateway_manifest())
-        namespace.settle()
-        assert holder(namespace) == "first" and second.popen.poll() is None
-        getattr(first, end)()
-        namespace.kubectl("delete", "service", "demo")
-        wait_for(lambda: holder(namespace) == "second", "the second operator acts")
-        wait_for(lambda: namespace.get("service", "demo"), "the Service is back")
-    finally:
-        if first.popen.poll() is None:
-            first.stop()
+    wait_for(lambda: holder(namespace) == "first", "the first operator acts")
+    second = replica(namespace, "second")
+    namespace.apply(gateway_manifest())
+    namespace.settle()
+    assert holder(namespace) == "first" and second.process.poll() is None
+    first.stop(end)
+    namespace.delete("service", "demo")
+    wait_for(lambda: holder(namespace) == "second", "the second operator acts")
+    wait_for(lambda: namespace.get("service", "demo"), "the Service is back")
 
 
 def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(namespace: Namespace) -> None:
     namespace.give_secrets()
-    first = replica(namespace, "first")
-    second = None
-    try:
-        wait_for(lambda: holder(namespace) == "first", "the first release acts")
-        namespace.apply(gateway_manifest())
-        namespace.settle()
-        # Another release has another Lease, and its own idea of images.
-        release = {"LEASE_NAME": "another", "WORKER_IMAGE": "worker:another"}
-        namespace.plane.kubectl(
-            "create", "clusterrolebinding", namespace.name, "--clusterrole=cluster-admin",
-            f"--serviceaccount={namespace.name}:proofgate-proofgate-operator",
-        )  # fmt: skip
-        before = namespace.quiet()
-        second = replica(namespace, "second", **release)
-        namespace.wait_event("ServedByAnother")
-        time.sleep(3)  # nothing happens, and nothing tells of that
-        assert namespace.versions() == before
-        assert "is looked after by the release" in second.log.read_text()
-    finally:
-        namespace.plane.kubectl("delete", "clusterrolebinding", namespace.name, check=False)
-        for process in (first, second):
-            if process is not None and process.popen.poll() is None:
-                process.stop()
+    replica(namespace, "first")
+    wait_for(lambda: holder(namespace) == "first", "the first release acts")
+    namespace.apply(gateway_manifest())
+    namespace.settle()
+    before, written = namespace.rest(), namespace.writes()
+    # Another release has another Lease, and its own idea of images.
+    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.name}
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": namespace.name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [account],
+    }
+    namespace.plane.apply(binding)
+    second = replica(namespace, "second", LEASE_NAME="another", WORKER_IMAGE="worker:another")
+    namespace.wait_event("ServedByAnother")
+    wait_for(lambda: namespace.reconciles() >= 3, "the second release reconciles again and again")
+    assert namespace.versions() == before
+    assert {write.split("/")[0] for write in namespace.writes()[len(written) :]} == {"create events"}
+    assert "is looked after by the release" in second.printed
 
 
 def test_an_operator_that_lost_its_lease_ends(namespace: Namespace) -> None:
     process = replica(namespace, "first")
     wait_for(lambda: holder(namespace) == "first", "the operator acts")
-    taken = '{"spec":{"holderIdentity":"somebody-else"}}'
-    namespace.kubectl("patch", "lease", "proofgate-proofgate-operator", "--type=merge", "-p", taken)
-    wait_for(lambda: process.popen.poll() is not None, "the operator has ended")
-    assert process.popen.returncode == 1
+    namespace.patch("lease", ACCOUNT, {"spec": {"holderIdentity": "somebody-else"}})
+    wait_for(lambda: process.process.poll() is not None, "the operator has ended")
+    assert process.process.returncode == 1
     assert holder(namespace) == "somebody-else"
 
 
 def test_a_signing_key_outlives_the_operator(settled: Namespace) -> None:
-    before = (settled.get("secret", "demo-ledger") or {})["data"]
+    before = settled.there("secret", "demo-ledger")["data"]
     assert settled.operator
-    settled.operator.kill()
+    settled.operator.stop(signal.SIGKILL)
     settled.start()
-    settled.kubectl("delete", "statefulset", "demo-worker")
+    settled.delete("statefulset", "demo-worker")
     settled.settle()
-    assert (settled.get("secret", "demo-ledger") or {})["data"] == before
+    assert settled.there("secret", "demo-ledger")["data"] == before
 
 
 def test_deleting_the_gateway_leaves_nothing_but_the_evidence_and_its_key(settled: Namespace) -> None:
-    settled.kubectl("delete", "ggw/demo", "--timeout=60s")
+    settled.delete_gateway()
     kept = {"persistentvolumeclaim/demo-wal", "secret/demo-ledger"}
     wait_for(lambda: settled.objects() == kept, "only the claim and the key are left")
 
@@ -364,22 +343,22 @@ def test_a_volume_that_is_not_retained_goes_too(namespace: Namespace) -> None:
     volume = {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": "Delete"}
     namespace.apply(gateway_manifest(ledger={"volume": volume}))
     namespace.settle()
-    namespace.kubectl("delete", "ggw/demo", "--timeout=60s")
+    namespace.delete_gateway()
     wait_for(lambda: namespace.objects() == set(), "nothing is left")
 
 
 def test_a_gateway_goes_also_while_no_operator_is_there(settled: Namespace) -> None:
     assert settled.operator
-    settled.operator.kill()
-    settled.kubectl("delete", "ggw/demo", "--timeout=60s")
+    settled.operator.stop(signal.SIGKILL)
+    settled.delete_gateway()
     kept = {"persistentvolumeclaim/demo-wal", "secret/demo-ledger"}
     wait_for(lambda: without_pods(settled.objects()) == kept, "only the evidence and its key are left")
 
 
 def test_the_namespace_of_operator_and_gateway_goes_within_a_minute(settled: Namespace) -> None:
     """The operator's grants go in no order with what it looks after, and it is in nobody's way."""
-    settled.plane.kubectl("delete", "namespace", settled.name, "--timeout=60s")
-    assert settled.plane.get("namespace", settled.name) is None
+    settled.plane.api.delete("namespace", settled.name)
+    wait_for(lambda: settled.plane.get("namespace", settled.name) is None, "the namespace is gone")
 
 
 def test_a_namespace_that_is_gone_keeps_the_operator_from_no_other(namespace: Namespace) -> None:
@@ -387,7 +366,7 @@ def test_a_namespace_that_is_gone_keeps_the_operator_from_no_other(namespace: Na
     namespace.start(WATCH_NAMESPACES=f"gone-long-ago,{namespace.name}")
     namespace.apply(gateway_manifest())
     namespace.settle()
-    namespace.kubectl("delete", "ggw/demo", "--timeout=60s")
+    namespace.delete_gateway()
     wait_for(lambda: namespace.get("statefulset", "demo-worker") is None, "the gateway's objects are gone")
 
 
@@ -395,7 +374,7 @@ def test_a_gateway_made_again_takes_its_volume_and_its_key_up(settled: Namespace
     before = {
         kind: settled.get(kind, name) for kind, name in (("pvc", "demo-wal"), ("secret", "demo-ledger"))
     }
-    settled.kubectl("delete", "ggw/demo", "--timeout=60s")
+    settled.delete_gateway()
     settled.apply(gateway_manifest())
     settled.settle()
     for kind, found in before.items():
@@ -405,11 +384,11 @@ def test_a_gateway_made_again_takes_its_volume_and_its_key_up(settled: Namespace
 
 
 def test_a_signing_key_that_was_deleted_is_told_and_not_made_anew(settled: Namespace) -> None:
-    settled.kubectl("delete", "secret", "demo-ledger")
+    settled.delete("secret", "demo-ledger")
     message = settled.wait_condition("ConfigValid", "False", "SigningKeyLost")
     assert "Secret demo-ledger is gone" in message
     assert settled.get("secret", "demo-ledger") is None
-    status = (settled.get("ggw", "demo") or {})["status"]
+    status = settled.there("ggw", "demo")["status"]
     assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
 
 
@@ -418,33 +397,33 @@ def test_what_the_api_server_leaves_out_is_no_drift(namespace: Namespace) -> Non
     mounts = [{"name": "ca", "mountPath": "/ca", "readOnly": False}]
     template = {"volumes": [{"name": "ca", "emptyDir": {}}], "volumeMounts": mounts}
     namespace.give_secrets()
-    namespace.start(RESYNC_SECONDS="1")
+    namespace.start()
     namespace.apply(gateway_manifest(worker={"podTemplate": template}))
     namespace.settle()
-    before = namespace.quiet()
-    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
-    assert namespace.versions() == before
+    namespace.rest()
     assert namespace.condition("Progressing")[:2] == ("False", "Settled")
 
 
 def test_somebody_elses_object_is_not_taken(namespace: Namespace) -> None:
     namespace.give_secrets()
-    namespace.kubectl("create", "service", "clusterip", "demo", "--tcp=80")
+    namespace.apply(somebody_elses_service("demo"))
     namespace.start()
     namespace.apply(gateway_manifest())
     message = namespace.wait_condition("ConfigValid", "False", "NameTaken")
     assert message.startswith("Service demo:")
-    service = namespace.get("service", "demo")
-    assert service and "ownerReferences" not in service["metadata"]
-    namespace.kubectl("delete", "service", "demo")
+    assert "ownerReferences" not in namespace.there("service", "demo")["metadata"]
+    namespace.delete("service", "demo")
     namespace.settle()
 
 
 def test_a_paused_gateway_is_reported_and_not_repaired(settled: Namespace) -> None:
     settled.apply(gateway_manifest(paused=True))
     settled.wait_condition("Progressing", "False", "Paused")
-    settled.kubectl("delete", "service", "demo")
-    time.sleep(2)  # the time in which it would have come back
+    settled.rest()
+    before = settled.reconciles()
+    settled.delete("service", "demo")
+    settled.reconciled(before)
+    settled.reconcile()
     assert settled.get("service", "demo") is None
     settled.apply(gateway_manifest(paused=False))
     wait_for(lambda: settled.get("service", "demo"), "the Service is back")

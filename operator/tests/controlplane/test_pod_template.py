@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.namespaces import Namespace, gateway_manifest
 
 pytestmark = pytest.mark.controlplane
 
@@ -45,8 +45,7 @@ def test_pods_have_what_was_added_and_are_still_let_into_a_restricted_namespace(
     namespace.start()
     namespace.apply(with_template(TEMPLATE))
     namespace.settle()
-    pod = namespace.get("pod", "demo-worker-0")
-    assert pod
+    pod = namespace.there("pod", "demo-worker-0")
     assert pod["metadata"]["labels"]["team"] == "ml"
     assert [container["name"] for container in pod["spec"]["containers"]] == ["worker", "shipper"]
     assert pod["spec"]["affinity"] == TEMPLATE["affinity"]

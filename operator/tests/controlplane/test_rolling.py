@@ -1,20 +1,18 @@
 """Pods are replaced by the operator, one by one, and by nobody else: on a true StatefulSet controller."""
 
 import base64
-import json
 from typing import Any
 
 import pytest
 
-from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import wait_for
 
 pytestmark = pytest.mark.controlplane
 
 
 def pods(namespace: Namespace) -> dict[str, dict[str, Any]]:
-    selector = "app.kubernetes.io/component=worker"
-    found = json.loads(namespace.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
+    found = namespace.find("pod", "app.kubernetes.io/component=worker")
     return {pod["metadata"]["name"]: pod for pod in found}
 
 
@@ -38,32 +36,31 @@ def test_a_new_image_reaches_one_worker_and_the_next_when_that_one_is_ready(sett
     assert settled.wait_condition("Progressing", "True", "Rolling")
     assert settled.condition("Ready")[0] == "True"
     untouched = pods(settled)["demo-worker-0"]["metadata"]["uid"]
-    settled.kubectl("annotate", "ggw", "demo", "look=again")
+    reconciled = settled.reconciles()
+    settled.annotate("ggw", "demo", look="again")
+    settled.reconciled(reconciled)
     assert pods(settled)["demo-worker-0"]["metadata"]["uid"] == untouched
     settled.settle()
     assert set(images(settled).values()) == {"worker:two"}
-    gateway = settled.get("ggw", "demo")
-    assert gateway and gateway["status"]["updatedReplicas"] == 2
-    assert [shard["phase"] for shard in gateway["status"]["shards"]] == ["Ready", "Ready"]
+    status = settled.there("ggw", "demo")["status"]
+    assert status["updatedReplicas"] == 2
+    assert [shard["phase"] for shard in status["shards"]] == ["Ready", "Ready"]
 
 
 def test_a_new_worker_takes_its_tenants_in_stages_and_nothing_is_left_of_them(settled: Namespace) -> None:
-    settled.kubectl("scale", "ggw/demo", "--replicas=3")
+    settled.scale(3)
     wait_for(lambda: "demo-worker-2" in pods(settled), "the new worker is there")
 
     def weights() -> str:
-        found = settled.get("secret", "demo-tenants")
-        assert found
-        return base64.b64decode(found["data"]["weights.map"]).decode()
+        data = settled.there("secret", "demo-tenants")["data"]
+        return base64.b64decode(data["weights.map"]).decode()
 
     assert "worker-2 34\n" in weights(), "before it is ready"
     settled.make_ready()
     settled.wait_condition("Progressing", "True", "TenantsMoving")
     settled.settle()
     assert "worker-2 " not in weights()
-    found = settled.get("secret", "demo-tenants")
-    assert found
-    annotations = found["metadata"]["annotations"]
+    annotations = settled.there("secret", "demo-tenants")["metadata"]["annotations"]
     assert annotations["proofgate.dev/members"] == "3" and "proofgate.dev/joining" not in annotations
 
 
@@ -72,19 +69,18 @@ def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled:
     settled.operator.stop()
     before = {name: pod["metadata"]["uid"] for name, pod in pods(settled).items()}
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
-    patch = json.dumps({"spec": {"updateStrategy": strategy}})
-    settled.kubectl("patch", "sts", "demo-worker", "--type=merge", "-p", patch)
+    settled.patch("sts", "demo-worker", {"spec": {"updateStrategy": strategy}})
     settled.start()
 
     def taken_over() -> bool:
-        found = settled.get("sts", "demo-worker")
-        return bool(found and found["spec"]["updateStrategy"] == {"type": "OnDelete"})
+        return bool(settled.there("sts", "demo-worker")["spec"]["updateStrategy"] == {"type": "OnDelete"})
 
     wait_for(taken_over, "the strategy is the operator's")
     settled.settle()
     assert {name: pod["metadata"]["uid"] for name, pod in pods(settled).items()} == before
-    versions = settled.quiet()
-    settled.kubectl("annotate", "ggw", "demo", "look=again")
+    versions, reconciled = settled.rest(), settled.reconciles()
+    settled.annotate("ggw", "demo", look="again")
+    settled.reconciled(reconciled)
     settled.settle()
-    versions.pop("GovernanceGateway/demo")
+    versions.pop("ggw/demo")
     assert versions.items() <= settled.versions().items(), "written again without need"

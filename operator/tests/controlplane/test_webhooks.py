@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import wait_for
 from tests.controlplane.webhooks import mutating
 
@@ -34,29 +34,21 @@ def mesh(pod: Manifest) -> None:
         containers.append({"name": "mesh-proxy", "image": "mesh:test", "securityContext": restricted})
 
 
-def settled_and_silent(namespace: Namespace) -> None:
-    """Wait until the gateway is settled, and see that then nothing is written."""
-    namespace.settle()
-    before = namespace.quiet()
-    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
-    assert namespace.versions() == before
-
-
 def test_a_webhook_that_rewrites_a_set_in_one_way_is_no_contest(namespace: Namespace) -> None:
     namespace.give_secrets()
     with mutating(namespace.plane, namespace.name, "apps", "statefulsets", more_memory) as written:
-        namespace.start(RESYNC_SECONDS="1")
+        namespace.start()
         namespace.apply(gateway_manifest())
-        settled_and_silent(namespace)
-        made = namespace.get("statefulset", "demo-worker")
-        assert made
+        namespace.settle()
+        namespace.rest()
+        made = namespace.there("statefulset", "demo-worker")
         limits = made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
         assert limits == {"cpu": "1", "memory": "600Mi"}
         before = len(written)
-        time.sleep(4)  # several resyncs
+        namespace.rest()
         # Nor is anything written that the API server would take for no change.
         assert len(written) == before
-        namespace.kubectl("scale", "ggw/demo", "--replicas=3")
+        namespace.scale(3)
         wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), "a third worker")
 
 
@@ -70,36 +62,38 @@ def test_a_webhook_that_never_agrees_costs_a_write_a_minute_is_named_and_stops_n
 
     namespace.give_secrets()
     with mutating(namespace.plane, namespace.name, "apps", "statefulsets", another_each_time) as written:
-        namespace.start(RESYNC_SECONDS="1")
+        namespace.start()
         namespace.apply(gateway_manifest())
         namespace.settle()
         # The controller's own writes go through the webhook as well, so the field moves by itself.
-        namespace.kubectl("annotate", "statefulset", "demo-worker", "touched=once")
+        namespace.annotate("statefulset", "demo-worker", touched="once")
 
         def contested() -> bool:
             namespace.make_ready()
-            number = next(kept)
-            namespace.kubectl("annotate", "statefulset", "demo-worker", f"touched={number}", "--overwrite")
+            namespace.annotate("statefulset", "demo-worker", touched=str(next(kept)))
             return namespace.condition("Progressing")[1] == "Contested"
 
         wait_for(contested, "the contest is told")
         message = namespace.condition("Progressing")[2]
         assert "StatefulSet demo-worker" in message and "revisionHistoryLimit" in message
-        before = len(written)
-        time.sleep(10)  # several resyncs
-        assert len(written) - before <= 1
-        namespace.kubectl("scale", "ggw/demo", "--replicas=3")
+        before, begun = len(written), time.monotonic()
+        for _ in range(10):
+            namespace.reconcile()
+        minutes = (time.monotonic() - begun) / 60
+        assert len(written) - before <= 1 + minutes
+        namespace.scale(3)
         wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), "a third worker")
 
 
 def test_a_mesh_that_adds_a_sidecar_to_pods_costs_no_write(namespace: Namespace) -> None:
     namespace.give_secrets()
     with mutating(namespace.plane, namespace.name, "", "pods", mesh):
-        namespace.start(RESYNC_SECONDS="1")
+        namespace.start()
         namespace.apply(gateway_manifest())
-        settled_and_silent(namespace)
-        pod = namespace.get("pod", "demo-worker-0")
-        assert pod and [one["name"] for one in pod["spec"]["containers"]][-1] == "mesh-proxy"
+        namespace.settle()
+        namespace.rest()
+        pod = namespace.there("pod", "demo-worker-0")
+        assert [one["name"] for one in pod["spec"]["containers"]][-1] == "mesh-proxy"
 
 
 def test_a_sidecar_whose_quantities_are_spelt_otherwise_is_no_drift(namespace: Namespace) -> None:
@@ -107,15 +101,11 @@ def test_a_sidecar_whose_quantities_are_spelt_otherwise_is_no_drift(namespace: N
     limits = {"cpu": 1, "memory": "1024Mi", "hugepages-2Mi": "1024Mi", "ephemeral-storage": "1e9"}
     container: Manifest = {"name": "sidecar", "image": "sidecar:test", "resources": {"limits": limits}}
     container["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    namespace.start(RESYNC_SECONDS="1")
+    operator = namespace.start()
     namespace.apply(gateway_manifest(worker={"podTemplate": {"sidecars": [container]}}))
     namespace.settle()
-    made = namespace.get("statefulset", "demo-worker")
-    assert made
     # A successor remembers nothing, and still finds nothing to write.
-    assert namespace.operator
-    namespace.operator.stop()
-    namespace.start(RESYNC_SECONDS="1")
-    settled_and_silent(namespace)
-    assert namespace.operator
-    assert namespace.operator.log.read_text().count("applied StatefulSet demo-worker") == 1
+    operator.stop()
+    operator = namespace.start()
+    namespace.rest()
+    assert operator.log.read_text().count("applied StatefulSet demo-worker") == 1

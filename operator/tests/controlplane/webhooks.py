@@ -110,7 +110,7 @@ def mutating(
                     "name": "somebody.example.com",
                     "admissionReviewVersions": ["v1"],
                     "sideEffects": "None",
-                    "timeoutSeconds": 5,
+                    "timeoutSeconds": 30,
                     "rules": [rule],
                     "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                     "clientConfig": {
@@ -124,6 +124,6 @@ def mutating(
     try:
         yield seen
     finally:
-        plane.kubectl("delete", "mutatingwebhookconfiguration", name)
+        plane.api.delete("mutatingwebhookconfiguration", name)
         server.shutdown()
         server.server_close()
