@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from e2e.programs import PATIENCE
 
-def send(address: str, request: bytes, timeout: float = 10) -> bytes:
+
+def send(address: str, request: bytes, timeout: float = PATIENCE) -> bytes:
     """Sends bytes on a new connection and returns everything that comes back until the server closes."""
     host, port = address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), timeout=timeout) as connection:

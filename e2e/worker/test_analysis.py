@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.swap import analyses, ask, findings, metrics, swapped, windows
 from e2e.worker.raw_http import chat_request, send, status_of
 
@@ -38,12 +38,7 @@ def test_a_model_that_is_swapped_behind_its_name_is_noticed_and_recorded(folder:
         assert not tested["length"]["differs"] and tested["length"]["distance_ppm"] == 0
         assert gateway.worker is not None
         gateway.worker.stop()
-        checked = subprocess.run(
-            [sys.executable, "-m", "proofgate", "fsck", str(gateway.ledger), "--key", gateway.verifying_key],
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        checked = proofgate("fsck", gateway.ledger, "--key", gateway.verifying_key)
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
@@ -53,9 +48,11 @@ def test_what_does_not_fit_is_counted_and_the_client_has_its_answer(folder: Path
         for stream in (False, True):
             messages = [{"role": "user", "content": "mock:tokens=500"}]
             body = json.dumps({"model": MODEL, "messages": messages, "stream": stream}).encode()
-            answer = send(gateway.address, chat_request(body, KEYS["acme"]), timeout=30)
+            answer = send(gateway.address, chat_request(body, KEYS["acme"]))
             assert status_of(answer) == 200 and b"token499" in answer
-        wait_until(lambda: counter(gateway, "answers_total") == 1, 10, "the stream is analysed as far as it was read")
+        wait_until(
+            lambda: counter(gateway, "answers_total") == 1, PATIENCE, "the stream is analysed as far as it was read"
+        )
         assert counter(gateway, "answers_partly_read_total") == 1
         assert counter(gateway, "answers_unreadable_total") == 1
 
@@ -65,7 +62,7 @@ def test_only_whose_answers_are_asked_for_are_analysed(folder: Path) -> None:
         for key in (KEYS["globex"], KEYS["acme"]):
             body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
             assert status_of(send(gateway.address, chat_request(body, key))) == 200
-        wait_until(lambda: counter(gateway, "answers_total") == 1, 10, "an answer is analysed")
+        wait_until(lambda: counter(gateway, "answers_total") == 1, PATIENCE, "an answer is analysed")
         assert 'tenant="globex",model' not in "".join(
             line for line in metrics(gateway).splitlines() if line.startswith("proofgate_analysis_")
         )
@@ -82,7 +79,7 @@ def test_no_text_of_an_answer_is_in_a_record_or_a_metric(folder: Path) -> None:
         body = json.dumps({"model": MODEL, "messages": messages, "logprobs": True, "top_logprobs": 5}).encode()
         for _ in range(30):
             assert status_of(send(gateway.address, chat_request(body, KEYS["acme"]))) == 200
-        wait_until(lambda: len(analyses(gateway)) == 11, 20, "a window and ten flagged answers are recorded")
+        wait_until(lambda: len(analyses(gateway)) == 11, PATIENCE, "a window and ten flagged answers are recorded")
         found = json.dumps(analyses(gateway)) + "".join(
             line for line in metrics(gateway).splitlines() if line.startswith("proofgate_analysis_")
         )

@@ -28,7 +28,9 @@ from proofgate_operator.workers.admin_port import AdminPort
 
 from e2e.attacks import ATTACKS, Others, remove_a_checkpoint
 from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following, heads, signed
-from e2e.local_gateway import local_gateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.served import look, served
 
 THREAT_MODEL = Path(__file__).parents[2] / "docs" / "threat-model.md"
@@ -140,8 +142,7 @@ def history(tmp_path_factory: pytest.TempPathFactory, cosigner: Cosigner) -> tup
 
 def judged(audit: Audit, *more: str) -> str:
     """The verdict of `fsck`, as the table has it."""
-    command = [sys.executable, "-m", "proofgate", "fsck", str(audit.ledger), "--key", audit.key]
-    done = subprocess.run([*command, *audit.keeping, *more], capture_output=True, text=True, timeout=120)
+    done = proofgate("fsck", audit.ledger, "--key", audit.key, *audit.keeping, *more)
     # A directory without a log is no ledger to it.
     return {0: "—", 1: "no ledger", 10: "incomplete", 30: "diverged", 40: "invalid"}.get(done.returncode, done.stderr)
 
@@ -229,7 +230,7 @@ def test_a_state_that_lacks_what_is_held_of_it_is_not_begun_anew(history: tuple[
     assert audit.look("--held", str(held)) == (0, [])
     shutil.rmtree(audit.state)
     command = [sys.executable, "-m", "proofgate", *audit.arguments, "--once", "--held", str(held)]
-    lost = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    lost = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert lost.returncode == 1 and "[auditor_state_lost]" in lost.stderr
     held.unlink()
     assert audit.look("--held", str(held)) == (0, []), "it begins where nothing is held"
@@ -259,14 +260,18 @@ def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_i
         audit = Audit(folder, gateway.verifying_key)
         ask_and_wait(gateway, 3)
         with following(audit, "--new-aggregate") as (program, url):
-            wait_until(lambda: heads(url).get(gateway.origin) == signed(gateway), 30, "the head is accepted")
+            wait_until(lambda: heads(url).get(gateway.origin) == signed(gateway), PATIENCE, "the head is accepted")
             before = fetch(f"{url}/checkpoint")
             program.stop(signal.SIGKILL)
         ask_and_wait(gateway, 3)
         with following(audit) as (program, url):
-            wait_until(lambda: heads(url).get(gateway.origin) == signed(gateway), 30, "the newer head is accepted")
+            wait_until(
+                lambda: heads(url).get(gateway.origin) == signed(gateway), PATIENCE, "the newer head is accepted"
+            )
             size = int(before.split("\n")[1])
-            wait_until(lambda: int(fetch(f"{url}/checkpoint").split("\n")[1]) > size, 30, "it is in the aggregate")
+            wait_until(
+                lambda: int(fetch(f"{url}/checkpoint").split("\n")[1]) > size, PATIENCE, "it is in the aggregate"
+            )
             after = fetch(f"{url}/checkpoint")
             proof = json.loads(fetch(f"{url}/consistency?old={size}&new={after.split(chr(10))[1]}"))
             notes = [(str(folder / "one"), before), (str(folder / "two"), after)]
@@ -287,7 +292,9 @@ def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_i
             assert gateway.worker is not None and gateway.worker.stop() == 0
             shutil.rmtree(gateway.ledger / "0" / gateway.origin.split("/")[-1])
             wait_until(
-                lambda: 'findings{code="shard_missing",verdict="diverged"}' in fetch(f"{url}/metrics"), 60, "it is told"
+                lambda: 'findings{code="shard_missing",verdict="diverged"}' in fetch(f"{url}/metrics"),
+                PATIENCE,
+                "it is told",
             )
             assert program.stop() == 0
         assert secret.strip().split("+", 4)[4] not in program.log.read_text()
@@ -317,7 +324,7 @@ def test_the_operator_reads_what_a_real_auditor_tells_and_signs(history: tuple[A
                 reports.append(told())
                 return bool(tells(reports[-1]))
 
-            wait_until(is_told, 30, what)
+            wait_until(is_told, PATIENCE, what)
             return reports[-1]
 
         before = report_that(lambda report: report.last_poll, "it has looked")

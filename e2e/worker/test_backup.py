@@ -21,8 +21,10 @@ from openai import OpenAI, OpenAIError
 from proofgate import _core
 
 from e2e.backup import copy_volume
+from e2e.commands import proofgate
 from e2e.evidence import records
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 
 OK, INCOMPLETE = 0, 10
 
@@ -55,8 +57,7 @@ def steady_requests(gateway: LocalGateway) -> Iterator[None]:
 
 
 def fsck(directory: Path, key: str) -> tuple[int, dict[str, Any]]:
-    command = [sys.executable, "-m", "proofgate", "fsck", str(directory), "--key", key, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = proofgate("fsck", directory, "--key", key, "--json")
     return done.returncode, json.loads(done.stdout)
 
 
@@ -76,7 +77,7 @@ def test_a_copy_taken_while_a_worker_writes_is_whole_up_to_its_newest_checkpoint
         with steady_requests(gateway):
             for number in range(5):
                 before = gateway.status()["checkpointed"]
-                wait_until(lambda: gateway.status()["checkpointed"] > before, 60, "a newer checkpoint")  # noqa: B023
+                wait_until(lambda: gateway.status()["checkpointed"] > before, PATIENCE, "a newer checkpoint")  # noqa: B023
                 copy = folder / f"copy-{number}"
                 copy_volume(gateway.ledger, copy)
                 code, report = fsck(copy, gateway.verifying_key)
@@ -96,14 +97,14 @@ def test_fsck_beside_a_worker_under_load_never_speaks_of_damage(folder: Path, du
             before = gateway.status()["checkpointed"]
             code, report = fsck(gateway.ledger, gateway.verifying_key)
             assert code in (OK, INCOMPLETE), json.dumps(report, indent=2)
-            wait_until(lambda: gateway.status()["checkpointed"] > before, 60, "more of it is signed")  # noqa: B023
+            wait_until(lambda: gateway.status()["checkpointed"] > before, PATIENCE, "more of it is signed")  # noqa: B023
 
 
 def test_every_exchange_in_a_copy_is_proved_to_an_outsider(folder: Path) -> None:
     with local_gateway(folder) as gateway:
         with_crash_behind_it(gateway)
         with steady_requests(gateway):
-            wait_until(lambda: gateway.status()["checkpointed"] > 20, 60, "a checkpoint of 20 records")
+            wait_until(lambda: gateway.status()["checkpointed"] > 20, PATIENCE, "a checkpoint of 20 records")
             signed = gateway.status()["checkpointed"]
             copy_volume(gateway.ledger, folder / "copy")
         key = gateway.verifying_key
@@ -116,19 +117,17 @@ def test_every_exchange_in_a_copy_is_proved_to_an_outsider(folder: Path) -> None
     assert len(exchanges) > 5
     for exchange in exchanges[:3] + exchanges[-3:]:
         out = folder / "proofs" / exchange
-        prove = ["prove", exchange, "--ledger", str(folder / "copy"), "--out", str(out)]
-        subprocess.run([sys.executable, "-m", "proofgate", *prove], check=True, timeout=120)
+        assert proofgate("prove", exchange, "--ledger", folder / "copy", "--out", out).returncode == 0
         for proof in out.glob("*.tlog-proof"):
             record = proof.with_suffix(".json")
-            verify = ["verify", str(proof), "--record", str(record), "--key", key]
-            subprocess.run([sys.executable, "-m", "proofgate", *verify], check=True, timeout=120)
+            assert proofgate("verify", proof, "--record", record, "--key", key).returncode == 0
 
 
 def test_a_worker_starts_on_a_restored_copy_and_continues_its_chain(folder: Path) -> None:
     with local_gateway(folder / "lost") as gateway:
         with_crash_behind_it(gateway)
         with steady_requests(gateway):
-            wait_until(lambda: gateway.status()["checkpointed"] > 10, 60, "a checkpoint of 10 records")
+            wait_until(lambda: gateway.status()["checkpointed"] > 10, PATIENCE, "a checkpoint of 10 records")
             copy_volume(gateway.ledger, folder / "copy")
         last = Path(gateway.origin).name
     # The signing key is restored with the volume, from where it is kept.
@@ -161,7 +160,7 @@ def test_a_worker_refuses_a_volume_that_is_another_ledgers(folder: Path) -> None
         gateway.settings = {"ledger": {"name": other}}
         gateway.write_configuration()
         command = [sys.executable, "-m", "proofgate", "serve", "--config", str(folder / "gateway.yaml")]
-        refused = subprocess.run([*command, "--shard", "7"], capture_output=True, text=True, timeout=120)
+        refused = subprocess.run([*command, "--shard", "7"], capture_output=True, text=True, timeout=PATIENCE)
         assert refused.returncode == 1
         assert "belongs to the ledger proofgate.dev/local/demo" in refused.stderr
         assert "[ledger_foreign]" in refused.stderr
@@ -173,7 +172,7 @@ def test_a_segment_that_was_copied_under_both_its_names_is_read_once(folder: Pat
     with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
         with steady_requests(gateway):
             segments = gateway.ledger / "0" / Path(gateway.origin).name
-            wait_until(lambda: len(list(segments.glob("*.seg"))) > 1, 120, "a second segment")
+            wait_until(lambda: len(list(segments.glob("*.seg"))) > 1, PATIENCE, "a second segment")
         copy_volume(gateway.ledger, gateway.folder / "copy")
         copied = gateway.folder / "copy" / "0" / segments.name
         shutil.copy2(max(copied.glob("*.seg")), copied / f"{1:020d}.next")

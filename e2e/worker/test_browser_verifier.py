@@ -18,6 +18,7 @@ from proofgate.receipts.bundle import verify
 
 from e2e.explored import exchange
 from e2e.local_gateway import LEDGER, LocalGateway
+from e2e.programs import Program, start_ready
 
 SCRIPT = Path(__file__).parent / "explorer" / "ask.mjs"
 STATIC = Path(proofgate.__file__).parent / "explorer" / "static"
@@ -26,25 +27,26 @@ STATIC = Path(proofgate.__file__).parent / "explorer" / "static"
 class Verifier:
     """The module, in Node."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, program: Program) -> None:
+        self._program = program
 
     def ask(self, question: str, *given: bytes | str | None) -> dict[str, Any]:
-        assert self._process.stdin is not None and self._process.stdout is not None
         texts = (argument.encode() if isinstance(argument, str) else argument for argument in given)
         line = [None if text is None else base64.b64encode(text).decode() for text in texts]
-        self._process.stdin.write(json.dumps({"question": question, "given": line}) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        answer: dict[str, Any] = json.loads(self._program.ask(json.dumps({"question": question, "given": line})))
         return answer
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(["node", str(SCRIPT), str(STATIC)], **pipes) as process:
-        yield Verifier(process)
-        process.terminate()
+def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verifier]:
+    folder = tmp_path_factory.mktemp("verifier")
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    program, _ = start_ready(
+        lambda: Program.start("verifier", folder, [str(SCRIPT), str(STATIC)], ["node"], **pipes),
+        lambda program: program.wait_for_line("ready"),
+    )
+    yield Verifier(program)
+    program.stop()
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ from anthropic import RateLimitError as AnthropicRateLimitError
 from openai import OpenAI, RateLimitError
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, not_over_midnight, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, not_over_midnight
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
 NANODOLLARS = 10**9
@@ -44,7 +45,7 @@ def budgeted(**terms: Any) -> dict[str, Any]:
 def ask(gateway: LocalGateway, tokens: int = 8, key: str = KEYS["acme"], model: str = MODEL) -> bytes:
     messages = [{"role": "user", "content": f"mock:tokens={tokens}"}]
     body = json.dumps({"model": model, "max_tokens": tokens, "messages": messages}).encode()
-    return send(gateway.address, chat_request(body, key), timeout=30)
+    return send(gateway.address, chat_request(body, key))
 
 
 def request(method: str, path: str, key: str) -> bytes:
@@ -129,9 +130,9 @@ def test_what_was_set_aside_for_a_request_in_flight_stands_after_a_kill(folder: 
         messages = [{"role": "user", "content": "mock:hang"}]
         body = json.dumps({"model": MODEL, "max_tokens": 500, "messages": messages}).encode()
         host, port = gateway.address.rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
             connection.sendall(chat_request(body, KEYS["acme"]))
-            wait_until(lambda: gateway.upstream_stats()["started"] == 1, 10, "the upstream has the request")
+            wait_until(lambda: gateway.upstream_stats()["started"] == 1, PATIENCE, "the upstream has the request")
             assert gateway.worker is not None
             gateway.worker.stop(SIGKILL)
         [admission] = [record for record in gateway.records() if record["kind"] == "admission"]

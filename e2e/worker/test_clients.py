@@ -19,7 +19,8 @@ from proofgate.config.settings import Provider
 
 from e2e.aws_signature import Credentials
 from e2e.bedrock_upstream import bedrock_upstream
-from e2e.local_gateway import KEYS, LocalGateway, wait_until
+from e2e.local_gateway import KEYS, LocalGateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.vertex_upstream import LOCATION, PROJECT, vertex_upstream
 from e2e.worker.clients.asked import Ask, Client, Failed, Told
 from e2e.worker.clients.node import node_client
@@ -308,8 +309,8 @@ def test_a_client_that_leaves_a_stream_cancels_its_upstream_and_is_recorded(
     left_before, cancelled_before = len(left()), cancelled()
     ask = Ask(model(provider), "mock:stall=3", stream=True, leave=True)
     if told(client, api, provider, ask):
-        wait_until(lambda: cancelled() > cancelled_before, 10, "the upstream is cancelled")
-        wait_until(lambda: len(left()) > left_before, 10, "the exchange is completed")
+        wait_until(lambda: cancelled() > cancelled_before, PATIENCE, "the upstream is cancelled")
+        wait_until(lambda: len(left()) > left_before, PATIENCE, "the exchange is completed")
 
 
 def test_the_gateways_own_errors_are_raised_as_the_client_knows_them(client: Client, api: str) -> None:

@@ -17,6 +17,7 @@ from google.genai import errors, types
 from proofgate.mock_google import EMBEDDING
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway
+from e2e.programs import PATIENCE
 
 CLAUDE = "mock-claude"
 GEMINI = "mock-gemini"
@@ -263,7 +264,7 @@ def test_a_key_in_the_url_is_refused_and_stands_in_no_record_or_log(both: LocalG
     key = KEYS["acme"]
     url = f"{both.base_url.removesuffix('/v1')}/v1beta/models/{GEMINI}:generateContent?key={key}"
     for headers in ({}, {"x-goog-api-key": key}):
-        answer = httpx.post(url, json={"contents": []}, headers=headers)
+        answer = httpx.post(url, json={"contents": []}, headers=headers, timeout=PATIENCE)
         assert (answer.status_code, answer.json()["error"]["details"][0]["reason"]) == (400, "KEY_IN_QUERY")
         assert key not in answer.text
     for file in (path for path in both.folder.rglob("*") if path.is_file()):

@@ -13,7 +13,7 @@ from proofgate import _core
 from e2e.auditing import AUDITOR, ask_and_wait, fetch
 from e2e.browser import DOWN, ENTER, TAB, UP, Browser, browser
 from e2e.explored import Explored, StandIn, explored, standing_in
-from e2e.local_gateway import wait_until
+from e2e.programs import PATIENCE, wait_until
 from e2e.reading import failures
 
 #: Each view, and what stands in it once it is whole.
@@ -217,7 +217,7 @@ def test_a_browser_that_comes_back_sees_that_the_log_went_on_from_what_it_keeps(
     before = fetch(f"{ledger.url}/checkpoint")
     size = int(before.split("\n")[1])
     ask_and_wait(ledger.gateway, 1)
-    wait_until(lambda: ledger.size > size, 30, "the log has grown")
+    wait_until(lambda: ledger.size > size, PATIENCE, "the log has grown")
     window.open(f"{between.url}/#/tree")
     window.wait_for("It goes on from the one of")
     window.run("document.querySelector('#older').value = arguments[0]", before)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +17,48 @@ from proofgate import _core
 from proofgate.index.facts import facts
 
 from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following, signed
+from e2e.commands import proofgate
 from e2e.evidence import records
-from e2e.local_gateway import KEYS, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
+from e2e.worker.raw_http import chat_request
+
+#: `proofgate`; the process is gone before it hands SQLite the statement of that number, or says how many there were.
+DYING = """
+import os, sqlite3, sys
+from proofgate.cli import main
+count, last, connect = 0, int(sys.argv[1]), sqlite3.connect
+def told(_):
+    global count
+    count += 1
+    if count == last:
+        os._exit(9)
+def connected(*given, **named):
+    connection = connect(*given, **named)
+    connection.set_trace_callback(told)
+    return connection
+sqlite3.connect = connected
+code = main(sys.argv[2:])
+print(count, file=sys.stderr)
+sys.exit(code)
+"""
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "proofgate", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = proofgate(*arguments)
     return done.returncode, done.stdout + done.stderr
 
 
 def asked(index: Path, *more: str) -> list[dict[str, Any]]:
-    command = [
-        sys.executable,
-        "-m",
-        "proofgate",
-        "exchanges",
-        "--index",
-        str(index),
-        "--limit",
-        "1000",
-        "--json",
-        *more,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = proofgate("exchanges", "--index", index, "--limit", "1000", "--json", *more)
+    assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)["exchanges"]
     return found
 
 
 def refuse(gateway: LocalGateway) -> None:
-    with httpx.Client(base_url=gateway.base_url, headers={"Authorization": f"Bearer {KEYS['globex']}"}) as client:
+    headers = {"Authorization": f"Bearer {KEYS['globex']}"}
+    with httpx.Client(base_url=gateway.base_url, headers=headers, timeout=PATIENCE) as client:
         assert client.post("/chat/completions", json={"model": "nothing", "messages": []}).status_code >= 400
 
 
@@ -59,12 +71,12 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         ask_and_wait(gateway, 3)
         refuse(gateway)
         before = signed(gateway)
-        body = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "mock:latency=30000"}]}
-        headers = {"Authorization": f"Bearer {KEYS['acme']}"}
-        with pytest.raises(httpx.HTTPError), httpx.Client(base_url=gateway.base_url, headers=headers) as client:
-            client.post("/chat/completions", json=body, timeout=0.5)
-        wait_until(lambda: signed(gateway) > before, 30, "the admission is under a checkpoint")
-        gateway.worker.stop(signal.SIGKILL)
+        body = {"model": MODEL, "messages": [{"role": "user", "content": "mock:hang"}]}
+        host, port = gateway.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+            connection.sendall(chat_request(json.dumps(body).encode(), KEYS["acme"]))
+            wait_until(lambda: signed(gateway) > before, PATIENCE, "the admission is under a checkpoint")
+            gateway.worker.stop(signal.SIGKILL)
         gateway.start_worker()
         ask_and_wait(gateway, 2)
         assert gateway.worker.stop() == 0
@@ -97,16 +109,17 @@ def test_an_index_whose_making_is_killed_again_and_again_has_each_exchange_once(
 ) -> None:
     index = tmp_path / "index"
     command: list[str | Path] = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
-    started = time.monotonic()
-    assert run(*command)[0] == 0
-    whole, rows = time.monotonic() - started, asked(index)
+
+    def rebuild(statements: int) -> subprocess.CompletedProcess[str]:
+        """Makes the index anew, in a process that is gone before its statement of that number."""
+        dying = [sys.executable, "-c", DYING, str(statements), *map(str, command), "--rebuild"]
+        return subprocess.run(dying, capture_output=True, text=True, timeout=PATIENCE)
+
+    whole = rebuild(0)
+    assert whole.returncode == 0, whole.stderr
+    statements, rows = int(whole.stderr.splitlines()[-1]), asked(index)
     for part in range(1, 7):
-        making = subprocess.Popen([sys.executable, "-m", "proofgate", *map(str, [*command, "--rebuild"])])
-        try:
-            making.wait(whole * (0.6 + part * 0.07))
-        except subprocess.TimeoutExpired:
-            making.kill()
-            making.wait()
+        assert rebuild(statements * part // 7).returncode == 9
         assert run(*command)[0] == 0
         assert asked(index) == rows
 
@@ -155,18 +168,18 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
         with following(Audit(tmp_path, gateway.verifying_key), *more) as (_, url):
 
             def found(key: str) -> list[dict[str, Any]]:
-                answer = httpx.get(f"{url}/v1/exchanges", headers={"Authorization": f"Bearer {key}"})
+                answer = httpx.get(f"{url}/v1/exchanges", headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE)
                 rows: list[dict[str, Any]] = answer.raise_for_status().json()["exchanges"]
                 return rows
 
-            wait_until(lambda: len(found("of-all")) == 2, 30, "the exchanges are indexed")
+            wait_until(lambda: len(found("of-all")) == 2, PATIENCE, "the exchanges are indexed")
             refuse(gateway)
             ask_and_wait(gateway, 1)
-            wait_until(lambda: len(found("of-all")) == 4, 30, "what came later is, too")
+            wait_until(lambda: len(found("of-all")) == 4, PATIENCE, "what came later is, too")
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             with pytest.raises(httpx.HTTPStatusError, match="401"):
                 found(KEYS["acme"])
-            wait_until(lambda: "of which 0 are under no head" in run(*check)[1], 30, "what was read is told")
+            wait_until(lambda: "of which 0 are under no head" in run(*check)[1], PATIENCE, "what was read is told")
             verifier = ["go", "run", ".", "tiles", "--vkey", public, "--ledger-vkey", gateway.verifying_key, url]
             done = subprocess.run(verifier, cwd=VERIFIER, capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, done.stderr
@@ -177,8 +190,8 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
         file.write_text(file.read_text().replace('"reader":"a"', '"reader":"c"', 1))
         assert run(*check)[0] == 30
         with following(Audit(tmp_path, gateway.verifying_key), *more[1:]) as (_, url):
-            wait_until(lambda: '"access_log_changed"' in fetch(f"{url}/findings"), 30, "it is found")
-            wait_until(lambda: len(found("of-all")) == 4, 30, "readers are answered all the same")
+            wait_until(lambda: '"access_log_changed"' in fetch(f"{url}/findings"), PATIENCE, "it is found")
+            wait_until(lambda: len(found("of-all")) == 4, PATIENCE, "readers are answered all the same")
 
 
 def test_an_auditor_starts_with_an_index_that_it_cannot_use_and_goes_on_with_one_that_is_made_anew(
@@ -194,10 +207,14 @@ def test_an_auditor_starts_with_an_index_that_it_cannot_use_and_goes_on_with_one
     with following(Audit(tmp_path, ledger[1]), *more) as (program, url):
 
         def ask() -> httpx.Response:
-            return httpx.get(f"{url}/v1/exchanges", headers={"Authorization": "Bearer of-all"})
+            return httpx.get(f"{url}/v1/exchanges", headers={"Authorization": "Bearer of-all"}, timeout=PATIENCE)
 
-        wait_until(lambda: "[index_io]" in httpx.get(f"{url}/readyz").text, 30, "it audits, and says so")
-        assert httpx.get(f"{url}/status").json()["index"]["code"] == "index_io"
+        wait_until(
+            lambda: "[index_io]" in httpx.get(f"{url}/readyz", timeout=PATIENCE).text,
+            PATIENCE,
+            "it audits, and says so",
+        )
+        assert json.loads(fetch(f"{url}/status"))["index"]["code"] == "index_io"
         assert (ask().status_code, ask().json()["error"]["code"]) == (503, "index_io")
         assert run("index", "--rebuild", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
         assert len(ask().raise_for_status().json()["exchanges"]) >= 7

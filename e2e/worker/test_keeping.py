@@ -7,23 +7,28 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from proofgate import _core
+from proofgate.keeping import arguments
 
 from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following
-from e2e.local_gateway import local_gateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.served import look, served
 
 KEEPER = "proofgate.dev/local/keeping"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 
+YEAR = 366 * 86_400_000_000
 #: `proofgate keep` when everything is a year old; the process is gone after the step that is named.
-IN_A_YEAR = """
+KILLED_IN_A_YEAR = f"""
 import os, sys, time
 from proofgate.keeping import arguments, keep
 from proofgate.cli import main
@@ -32,7 +37,7 @@ def and_die(step):
         step(*given, **named)
         os._exit(9)
     return dying
-later = time.time_ns() // 1000 + 366 * 86_400_000_000
+later = time.time_ns() // 1000 + {YEAR}
 arguments.now = lambda: later
 for place, name in ((keep, "_opened"), (keep, "_bring_in"), (keep.KeptLedger, "prune"), (keep.KeptLedger, "erase")):
     if name == sys.argv[1]:
@@ -48,8 +53,7 @@ class Kept:
     audit: Audit
 
     def run(self, *arguments: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "proofgate", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = proofgate(*arguments)
         return done.returncode, done.stdout + done.stderr
 
     def keep(self, command: str, *more: str) -> tuple[int, dict[str, Any]]:
@@ -60,17 +64,24 @@ class Kept:
         report: dict[str, Any] = json.loads(text)
         return code, report
 
-    def by_plan(self, plan: dict[str, Any], kill_after: str = "nothing") -> tuple[int, dict[str, Any]]:
-        """Carries out a plan in a year, in a process that is killed after a step."""
+    def by_plan(self, plan: dict[str, Any], kill_after: str = "") -> tuple[int, dict[str, Any]]:
+        """Carries out a plan in a year, in a process that is killed after a step if one is named."""
         folder = self.audit.folder
         (folder / "plan").write_text(json.dumps(plan))
         (folder / "report").write_text("{}")
         where = ["--ledger", str(self.audit.ledger), "--state", str(folder / "kept"), "--ledger-key", self.audit.key]
         more = ["--signing-key", str(folder / "keeper"), "--plan", str(folder / "plan")]
-        command = [sys.executable, "-c", IN_A_YEAR, kill_after, *where, *more, "--report", str(folder / "report")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        options = [*where, *more, "--report", str(folder / "report")]
+        if kill_after:
+            command = [sys.executable, "-c", KILLED_IN_A_YEAR, kill_after, *options]
+            code = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).returncode
+        else:
+            later = time.time_ns() // 1000 + YEAR
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(arguments, "now", lambda: later)
+                code = proofgate("keep", *options).returncode
         report: dict[str, Any] = json.loads((folder / "report").read_text())
-        return done.returncode, report
+        return code, report
 
     def hold(self, *arguments: str) -> tuple[int, str]:
         return self.run("hold", *arguments, "--state", str(self.audit.folder / "holds"))
@@ -151,7 +162,7 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
     for record in oldest.glob("*.record"):
         proof = record.with_suffix(".tlog-proof")
         command = [sys.executable, str(EXAMPLE), str(proof), "--record", str(record), "--key", audit.key]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stdout + done.stderr
     apart = audit.copy(tmp_path / "apart")
     with served(apart.ledger) as url:
@@ -162,7 +173,7 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
         command = ["go", "run", ".", "tiles", "--vkey", public, "--ledger-vkey", audit.key, url]
         checked = subprocess.run(command, cwd=VERIFIER, capture_output=True, text=True, timeout=300)
         assert checked.returncode == 0, checked.stderr
-        wait_until(lambda: metric(url, "removed_logs") == "2", 30, "it counts what was removed")
+        wait_until(lambda: metric(url, "removed_logs") == "2", PATIENCE, "it counts what was removed")
         assert program.stop() == 0
 
 

@@ -18,21 +18,22 @@ from proofgate import _core
 
 from e2e.auditing import AUDITOR, VERIFIER, Audit, fetch, following
 from e2e.backup import copy_volume
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 
 VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 AUTHORIZED = {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"}
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "proofgate", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return proofgate(*arguments)
 
 
 def ask(gateway: LocalGateway) -> str:
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
     asked = urllib.request.Request(f"{gateway.base_url}/chat/completions", body, AUTHORIZED)
-    with urllib.request.urlopen(asked, timeout=30) as answer:
+    with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
         answer.read()
         return str(answer.headers["x-request-id"])
 
@@ -43,14 +44,14 @@ def receipt(gateway: LocalGateway, exchange: str, file: Path) -> Path:
     def fetched() -> bool:
         asked = urllib.request.Request(f"{gateway.base_url}/receipts/{exchange}", headers=AUTHORIZED)
         try:
-            with urllib.request.urlopen(asked, timeout=30) as answer:
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                 file.write_bytes(answer.read())
         except HTTPError as error:
             assert error.code in (404, 409), error.read()
             return False
         return True
 
-    wait_until(fetched, 30, "the receipt is there")
+    wait_until(fetched, PATIENCE, "the receipt is there")
     return file
 
 
@@ -154,7 +155,7 @@ def test_a_statement_of_one_signature_in_a_receipt_is_refused_by_both(rotated: R
         forged.write_text(json.dumps(document))
         assert run("verify", forged, "--key", rotated.old).returncode == 40
         second = [sys.executable, "-I", "-S", str(VERIFY), str(forged), "--key", rotated.old]
-        assert subprocess.run(second, capture_output=True, timeout=60).returncode != 0
+        assert subprocess.run(second, capture_output=True, timeout=PATIENCE).returncode != 0
 
 
 def test_the_go_verifier_follows_the_line(rotated: Rotated) -> None:
@@ -199,10 +200,10 @@ def test_a_mirror_verifies_under_either_key_and_takes_no_statement_that_is_none(
         (statements / f"{hashlib.sha256(note.encode()).hexdigest()[:32]}.note").write_text(note)
     (tmp_path / "mirror").mkdir()
     with following(Audit(tmp_path, rotated.old), "--new-aggregate", "--mirror", str(tmp_path / "mirror")) as (_, url):
-        wait_until(lambda: "mirror_lag_seconds{" in fetch(f"{url}/metrics"), 30, "it mirrors")
+        wait_until(lambda: "mirror_lag_seconds{" in fetch(f"{url}/metrics"), PATIENCE, "it mirrors")
         copied = tmp_path / "mirror" / "ledger"
-        wait_until(lambda: len(list(copied.glob("0/*/checkpoint"))) == 3, 60, "the logs are mirrored")
-        wait_until(lambda: (copied / "key-successions" / true.name).exists(), 60, "and the statement")
+        wait_until(lambda: len(list(copied.glob("0/*/checkpoint"))) == 3, PATIENCE, "the logs are mirrored")
+        wait_until(lambda: (copied / "key-successions" / true.name).exists(), PATIENCE, "and the statement")
         assert json.loads(fetch(f"{url}/explorer/keys"))["statements"] == [true.read_text()]
         found = {finding["code"] for finding in json.loads(fetch(f"{url}/findings"))["findings"]}
     assert found == {"key_succession_refused"}
@@ -245,6 +246,6 @@ def test_a_worker_with_the_old_key_does_not_start_behind_the_new_one(rotated: Ro
         secrets = (rotated.folder / "new" / "signing-key-with-former").read_text().split("\n")
         (tmp_path / "signing-key").write_text(secrets[1])
         with pytest.raises(RuntimeError, match=r"not signed by|signing key"):
-            gateway.start_worker()
+            gateway.start_worker(attempts=1)
     finally:
         gateway.stop()

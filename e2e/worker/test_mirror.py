@@ -7,8 +7,6 @@ import json
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +21,10 @@ from proofgate.mirror.s3 import Bucket
 from proofgate.mirror.target import MirrorError
 
 from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following
-from e2e.local_gateway import Program, local_gateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import local_gateway
 from e2e.object_store import KEYS, ObjectStore, object_store, put
+from e2e.programs import PATIENCE, Program, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +89,7 @@ def found(url: str) -> list[dict[str, Any]]:
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "proofgate", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = proofgate(*arguments)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -105,7 +104,7 @@ def test_a_ledger_in_a_mirror_cannot_be_deleted_or_replaced_and_passes_fsck_when
 ) -> None:
     audit, client = history.copy(tmp_path / "audit"), store.make("locked")
     with mirroring(audit, place(store, "locked")) as (program, url):
-        wait_until(lambda: is_done(url, 4), 60, "the logs are mirrored")
+        wait_until(lambda: is_done(url, 4), PATIENCE, "the logs are mirrored")
         assert found(url) == []
         assert program.stop() == 0
     assert KEYS["AWS_SECRET_ACCESS_KEY"] not in program.log.read_text()
@@ -126,7 +125,7 @@ def test_a_ledger_in_a_mirror_cannot_be_deleted_or_replaced_and_passes_fsck_when
     # Another auditor of the same ledger, to which the mirror is new: what was put over is found and stays.
     shutil.rmtree(audit.state)
     with mirroring(audit, place(store, "locked")) as (_, url):
-        wait_until(lambda: [one for one in found(url) if one["code"] == "mirror_conflict"], 60, "it is found")
+        wait_until(lambda: [one for one in found(url) if one["code"] == "mirror_conflict"], PATIENCE, "it is found")
         assert segment.removeprefix("llm/") in found(url)[0]["message"]
 
 
@@ -170,11 +169,11 @@ def test_a_store_that_dies_in_the_middle_of_an_upload_is_given_the_rest_when_it_
     store.make("dying")
     proxy = Cutting(store)
     with mirroring(audit, place(store, "dying", endpoint=proxy.url), "--mirror-patience", "0.5") as (_, url):
-        assert proxy.cut.wait(60)
-        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_lags"], 60, "it is told")
+        assert proxy.cut.wait(PATIENCE)
+        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_lags"], PATIENCE, "it is told")
         store.start()
-        wait_until(lambda: is_done(url, 4), 60, "the rest is mirrored")
-        assert found(url) == []
+        wait_until(lambda: is_done(url, 4), PATIENCE, "the rest is mirrored")
+        wait_until(lambda: found(url) == [], PATIENCE, "nothing is found any more")
     code, text = brought_back(audit, place(store, "dying"), tmp_path / "back")
     assert code == 0, text
 
@@ -186,7 +185,7 @@ def test_a_foreign_object_in_the_place_of_a_log_is_found_and_the_others_are_mirr
     planted = f"llm/ledger/0/{audit.logs()[0].name}/00000000000000000000.seg"
     put(client, planted, b"foreign")
     with mirroring(audit, place(store, "planted")) as (_, url):
-        wait_until(lambda: is_done(url, 3), 60, "the others are mirrored")
+        wait_until(lambda: is_done(url, 3), PATIENCE, "the others are mirrored")
         [finding] = found(url)
     assert (finding["code"], finding["verdict"]) == ("mirror_conflict", "diverged")
     assert planted.removeprefix("llm/") in finding["message"]
@@ -198,11 +197,11 @@ def test_wrong_credentials_and_a_bucket_without_a_lock_are_told_and_nothing_is_w
     audit, client = history.copy(tmp_path / "audit"), store.make("open", locked=False)
     wrong = KEYS | {"AWS_SECRET_ACCESS_KEY": "wrong-secret-0123456789"}
     with mirroring(audit, place(store, "open"), "--mirror-patience", "0.5", keys=wrong) as (program, url):
-        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_lags"], 60, "it is told")
+        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_lags"], PATIENCE, "it is told")
         assert "403" in found(url)[0]["message"]
     shutil.rmtree(audit.state)
     with mirroring(audit, place(store, "open")) as (program, url):
-        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_unlocked"], 60, "it is told")
+        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_unlocked"], PATIENCE, "it is told")
         assert "versioned" in found(url)[0]["message"]
     assert "wrong-secret" not in program.log.read_text()
     with client.ask("GET", query={"list-type": "2"}) as answer:

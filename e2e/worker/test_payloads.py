@@ -9,9 +9,8 @@ import secrets
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,10 @@ from typing import Any
 import pytest
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
+from e2e.worker.held_stream import held_stream
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
 MOST = 65536
@@ -60,7 +62,7 @@ def body_of(prompt: str, stream: bool = False) -> bytes:
 
 
 def ask(gateway: LocalGateway, body: bytes, tenant: str = "acme") -> Said:
-    raw = send(gateway.address, chat_request(body, KEYS[tenant]), timeout=30)
+    raw = send(gateway.address, chat_request(body, KEYS[tenant]))
     assert status_of(raw) == 200, raw[:500]
     head, answer = raw.split(b"\r\n\r\n", 1)
     if b"transfer-encoding: chunked" in head.lower():
@@ -92,13 +94,8 @@ def shown(gateway: LocalGateway, request_id: str, ledger: Path | None = None) ->
         found.append(exchange)
         return exchange.end is not None
 
-    wait_until(covered, 10, "a checkpoint covers the exchange")
+    wait_until(covered, PATIENCE, "a checkpoint covers the exchange")
     return found[-1]
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "proofgate", *arguments]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False)
 
 
 def metric(gateway: LocalGateway, series: str) -> float:
@@ -108,7 +105,7 @@ def metric(gateway: LocalGateway, series: str) -> float:
 
 def fsck(gateway: LocalGateway, *more: str) -> int:
     keys = ["--key", gateway.verifying_key, "--shred-keys", str(gateway.folder / "shred-keys")]
-    return run("fsck", str(gateway.ledger), *keys, *more).returncode
+    return proofgate("fsck", str(gateway.ledger), *keys, *more).returncode
 
 
 def on_the_volume(gateway: LocalGateway, said: bytes) -> bool:
@@ -136,10 +133,10 @@ def test_what_was_said_is_read_back_byte_for_byte_and_stands_nowhere_in_clear(
     where = ["--ledger", str(storing.ledger), "--key", storing.verifying_key]
     where += ["--shred-keys", str(storing.folder / "shred-keys")]
     out = tmp_path / "answer"
-    assert run("payload", "show", said.id, *where, "--response", "--out", str(out)).returncode == 0
+    assert proofgate("payload", "show", said.id, *where, "--response", "--out", str(out)).returncode == 0
     assert out.read_bytes() == said.response and out.stat().st_mode & 0o777 == 0o600
-    assert run("payload", "show", said.id, *where, "--request").stdout == said.request
-    assert f"{len(said.request)} bytes" in run("payload", "show", said.id, *where).stdout.decode()
+    assert proofgate("payload", "show", said.id, *where, "--request").stdout.encode() == said.request
+    assert f"{len(said.request)} bytes" in proofgate("payload", "show", said.id, *where).stdout
     everything = list(_core.StoredPayloads(str(storing.ledger), storing.verifying_key, where[-1]))
     assert said.response in [one.response for one in everything]
     assert metric(storing, "proofgate_payload_stored_bytes_total") >= len(said.request) + len(said.response)
@@ -157,15 +154,15 @@ def test_what_is_too_long_and_whose_is_not_to_be_stored_is_not(storing: LocalGat
     assert exchange.end is not None and "payloads" not in json.loads(exchange.end)
     where = ["--ledger", str(storing.ledger), "--key", storing.verifying_key]
     where += ["--shred-keys", str(storing.folder / "shred-keys")]
-    refused = run("payload", "show", said.id, *where, "--request")
-    assert refused.returncode == 1 and b"[payload_not_stored]" in refused.stderr
+    refused = proofgate("payload", "show", said.id, *where, "--request")
+    assert refused.returncode == 1 and "[payload_not_stored]" in refused.stderr
 
 
 def test_a_worker_killed_in_the_middle_leaves_the_request_and_claims_no_answer(folder: Path) -> None:
     with local_gateway(folder, settings=settings(folder)) as gateway:
         body = body_of(QUESTION + " mock:stall=3", stream=True)
         host, port = gateway.address.rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
             connection.sendall(chat_request(body, KEYS["acme"]))
             head = b""
             while b"data:" not in head:
@@ -173,8 +170,10 @@ def test_a_worker_killed_in_the_middle_leaves_the_request_and_claims_no_answer(f
             found = re.search(rb"(?i)^x-request-id: (\S+)", head, re.MULTILINE)
             assert found and gateway.worker is not None
             log = gateway.ledger / "0" / gateway.origin.rsplit("/", 1)[-1]
-            wait_until((log / "payload-index").exists, 10, "the request is stored")
-            wait_until(lambda: metric(gateway, "proofgate_payload_stored_bytes_total") == len(body), 10, "and counted")
+            wait_until((log / "payload-index").exists, PATIENCE, "the request is stored")
+            wait_until(
+                lambda: metric(gateway, "proofgate_payload_stored_bytes_total") == len(body), PATIENCE, "and counted"
+            )
             gateway.worker.stop(signal.SIGKILL)
         gateway.start_worker()
         exchange = shown(gateway, found[1].decode().strip())
@@ -187,16 +186,27 @@ def test_a_worker_killed_in_the_middle_leaves_the_request_and_claims_no_answer(f
 def test_an_exchange_that_outlasts_its_log_has_its_bodies_beside_its_admission(folder: Path) -> None:
     chosen = settings(folder)
     chosen["ledger"]["rotation"] = {"seconds": 1}
-    with local_gateway(folder, settings=chosen) as gateway:
-        said = ask(gateway, body_of(QUESTION + " mock:tokens=60 mock:interval=50", stream=True))
-        exchange = shown(gateway, said.id)
-        assert exchange.end is not None
-        end = json.loads(exchange.end)
-        assert end["incarnation"] == Path(exchange.directory).name
-        assert (exchange.request, exchange.response) == (said.request, said.response)
-        assert [path.parent.name for path in gateway.ledger.rglob("payloads")] == [end["incarnation"]]
-        assert gateway.worker is not None and gateway.worker.stop() == 0
-        assert fsck(gateway) == 0
+    with held_stream() as (url, release), ThreadPoolExecutor(1) as client:
+        chosen["providers"] = [{"name": "mock", "type": "OpenAI", "baseURL": url}]
+        with local_gateway(folder, settings=chosen) as gateway:
+            asked = client.submit(ask, gateway, body_of(QUESTION, stream=True))
+            wait_until(lambda: asked.done() or gateway.status()["in_flight"] == 1, PATIENCE, "the stream is under way")
+            admitted = next(record["log"] for record in gateway.records() if record["kind"] == "admission")
+            wait_until(lambda: gateway.status()["incarnation"] != admitted, PATIENCE, "the next log is in service")
+            release.set()
+            said = asked.result(PATIENCE)
+            assert_is_beside_its_admission(gateway, said)
+            assert gateway.worker is not None and gateway.worker.stop() == 0
+            assert fsck(gateway) == 0
+
+
+def assert_is_beside_its_admission(gateway: LocalGateway, said: Said) -> None:
+    exchange = shown(gateway, said.id)
+    assert exchange.end is not None
+    end = json.loads(exchange.end)
+    assert end["incarnation"] == Path(exchange.directory).name
+    assert (exchange.request, exchange.response) == (said.request, said.response)
+    assert [path.parent.name for path in gateway.ledger.rglob("payloads")] == [end["incarnation"]]
 
 
 def test_while_they_cannot_be_written_their_tenants_are_refused_and_others_served(folder: Path) -> None:
@@ -207,7 +217,7 @@ def test_while_they_cannot_be_written_their_tenants_are_refused_and_others_serve
         raw = send(gateway.address, chat_request(body_of(QUESTION), KEYS["acme"]))
         assert (status_of(raw), error_of(raw)["code"]) == (503, "payloads_unavailable")
         ask(gateway, body_of(QUESTION), "globex")
-        wait_until(lambda: metric(gateway, "proofgate_payload_writer_failed") == 1, 10, "the failure shows")
+        wait_until(lambda: metric(gateway, "proofgate_payload_writer_failed") == 1, PATIENCE, "the failure shows")
         assert metric(gateway, "proofgate_payload_refusals_total") == 1
         assert metric(gateway, 'proofgate_payloads_not_stored_total{reason="failed"}') == 2
         (log / "payloads").rmdir()
@@ -223,10 +233,10 @@ def test_what_was_erased_or_shredded_opens_nowhere_and_everything_verifies(folde
         (folder / "keeper").write_text(signing)
         keeper = ["--state", str(folder / "holds"), "--ledger-key", gateway.verifying_key]
         keeper += ["--signing-key", str(folder / "keeper")]
-        assert run("hold", "begin", *keeper).returncode == 0
+        assert proofgate("hold", "begin", *keeper).returncode == 0
         frames = next(gateway.ledger.rglob("payloads")).read_bytes()
         why = ["--override-minimum", "--reason", "asked for", "--yes"]
-        done = run("erase", "--ledger", str(gateway.ledger), *keeper, "--id", erased.id, *why)
+        done = proofgate("erase", "--ledger", str(gateway.ledger), *keeper, "--id", erased.id, *why)
         assert done.returncode == 0, done.stderr
         left = next(gateway.ledger.rglob("payloads")).read_bytes()
         first = 32 + len(erased.request) + 16
@@ -245,7 +255,7 @@ def test_what_was_erased_or_shredded_opens_nowhere_and_everything_verifies(folde
             assert exchange.no_response is not None and exchange.no_response[0] == "shred_key_missing"
         out = ["--out", str(folder), "--key", gateway.verifying_key]
         for said in (erased, shredded):
-            assert run("prove", said.id, "--ledger", str(gateway.ledger), *out).returncode == 0
+            assert proofgate("prove", said.id, "--ledger", str(gateway.ledger), *out).returncode == 0
             proof, record = folder / f"{said.id}.completion.tlog-proof", folder / f"{said.id}.completion.json"
-            checked = run("verify", str(proof), "--record", str(record), "--key", gateway.verifying_key)
+            checked = proofgate("verify", str(proof), "--record", str(record), "--key", gateway.verifying_key)
             assert checked.returncode == 0, checked.stderr

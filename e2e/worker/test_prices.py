@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -14,8 +12,10 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.loopback_server import loopback_server, url_of
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, send, status_of
 
 PRICE = {
@@ -58,7 +58,7 @@ def upstream(usages: list[dict[str, Any]]) -> Iterator[str]:
 
 def ask(gateway: LocalGateway) -> int:
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
-    return status_of(send(gateway.address, chat_request(body, KEYS["acme"]), timeout=30))
+    return status_of(send(gateway.address, chat_request(body, KEYS["acme"])))
 
 
 def completions(gateway: LocalGateway) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ def test_a_cost_is_exact_whatever_the_parts_of_a_usage(folder: Path) -> None:
                 lines = gateway.admin_text("/metrics").splitlines()
                 return [float(line.split()[-1]) for line in lines if line.startswith(series)]
 
-            wait_until(lambda: told() == [total / 10**9], 10, "the metric has it all")
+            wait_until(lambda: told() == [total / 10**9], PATIENCE, "the metric has it all")
     for record, usage in zip(ended, usages, strict=True):
         assert record["usage"]["prompt_tokens"] == usage["prompt_tokens"]
         assert record["cost_nanodollars"] == cost(record["usage"], PRICE)
@@ -143,8 +143,7 @@ def test_what_holds_on_a_day_is_listed(folder: Path) -> None:
     gateway.write_configuration()
 
     def listed(day: str) -> list[Any]:
-        command = [sys.executable, "-m", "proofgate", "prices", str(folder / "gateway.yaml"), "--at", day]
-        shown = subprocess.run([*command, "--output", "json"], capture_output=True, text=True, check=True, timeout=30)
+        shown = proofgate("prices", folder / "gateway.yaml", "--at", day, "--output", "json")
         entries: list[Any] = json.loads(shown.stdout)
         return [
             entry["price"] and (entry["price"]["source"], entry["price"]["input"], entry["next_change"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -12,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from e2e.commands import proofgate
 from e2e.local_gateway import KEYS, MODEL, local_gateway
+from e2e.programs import PATIENCE
 
 VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
@@ -30,12 +34,11 @@ class Exchange:
                 {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"},
             )
             for _ in range(5):  # more than one leaf, so that paths have hashes
-                with urllib.request.urlopen(asked) as answer:
+                with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                     self.id, self.response = answer.headers["x-request-id"], answer.read()
             self.key = gateway.verifying_key
             assert gateway.worker is not None and gateway.worker.stop() == 0
-        prove = ["prove", self.id, "--ledger", str(gateway.ledger), "--out", str(self.folder)]
-        subprocess.run([sys.executable, "-m", "proofgate", *prove], check=True, timeout=60, capture_output=True)
+        assert proofgate("prove", self.id, "--ledger", gateway.ledger, "--out", self.folder).returncode == 0
 
     def record(self, kind: str) -> Path:
         return self.folder / f"{self.id}.{kind}.json"
@@ -52,14 +55,22 @@ class Exchange:
             arguments += ["--body", str(file)]
         # Isolated: nothing but the standard library is there.
         command = [sys.executable, "-I", "-S", str(VERIFY), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         assert (done.returncode == 0) == done.stdout.startswith("verified"), done
         return done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Exchange:
+    return Exchange(tmp_path_factory.mktemp("served"))
+
+
 @pytest.fixture
-def exchange(folder: Path) -> Exchange:
-    return Exchange(folder)
+def exchange(served: Exchange, tmp_path: Path) -> Exchange:
+    """The exchange with evidence of its own, which a test may change."""
+    own = copy.copy(served)
+    own.folder = shutil.copytree(served.folder, tmp_path / "evidence")
+    return own
 
 
 def test_both_records_and_both_bodies_verify_by_the_second_implementation(exchange: Exchange) -> None:
@@ -106,8 +117,7 @@ def test_what_is_changed_is_refused_and_the_first_implementation_agrees(exchange
         change(file)
         told = exchange.verify("completion")
         assert not told.startswith("verified") and reason in told, told
-        command = ["verify", str(proof), "--record", str(record), "--key", exchange.key]
-        first = subprocess.run([sys.executable, "-m", "proofgate", *command], capture_output=True, timeout=60)
+        first = proofgate("verify", proof, "--record", record, "--key", exchange.key)
         assert first.returncode != 0, "the first implementation takes it"
         for kept, data in originals.items():
             kept.write_bytes(data)
@@ -115,11 +125,7 @@ def test_what_is_changed_is_refused_and_the_first_implementation_agrees(exchange
 
 
 def test_another_ledgers_key_and_a_proof_without_its_salt_open_nothing(exchange: Exchange, tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "proofgate", "keygen", exchange.key.split("+")[0], "--out", str(tmp_path / "keys")],
-        check=True,
-        capture_output=True,
-    )
+    assert proofgate("keygen", exchange.key.split("+")[0], "--out", tmp_path / "keys").returncode == 0
     stranger = (tmp_path / "keys" / "verifying-key").read_text().strip()
     assert "nobody whom this key knows" in exchange.verify("completion", key=stranger)
     proof = exchange.proof("completion")

@@ -17,7 +17,9 @@ from proofgate import _core
 from proofgate.evidence import prove_from_worker
 from proofgate.keeping.shred_key_files import Folder
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 
 KEEPER = "proofgate.dev/local/keeping"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
@@ -33,8 +35,7 @@ class Exchange:
 
 
 def run(*arguments: object) -> tuple[int, str]:
-    command = [sys.executable, "-m", "proofgate", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = proofgate(*arguments)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -43,14 +44,14 @@ def ask(gateway: LocalGateway, text: str) -> Exchange:
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]}).encode()
     headers = {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{gateway.base_url}/chat/completions", body, headers)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         exchange = Exchange(answer.headers["x-request-id"], body, answer.read())
     worker = f"http://{gateway.admin}", exchange.id, 30, gateway.folder / "admin-token"
 
     def is_signed() -> bool:
         return "completion" in {record.kind for record in prove_from_worker(*worker)}
 
-    wait_until(is_signed, 30, "the records are under a checkpoint")
+    wait_until(is_signed, PATIENCE, "the records are under a checkpoint")
     return exchange
 
 
@@ -91,7 +92,9 @@ class Shredding:
         for proof in out.glob("*.tlog-proof"):
             record = proof.with_suffix(".json")
             command = [sys.executable, str(EXAMPLE), str(proof), "--record", str(record)]
-            done = subprocess.run([*command, "--key", self.gateway.verifying_key], capture_output=True, timeout=60)
+            done = subprocess.run(
+                [*command, "--key", self.gateway.verifying_key], capture_output=True, timeout=PATIENCE
+            )
             assert done.returncode == 0, done.stderr
         body = self.home / "body"
         body.write_bytes(exchange.request)
@@ -105,7 +108,7 @@ class Shredding:
             f"{self.gateway.base_url}/receipts/{exchange.id}", headers={"Authorization": f"Bearer {KEYS['acme']}"}
         )
         path = self.home / f"{exchange.id}.receipt.json"
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             path.write_bytes(answer.read())
         return path
 

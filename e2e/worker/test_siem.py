@@ -10,7 +10,8 @@ from proofgate import _core
 
 from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following
 from e2e.evidence import records
-from e2e.local_gateway import local_gateway, wait_until
+from e2e.local_gateway import local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.otlp_receiver import receiver
 
 
@@ -34,7 +35,7 @@ def test_every_exchange_comes_at_least_once_over_kills_of_the_auditor_and_silenc
 
         ask_and_wait(gateway, 3)
         with following(audit, "--new-aggregate", *siem) as (program, _):
-            wait_until(lambda: len(sent()) == 3, 60, "what was there is sent")
+            wait_until(lambda: len(sent()) == 3, PATIENCE, "what was there is sent")
             collector.status = 503
             ask_and_wait(gateway, 2)
             program.stop(signal.SIGKILL)
@@ -42,15 +43,15 @@ def test_every_exchange_comes_at_least_once_over_kills_of_the_auditor_and_silenc
         with following(audit, *siem) as (_, url):
             wait_until(
                 lambda: [one["code"] for one in json.loads(fetch(f"{url}/findings"))["findings"]] == ["siem_lags"],
-                60,
+                PATIENCE,
                 "it is told that nothing goes",
             )
             collector.logs = collector.logs[:taken]
             collector.status = 200
-            wait_until(lambda: len(sent()) == 5, 60, "the rest is sent")
+            wait_until(lambda: len(sent()) == 5, PATIENCE, "the rest is sent")
             assert gateway.worker is not None and gateway.worker.stop() == 0
-            wait_until(lambda: sent() == ended(gateway.ledger), 60, "all of the ledger is sent")
-            wait_until(lambda: json.loads(fetch(f"{url}/findings"))["findings"] == [], 60, "it is over")
+            wait_until(lambda: sent() == ended(gateway.ledger), PATIENCE, "all of the ledger is sent")
+            wait_until(lambda: json.loads(fetch(f"{url}/findings"))["findings"] == [], PATIENCE, "it is over")
         told = collector.logs[0]
         assert (told["proofgate.tenant"], told["gen_ai.operation.name"]) == ("acme", "chat")
         assert told["proofgate.record.origin"] == gateway.origin

@@ -6,8 +6,6 @@ import contextlib
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +16,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from proofgate_operator.build.ledger_key import SigningKey
 
 from e2e.auditing import ask, signed
-from e2e.local_gateway import LEDGER, LocalGateway, wait_until
+from e2e.commands import proofgate
+from e2e.local_gateway import LEDGER, LocalGateway
+from e2e.programs import PATIENCE, wait_until
 
 KEY = SigningKey(LEDGER, bytes(range(32)))
 
@@ -96,13 +96,12 @@ def test_a_worker_serves_while_its_signer_is_away_and_is_signed_for_when_it_is_b
         ask(gateway, 1)
         assert signed(gateway) == before
         with token(path):
-            wait_until(lambda: signed(gateway) >= before + 4, 30, "a checkpoint covers what came meanwhile")
+            wait_until(lambda: signed(gateway) >= before + 4, PATIENCE, "a checkpoint covers what came meanwhile")
             assert gateway.worker.stop() == 0
-    command = [sys.executable, "-m", "proofgate", "fsck", str(gateway.ledger), "--key", KEY.verifying_text]
-    checked = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    checked = proofgate("fsck", gateway.ledger, "--key", KEY.verifying_text)
     assert checked.returncode == 0, checked.stdout
 
 
 def test_a_worker_does_not_start_without_its_signer(folder: Path) -> None:
     with gateway_with(folder / "nobody", folder) as gateway, pytest.raises(RuntimeError, match="signer"):
-        gateway.start_worker()
+        gateway.start_worker(attempts=1)

@@ -19,7 +19,9 @@ from h2.events import ConnectionTerminated, DataReceived, Event, ResponseReceive
 from openai import AuthenticationError, OpenAI
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
+from e2e.worker.held_stream import held_stream
 from e2e.worker.raw_http import chat_request
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
@@ -48,10 +50,11 @@ def trust(folder: Path, *protocols: str) -> ssl.SSLContext:
     return context
 
 
-def start(folder: Path) -> Any:
+def start(folder: Path, upstream: str | None = None) -> Any:
     write_certificate(folder)
     tls = {"certificateFile": str(folder / "tls.crt"), "privateKeyFile": str(folder / "tls.key"), "minVersion": "1.2"}
-    return local_gateway(folder, settings={"tls": tls})
+    providers = [{"name": "mock", "type": "OpenAI", "baseURL": upstream}]
+    return local_gateway(folder, settings={"tls": tls, **({"providers": providers} if upstream else {})})
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +69,14 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
 
 def openai(gateway: LocalGateway, http2: bool = True, key: str = KEYS["acme"]) -> OpenAI:
     """The official client, without retries of its own."""
-    transport = httpx2.Client(http1=not http2, http2=http2, verify=trust(gateway.folder))
+    transport = httpx2.Client(http1=not http2, http2=http2, verify=trust(gateway.folder), timeout=PATIENCE)
     base_url = f"https://{gateway.address}/v1"
     return OpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=transport)
 
 
 def connect(gateway: LocalGateway, *protocols: str) -> ssl.SSLSocket:
     host, port = gateway.address.split(":")
-    connection = socket.create_connection((host, int(port)), timeout=10)
+    connection = socket.create_connection((host, int(port)), timeout=PATIENCE)
     return trust(gateway.folder, *protocols).wrap_socket(connection, server_hostname=host)
 
 
@@ -105,9 +108,11 @@ def test_a_chunk_arrives_as_it_is_sent_and_a_client_that_leaves_cancels_the_upst
     with openai(gateway) as client:
         stream = client.chat.completions.create(model=MODEL, messages=message, stream=True)
         assert next(iter(stream)).model == MODEL
-    wait_until(lambda: gateway.upstream_stats()["client_disconnects"] > disconnects, 10, "the upstream is cancelled")
+    wait_until(
+        lambda: gateway.upstream_stats()["client_disconnects"] > disconnects, PATIENCE, "the upstream is cancelled"
+    )
     request_id = stream.response.headers["x-request-id"]
-    wait_until(lambda: "completion" in records_of(gateway, request_id), 10, "the exchange is completed")
+    wait_until(lambda: "completion" in records_of(gateway, request_id), PATIENCE, "the exchange is completed")
     assert records_of(gateway, request_id)["completion"]["outcome"] == "client_disconnect"
 
 
@@ -146,7 +151,7 @@ def test_http_1_over_tls_serves_clients_that_offer_nothing_else(gateway: LocalGa
 def test_a_client_that_does_not_speak_tls_is_told_so_in_tls_and_closed_in_peace(gateway: LocalGateway) -> None:
     host, port = gateway.address.split(":")
     records = len(gateway.records())
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         connection.sendall(b"GET /v1/models HTTP/1.1\r\nHost: gateway\r\n\r\n")
         # A reset would raise.
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -157,15 +162,14 @@ def test_a_client_that_does_not_speak_tls_is_told_so_in_tls_and_closed_in_peace(
 
 def test_tls_1_1_is_refused(gateway: LocalGateway) -> None:
     command = ["openssl", "s_client", "-connect", gateway.address, "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]
-    refused = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=30)
+    refused = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE)
     assert refused.returncode != 0 and b"alert" in refused.stderr
 
 
 def test_a_replaced_certificate_is_shown_to_new_connections_while_an_open_stream_goes_on(folder: Path) -> None:
-    message: list[Any] = [{"role": "user", "content": "mock:tokens=80 mock:interval=100"}]
-    with start(folder) as gateway, openai(gateway) as client:
+    with held_stream() as (url, release), start(folder, url) as gateway, openai(gateway) as client:
         before = (folder / "tls.crt").read_text()
-        stream = client.chat.completions.create(model=MODEL, messages=message, stream=True)
+        stream = client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
         chunks = [next(iter(stream))]
         write_certificate(folder)
         after = (folder / "tls.crt").read_text()
@@ -179,8 +183,9 @@ def test_a_replaced_certificate_is_shown_to_new_connections_while_an_open_stream
             except ssl.SSLCertVerificationError:
                 return False
 
-        wait_until(is_shown, 15, "the new certificate is shown")
-        assert gateway.status()["in_flight"] == 1, "the stream had ended before"
+        wait_until(is_shown, PATIENCE, "the new certificate is shown")
+        assert gateway.status()["in_flight"] == 1
+        release.set()
         chunks += list(stream)
         assert chunks[-1].choices[0].finish_reason == "stop"
         request_id = stream.response.headers["x-request-id"]
@@ -263,4 +268,4 @@ def test_a_body_that_is_not_as_long_as_it_says_is_recorded(gateway: LocalGateway
 
     before = recorded()
     outcome(gateway, [("content-length", "3")], BODY)
-    wait_until(lambda: recorded() == before + 1, 10, "the refusal is recorded")
+    wait_until(lambda: recorded() == before + 1, PATIENCE, "the refusal is recorded")

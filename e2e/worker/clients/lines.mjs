@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 /** Serves requests with `ask`, which returns what came of one or throws what its client throws. */
 export async function serve(ask, failed) {
   const settings = JSON.parse(process.argv[2]);
+  console.error("ready");
   for await (const line of createInterface({ input: process.stdin })) {
     let result;
     try {

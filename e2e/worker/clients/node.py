@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from e2e.programs import Program, start_ready
 from e2e.worker.clients.asked import LOOK, SCHEMA, Ask, Failed, Told
 
 HERE = Path(__file__).parent
@@ -22,21 +23,15 @@ PACKAGES = "PROOFGATE_NODE_CLIENTS"
 class NodeClient:
     """One of them."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, program: Program) -> None:
+        self._program = program
 
     def ask(self, ask: Ask) -> Told | Failed:
         """Sends a request by it and reads what came of it.
 
-        Raises RuntimeError when the process has ended, which writes why to standard error.
+        Raises NotReadyError when it does not answer.
         """
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asdict(ask)) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the client ended with {self._process.wait()}")
-        result: dict[str, Any] = json.loads(line)
+        result: dict[str, Any] = json.loads(self._program.ask(json.dumps(asdict(ask))))
         if "failed" in result:
             return Failed(**result["failed"])
         told = result["told"]
@@ -59,10 +54,13 @@ def node_client(script: str, folder: Path, base_url: str, key: str, **settings: 
         shutil.copy(file, work)
     (work / "node_modules").symlink_to(Path(packages) / "node_modules")
     given = {"base_url": base_url, "key": key, "look": LOOK, "schema": SCHEMA, **settings}
-    command = ["node", f"{script}.mjs", json.dumps(given)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=work, **pipes) as process:
-        try:
-            yield NodeClient(process)
-        finally:
-            process.terminate()
+    arguments = [f"{script}.mjs", json.dumps(given)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    program, _ = start_ready(
+        lambda: Program.start(script, work, arguments, ["node"], cwd=work, **pipes),
+        lambda program: program.wait_for_line("ready"),
+    )
+    try:
+        yield NodeClient(program)
+    finally:
+        program.stop()

@@ -7,6 +7,7 @@ const folder = process.argv[2];
 const source = await readFile(`${folder}/wasm.js`, "base64");
 const { ask } = await import(`data:text/javascript;base64,${source}`);
 const module = await WebAssembly.compile(await readFile(`${folder}/verifier.wasm`));
+console.error("ready");
 for await (const line of createInterface({ input: process.stdin })) {
   const { question, given } = JSON.parse(line);
   const bytes = given.map((argument) => (argument === null ? null : new Uint8Array(Buffer.from(argument, "base64"))));
