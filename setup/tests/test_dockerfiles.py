@@ -49,6 +49,17 @@ def test_whatever_is_copied_is_let_into_the_build(path: Path) -> None:
         assert any(fnmatch(inside, pattern) or pattern.startswith(f"{inside}/") for pattern in ALLOWED), source
 
 
+def test_every_script_that_builds_a_wheel_is_let_into_the_build() -> None:
+    started, called = ["wheels"], set[str]()
+    while started:
+        name = started.pop()
+        called.add(name)
+        text = (ROOT / "setup" / name).read_text()
+        started += set(re.findall(r"(?:\./|\.\./)setup/([\w-]+)", text)) - called
+    assert {"extension", "browser-verifier", "progress", "release-flags"} <= called
+    assert {f"setup/{name}" for name in called} <= set(ALLOWED)
+
+
 def test_nothing_is_let_into_the_build_that_is_not_named() -> None:
     assert PATTERNS[0] == "*"
     assert all(list(ROOT.glob(pattern)) for pattern in ALLOWED)
