@@ -1,4 +1,4 @@
-"""kubectl and helm as the demonstration and the tests use them: real commands, JSON in and out."""
+"""The cluster as the demonstration and the tests use it: kubectl and helm, and the API server for what is a means."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from e2e.api_server import ApiError, ApiServer, api_server
+from e2e.api_server import Object as Object
+from e2e.programs import Program, start_ready
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CHART = REPOSITORY / "charts" / "proofgate-operator"
-Object = dict[str, Any]
+#: Seconds that anything is waited for: no claim of how long it takes, and ten times what it takes on a busy machine.
+PATIENCE = 300
 T = TypeVar("T")
 
 
@@ -39,7 +45,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, **{name: shlex.split(value)[0] for name, value in exported.items()}}
 
 
-def run(command: list[str], stdin: str | None = None, timeout: float = 120) -> str:
+def run(command: list[str], stdin: str | None = None, timeout: float = 600) -> str:
     """Runs a command in the cluster's environment and returns what it printed. Raises CommandError."""
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=timeout, env=environment(), cwd=REPOSITORY
@@ -49,21 +55,26 @@ def run(command: list[str], stdin: str | None = None, timeout: float = 120) -> s
     return done.stdout
 
 
-def inside(*command: str, timeout: float = 300) -> str:
-    """Runs a command of this machine in the network of the cluster's first node, where Services can be reached."""
-    return run([sys.executable, "-m", "e2e.cluster", "inside", "--", *command], timeout=timeout)
+def lab(*words: str) -> str:
+    """Runs a command of the cluster's own, such as `recycle-volumes`."""
+    return run([sys.executable, "-m", "e2e.cluster", *words])
 
 
-def wait_until(condition: Callable[[], T], seconds: float, what: str, every: float = 0.25) -> T:
-    """Polls until `condition` returns something true, and returns that. Raises TimeoutError."""
+def wait_until(condition: Callable[[], T], seconds: float, what: str, every: float = 0.2) -> T:
+    """Polls until `condition` returns something true, and returns that. Raises TimeoutError with what it returned."""
     deadline = time.monotonic() + seconds
     while True:
         found = condition()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:.0f} s in vain until {what}")
+            raise TimeoutError(f"waited {seconds:.0f} s in vain until {what}; at last: {found!r}")
         time.sleep(every)
+
+
+def server() -> ApiServer:
+    """The cluster's API server."""
+    return api_server(Path(environment()["KUBECONFIG"]))
 
 
 @dataclass(frozen=True)
@@ -72,53 +83,83 @@ class Namespace:
 
     name: str
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 120) -> str:
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 600) -> str:
         return run(["kubectl", "--namespace", self.name, *arguments], stdin, timeout)
 
     def create(self, **labels: str) -> None:
         """Creates the namespace, with the strictest PodSecurity level enforced."""
         strict = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
         metadata = {"name": self.name, "labels": {**strict, **labels}}
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-        run(["kubectl", "apply", "-f", "-"], json.dumps(manifest))
+        server().apply(None, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
     def exists(self) -> bool:
-        return bool(run(["kubectl", "get", "namespace", self.name, "--ignore-not-found", "--output", "name"]))
+        return server().get("namespace", None, self.name) is not None
 
-    def delete_gateways(self) -> None:
+    def delete_gateways(self, wait: bool = True) -> None:
         """Deletes all gateways and sees their pods go, whether an operator is there or not."""
-        if "governancegateways" not in run(["kubectl", "api-resources", "--api-group=proofgate.dev"]):
+        if not self.is_served("ggw"):
             return
-        self.kubectl("delete", "ggw", "--all", "--timeout=60s")
+        for gateway in self.list("ggw"):
+            self.delete("ggw", gateway["metadata"]["name"], wait=False)
+        if not wait:
+            return
+        wait_until(lambda: not self.list("ggw"), PATIENCE, f"the gateways of {self.name} are gone")
         # The namespace controller waits for half of the grace period of any pod that is still there: five minutes.
-        wait_until(lambda: not self.list("pod", "proofgate.dev/gateway"), 120, "the pods of its gateways are gone")
+        self.wait_gone("pod", selector="proofgate.dev/gateway")
 
-    def delete(self, seconds: float = 360) -> None:
-        run(["kubectl", "delete", "namespace", self.name, "--ignore-not-found"], timeout=seconds)
+    def is_served(self, kind: str) -> bool:
+        """Whether the API server has a kind."""
+        try:
+            self.list(kind)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
 
-    def apply(self, *manifests: Object) -> str:
-        return self.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(manifest) for manifest in manifests))
+    def remove(self, wait: bool = True) -> None:
+        """Deletes the namespace with all that is in it, and sees it go."""
+        server().delete("namespace", None, self.name)
+        if wait:
+            wait_until(lambda: not self.exists(), PATIENCE, f"namespace {self.name} is gone")
+
+    def apply(self, *manifests: Object) -> None:
+        """Makes objects be as their manifests; a gateway's or tenant's spec is wholly that of the manifest."""
+        for manifest in manifests:
+            server().apply(self.name, manifest)
+
+    def delete(self, kind: str, name: str, *, wait: bool = True) -> None:
+        """Deletes an object, if it is there, and sees it go."""
+        server().delete(kind, self.name, name)
+        if wait:
+            wait_until(lambda: self.get(kind, name) is None, PATIENCE, f"{kind} {name} is gone")
+
+    def wait_gone(self, *kinds: str, selector: str) -> None:
+        """Waits until no object of some kinds is left that a label selector selects."""
+
+        def left() -> set[str]:
+            return {f"{kind}/{item['metadata']['name']}" for kind in kinds for item in self.list(kind, selector)}
+
+        wait_until(lambda: not left(), PATIENCE, f"all of {selector} are gone ({', '.join(kinds)})")
+
+    def patch(self, kind: str, name: str, change: Object) -> None:
+        """A merge patch of an object."""
+        server().patch(kind, self.name, name, change)
 
     def get(self, kind: str, name: str) -> Object | None:
         """The object, or None."""
-        output = self.kubectl("get", kind, name, "--ignore-not-found", "--output", "json")
-        found: Object | None = json.loads(output) if output.strip() else None
-        return found
+        return server().get(kind, self.name, name)
 
-    def list(self, kind: str, selector: str = "") -> list[Object]:
-        output = self.kubectl("get", kind, "--selector", selector, "--output", "json")
-        items: list[Object] = json.loads(output)["items"]
-        return items
+    def list(self, kind: str, selector: str = "", fields: str = "") -> list[Object]:
+        """The objects that a label and a field selector select."""
+        return server().list(kind, self.name, selector, fields)
 
     def conditions(self, name: str, kind: str = "ggw") -> dict[str, Object]:
         """A gateway's conditions by their types, all read at once; none before they are of its current generation.
 
         Of a tenant likewise, with `gwt` as its kind.
         """
-        found = self.get(kind, name) or {}
-        conditions = found.get("status", {}).get("conditions", [])
-        generation = found.get("metadata", {}).get("generation")
-        return {item["type"]: item for item in conditions if item.get("observedGeneration") == generation}
+        return conditions_of(self.get(kind, name) or {})
 
     def condition(self, gateway: str, kind: str) -> Object:
         """A condition of a gateway; empty before it is there for the current generation."""
@@ -126,8 +167,13 @@ class Namespace:
 
     def is_ready(self, gateway: str, replicas: int | None = None) -> bool:
         """Whether a gateway is Ready for its current generation, with `replicas` ready workers if given."""
-        ready = (self.get("ggw", gateway) or {}).get("status", {}).get("readyReplicas")
-        return replicas in (None, ready) and self.condition(gateway, "Ready").get("status") == "True"
+        found = self.get("ggw", gateway) or {}
+        ready = found.get("status", {}).get("readyReplicas")
+        return replicas in (None, ready) and conditions_of(found).get("Ready", {}).get("status") == "True"
+
+    def wait_ready(self, kind: str, name: str) -> None:
+        """Waits until a pod, or every pod of a Deployment or StatefulSet, is ready as its newest spec says."""
+        wait_until(lambda: _is_available(self.get(kind, name) or {}), PATIENCE, f"{kind} {name} is ready")
 
     def service_address(self, name: str) -> str:
         """The address of a Service inside the cluster."""
@@ -143,23 +189,42 @@ class Namespace:
     @contextmanager
     def forwarded(self, target: str, port: int) -> Iterator[str]:
         """An address on this machine that leads to `target`, such as `service/demo`."""
-        command = ["kubectl", "--namespace", self.name, "port-forward", target, f":{port}"]
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env=environment(),
-        )  # fmt: skip
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            match = re.search(r"127\.0\.0\.1:\d+", line)
-            if not match:
-                raise RuntimeError(f"{shlex.join(command)} printed {line!r}")
-            yield match[0]
-        finally:
-            process.terminate()
-            process.wait(10)
-            assert process.stdout is not None
-            process.stdout.close()
+        command = ("kubectl", "--namespace", self.name)
+        with tempfile.TemporaryDirectory(prefix="proofgate-port-forward-") as folder:
+
+            def start() -> Program:
+                arguments = ("port-forward", target, f":{port}")
+                return Program.start("port-forward", Path(folder), arguments, command, env=environment())
+
+            def address(program: Program) -> str:
+                return program.wait_for_line(r"127\.0\.0\.1:\d+")[0]
+
+            program, found = start_ready(start, address)
+            try:
+                yield found
+            finally:
+                program.stop()
+
+
+def conditions_of(found: Object) -> dict[str, Object]:
+    """The conditions of a gateway or tenant by type, if they are of its current generation."""
+    generation = found.get("metadata", {}).get("generation")
+    conditions = found.get("status", {}).get("conditions", [])
+    return {item["type"]: item for item in conditions if item.get("observedGeneration") == generation}
+
+
+def _is_available(found: Object) -> bool:
+    """Whether a pod is Ready, or a Deployment or StatefulSet has as many ready pods of its newest spec as it wants."""
+    status = found.get("status", {})
+    if "replicas" not in found.get("spec", {}):
+        return {"type": "Ready", "status": "True"}.items() <= _ready_condition(status).items()
+    wanted = found["spec"]["replicas"]
+    counts = (status.get("updatedReplicas"), status.get("readyReplicas"), status.get("replicas"))
+    return status.get("observedGeneration") == found["metadata"]["generation"] and counts == (wanted,) * 3
+
+
+def _ready_condition(status: Object) -> Object:
+    return next((item for item in status.get("conditions", []) if item["type"] == "Ready"), {})
 
 
 OPERATOR = Namespace("proofgate-system")
@@ -171,15 +236,31 @@ IMAGES = {
 }
 
 
+#: Of every namespace that the end-to-end tests make.
+MADE_BY_TESTS = {"proofgate.dev/made-by": "e2e-tests"}
+
+
+def namespaces_of_tests() -> list[Namespace]:
+    """Those that a run of the end-to-end tests made."""
+    selector = ",".join(f"{name}={value}" for name, value in MADE_BY_TESTS.items())
+    return [Namespace(item["metadata"]["name"]) for item in server().list("namespaces", None, selector)]
+
+
 def clear(*others: Namespace) -> None:
-    """Removes what an earlier run left: gateways first, while an operator is there to take leave of them."""
-    for namespace in others:
-        if namespace.exists():
-            namespace.delete_gateways()
-            namespace.delete()
+    """Removes what an earlier run left, of the tests or in other namespaces: gateways first, while an operator is
+    there to take leave of them."""
+    namespaces = [namespace for namespace in others if namespace.exists()] + namespaces_of_tests()
+    for namespace in namespaces:
+        namespace.delete_gateways(wait=False)
+    for namespace in namespaces:
+        namespace.delete_gateways()
     if OPERATOR.exists():
         run(["helm", "uninstall", "proofgate", "--namespace", OPERATOR.name, "--ignore-not-found", "--wait"])
-        OPERATOR.delete()
+        namespaces.append(OPERATOR)
+    for namespace in namespaces:
+        namespace.remove(wait=False)
+    for namespace in namespaces:
+        namespace.remove()
 
 
 def install_operator(
@@ -192,9 +273,9 @@ def install_operator(
     command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", into.name]
     for name, value in {**IMAGES, **(values or {}), "watchNamespaces": watched}.items():
         command += ["--set-json", f"{name}={json.dumps(value)}"]
-    command += ["--wait", "--timeout", "90s"]
+    command += ["--wait", "--timeout", f"{PATIENCE}s"]
     try:
-        run(command, timeout=120)
+        run(command)
     except CommandError as error:
         told = into.kubectl("logs", "--selector", "app.kubernetes.io/instance=proofgate", "--tail", "40")
         raise CommandError(command, f"{error.stderr}\nthe operator printed:\n{told}") from error
@@ -210,5 +291,13 @@ def volume_directory(namespace: Namespace, claim: str) -> Path:
     found = namespace.get("persistentvolumeclaim", claim)
     if not found:
         raise LookupError(f"there is no claim {claim}")
-    volume = json.loads(run(["kubectl", "get", "persistentvolume", found["spec"]["volumeName"], "--output", "json"]))
+    volume = server().get("persistentvolume", None, found["spec"]["volumeName"])
+    if not volume:
+        raise LookupError(f"there is no volume {found['spec']['volumeName']}")
     return Path(volume["spec"]["hostPath"]["path"])
+
+
+def remove_volume(name: str) -> None:
+    """Deletes a PersistentVolume, if it is there, and sees it go."""
+    server().delete("pv", None, name)
+    wait_until(lambda: server().get("pv", None, name) is None, PATIENCE, f"volume {name} is gone")

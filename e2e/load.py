@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 import uuid
@@ -14,7 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from e2e import evidence
-from e2e.kubernetes import REPOSITORY, Namespace, environment, inside, ledger_directory, wait_until
+from e2e.kubernetes import PATIENCE, REPOSITORY, Namespace, environment, ledger_directory
+from e2e.lab_network import exchange, inside
+from e2e.programs import Program, start_ready
 from e2e.steady import Attempt
 
 
@@ -74,6 +75,17 @@ class SteadyLoad:
         self._namespace = namespace
         self._gateway = gateway
         self._folder = folder
+        self._program: Program | None = None
+
+    def start(self, arguments: Sequence[str], first: int) -> None:
+        """Starts the program, and once more if it does not come to send `first` requests."""
+        command = (sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", "e2e.steady")
+
+        def start() -> Program:
+            (self._folder / "report.count").unlink(missing_ok=True)
+            return Program.start("load", self._folder, arguments, command, env=environment(), cwd=REPOSITORY)
+
+        self._program, _ = start_ready(start, lambda program: self._wait(program, first))
 
     def attempts(self) -> int:
         """How many requests have ended."""
@@ -82,17 +94,27 @@ class SteadyLoad:
         except FileNotFoundError:
             return 0
 
-    def goes_on(self, more: int, seconds: float = 60) -> None:
+    def goes_on(self, more: int) -> None:
         """Waits until `more` further requests have ended."""
-        goal = self.attempts() + more
-        wait_until(lambda: self.attempts() >= goal, seconds, f"{more} more requests of the load have ended")
+        assert self._program is not None
+        self._wait(self._program, self.attempts() + more)
+
+    def _wait(self, program: Program, goal: int) -> bool:
+        return program.wait_until(lambda: self.attempts() >= goal, f"{goal} requests of the load have ended", PATIENCE)
+
+    def end(self) -> None:
+        """Waits for the end of the program, which has been told."""
+        assert self._program is not None
+        code = self._program.process.wait(PATIENCE)
+        if code:
+            raise RuntimeError(self._program.report)
 
     def read(self) -> None:
         """Reads what the clients, the upstream and the ledger say. The load has ended."""
         document = json.loads((self._folder / "report.json").read_text())
         self.report.attempts = [Attempt(**one) for one in document]
         address = self._namespace.service_address("mock-upstream")
-        stats = json.loads(inside("curl", "--silent", "--max-time", "20", f"http://{address}:9000/mock/stats"))
+        stats = json.loads(inside(exchange, "GET", f"http://{address}:9000/mock/stats").text)
         self.report.seen = {
             identity: count for identity, count in stats["ids"].items() if identity.startswith(f"{self.name}-")
         }
@@ -113,7 +135,7 @@ def steady_load(
     fresh: bool = False,
     streams: bool = True,
     pause: float = 0.2,
-    seconds: float = 600,
+    seconds: float = 3600,
 ) -> Iterator[SteadyLoad]:
     """Runs a load until the block ends; then its report can be read.
 
@@ -124,30 +146,22 @@ def steady_load(
     name = f"steady-{uuid.uuid4().hex[:8]}"
     key_file, until, report = folder / "keys", folder / "until", folder / "report.json"
     key_file.write_text("\n".join(keys))
-    report.with_suffix(".count").unlink(missing_ok=True)
     until.unlink(missing_ok=True)
     address = namespace.service_address(gateway)
     url = f"https://{address}/v1" if ca else f"http://{address}/v1"
-    command = [sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", "e2e.steady"]
-    command += ["--url", url, "--name", name, "--clients", str(clients), "--seconds", str(seconds)]
-    command += ["--keys", str(key_file), "--until", str(until), "--report", str(report)]
-    command += ["--pause", str(pause), *(["--fresh"] if fresh else []), *([] if streams else ["--no-streams"])]
+    arguments = ["--url", url, "--name", name, "--clients", str(clients), "--seconds", str(seconds)]
+    arguments += ["--keys", str(key_file), "--until", str(until), "--report", str(report)]
+    arguments += ["--pause", str(pause), *(["--fresh"] if fresh else []), *([] if streams else ["--no-streams"])]
     if ca and server_name:
-        command += ["--ca", str(ca), "--server-name", server_name]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env=environment(), cwd=REPOSITORY,
-    )  # fmt: skip
+        arguments += ["--ca", str(ca), "--server-name", server_name]
     load = SteadyLoad(namespace, gateway, folder, name)
+    load.start(arguments, 3 * clients)
     try:
-        load.goes_on(3 * clients)
         yield load
         load.goes_on(3 * clients)
     finally:
         until.touch()
-        _, errors = process.communicate(timeout=60)
-    if process.returncode:
-        raise RuntimeError(f"the load ended with {process.returncode}: {errors[-2000:]}")
+        load.end()
     load.read()
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from e2e.kubernetes import OPERATOR, CommandError, Namespace, Object, install_operator, run, wait_until
-
-PATIENCE = 300
+from e2e.kubernetes import (
+    IMAGES,
+    OPERATOR,
+    PATIENCE,
+    CommandError,
+    Namespace,
+    Object,
+    conditions_of,
+    install_operator,
+    lab,
+    run,
+    server,
+    wait_until,
+)
 
 
 @dataclass(frozen=True)
@@ -36,9 +45,10 @@ class Gateway:
 
     def settled(self, replicas: int | None = None) -> bool:
         """Whether it is Ready, all has been done for its spec, and no pod is on its way."""
-        told = self.namespace.conditions(self.name)
+        found = self.namespace.get("ggw", self.name) or {}
+        told = conditions_of(found)
         done = told.get("Progressing", {}).get("reason") == "Settled" and told["Ready"]["status"] == "True"
-        return done and self.namespace.is_ready(self.name, replicas)
+        return done and replicas in (None, found["status"].get("readyReplicas"))
 
     def wait_settled(self, replicas: int | None = None) -> None:
         """Waits until it is."""
@@ -52,7 +62,23 @@ class Gateway:
 
     def patch(self, spec: dict[str, Any]) -> None:
         """A merge patch of its spec."""
-        self.namespace.kubectl("patch", "ggw", self.name, "--type=merge", "--patch", json.dumps({"spec": spec}))
+        self.namespace.patch("ggw", self.name, {"spec": spec})
+
+    def delete(self) -> None:
+        """Deletes it and returns when no pod of it is left."""
+        self.namespace.delete("ggw", self.name)
+        self.namespace.wait_gone("pod", selector=self.selector)
+
+    def forget(self) -> None:
+        """Deletes what outlives a gateway whose evidence is retained."""
+        for kind in ("persistentvolumeclaim", "configmap", "secret"):
+            for found in self.namespace.list(kind, self.selector):
+                self.namespace.delete(kind, found["metadata"]["name"])
+
+    @property
+    def selector(self) -> str:
+        """The label selector of all that is its own."""
+        return f"proofgate.dev/gateway={self.name}"
 
     def roll(self, component: str, change: Callable[[], None]) -> None:
         """Makes a change that replaces every pod of a component, and waits until it has."""
@@ -117,7 +143,7 @@ def pods_on_this_machine(folder: Path = Path("/proc")) -> dict[int, str]:
 def drain(node: str, gateway: Gateway) -> None:
     """kubectl drain of a node, of the gateway's pods only; the node stays cordoned."""
     command = ["kubectl", "drain", node, f"--pod-selector=proofgate.dev/gateway={gateway.name}"]
-    run([*command, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=240s"], timeout=260)
+    run([*command, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=600s"], timeout=660)
 
 
 def uncordon(node: str) -> None:
@@ -133,23 +159,23 @@ def node_of(pod: Object) -> str:
 
 def rotate_key(gateway: Gateway, secret: str, entry: str, key: str) -> None:
     """Puts another key into an entry of a tenant's Secret."""
-    data = {entry: base64.b64encode(key.encode()).decode()}
-    gateway.namespace.kubectl("patch", "secret", secret, "--type=merge", "--patch", json.dumps({"data": data}))
+    gateway.namespace.patch("secret", secret, {"data": {entry: base64.b64encode(key.encode()).decode()}})
+
+
+_OPERATORS = "app.kubernetes.io/instance=proofgate"
 
 
 def restart_operator() -> None:
     """Replaces every pod of the operator, as an upgrade of its chart does."""
-    OPERATOR.kubectl("rollout", "restart", "deployment", "--selector", "app.kubernetes.io/instance=proofgate")
-    for deployment in OPERATOR.list("deployments", "app.kubernetes.io/instance=proofgate"):
-        name = deployment["metadata"]["name"]
-        OPERATOR.kubectl("rollout", "status", f"deployment/{name}", "--timeout", "120s")
+    OPERATOR.kubectl("rollout", "restart", "deployment", "--selector", _OPERATORS)
+    for deployment in OPERATOR.list("deployments", _OPERATORS):
+        OPERATOR.wait_ready("deployment", deployment["metadata"]["name"])
 
 
 def kill_operator() -> None:
     """Deletes every pod of the operator without grace."""
-    OPERATOR.kubectl(
-        "delete", "pod", "--selector", "app.kubernetes.io/instance=proofgate", "--grace-period=0", "--force"
-    )
+    for pod in OPERATOR.list("pods", _OPERATORS):
+        server().delete("pod", OPERATOR.name, pod["metadata"]["name"], grace=0)
 
 
 def upgrade_operator(watched: list[str], **values: str | bool) -> None:
@@ -160,9 +186,5 @@ def upgrade_operator(watched: list[str], **values: str | bool) -> None:
 def second_worker_image() -> str:
     """The workers' image under a second name, on every node: what an upgrade looks like to Kubernetes."""
     name = "localhost/proofgate/worker:next"
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "proofgate"
-    wheels = Path(os.environ.get("PROOFGATE_CACHE", cache)) / "wheels" / "worker"
-    lab = [sys.executable, "-m", "e2e.cluster", "build-image", "--name", name]
-    brought = ["--build-context", f"wheels={wheels}"]
-    run([*lab, "--dockerfile", "gateway/Dockerfile", "--context", ".", *brought], timeout=300)
+    lab("tag-image", IMAGES["workerImage"], name)
     return name

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from e2e.kubernetes import Namespace, wait_until
+from e2e.kubernetes import PATIENCE, Namespace, wait_until
 from e2e.load import steady_load
 from e2e.tests.traffic import ask
 
 #: Of a client that uses the key: what the result is exact to.
 _PAUSE = 0.05
-_PATIENCE = 60
 
 
 def seconds_to_the_last_accepted_request(
@@ -33,7 +32,7 @@ def seconds_to_the_last_accepted_request(
             loads.append(stack.enter_context(started))
         written = time.time()
         revoke()
-        wait_until(lambda: ask(namespace, gateway, key) == 401, _PATIENCE, "the key is refused")
+        wait_until(lambda: ask(namespace, gateway, key) == 401, PATIENCE, "the key is refused")
         for load in loads:
             load.goes_on(20)
     accepted = [max(one.began for one in load.report.whole) for load in loads]

@@ -85,9 +85,9 @@ async def attempt(
 async def client(number: int, options: argparse.Namespace, key: str, pace: Pace, found: list[Attempt]) -> None:
     """Sends one request after another until the file appears or the time is up."""
     stream = number % 2 == 1 and not options.no_streams
-    verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=options.ca) if options.ca else True
+    verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=options.ca) if options.ca else False
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
-    async with httpx.AsyncClient(timeout=30, verify=verify, limits=limits) as http:
+    async with httpx.AsyncClient(timeout=120, verify=verify, limits=limits, trust_env=False) as http:
         ends = time.monotonic() + options.seconds
         turn = 0
         while time.monotonic() < ends and not options.until.exists():

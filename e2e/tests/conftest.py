@@ -1,72 +1,217 @@
-"""One operator and one gateway on a real cluster, for all end-to-end tests."""
+"""One operator on a real cluster for all end-to-end tests, and a namespace for each group of them.
+
+Groups run side by side, each in one process (`pytest -n 3`); tests of one group run one after the other, and those of
+the group `fleet` share its gateway.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.kubernetes import (
+    MADE_BY_TESTS,
     OPERATOR,
+    PATIENCE,
     REPOSITORY,
-    CommandError,
     Namespace,
-    Object,
     clear,
+    conditions_of,
     install_operator,
+    lab,
+    namespaces_of_tests,
     run,
+    server,
     wait_until,
 )
+from e2e.load import Report, SteadyLoad, steady_load
+from e2e.operations import Gateway
 from e2e.tests import fleet
-from e2e.tests.traffic import wait_reachable
+from e2e.tests.fleet import TENANTS
+from e2e.tests.traffic import LOADED, Runner, wait_reachable
 
-GATEWAYS = Namespace("proofgate-e2e")
 #: What `make test-e2e` says: whoever has the cluster may lose the namespaces of the tests and of the demonstration.
 MAY_CLEAR = "PROOFGATE_E2E_MAY_CLEAR"
+#: Before all others, alone: what wants a cluster that has never seen an operator.
+BARE = "bare"
+#: What runs one after the other. The longest group first: what begins last is to be short.
+GROUPS = {
+    BARE: ("test_first_hour.py",),
+    "rollouts": ("test_nobody_notices.py", "test_certificates.py"),
+    "platform": ("test_nobody_notices_the_platform.py", "test_drift_and_deletion.py"),
+    "fleet": (
+        "test_gateway_becomes_ready.py",
+        "test_front_door.py",
+        "test_bad_manifests.py",
+        "test_live_configuration.py",
+        "test_tenants_keep_their_worker.py",
+        "test_limits_move.py",
+        "test_what_breaks_is_bounded.py",
+        "test_autoscaling.py",
+    ),
+    "evidence": (
+        "test_a_volume_for_each_worker.py",
+        "test_auditor.py",
+        "test_keeping.py",
+        "test_full_volume.py",
+        "test_volume_ownership.py",
+    ),
+    "apart": ("test_one_namespace.py", "test_tenant_objects.py", "test_network_policies.py", "test_tokens.py"),
+}
+_ORDER = {file: (group, number) for group, files in GROUPS.items() for number, file in enumerate(files)}
+#: A worker of `ops` with an open exchange stays until a test has had its time, however busy the machine is.
+OPS_TIMEOUTS = {"drainSeconds": 280}
+_UPSTREAM = REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"
+
+
+class Run:
+    """What the processes of one test run have in common: a name, and files that say how far they are."""
+
+    def __init__(self, folder: Path, uid: str) -> None:
+        self.name = uid[:6]
+        self._folder = folder
+        folder.mkdir(exist_ok=True)
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """Only one process of the run is in here at a time."""
+        with (self._folder / f"{what}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def note(self, what: str) -> None:
+        """Notes that something is done."""
+        (self._folder / what).touch()
+
+    def noted(self, what: str) -> bool:
+        """Whether it is."""
+        return (self._folder / what).exists()
+
+    def namespace(self, group: str) -> Namespace:
+        """The namespace of a group, which no earlier run had."""
+        return Namespace(f"proofgate-e2e-{self.name}-{group}")
+
+    def namespaces(self) -> list[str]:
+        """The names of all groups' namespaces."""
+        return [self.namespace(group).name for group in GROUPS if group != BARE]
 
 
 @pytest.fixture(scope="session")
-def operator() -> Iterator[Namespace]:
-    """The operator, installed by helm, serving the namespace of the tests."""
+def this_run(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Run:
+    """This run. Tests take the whole cluster, so somebody has to have said that they may."""
     if os.environ.get(MAY_CLEAR) != "yes":
         pytest.exit(f"these tests delete namespaces of the cluster: run `make test-e2e`, or set {MAY_CLEAR}=yes", 4)
-    clear(GATEWAYS, Namespace("proofgate-demo"))
-    OPERATOR.create()
-    GATEWAYS.create()
-    install_operator([GATEWAYS.name])
-    yield OPERATOR
-    clear(GATEWAYS)
+    return Run(tmp_path_factory.getbasetemp().parent / f"cluster-{testrun_uid}", testrun_uid)
 
 
 @pytest.fixture(scope="session")
-def namespace(operator: Namespace) -> Namespace:
-    """The namespace of the gateways, with the examples' stand-in upstream in it."""
-    GATEWAYS.kubectl("apply", "-f", str(REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"))
-    GATEWAYS.kubectl("rollout", "status", "deployment/mock-upstream", "--timeout", "90s")
-    return GATEWAYS
+def operator(this_run: Run, request: pytest.FixtureRequest) -> Namespace:
+    """The operator, installed by helm, serving the namespaces of all groups; by whichever process comes first.
+
+    It stays: the next run, or who takes the cluster down, removes it.
+    """
+    if any(group_of(item.path.name) == BARE for item in request.session.items):
+        wait_until(lambda: this_run.noted(BARE), 3 * PATIENCE, "the test of a bare cluster has ended")
+    with this_run.alone("operator"):
+        if not this_run.noted("operator"):
+            clear(Namespace("proofgate-demo"))
+            lab("recycle-volumes")
+            OPERATOR.create()
+            for name in this_run.namespaces():
+                Namespace(name).create(**MADE_BY_TESTS)
+            install_operator(this_run.namespaces())
+            this_run.note("operator")
+    return OPERATOR
 
 
-@pytest.fixture(scope="session")
-def gateway(namespace: Namespace) -> Iterator[str]:
-    """The name of a Ready gateway with two workers and forty tenants."""
-    namespace.apply(*fleet.secrets(), fleet.gateway("fleet", replicas=2))
-    wait_until(lambda: namespace.is_ready("fleet", 2), 120, "the gateway is Ready")
-    wait_reachable(namespace, "fleet")
-    yield "fleet"
+@pytest.fixture(scope="module")
+def namespace(this_run: Run, operator: Namespace, request: pytest.FixtureRequest) -> Namespace:
+    """The namespace of the module's group, with the examples' stand-in upstream in it."""
+    found = this_run.namespace(group_of(request.path.name))
+    if not found.get("deployment", "mock-upstream"):
+        found.kubectl("apply", "-f", str(_UPSTREAM))
+    found.wait_ready("deployment", "mock-upstream")
+    return found
+
+
+@pytest.fixture(scope="module")
+def gateway(namespace: Namespace) -> str:
+    """The name of a settled gateway with two workers and forty tenants, which stays for the group's other modules."""
+    restore(namespace, "fleet")
+    return "fleet"
 
 
 @pytest.fixture
 def two_workers(namespace: Namespace, gateway: str) -> Iterator[str]:
-    """The gateway, with two ready workers before and after the test."""
+    """The gateway, as its manifest says before and after the test."""
     yield gateway
-    namespace.kubectl("scale", f"ggw/{gateway}", "--replicas=2")
-    wait_until(lambda: namespace.is_ready(gateway, 2), 120, "the gateway has its two workers again")
+    restore(namespace, gateway)
+
+
+@pytest.fixture(scope="module")
+def ops(namespace: Namespace) -> Gateway:
+    """A gateway with two workers, two load balancers and twelve tenants."""
+    worker = {**fleet.WORKER, "terminationGracePeriodSeconds": 300}
+    manifest = fleet.gateway("ops", 2, TENANTS[:12], worker=worker, timeouts=OPS_TIMEOUTS)
+    namespace.apply(*fleet.secrets(), manifest)
+    found = Gateway(namespace, "ops")
+    found.wait_settled(2)
+    wait_reachable(namespace, "ops")
+    return found
+
+
+@pytest.fixture
+def under_load(ops: Gateway, tmp_path: Path) -> Runner:
+    """Runs something under a steady load, on a gateway of two workers and two load balancers, whatever was before."""
+    # What rolls workers stays as the tests before this one left it: each changes something that none did.
+    ops.patch({"replicas": 2, "loadBalancer": None, "timeouts": {"connectionAgeSeconds": None, **OPS_TIMEOUTS}})
+    ops.wait_settled(2)
+
+    def run(action: Callable[[SteadyLoad], None]) -> Report:
+        with steady_load(ops.namespace, ops.name, tmp_path, LOADED) as load:
+            action(load)
+        return load.report
+
+    return run
+
+
+def restore(namespace: Namespace, gateway: str) -> None:
+    """Makes the group's gateway, or makes it again what its manifest says, and waits until it is."""
+    there = {item["metadata"]["name"]: item.get("data") for item in namespace.list("secrets")}
+    changed = [secret for secret in fleet.secrets() if there.get(secret["metadata"]["name"]) != secret["data"]]
+    namespace.apply(*changed, fleet.gateway(gateway, replicas=2))
+    Gateway(namespace, gateway).wait_settled(2)
+    wait_reachable(namespace, gateway)
+
+
+def group_of(file: str) -> str:
+    """The group of a module. Raises LookupError."""
+    return _ORDER[file][0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first hour comes first: it begins and ends with a cluster that has never seen an operator."""
-    items.sort(key=lambda item: item.path.name != "test_first_hour.py")
+    """In the order of groups, and of modules within them."""
+    groups = list(GROUPS)
+    places = {file: (groups.index(group), number) for file, (group, number) in _ORDER.items()}
+    items.sort(key=lambda item: places[item.path.name])
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Gives each group to one process, in their order, whatever distribution was asked for."""
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    class Grouped(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(Path(nodeid.partition("::")[0]).name)
+
+    config.option.loadscopereorder = False
+    return Grouped(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,20 +220,27 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     if report.when in ("setup", "call") and report.failed:
         try:
-            everywhere = run(["kubectl", "get", "ggw,gwt,pods", "--all-namespaces", "--output", "wide"])
-            report.sections.append(("cluster", everywhere))
-            for found in GATEWAYS.list("ggw"):
-                told = "\n".join(
-                    f"{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"
-                    for condition in conditions_of(found).values()
-                )
-                report.sections.append((f"gateway {found['metadata']['name']}", told))
-            report.sections.append(("operator", OPERATOR.logs("app.kubernetes.io/instance=proofgate")[-2000:]))
-        except (CommandError, OSError) as error:
+            report.sections += what_there_is()
+        except (RuntimeError, OSError) as error:
             report.sections.append(("cluster", f"not to be had: {error}"))
     return report
 
 
-def conditions_of(found: Object) -> dict[str, Object]:
-    """A gateway's conditions by type."""
-    return {condition["type"]: condition for condition in found.get("status", {}).get("conditions", [])}
+def what_there_is() -> list[tuple[str, str]]:
+    """What a reader of a failure asks first: objects, conditions, events and the operator's words."""
+    everywhere = run(["kubectl", "get", "ggw,gwt,pods", "--all-namespaces", "--output", "wide"])
+    found = [("cluster", everywhere)]
+    for namespace in namespaces_of_tests():
+        for gateway in namespace.list("ggw"):
+            told = "\n".join(
+                f"{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"
+                for condition in conditions_of(gateway).values()
+            )
+            found.append((f"gateway {namespace.name}/{gateway['metadata']['name']}", told))
+    warnings = server().request("GET", "/api/v1/events", query={"fieldSelector": "type=Warning"})["items"]
+    told = "\n".join(
+        f"{one['involvedObject'].get('name')}: {one['reason']}: {one['message']}" for one in warnings[-30:]
+    )
+    found.append(("warnings", told))
+    found.append(("operator", OPERATOR.logs("app.kubernetes.io/instance=proofgate")[-3000:]))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from e2e.kubernetes import Object
@@ -9,6 +10,12 @@ from e2e.kubernetes import Object
 MODEL = "gpt-4o-mini"
 TENANTS = tuple(f"tenant-{number:02}" for number in range(40))
 API_VERSION = "proofgate.dev/v1alpha1"
+_KEYS = ("first", "second")
+#: So small that the workers of all groups fit beside each other.
+WORKER = {"cpu": "200m", "memory": "512Mi"}
+#: Of gateways that are no test of HAProxy, so that there is room for more of them.
+ONE_BALANCER = {"replicas": 1}
+_UPSTREAM = "http://mock-upstream:9000/v1"
 
 
 def key_of(tenant: str, number: int = 0) -> str:
@@ -23,13 +30,13 @@ def secrets() -> list[Object]:
 
 def secret(tenant: str) -> Object:
     """The Secret of one tenant's keys."""
-    keys = {"first": key_of(tenant, 0), "second": key_of(tenant, 1)}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{tenant}-keys"}, "stringData": keys}
+    keys = {name: base64.b64encode(key_of(tenant, number).encode()).decode() for number, name in enumerate(_KEYS)}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{tenant}-keys"}, "data": keys}
 
 
 def api_keys(tenant: str) -> list[Object]:
     """A tenant's list of keys, as a gateway has it."""
-    return [{"name": name, "secretRef": {"name": f"{tenant}-keys", "key": name}} for name in ("first", "second")]
+    return [{"name": name, "secretRef": {"name": f"{tenant}-keys", "key": name}} for name in _KEYS]
 
 
 def gateway(name: str, replicas: int, tenants: tuple[str, ...] = TENANTS, **spec: Any) -> Object:
@@ -40,15 +47,20 @@ def gateway(name: str, replicas: int, tenants: tuple[str, ...] = TENANTS, **spec
         "metadata": {"name": name},
         "spec": {
             "replicas": replicas,
-            "worker": {"cpu": "1", "memory": "512Mi"},
+            "worker": WORKER,
             "providers": [
-                {"name": "mock", "type": "OpenAI", "baseURL": "http://mock-upstream:9000/v1"},
+                {"name": "mock", "type": "OpenAI", "baseURL": _UPSTREAM},
                 {"name": "down", "type": "OpenAI", "baseURL": "http://127.0.0.1:9/v1"},
+                {"name": "given-up", "type": "OpenAI", "baseURL": _UPSTREAM, "timeouts": {"firstByteSeconds": 2}},
             ],
-            "models": [{"name": MODEL, "provider": "mock"}, {"name": "unreachable", "provider": "down"}],
+            "models": [
+                {"name": MODEL, "provider": "mock"},
+                {"name": "unreachable", "provider": "down"},
+                {"name": "given-up", "provider": "given-up"},
+            ],
             "tenants": [{"name": tenant, "apiKeys": api_keys(tenant)} for tenant in tenants],
             "ledger": {"volume": {"storageClassName": "lab-shared", "size": "1Gi"}},
-            "timeouts": {"upstreamConnectSeconds": 2, "upstreamResponseSeconds": 3, "drainSeconds": 20},
+            "timeouts": {"drainSeconds": 20},
             **spec,
         },
     }

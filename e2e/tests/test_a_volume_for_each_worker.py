@@ -11,7 +11,7 @@ import pytest
 from proofgate import _core
 
 from e2e import evidence
-from e2e.kubernetes import Namespace, Object, volume_directory, wait_until
+from e2e.kubernetes import PATIENCE, Namespace, Object, volume_directory, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
@@ -24,7 +24,7 @@ OWNED = f"app.kubernetes.io/managed-by=proofgate-operator,proofgate.dev/gateway=
 
 def manifest() -> Object:
     """Two workers, each with one tenant placed on it."""
-    found = fleet.gateway(NAME, 2, TENANTS[:2], worker={"cpu": "500m", "memory": "512Mi"}, ledger={"volume": VOLUME})
+    found = fleet.gateway(NAME, 2, TENANTS[:2], ledger={"volume": VOLUME}, loadBalancer=fleet.ONE_BALANCER)
     for number, tenant in enumerate(found["spec"]["tenants"]):
         tenant["placement"] = number
     return found
@@ -52,24 +52,17 @@ def admitted(namespace: Namespace, worker: int) -> set[str]:
 
 
 @pytest.fixture
-def own(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
-    """The gateway, Ready, with two claims that nobody had before. `gateway` brings the tenants' Secrets."""
-    namespace.apply(manifest())
+def own(namespace: Namespace) -> Iterator[Gateway]:
+    """The gateway, settled, with two claims that nobody had before."""
+    namespace.apply(*map(fleet.secret, TENANTS[:2]), manifest())
     found = Gateway(namespace, NAME)
     try:
         found.wait_settled(2)
         wait_reachable(namespace, NAME)
         yield found
     finally:
-        delete(namespace)
-        namespace.kubectl("delete", "persistentvolumeclaim", "--selector", OWNED, "--timeout=60s")
-
-
-def delete(namespace: Namespace) -> None:
-    """Deletes the gateway and returns when no pod of it is left."""
-    namespace.kubectl("delete", "ggw", NAME, "--ignore-not-found", "--timeout=120s")
-    selector = f"proofgate.dev/gateway={NAME}"
-    namespace.kubectl("wait", "--for=delete", "pod", "--selector", selector, "--timeout=120s", timeout=150)
+        found.delete()
+        found.forget()
 
 
 def serve_both(own: Gateway) -> None:
@@ -80,7 +73,7 @@ def serve_both(own: Gateway) -> None:
             assert ask(own.namespace, NAME, key_of(tenant)) == 200
             return tenant in admitted(own.namespace, worker)
 
-        wait_until(recorded, 60, f"{tenant} is served by worker {worker}")
+        wait_until(recorded, PATIENCE, f"{tenant} is served by worker {worker}")
 
 
 def test_each_worker_records_what_it_served_on_a_volume_of_its_own(namespace: Namespace, own: Gateway) -> None:
@@ -121,8 +114,8 @@ def test_deleting_the_gateway_keeps_the_volumes_of_all_its_workers(namespace: Na
     own.scale(1)
     before = claims(namespace)
     assert set(before) == {claim(0), claim(1)}
-    delete(namespace)
-    wait_until(lambda: namespace.get("statefulset", f"{NAME}-worker") is None, 60, "its set is gone")
+    own.delete()
+    wait_until(lambda: namespace.get("statefulset", f"{NAME}-worker") is None, PATIENCE, "its set is gone")
     assert claims(namespace) == before
     for worker in range(2):
         assert TENANTS[worker] in admitted(namespace, worker)
@@ -137,20 +130,24 @@ def held(namespace: Namespace) -> dict[str, str]:
 
 def test_a_worker_does_not_serve_from_a_volume_that_was_set_back(namespace: Namespace, own: Gateway) -> None:
     serve_both(own)
-    wait_until(lambda: set(held(namespace)) == {"0", "1"}, 60, "a checkpoint of each worker is held")
+    wait_until(lambda: set(held(namespace)) == {"0", "1"}, PATIENCE, "a checkpoint of each worker is held")
     own.scale(1)
     public = (namespace.get("ggw", NAME) or {})["status"]["ledger"]["verifyingKey"]
     for worker in range(2):
         against = [("held", held(namespace)[str(worker)])]
         code, report = _core.fsck(str(volume_directory(namespace, claim(worker))), public, against)
         assert code == 0 and json.loads(report)["against"] == 1, report
-    wait_until(lambda: int(held(namespace)["1"].split("\n")[1]) > 1, 60, "what a worker signed before it left is held")
+    wait_until(
+        lambda: int(held(namespace)["1"].split("\n")[1]) > 1, PATIENCE, "what a worker signed before it left is held"
+    )
     volume = volume_directory(namespace, claim(1))
     (volume / "1").rename(volume / "elsewhere")
     namespace.kubectl("scale", f"ggw/{NAME}", "--replicas=2")
     pod = f"{NAME}-worker-1"
-    wait_until(lambda: "behind what was held outside" in own.said(pod), 120, "the worker says why it does not start")
-    wait_until(lambda: own.restarts(pod) > 0, 60, "it is started again, in vain")
+    wait_until(
+        lambda: "behind what was held outside" in own.said(pod), PATIENCE, "the worker says why it does not start"
+    )
+    wait_until(lambda: own.restarts(pod) > 0, PATIENCE, "it is started again, in vain")
     assert not namespace.is_ready(NAME, 2)
     shutil.rmtree(volume / "1", ignore_errors=True)
     (volume / "elsewhere").rename(volume / "1")
@@ -168,7 +165,7 @@ def test_an_auditor_follows_workers_with_a_volume_each_and_names_what_is_changed
         "signingKeySecretRef": {"name": "own-key"},
         "storage": {"storageClassName": "lab-shared"},
         "beatSeconds": 1,
-        "cpu": "200m",
+        "cpu": "100m",
     }
     own.patch({"auditor": auditor})
 
@@ -177,7 +174,7 @@ def test_an_auditor_follows_workers_with_a_volume_each_and_names_what_is_changed
         return found.get("status", ""), found.get("reason", "")
 
     try:
-        wait_until(lambda: audit() == ("True", "NothingFound"), 120, "the ledger is audited")
+        wait_until(lambda: audit() == ("True", "NothingFound"), PATIENCE, "the ledger is audited")
         serve_both(own)
         own.scale(1)
         assert audit() == ("True", "NothingFound"), "a worker that has left is no finding"
@@ -188,7 +185,9 @@ def test_an_auditor_follows_workers_with_a_volume_each_and_names_what_is_changed
         with segment.open("r+b") as file:
             file.seek(file.read().index(b'"completion"'))
             file.write(b"!")
-        wait_until(lambda: audit() == ("False", "LedgerInvalid"), 90, "the condition says that a record was changed")
+        wait_until(
+            lambda: audit() == ("False", "LedgerInvalid"), PATIENCE, "the condition says that a record was changed"
+        )
     finally:
         own.patch({"auditor": None})
-        namespace.kubectl("delete", "secret", "own-key")
+        namespace.delete("secret", "own-key")

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
 from proofgate import _core
 
-from e2e.kubernetes import IMAGES, Namespace, Object, ledger_directory, volume_directory, wait_until
+from e2e.kubernetes import IMAGES, PATIENCE, Namespace, Object, ledger_directory, volume_directory, wait_until
+from e2e.lab_network import exchange, inside
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
@@ -75,7 +75,7 @@ def audited(namespace: Namespace) -> Iterator[Gateway]:
     key, log = _core.generate_key(ORIGIN)
     witness_key, cosigner = _core.generate_witness_key(WITNESS_NAME)
     namespace.apply(fleet.secret(TENANTS[0]), secret("auditor-key", signing_key=key), *witness(witness_key, log))
-    namespace.kubectl("wait", "--for=condition=Ready", f"pod/{WITNESS}", "--timeout=60s")
+    namespace.wait_ready("pod", WITNESS)
     url = f"http://{WITNESS}:{WITNESS_PORT}"
     auditor = {
         "signingKeySecretRef": {"name": "auditor-key"},
@@ -86,20 +86,17 @@ def audited(namespace: Namespace) -> Iterator[Gateway]:
             "allowHttp": True,
             "deadlineSeconds": 10,
         },
-        "cpu": "200m",
+        "cpu": "100m",
     }
-    worker = {"cpu": "500m", "memory": "512Mi"}
-    namespace.apply(fleet.gateway(NAME, 1, TENANTS[:1], worker=worker, auditor=auditor))
+    namespace.apply(fleet.gateway(NAME, 1, TENANTS[:1], auditor=auditor, loadBalancer=fleet.ONE_BALANCER))
+    found = Gateway(namespace, NAME)
     try:
-        yield Gateway(namespace, NAME)
+        yield found
     finally:
-        namespace.kubectl("delete", "ggw", NAME, "--timeout=120s")
-        selector = f"proofgate.dev/gateway={NAME}"
-        namespace.kubectl("wait", "--for=delete", "pod", "--selector", selector, "--timeout=120s")
-        # What outlives a gateway whose evidence is retained.
-        namespace.kubectl("delete", "pvc,configmap,secret", "--selector", selector, "--timeout=60s")
-        namespace.kubectl("delete", "secret", "auditor-key")
-        namespace.kubectl("delete", "pod,service,secret", WITNESS, "--ignore-not-found")
+        found.delete()
+        found.forget()
+        for kind in ("pod", "service", "secret"):
+            namespace.delete(kind, WITNESS)
 
 
 def audit(gateway: Gateway) -> tuple[str, str]:
@@ -118,16 +115,23 @@ def cosigned(gateway: Gateway) -> int:
 def findings(gateway: Gateway) -> list[str]:
     """What the Events of findings say."""
     fields = f"reason=AuditFinding,involvedObject.name={gateway.name}"
-    told = gateway.namespace.kubectl("get", "events", "--field-selector", fields, "--output", "json")
-    return [event["message"] for event in json.loads(told)["items"]]
+    return [event["message"] for event in gateway.namespace.list("events", fields=fields)]
 
 
 def told(gateway: Gateway, path: str) -> str:
-    """What the auditor answers on its port."""
-    forwarded = gateway.namespace.forwarded(f"service/{AUDITOR}", 9091)
-    with forwarded as address, urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
-        body: bytes = answer.read()
-    return body.decode()
+    """What the auditor answers on its port, once the Service knows its pod."""
+    url = f"http://{gateway.namespace.service_address(AUDITOR)}:9091{path}"
+
+    def answered() -> str:
+        try:
+            answer = inside(exchange, "GET", url)
+        except OSError as error:
+            print(f"{url}: {error}")
+            return ""
+        assert answer.status == 200, answer
+        return answer.text
+
+    return wait_until(answered, PATIENCE, f"{url} answers")
 
 
 def accepted(gateway: Gateway) -> int:
@@ -138,39 +142,41 @@ def accepted(gateway: Gateway) -> int:
 
 def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audited: Gateway) -> None:
     namespace = audited.namespace
-    wait_until(lambda: audit(audited) == ("True", "NothingFound"), 90, "the ledger is audited")
+    wait_until(lambda: audit(audited) == ("True", "NothingFound"), PATIENCE, "the ledger is audited")
     audited.wait_settled(1)
     wait_reachable(namespace, NAME)
     assert [ask(namespace, NAME, KEY) for _ in range(3)] == [200] * 3
     # `open`, and two records of each exchange.
-    wait_until(lambda: accepted(audited) >= 7, 30, "the auditor has accepted what was recorded")
-    wait_until(lambda: namespace.get("configmap", AUDITOR), 30, "a checkpoint of its log is held")
+    wait_until(lambda: accepted(audited) >= 7, PATIENCE, "the auditor has accepted what was recorded")
+    wait_until(lambda: namespace.get("configmap", AUDITOR), PATIENCE, "a checkpoint of its log is held")
     assert f"\n— {WITNESS_NAME} " in told(audited, "/checkpoint"), "what is published is cosigned"
-    wait_until(lambda: cosigned(audited), 30, "the status tells that the witness has cosigned")
+    wait_until(lambda: cosigned(audited), PATIENCE, "the status tells that the witness has cosigned")
 
     before = int(told(audited, "/checkpoint").split("\n")[1])
     [uid] = audited.uids("auditor").values()
-    namespace.kubectl("delete", "pod", f"{AUDITOR}-0")
+    namespace.delete("pod", f"{AUDITOR}-0", wait=False)
 
     def another_is_ready() -> bool:
         ready = (namespace.get("statefulset", AUDITOR) or {}).get("status", {}).get("readyReplicas") == 1
         return ready and uid not in audited.uids("auditor").values()
 
-    wait_until(another_is_ready, 60, "another auditor is ready")
+    wait_until(another_is_ready, PATIENCE, "another auditor is ready")
     assert int(told(audited, "/checkpoint").split("\n")[1]) >= before > 0, "it goes on with its log"
     assert findings(audited) == []
 
-    namespace.kubectl("delete", "pod", WITNESS)
+    namespace.delete("pod", WITNESS)
     assert ask(namespace, NAME, KEY) == 200
-    wait_until(lambda: audit(audited) == ("False", "NotCosigned"), 60, "the condition says that nobody cosigns")
+    wait_until(lambda: audit(audited) == ("False", "NotCosigned"), PATIENCE, "the condition says that nobody cosigns")
     assert "ours (" in namespace.condition(NAME, "Audited")["message"]
 
     segment = max(ledger_directory(namespace, NAME).glob("0/*/*.seg"))
     with segment.open("r+b") as file:
         file.seek(file.read().index(b'"completion"'))
         file.write(b"!")
-    wait_until(lambda: audit(audited) == ("False", "LedgerInvalid"), 60, "the condition says that a record was changed")
-    wait_until(lambda: findings(audited), 10, "an Event names it")
+    wait_until(
+        lambda: audit(audited) == ("False", "LedgerInvalid"), PATIENCE, "the condition says that a record was changed"
+    )
+    wait_until(lambda: findings(audited), PATIENCE, "an Event names it")
     assert any(found.startswith("records_damaged (invalid): ") for found in findings(audited)), findings(audited)
     codes = {found["code"] for found in (namespace.get("ggw", NAME) or {})["status"]["auditor"]["findings"]}
     assert "records_damaged" in codes
@@ -179,5 +185,5 @@ def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audite
     # Its state is lost: nobody may begin another log of the same name.
     for path in volume_directory(namespace, AUDITOR).iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    namespace.kubectl("delete", "pod", f"{AUDITOR}-0")
-    wait_until(lambda: audit(audited) == ("False", "AuditorStateLost"), 60, "the lost state is told")
+    namespace.delete("pod", f"{AUDITOR}-0", wait=False)
+    wait_until(lambda: audit(audited) == ("False", "AuditorStateLost"), PATIENCE, "the lost state is told")

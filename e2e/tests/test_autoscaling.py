@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from e2e.kubernetes import Namespace, Object, wait_until
-from e2e.operations import PATIENCE, Gateway
+from e2e.kubernetes import PATIENCE, Namespace, Object, wait_until
+from e2e.operations import Gateway
 
 
 def autoscaler(gateway: str, least: int, most: int) -> Object:
@@ -28,7 +28,6 @@ def autoscaler(gateway: str, least: int, most: int) -> Object:
 
 def test_an_autoscaler_scales_the_gateway_and_is_not_fought(namespace: Namespace, two_workers: str) -> None:
     fleet = Gateway(namespace, two_workers)
-    fleet.wait_settled(2)
     namespace.apply(autoscaler(two_workers, 3, 3))
     try:
         wait_until(lambda: fleet.settled(3), PATIENCE, "the autoscaler has scaled the gateway to its least")
@@ -40,4 +39,4 @@ def test_an_autoscaler_scales_the_gateway_and_is_not_fought(namespace: Namespace
         namespace.apply(autoscaler(two_workers, 1, 2))
         wait_until(lambda: fleet.settled(2), PATIENCE, "the autoscaler has scaled the gateway to its most")
     finally:
-        namespace.kubectl("delete", "hpa", "fleet")
+        namespace.delete("hpa", "fleet")

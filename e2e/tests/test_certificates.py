@@ -6,7 +6,8 @@ from pathlib import Path
 
 from cryptography import x509
 
-from e2e.kubernetes import CommandError, Namespace, inside, wait_until
+from e2e.kubernetes import PATIENCE, Namespace, wait_until
+from e2e.lab_network import certificate, inside
 from e2e.load import SteadyLoad, steady_load
 from e2e.operations import Gateway
 from e2e.tests import fleet
@@ -20,35 +21,22 @@ KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 
 def served_serial(namespace: Namespace, gateway: str, authority: Path) -> int | None:
     """The serial number of the certificate that a new connection is shown; None if there is none."""
-    address = namespace.service_address(gateway)
-    try:
-        shown = inside(
-            *("openssl", "s_client", "-connect", f"{address}:443", "-servername", NAME, "-CAfile", str(authority)),
-            *("-verify_return_error", "-showcerts", "-no_ign_eof"),
-        )
-    except CommandError as error:
-        shown = error.stderr
-    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-    if begin not in shown:
-        return None
-    pem = begin + shown.partition(begin)[2].partition(end)[0] + end
-    return x509.load_pem_x509_certificate(pem.encode()).serial_number
+    shown = inside(certificate, namespace.service_address(gateway), 443, NAME, authority)
+    return None if shown is None else x509.load_der_x509_certificate(shown).serial_number
 
 
-def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(
-    namespace: Namespace, gateway: str, tmp_path: Path
-) -> None:
+def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(namespace: Namespace, tmp_path: Path) -> None:
     authority = Authority()
     ca = tmp_path / "ca.pem"
     ca.write_text(authority.pem)
     secret, first = authority.secret("secure-tls", NAME)
     namespace.apply(
         secret,
+        *fleet.secrets(),
         fleet.gateway(
             "secure",
             1,
             TENANTS[:12],
-            worker={"cpu": "300m", "memory": "512Mi"},
             loadBalancer={"replicas": 2, "tls": {"certificateSecretRef": {"name": "secure-tls"}}},
         ),
     )
@@ -65,7 +53,7 @@ def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(
             # Both load balancers: several connections in a row see the new one.
             wait_until(
                 lambda: all(served_serial(namespace, "secure", ca) == second for _ in range(6)),
-                120,
+                PATIENCE,
                 "new connections are shown the new certificate",
             )
             load.goes_on(50)
@@ -77,4 +65,4 @@ def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(
         assert not report.lost and not report.repeated
         assert secure.uids("load-balancer") | secure.uids("worker") == pods
     finally:
-        namespace.kubectl("delete", "ggw", "secure", "--timeout=120s")
+        namespace.delete("ggw", "secure", wait=False)

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from e2e import readme
-from e2e.kubernetes import IMAGES, REPOSITORY, Namespace, clear, environment, run
+from e2e.kubernetes import IMAGES, PATIENCE, REPOSITORY, Namespace, clear, environment, lab, run
 from e2e.ports import free_port
+from e2e.tests.conftest import BARE, Run
 
 HOUR = Namespace("llm")
 #: The stand-in upstream takes any key.
@@ -29,11 +30,11 @@ STAND_IN = REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"
 
 def remove_everything() -> None:
     """Leaves neither a release nor what it keeps, which belongs to the release and namespace that installed it."""
-    clear(Namespace("proofgate-e2e"), Namespace("proofgate-demo"))
+    clear(Namespace("proofgate-demo"))
     run(["helm", "uninstall", "proofgate", "--namespace", HOUR.name, "--ignore-not-found", "--wait"])
     if HOUR.exists():
         HOUR.delete_gateways()
-        HOUR.delete()
+        HOUR.remove()
     found = run(["kubectl", "get", "crd,clusterrole", "--output", "name"]).split()
     kept = [name for name in found if "proofgate.dev" in name or "/proofgate-" in name]
     if kept:
@@ -41,24 +42,25 @@ def remove_everything() -> None:
 
 
 @pytest.fixture
-def bare_cluster() -> Iterator[None]:
+def bare_cluster(this_run: Run) -> Iterator[None]:
     """A cluster that has never seen the product, but for its images and the stand-in upstream."""
-    remove_everything()
+    try:
+        with this_run.alone("operator"):
+            remove_everything()
+            prepare()
+            yield
+            remove_everything()
+    finally:
+        this_run.note(BARE)
+
+
+def prepare() -> None:
+    """Brings what a reader's cluster has: a namespace, an upstream, and an image with curl."""
     HOUR.create()
     HOUR.kubectl("apply", "-f", str(STAND_IN))
-    build = [
-        "build-image",
-        "--name",
-        CURL,
-        "--dockerfile",
-        str(CURL_FOLDER / "Dockerfile"),
-        "--context",
-        str(CURL_FOLDER),
-    ]
-    run([sys.executable, "-m", "e2e.cluster", *build], timeout=600)
-    HOUR.kubectl("rollout", "status", "deployment/mock-upstream", "--timeout", "90s")
-    yield
-    remove_everything()
+    dockerfile = ("--dockerfile", str(CURL_FOLDER / "Dockerfile"), "--context", str(CURL_FOLDER))
+    lab("build-image", "--name", CURL, *dockerfile)
+    HOUR.wait_ready("deployment", "mock-upstream")
 
 
 def changes(port: int) -> dict[str, str]:
@@ -89,11 +91,11 @@ def follow(script: str, folder: Path) -> str:
             env={**environment(), "KUBECONFIG": str(kubeconfig), "OPENAI_API_KEY": PROVIDER_KEY},
         )  # fmt: skip
         try:
-            code = shell.wait(600)
+            code = shell.wait(3 * PATIENCE)
         finally:
             # The port that is forwarded in the background is of the shell's own group.
             os.killpg(shell.pid, signal.SIGTERM)
-            shell.wait(10)
+            shell.wait(PATIENCE)
     assert code == 0, told.read_text()
     return told.read_text()
 
@@ -111,7 +113,7 @@ def test_the_readmes_commands_lead_from_a_bare_cluster_to_an_answer(bare_cluster
     assert claim is not None and claim["status"]["phase"] == "Bound"
 
     status = [sys.executable, "-m", "proofgate", "status", "--namespace", HOUR.name]
-    shown = subprocess.run(status, capture_output=True, text=True, env=environment(), timeout=60)
+    shown = subprocess.run(status, capture_output=True, text=True, env=environment(), timeout=PATIENCE)
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert shown.stdout.startswith("llm/quickstart: Ready, 1 of 1 workers ready, http://quickstart.llm.svc")
     [row] = [line.split() for line in shown.stdout.splitlines() if line.startswith("acme")]

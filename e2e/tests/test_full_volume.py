@@ -12,7 +12,7 @@ from proofgate import _core
 
 from e2e import evidence
 from e2e.cluster.layout import volume_folder
-from e2e.kubernetes import CommandError, Namespace, inside, run, wait_until
+from e2e.kubernetes import PATIENCE, Namespace, lab, remove_volume, server, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import MODEL, TENANTS, key_of
@@ -21,6 +21,8 @@ from e2e.tests.traffic import ask, url, wait_reachable
 KEY = key_of(TENANTS[0])
 #: Room for one segment of 32 MiB and not for a second one.
 SMALL, LARGE = "48m", "256m"
+#: Of a size that fills it soon.
+QUICK = {"cpu": "500m", "memory": "512Mi"}
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def small_volume(namespace: Namespace) -> Iterator[Path]:
     folder = volume_folder() / "small"
     folder.mkdir(exist_ok=True)
     # What a run left that was killed: its volume is bound to a claim that is gone, and no other claim gets it.
-    run(["kubectl", "delete", "pv", "small", "--ignore-not-found", "--timeout=60s"])
+    remove_volume("small")
     while folder.is_mount():
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=0777", "tmpfs", str(folder)], check=True)
@@ -51,13 +53,13 @@ def small_volume(namespace: Namespace) -> Iterator[Path]:
         "metadata": {"name": "small"},
         "spec": {**common, "volumeName": "small", "resources": {"requests": {"storage": "48Mi"}}},
     }
-    run(["kubectl", "apply", "-f", "-"], json.dumps(volume))
+    server().apply(None, volume)
     namespace.apply(claim)
     try:
         yield folder
     finally:
-        namespace.kubectl("delete", "pvc", "small", "--timeout=60s")
-        run(["kubectl", "delete", "pv", "small", "--timeout=60s"])
+        namespace.delete("pvc", "small")
+        remove_volume("small")
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
         folder.rmdir()
 
@@ -70,18 +72,21 @@ def flood(namespace: Namespace, gateway: str, folder: Path) -> None:
         f'wrk.method = "POST"\nwrk.body = {json.dumps(body)}\nwrk.headers["Authorization"] = "Bearer {KEY}"\n'
     )
     target = f"{url(namespace, gateway)}/chat/completions"
-    inside("wrk", "-t1", "-c16", "-d5s", "-s", str(script), target)
+    lab("inside", "--", "wrk", "-t1", "-c16", "-d5s", "-s", str(script), target)
 
 
 def test_a_full_volume_stops_admission_until_there_is_space(
-    namespace: Namespace, gateway: str, small_volume: Path, tmp_path: Path
+    namespace: Namespace, small_volume: Path, tmp_path: Path
 ) -> None:
     # Nobody knows what is on a claim that somebody brings, so whoever brings it names the key as well.
     key, _ = _core.generate_key(f"proofgate.dev/{namespace.name}/small")
     head = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "small-key"}}
     namespace.apply({**head, "stringData": {"signing-key": key}})
     ledger = {"volume": {"existingClaim": "small"}, "signingKeySecretRef": {"name": "small-key"}}
-    namespace.apply(fleet.gateway("small", 1, TENANTS[:1], worker={"cpu": "500m", "memory": "512Mi"}, ledger=ledger))
+    namespace.apply(
+        fleet.secret(TENANTS[0]),
+        fleet.gateway("small", 1, TENANTS[:1], worker=QUICK, ledger=ledger, loadBalancer=fleet.ONE_BALANCER),
+    )
     small = Gateway(namespace, "small")
     try:
         small.wait_settled(1)
@@ -92,17 +97,12 @@ def test_a_full_volume_stops_admission_until_there_is_space(
             flood(namespace, "small", tmp_path)
             return ask(namespace, "small", KEY) == 503
 
-        wait_until(refused, 300, "the volume is full and admission has stopped")
+        wait_until(refused, 2 * PATIENCE, "the volume is full and admission has stopped")
         assert small.restarts("small-worker-0") == 0
         assert namespace.is_ready("small", 1), "a full volume is no reason to be restarted"
         subprocess.run(["mount", "-o", f"remount,size={LARGE}", str(small_volume)], check=True)
-        wait_until(lambda: ask(namespace, "small", KEY) == 200, 60, "admission has resumed")
+        wait_until(lambda: ask(namespace, "small", KEY) == 200, PATIENCE, "admission has resumed")
         kinds = [record["kind"] for record in evidence.records(small_volume)]
         assert kinds.count("admission") == kinds.count("completion")
     finally:
-        try:
-            namespace.kubectl("delete", "ggw", "small", "--timeout=120s")
-            selector = "proofgate.dev/gateway=small"
-            namespace.kubectl("wait", "--for=delete", "pod", "--selector", selector, "--timeout=120s")
-        except CommandError as error:
-            pytest.fail(str(error))
+        small.delete()

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from openai import OpenAI
 
-from e2e.kubernetes import CommandError, Namespace, run
+from e2e.kubernetes import CommandError, Namespace, conditions_of, run
 from e2e.operations import pods_on_this_machine
-from e2e.tests.conftest import conditions_of
-from e2e.tests.fleet import MODEL, TENANTS, key_of
+from e2e.tests.fleet import MODEL, TENANTS, WORKER, key_of
 
 
 def test_a_manifest_becomes_ready(namespace: Namespace, gateway: str) -> None:
@@ -46,14 +45,14 @@ def test_the_openai_client_gets_unary_and_streamed_answers(namespace: Namespace,
                 assert [chunk.choices[0].finish_reason for chunk in stream][-1] == "stop"
 
 
-def test_a_worker_is_guaranteed_one_core_and_its_quota_says_so(namespace: Namespace, gateway: str) -> None:
+def test_a_worker_is_guaranteed_its_share_of_a_core_and_its_quota_says_so(namespace: Namespace, gateway: str) -> None:
     selector = f"app.kubernetes.io/component=worker,proofgate.dev/gateway={gateway}"
     for pod in namespace.list("pods", selector):
         assert pod["status"]["qosClass"] == "Guaranteed"
         container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
         groups = [group for group in pods_on_this_machine().values() if container in group]
         assert groups, f"no process of {pod['metadata']['name']} is found"
-        assert cpu_quota(groups[0]) == 1.0
+        assert cpu_quota(groups[0]) == int(WORKER["cpu"].removesuffix("m")) / 1000
 
 
 def cpu_quota(group: str) -> float:

@@ -15,7 +15,7 @@ from proofgate import _core
 
 from e2e import evidence
 from e2e.demo import proofgate
-from e2e.kubernetes import Namespace, Object, ledger_directory, wait_until
+from e2e.kubernetes import PATIENCE, Namespace, Object, ledger_directory, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
@@ -25,6 +25,7 @@ NAME = "kept"
 KEEPER = f"{NAME}-keeper"
 HELD, OTHER = TENANTS[:2]
 HOLD = {"name": "case", "tenant": HELD, "reason": "litigation"}
+_ENDS = {"Complete", "Failed"}
 TEXT = "a sentence that stands nowhere else"
 
 
@@ -51,25 +52,27 @@ def kept(namespace: Namespace) -> Iterator[Gateway]:
         "shredKeys": {},
         "payloads": {"mode": "Stored"},
     }
-    worker = {"cpu": "500m", "memory": "512Mi"}
-    manifest = fleet.gateway(NAME, 1, (HELD, OTHER), worker=worker, ledger=ledger, keeping=keeping)
+    manifest = fleet.gateway(NAME, 1, (HELD, OTHER), ledger=ledger, keeping=keeping, loadBalancer=fleet.ONE_BALANCER)
     namespace.apply(fleet.secret(HELD), fleet.secret(OTHER), secret, manifest)
+    found = Gateway(namespace, NAME)
     try:
-        yield Gateway(namespace, NAME)
+        yield found
     finally:
-        namespace.kubectl("delete", "ggw", NAME, "--timeout=120s")
-        selector = f"proofgate.dev/gateway={NAME}"
-        namespace.kubectl("wait", "--for=delete", "pod", "--selector", selector, "--timeout=120s")
-        # What outlives a gateway whose evidence is retained.
-        namespace.kubectl("delete", "pvc,configmap,secret", "--selector", selector, "--timeout=60s")
-        namespace.kubectl("delete", "secret", f"{NAME}-shred-keys", "keeping-key", "--ignore-not-found")
+        found.delete()
+        found.forget()
+        namespace.delete("secret", f"{NAME}-shred-keys")
 
 
 def run(gateway: Gateway, which: str) -> None:
     """Has the keeper run now, as its CronJob stands, and waits until the run has ended well."""
     namespace, name = gateway.namespace, f"{KEEPER}-{which}"
     namespace.kubectl("create", "job", f"--from=cronjob/{KEEPER}", name)
-    namespace.kubectl("wait", "--for=condition=Complete", f"job/{name}", "--timeout=90s", timeout=100)
+
+    def outcome() -> str:
+        conditions = (namespace.get("job", name) or {}).get("status", {}).get("conditions", [])
+        return next((one["type"] for one in conditions if one["status"] == "True" and one["type"] in _ENDS), "")
+
+    assert wait_until(outcome, PATIENCE, f"{name} has ended") == "Complete", namespace.logs(f"job-name={name}")
 
 
 def kept_of(gateway: Gateway) -> tuple[str, str]:
@@ -118,7 +121,9 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
     wait_reachable(namespace, NAME)
     assert ask(namespace, NAME, key_of(HELD), TEXT) == 200
     ledger = ledger_directory(namespace, NAME)
-    wait_until(lambda: any(record["kind"] == "completion" for record in evidence.records(ledger)), 30, "it is recorded")
+    wait_until(
+        lambda: any(record["kind"] == "completion" for record in evidence.records(ledger)), PATIENCE, "it is recorded"
+    )
     done = completion(ledger)
     assert done["payloads"] == {"request": "stored", "response": "stored"}
     keys = tmp_path / "keys"
@@ -130,7 +135,7 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
         # Until a checkpoint covers it, it is not shown.
         return TEXT in proofgate(*show, "--shred-keys", str(keys)).stdout
 
-    wait_until(shown, 60, "the request can be opened", every=1)
+    wait_until(shown, PATIENCE, "the request can be opened", every=1)
     assert stands_in(ledger, done["id"]), "records can be read"
     assert not stands_in(ledger, TEXT), "it stands in clear"
     (keys / HELD).write_bytes((keys / OTHER).read_bytes())
@@ -138,16 +143,18 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
 
     assert kept_of(kept) == ("Unknown", "NeverRun")
     run(kept, "first")
-    wait_until(lambda: kept_of(kept) == ("True", "Kept"), 60, "the run is told")
+    wait_until(lambda: kept_of(kept) == ("True", "Kept"), PATIENCE, "the run is told")
     assert told(kept)["holds"] == 1
     kept.patch({"keeping": {"holds": None}})
     kept.wait_settled(1)
     run(kept, "second")
-    wait_until(lambda: kept_of(kept) == ("True", "HeldOutsideManifest"), 60, "the hold that nobody released is told")
+    wait_until(
+        lambda: kept_of(kept) == ("True", "HeldOutsideManifest"), PATIENCE, "the hold that nobody released is told"
+    )
     assert (told(kept)["holds"], told(kept)["holdsNotInManifest"]) == (1, ["case"])
     kept.patch({"keeping": {"holds": [{**HOLD, "released": "settled"}]}})
     kept.wait_settled(1)
     run(kept, "third")
-    wait_until(lambda: kept_of(kept) == ("True", "Kept"), 60, "the hold is over")
+    wait_until(lambda: kept_of(kept) == ("True", "Kept"), PATIENCE, "the hold is over")
     assert told(kept)["holds"] == 0
     assert ask(namespace, NAME, key_of(HELD)) == 200

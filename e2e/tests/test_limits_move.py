@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.kubernetes import Namespace, wait_until
+from e2e.kubernetes import PATIENCE, Namespace, wait_until
 from e2e.load import now, steady_load
 from e2e.operations import Gateway
 from e2e.tests import fleet
@@ -36,7 +36,7 @@ def budgets(namespace: Namespace, two_workers: str) -> Iterator[Gateway]:
     namespace.apply(fleet.gateway(two_workers, 2))
     wait_until(
         lambda: all(ask(namespace, two_workers, key, "hello") == 200 for key in KEYS),
-        60,
+        PATIENCE,
         "every worker has taken the budgets back",
     )
 
@@ -48,7 +48,7 @@ def test_no_budget_is_overspent_while_workers_come_and_go(
     with steady_load(namespace, budgets.name, tmp_path, KEYS, clients=24) as load:
         for replicas in (3, 2, 3, 2):
             budgets.scale(replicas)
-        wait_until(lambda: load.attempts() > 600, 120, "the budgets are used up")
+        load.goes_on(600 - load.attempts())
     found = [record for record in records(namespace, budgets.name) if record["ts"] >= began]
     admitted = {record["id"]: record for record in found if record["kind"] == "admission"}
     # By tenant and day: each has a whole budget.

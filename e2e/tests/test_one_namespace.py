@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from e2e import evidence
 from e2e.demo import KEYS, proofgate
-from e2e.kubernetes import REPOSITORY, Namespace, install_operator, ledger_directory, wait_until
+from e2e.kubernetes import (
+    MADE_BY_TESTS,
+    PATIENCE,
+    REPOSITORY,
+    Namespace,
+    install_operator,
+    ledger_directory,
+    wait_until,
+)
 from e2e.operations import Gateway
+from e2e.tests import fleet
 from e2e.tests.traffic import ask, wait_reachable
 
 LLM = Namespace("proofgate-llm")
-DEMO = str(REPOSITORY / "examples" / "demo")
+DEMO = REPOSITORY / "examples" / "demo"
 #: Less than half of the grace that HAProxy's pods have when nobody says otherwise.
 GONE_SECONDS = 180
 
 
 @pytest.fixture(scope="module")
 def demo(operator: Namespace) -> Iterator[Gateway]:
-    """The demo's gateway, in a namespace with an operator of its own that serves nothing else.
-
-    Beside no other gateway: what was deleted keeps its share of a node until it is gone, and two workers of a whole
-    core, an auditor and two generations of HAProxy have room then, wherever each of them is put.
-    """
-    LLM.delete()
-    LLM.create()
+    """The demo's gateway, with small workers, in a namespace with an operator of its own that serves nothing else."""
+    if LLM.exists():
+        LLM.delete_gateways()
+        LLM.remove()
+    LLM.create(**MADE_BY_TESTS)
     try:
         # The CRD is the other release's.
         install_operator([], {"crds.enabled": False}, LLM)
@@ -34,17 +43,17 @@ def demo(operator: Namespace) -> Iterator[Gateway]:
         apply(found)
         yield found
     finally:
-        if LLM.exists():
-            # A namespace with pods of long grace is looked at again late.
-            LLM.delete_gateways()
-        LLM.delete()
+        LLM.remove(wait=False)
 
 
 def apply(demo: Gateway) -> None:
     """Applies the demo's manifests and waits until it serves."""
-    LLM.kubectl("apply", "-f", DEMO)
+    manifests = [manifest for path in sorted(DEMO.glob("*.yaml")) for manifest in yaml.safe_load_all(path.read_text())]
+    [gateway] = [manifest for manifest in manifests if manifest["kind"] == "GovernanceGateway"]
+    gateway["spec"]["worker"] = fleet.WORKER
+    LLM.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(manifest) for manifest in manifests))
     demo.wait_settled(2)
-    LLM.kubectl("rollout", "status", "deployment/mock-upstream", "--timeout", "90s")
+    LLM.wait_ready("deployment", "mock-upstream")
     wait_reachable(LLM, demo.name)
 
 
@@ -70,7 +79,7 @@ def newest() -> dict[str, dict[str, object]]:
 def test_a_gateway_deleted_and_applied_again_has_the_same_key_and_continues_its_chain(demo: Gateway) -> None:
     assert ask(LLM, demo.name, KEYS["acme"]) == 200
     key, before = verifying_key(), newest()
-    LLM.kubectl("delete", "-f", DEMO, timeout=180)
+    LLM.kubectl("delete", "-f", str(DEMO))
     apply(demo)
     assert ask(LLM, demo.name, KEYS["acme"]) == 200
     assert verifying_key() == key
@@ -86,12 +95,12 @@ def test_a_gateway_deleted_and_applied_again_has_the_same_key_and_continues_its_
         # Until the newest records are under a checkpoint, it says that they are not.
         return proofgate("fsck", str(ledger_directory(LLM, "demo")), "--key", key).returncode == 0
 
-    wait_until(verified, 30, "the whole volume is verified", every=1)
+    wait_until(verified, PATIENCE, "the whole volume is verified", every=1)
 
 
 def test_the_namespace_of_operator_and_gateway_waits_for_nothing_but_its_pods_when_it_is_deleted(demo: Gateway) -> None:
     """With little grace for HAProxy: Kubernetes looks at a namespace again after half of its pods' longest grace."""
     grace = {"loadBalancer": {"terminationGracePeriodSeconds": 60}, "timeouts": {"connectionAgeSeconds": 20}}
     demo.roll("load-balancer", lambda: demo.patch(grace))
-    LLM.delete(seconds=GONE_SECONDS)
-    assert not LLM.exists()
+    LLM.remove(wait=False)
+    wait_until(lambda: not LLM.exists(), GONE_SECONDS, "the namespace is gone")

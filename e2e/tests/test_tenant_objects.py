@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from e2e.kubernetes import CommandError, Namespace, Object, wait_until
+from e2e.kubernetes import MADE_BY_TESTS, PATIENCE, CommandError, Namespace, Object, wait_until
 from e2e.load import steady_load
 from e2e.operations import Gateway, rotate_key, upgrade_operator
 from e2e.tests import fleet
+from e2e.tests.conftest import Run
 from e2e.tests.fleet import API_VERSION, MODEL, key_of
 from e2e.tests.traffic import ask, records, wait_reachable
 
@@ -23,8 +24,6 @@ GLOBEX = Namespace("proofgate-e2e-globex")
 STRANGERS = Namespace("proofgate-e2e-strangers")
 #: Who has, in the namespace of acme, the chart's role for tenants, and nothing else anywhere.
 ANA = "ana"
-#: From a write to where workers and HAProxy read it, also when the kubelet renews their files of itself alone.
-SECONDS = 90
 
 
 def manifest() -> Object:
@@ -33,7 +32,7 @@ def manifest() -> Object:
         NAME,
         1,
         tenants=(),
-        worker={"cpu": "500m", "memory": "512Mi"},
+        loadBalancer=fleet.ONE_BALANCER,
         ledger={"volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": "Delete"}},
         plans=[{"name": "gold", "models": [MODEL]}, {"name": "trial", "limits": {"requestsPerMinute": 1}}],
         allowedTenants={"namespaces": {"from": "Selector", "selector": {"matchLabels": {"llm": "allowed"}}}},
@@ -68,26 +67,27 @@ def told(team: Namespace, name: str, kind: str) -> tuple[str, str]:
 
 def is_let_in(namespace: Namespace, key: str) -> None:
     """Waits until a key is good."""
-    wait_until(lambda: ask(namespace, NAME, key) == 200, SECONDS, "the key is let in")
+    wait_until(lambda: ask(namespace, NAME, key) == 200, PATIENCE, "the key is let in")
 
 
 def is_refused(namespace: Namespace, key: str) -> None:
     """Waits until a key is no longer any."""
-    wait_until(lambda: ask(namespace, NAME, key) == 401, SECONDS, "the key is refused")
+    wait_until(lambda: ask(namespace, NAME, key) == 401, PATIENCE, "the key is refused")
 
 
 @pytest.fixture(scope="module")
-def shared(namespace: Namespace) -> Iterator[Gateway]:
+def shared(this_run: Run, namespace: Namespace) -> Iterator[Gateway]:
     """The gateway, Ready by the tenant of globex.
 
     The operator serves the whole cluster meanwhile: no other one may read the labels of namespaces.
     """
     teams = (ACME, GLOBEX, STRANGERS)
     for team in teams:
-        team.delete()
-    ACME.create(llm="allowed")
-    GLOBEX.create(llm="allowed")
-    STRANGERS.create()
+        if team.exists():
+            team.remove()
+    ACME.create(llm="allowed", **MADE_BY_TESTS)
+    GLOBEX.create(llm="allowed", **MADE_BY_TESTS)
+    STRANGERS.create(**MADE_BY_TESTS)
     ACME.kubectl("create", "rolebinding", ANA, "--clusterrole=proofgate-gatewaytenants-edit", f"--user={ANA}")
     found = Gateway(namespace, NAME)
     try:
@@ -99,10 +99,10 @@ def shared(namespace: Namespace) -> Iterator[Gateway]:
         is_let_in(namespace, key_of("globex"))
         yield found
     finally:
-        namespace.kubectl("delete", "ggw", NAME, "--ignore-not-found", "--timeout=120s")
+        namespace.delete("ggw", NAME, wait=False)
         for team in teams:
-            team.delete()
-        upgrade_operator([namespace.name])
+            team.remove(wait=False)
+        upgrade_operator(this_run.namespaces())
 
 
 @pytest.fixture
@@ -114,7 +114,8 @@ def acme(namespace: Namespace, shared: Gateway) -> Iterator[str]:
         is_let_in(namespace, key_of("acme"))
         yield f"{ACME.name}/acme"
     finally:
-        ACME.kubectl("delete", "gwt,secret", "--all")
+        ACME.delete("gwt", "acme")
+        ACME.delete("secret", "acme-keys")
         # Or the next one would be let in by what is left of this one.
         is_refused(namespace, key_of("acme"))
         is_refused(namespace, key_of("acme", 1))
@@ -123,7 +124,7 @@ def acme(namespace: Namespace, shared: Gateway) -> Iterator[str]:
 def test_a_team_that_may_write_tenants_alone_attaches_one_whose_records_name_it(
     namespace: Namespace, acme: str
 ) -> None:
-    wait_until(lambda: told(ACME, "acme", "Programmed") == ("True", "Programmed"), SECONDS, "it is told so")
+    wait_until(lambda: told(ACME, "acme", "Programmed") == ("True", "Programmed"), PATIENCE, "it is told so")
     assert told(ACME, "acme", "Accepted") == ("True", "Accepted")
     assert told(ACME, "acme", "KeysValid") == ("True", "Valid")
     assert (ACME.get("gwt", "acme") or {})["status"]["tenant"] == acme
@@ -134,7 +135,7 @@ def test_a_team_that_may_write_tenants_alone_attaches_one_whose_records_name_it(
         admitted = {record["tenant"] for record in found if record["kind"] == "admission"}
         return admitted == {acme, f"{GLOBEX.name}/globex"}
 
-    wait_until(recorded, 60, "the ledger names both tenants and nobody else")
+    wait_until(recorded, PATIENCE, "the ledger names both tenants and nobody else")
 
 
 def may(home: Namespace, *question: str) -> bool:
@@ -197,7 +198,7 @@ def test_a_key_that_is_taken_out_of_its_secret_is_refused_while_every_other_one_
         is_refused(namespace, key_of("acme"))
         assert ask(namespace, NAME, key_of("acme", 1)) == 200
     assert not load.report.failed and not load.report.broken, (load.report.failed + load.report.broken)[:3]
-    wait_until(lambda: told(ACME, "acme", "KeysValid") == ("False", "SecretInvalid"), SECONDS, "it is told so")
+    wait_until(lambda: told(ACME, "acme", "KeysValid") == ("False", "SecretInvalid"), PATIENCE, "it is told so")
     assert told(ACME, "acme", "Accepted") == ("True", "Accepted")
 
 
@@ -210,12 +211,12 @@ def test_a_tenant_that_its_team_deletes_is_refused_while_the_other_one_is_let_in
         is_refused(namespace, key_of("acme"))
         is_refused(namespace, key_of("acme", 1))
     assert not load.report.failed and not load.report.broken, (load.report.failed + load.report.broken)[:3]
-    wait_until(lambda: acme not in "".join(shards(namespace).values()), SECONDS, "nothing of it is left")
+    wait_until(lambda: acme not in "".join(shards(namespace).values()), PATIENCE, "nothing of it is left")
 
 
 def test_a_tenant_has_what_its_plan_gives(namespace: Namespace, acme: str) -> None:
     as_ana("patch", "gwt", "acme", "--type=merge", "--patch", json.dumps({"spec": {"plan": "trial"}}))
-    wait_until(lambda: ask(namespace, NAME, key_of("acme")) == 429, SECONDS, "the plan's limit holds")
+    wait_until(lambda: ask(namespace, NAME, key_of("acme")) == 429, PATIENCE, "the plan's limit holds")
     assert ask(namespace, NAME, key_of("globex")) == 200
 
 
@@ -223,7 +224,7 @@ def test_a_tenant_of_a_namespace_that_is_not_allowed_is_told_so_and_let_in_nowhe
     namespace: Namespace, shared: Gateway
 ) -> None:
     STRANGERS.apply(fleet.secret("stranger"), tenant(namespace, "stranger"))
-    wait_until(lambda: told(STRANGERS, "stranger", "Accepted")[0] == "False", SECONDS, "it is told so")
+    wait_until(lambda: told(STRANGERS, "stranger", "Accepted")[0] == "False", PATIENCE, "it is told so")
     assert told(STRANGERS, "stranger", "Accepted") == ("False", "NotAllowed")
     assert told(STRANGERS, "stranger", "Programmed") == ("False", "NotAccepted")
     assert ask(namespace, NAME, key_of("stranger")) == 401
@@ -235,7 +236,7 @@ def test_a_bad_secret_is_told_in_its_tenants_own_condition_and_costs_nobody_else
 ) -> None:
     bad = "sk-too-short"
     rotate_key(Gateway(ACME, NAME), "acme-keys", "second", bad)
-    wait_until(lambda: told(ACME, "acme", "KeysValid") == ("False", "SecretInvalid"), SECONDS, "it is told so")
+    wait_until(lambda: told(ACME, "acme", "KeysValid") == ("False", "SecretInvalid"), PATIENCE, "it is told so")
     message = ACME.conditions("acme", "gwt")["KeysValid"]["message"]
     assert "Secret acme-keys" in message and "spec.apiKeys[second]" in message and bad not in message
     is_refused(namespace, key_of("acme", 1))
@@ -253,7 +254,7 @@ def test_a_tenant_whose_gateway_is_not_there_is_told_so(namespace: Namespace, sh
     ACME.apply(tenant(namespace, "lost", gatewayRef=nowhere))
     try:
         wait_until(
-            lambda: told(ACME, "lost", "Accepted") == ("False", "GatewayNotFound"), SECONDS, "the tenant is told"
+            lambda: told(ACME, "lost", "Accepted") == ("False", "GatewayNotFound"), PATIENCE, "the tenant is told"
         )
     finally:
-        ACME.kubectl("delete", "gwt", "lost")
+        ACME.delete("gwt", "lost")

@@ -9,7 +9,6 @@ from e2e.tests.fleet import TENANTS, key_of
 from e2e.tests.issuer import Issuer
 from e2e.tests.traffic import ask, owners, settled_owners, wait_reachable
 
-WORKER = {"cpu": "300m", "memory": "512Mi"}
 #: How a worker comes to trust an authority that its image does not know.
 TRUST = {
     "env": [{"name": "SSL_CERT_FILE", "value": "/etc/authorities/ca.pem"}],
@@ -27,9 +26,9 @@ def test_a_tenant_with_tokens_of_an_issuer_of_the_house_always_reaches_one_worke
         "data": {"ca.pem": issuer.authority.pem},
     }
     namespace.apply(authorities, *issuer.manifests())
-    namespace.kubectl("wait", "--for=condition=Ready", "pod/issuer", "--timeout=60s")
+    namespace.wait_ready("pod", "issuer")
     tenants = TENANTS[:8]
-    manifest = fleet.gateway("tokens", 2, tenants, worker={**WORKER, "podTemplate": TRUST}, jwt=issuer.section())
+    manifest = fleet.gateway("tokens", 2, tenants, worker={**fleet.WORKER, "podTemplate": TRUST}, jwt=issuer.section())
     namespace.apply(*fleet.secrets(), manifest)
     try:
         Gateway(namespace, "tokens").wait_settled(2)
@@ -42,5 +41,6 @@ def test_a_tenant_with_tokens_of_an_issuer_of_the_house_always_reaches_one_worke
         assert found == {label: keys[label.split()[0]] for label in asked}
         assert ask(namespace, "tokens", Issuer(namespace).token(tenants[0])) == 401, "another signer is not believed"
     finally:
-        namespace.kubectl("delete", "ggw", "tokens", "--timeout=120s")
-        namespace.kubectl("delete", "pod/issuer", "service/issuer", "--ignore-not-found")
+        namespace.delete("ggw", "tokens", wait=False)
+        namespace.delete("pod", "issuer")
+        namespace.delete("service", "issuer")

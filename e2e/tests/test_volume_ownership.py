@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 
 from e2e import evidence
 from e2e.cluster.layout import volume_folder
-from e2e.kubernetes import Namespace, run, wait_until
+from e2e.kubernetes import PATIENCE, Namespace, remove_volume, server, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
@@ -32,7 +31,7 @@ def volume() -> Iterator[Path]:
     gateway's name.
     """
     # What a run left that was killed is bound to a claim that is gone, and no other claim gets it.
-    run(["kubectl", "delete", "pv", NAME, "--ignore-not-found", "--timeout=60s"])
+    remove_volume(NAME)
     folder = volume_folder() / NAME
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -50,11 +49,11 @@ def volume() -> Iterator[Path]:
             "storageClassName": NAME,
         },
     }
-    run(["kubectl", "apply", "-f", "-"], json.dumps(manifest))
+    server().apply(None, manifest)
     try:
         yield folder
     finally:
-        run(["kubectl", "delete", "pv", NAME, "--timeout=60s"])
+        remove_volume(NAME)
         shutil.rmtree(folder)
 
 
@@ -62,19 +61,20 @@ def volume() -> Iterator[Path]:
 def not_owned(namespace: Namespace, volume: Path) -> Iterator[Gateway]:
     """A gateway of one worker on that volume."""
     ledger = {"volume": {"storageClassName": NAME, "size": "1Gi", "retainPolicy": "Delete"}}
-    worker = {"cpu": "500m", "memory": "512Mi"}
-    namespace.apply(fleet.secret(TENANTS[0]), fleet.gateway(NAME, 1, TENANTS[:1], worker=worker, ledger=ledger))
+    namespace.apply(
+        fleet.secret(TENANTS[0]), fleet.gateway(NAME, 1, TENANTS[:1], ledger=ledger, loadBalancer=fleet.ONE_BALANCER)
+    )
     try:
         yield Gateway(namespace, NAME)
     finally:
-        namespace.kubectl("delete", "ggw", NAME, "--timeout=120s")
-        namespace.kubectl("wait", "--for=delete", "pvc", f"{NAME}-wal", "--timeout=120s", timeout=150)
+        namespace.delete("ggw", NAME)
+        wait_until(lambda: not namespace.get("pvc", f"{NAME}-wal"), PATIENCE, "the claim is gone")
 
 
 def test_a_worker_that_may_not_write_its_volume_says_what_to_do_and_starts_once_that_is_done(
     namespace: Namespace, volume: Path, not_owned: Gateway
 ) -> None:
-    wait_until(lambda: "cannot be written" in not_owned.said(POD), 120, "the worker says why it does not start")
+    wait_until(lambda: "cannot be written" in not_owned.said(POD), PATIENCE, "the worker says why it does not start")
     [told] = {line for line in not_owned.said(POD).splitlines() if "cannot be written" in line}
     assert f"/var/lib/proofgate cannot be written by user {WORKERS} and group {WORKERS}" in told
     assert "does not apply the pod's fsGroup" in told
@@ -85,7 +85,7 @@ def test_a_worker_that_may_not_write_its_volume_says_what_to_do_and_starts_once_
         message: str = namespace.condition(NAME, "WorkersAvailable").get("message", "")
         return message
 
-    wait_until(lambda: f"{POD} waits: CrashLoopBackOff" in status(), 120, "the gateway says whose log to read")
+    wait_until(lambda: f"{POD} waits: CrashLoopBackOff" in status(), PATIENCE, "the gateway says whose log to read")
     assert not namespace.is_ready(NAME)
     assert not list(volume.iterdir()), "nothing was written"
 
@@ -94,5 +94,7 @@ def test_a_worker_that_may_not_write_its_volume_says_what_to_do_and_starts_once_
     wait_reachable(namespace, NAME)
     assert ask(namespace, NAME, key_of(TENANTS[0])) == 200
     wait_until(
-        lambda: "completion" in {record["kind"] for record in evidence.records(volume)}, 60, "the exchange is recorded"
+        lambda: "completion" in {record["kind"] for record in evidence.records(volume)},
+        PATIENCE,
+        "the exchange is recorded",
     )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from typing import Any
 
 from e2e import evidence
-from e2e.kubernetes import REPOSITORY, CommandError, Namespace, environment, inside, ledger_directory, wait_until
+from e2e.kubernetes import PATIENCE, Namespace, ledger_directory, wait_until
+from e2e.lab_network import Answer, connects, each_inside, exchange, inside
+from e2e.load import Report, SteadyLoad
 from e2e.tests.fleet import MODEL, TENANTS, key_of
 
-
-def _inside(module: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", module, *arguments]
+#: The keys of those tenants that a load is of, where nothing else is said.
+LOADED = [key_of(tenant) for tenant in TENANTS[:12]]
+#: Does something under a load, and tells what came of that.
+Runner = Callable[[Callable[[SteadyLoad], None]], Report]
 
 
 def url(namespace: Namespace, gateway: str) -> str:
@@ -27,48 +28,50 @@ def wait_reachable(namespace: Namespace, gateway: str, port: int = 80) -> None:
 
     The operator and kube-proxy hear of the first endpoint at the same time, and kube-proxy has more to do.
     """
-    connect = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
+    address = namespace.service_address(gateway)
+    wait_until(lambda: inside(connects, address, port), PATIENCE, f"the Service {gateway} takes connections")
 
-    def connected() -> bool:
-        try:
-            inside(sys.executable, "-c", connect, namespace.service_address(gateway), str(port))
-        except CommandError:
-            return False
-        return True
 
-    wait_until(connected, 60, f"the Service {gateway} takes connections")
+def chat(namespace: Namespace, gateway: str, key: str, text: str = "hi", model: str = MODEL, **headers: str) -> Answer:
+    """The answer to one request through the Service, on a connection of its own."""
+    return inside(_chat, url(namespace, gateway), key, text, model, headers)
+
+
+def _chat(base: str, key: str, text: str, model: str = MODEL, headers: dict[str, str] | None = None) -> Answer:
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]})
+    return exchange("POST", f"{base}/chat/completions", body, {"Authorization": f"Bearer {key}", **(headers or {})})
 
 
 def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
     """The status of one request through the Service, on a connection of its own; prints a body that is no answer."""
-    body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]})
-    arguments = ["--silent", "--max-time", "20", "--write-out", "\\n%{http_code}"]
-    headers = ["--header", f"Authorization: Bearer {key}", "--data", body]
-    printed = inside("curl", *arguments, *headers, f"{url(namespace, gateway)}/chat/completions")
-    answer, _, status = printed.rpartition("\n")
-    if status != "200":
-        print(status, answer)
-    return int(status)
+    answer = chat(namespace, gateway, key, text)
+    if answer.status != 200:
+        print(answer.status, answer.text)
+    return answer.status
 
 
 def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:
-    """The worker that serves each key; a key that more or fewer than one worker served is an error."""
-    pods = namespace.list("pods", f"app.kubernetes.io/component=worker,proofgate.dev/gateway={gateway}")
-    workers = {
-        pod["metadata"]["name"]: pod["status"]["podIP"]
-        for pod in pods
-        if pod["status"].get("podIP") and "deletionTimestamp" not in pod["metadata"]
+    """The worker that serves each key, as the ledger has it; a key that more or fewer than one served is an error."""
+    base = url(namespace, gateway)
+
+    def asked(key: str) -> str:
+        answer = _chat(base, key, "who serves me")
+        assert answer.status == 200, answer
+        return answer.headers["x-request-id"]
+
+    requests = dict(zip(keys, each_inside(asked, keys.values()), strict=True))
+    ledger = ledger_directory(namespace, gateway)
+
+    def recorded() -> dict[int, set[Any]]:
+        shards = [int(path.name) for path in ledger.iterdir() if path.name.isdigit()]
+        found = {shard: {record.get("id") for record in evidence.records(ledger, str(shard))} for shard in shards}
+        return found if set(requests.values()) <= set().union(*found.values()) else {}
+
+    shards = wait_until(recorded, PATIENCE, "all requests are recorded")
+    found = {
+        label: [f"{gateway}-worker-{shard}" for shard, served in shards.items() if request in served]
+        for label, request in requests.items()
     }
-    secret = namespace.get("secret", f"{gateway}-admin")
-    assert secret is not None
-    token = base64.b64decode(secret["data"]["token"]).decode().strip()
-    asked = json.dumps({"url": url(namespace, gateway), "keys": keys, "workers": workers, "admin_token": token})
-    done = subprocess.run(
-        _inside("e2e.tests.owners"), input=asked, capture_output=True, text=True, timeout=300,
-        env=environment(), cwd=REPOSITORY,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[str]] = json.loads(done.stdout)
     assert all(len(served) == 1 for served in found.values()), found
     return {label: served[0] for label, served in found.items()}
 
@@ -83,7 +86,17 @@ def settled_owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> 
         same, last = now == last, now
         return now if same else None
 
-    return wait_until(settled, 60, "the tenants have settled", every=1) or {}
+    return wait_until(settled, PATIENCE, "the tenants have settled", every=1) or {}
+
+
+def nobody_noticed(report: Report) -> None:
+    """Every request of a load was answered whole and once, and is in the ledger."""
+    assert report.whole
+    assert not report.failed, report.failed[:3]
+    assert not report.broken, report.broken[:3]
+    assert not report.lost, report.lost[:3]
+    assert not report.repeated, report.repeated[:3]
+    assert {one.id for one in report.whole} == set(report.seen)
 
 
 def first_keys() -> dict[str, str]:

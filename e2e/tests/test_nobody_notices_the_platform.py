@@ -1,0 +1,124 @@
+"""What a platform team does around the workers: under a steady load no request fails and no stream breaks, and nothing
+is lost."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from e2e import operations
+from e2e.kubernetes import PATIENCE, wait_until
+from e2e.lab_network import open_stream
+from e2e.load import SteadyLoad, steady_load
+from e2e.operations import Gateway
+from e2e.tests.fleet import MODEL
+from e2e.tests.traffic import LOADED, Runner, nobody_noticed, owners, url
+
+
+def test_load_balancers_are_replaced_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    def restart(_: SteadyLoad) -> None:
+        ops.namespace.kubectl("rollout", "restart", "deployment/ops-haproxy")
+        ops.namespace.wait_ready("deployment", "ops-haproxy")
+
+    nobody_noticed(under_load(restart))
+
+
+def test_a_pooled_client_that_is_seldom_used_loses_nothing_when_load_balancers_go_for_good(
+    ops: Gateway, tmp_path: Path
+) -> None:
+    """Of a connection that is idle for seconds at a time, HAProxy gets rid before its hard stop cuts it."""
+    balancer = {"replicas": 2, "terminationGracePeriodSeconds": 60}
+    ops.patch({"loadBalancer": balancer, "timeouts": {"connectionAgeSeconds": 8}})
+    ops.wait_settled(2)
+    old = ops.uids("load-balancer").values()
+    with steady_load(ops.namespace, ops.name, tmp_path, LOADED, streams=False, pause=2) as load:
+        ops.namespace.kubectl("rollout", "restart", "deployment/ops-haproxy")
+        ops.namespace.wait_ready("deployment", "ops-haproxy")
+        wait_until(
+            lambda: not set(old) & uids_even_of_those_that_go(ops), PATIENCE, "the former load balancers are gone"
+        )
+    nobody_noticed(load.report)
+    assert max(Counter(one.key for one in load.report.whole).values()) > 3, "connections were used more than once"
+
+
+def uids_even_of_those_that_go(ops: Gateway) -> set[str]:
+    """The uids of HAProxy's pods, those that are on their way out included."""
+    selector = f"app.kubernetes.io/component=load-balancer,proofgate.dev/gateway={ops.name}"
+    return {pod["metadata"]["uid"] for pod in ops.namespace.list("pods", selector)}
+
+
+def test_a_node_is_drained_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    node = operations.node_of(ops.pods("worker")[0])
+
+    def drain(_: SteadyLoad) -> None:
+        try:
+            operations.drain(node, ops)
+        finally:
+            operations.uncordon(node)
+        ops.wait_settled(2)
+
+    nobody_noticed(under_load(drain))
+
+
+def test_another_operator_replaces_no_worker(ops: Gateway, under_load: Runner) -> None:
+    before = ops.uids("worker") | ops.uids("load-balancer")
+    nobody_noticed(under_load(lambda _: operations.restart_operator()))
+    assert ops.uids("worker") | ops.uids("load-balancer") == before
+
+
+def test_an_operator_killed_while_it_scales_down_is_not_noticed(ops: Gateway, under_load: Runner) -> None:
+    def kill_while_scaling(load: SteadyLoad) -> None:
+        ops.scale(3)
+        with busy(ops, 2):
+            ops.namespace.kubectl("scale", "ggw/ops", "--replicas=2")
+            wait_until(lambda: "Retiring" in phases(ops), PATIENCE, "a worker retires")
+            operations.kill_operator()
+        ops.wait_settled(2)
+        load.goes_on(50)
+
+    nobody_noticed(under_load(kill_while_scaling))
+
+
+def test_a_scale_down_that_is_taken_back_keeps_its_worker(ops: Gateway, under_load: Runner) -> None:
+    def change_ones_mind(load: SteadyLoad) -> None:
+        ops.scale(3)
+        before = ops.uids("worker")
+        with busy(ops, 2):
+            ops.namespace.kubectl("scale", "ggw/ops", "--replicas=2")
+            wait_until(lambda: "Retiring" in phases(ops), PATIENCE, "a worker retires")
+            ops.namespace.kubectl("scale", "ggw/ops", "--replicas=3")
+            ops.wait_settled(3)
+        assert ops.uids("worker") == before
+        load.goes_on(50)
+
+    nobody_noticed(under_load(change_ones_mind))
+
+
+@contextmanager
+def busy(ops: Gateway, worker: int) -> Iterator[None]:
+    """Has a worker serve a long stream, without which one that retires goes after three seconds."""
+    name = f"{ops.name}-worker-{worker}"
+    served = wait_until(
+        lambda: [
+            key for key, owner in owners(ops.namespace, ops.name, {key: key for key in LOADED}).items() if owner == name
+        ],
+        PATIENCE,
+        f"{name} has tenants",
+    )
+    stream = {
+        "model": MODEL,
+        "stream": True,
+        "messages": [{"role": "user", "content": "mock:tokens=9000 mock:interval=100"}],
+    }
+    chat = f"{url(ops.namespace, ops.name)}/chat/completions"
+    with open_stream(chat, json.dumps(stream), {"Authorization": f"Bearer {served[0]}"}):
+        yield
+
+
+def phases(ops: Gateway) -> list[str]:
+    """The phase of every worker, as the gateway's status has it."""
+    found = ops.namespace.get("ggw", ops.name) or {}
+    return [shard["phase"] for shard in found.get("status", {}).get("shards", [])]
