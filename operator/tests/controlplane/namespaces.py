@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -151,14 +152,6 @@ class Namespace:
         kinds = (*_MADE, "pod")
         return {f"{resource_of(kind)}/{name}" for kind in kinds for name in self.names(kind, _OURS)}
 
-    def versions(self) -> dict[str, str]:
-        """Return the resource version of the gateways and of everything that the operator has made."""
-        found = {
-            f"{kind}/{item['metadata']['name']}": item for kind in _MADE for item in self.find(kind, _OURS)
-        }
-        found |= {f"ggw/{item['metadata']['name']}": item for item in self.find("ggw")}
-        return {name: item["metadata"]["resourceVersion"] for name, item in found.items()}
-
     def writes(self) -> list[str]:
         """Return what the operators have written so far, as verb and object, in order.
 
@@ -179,8 +172,15 @@ class Namespace:
 
     def reconciles(self) -> int:
         """Return how often the operator that started last has reconciled."""
+        return self._count("reconciles")
+
+    def writes_of_the_last(self) -> int:
+        """Return how much the operator that started last has written, by its own count."""
+        return self._count("writes")
+
+    def _count(self, what: str) -> int:
         text = http_get(self._health_port, "/metrics")[1]
-        counts = re.findall(r"(?m)^proofgate_operator_reconciles_total\{.*\} (\S+)$", text)
+        counts = re.findall(rf"(?m)^proofgate_operator_{what}_total\{{.*\}} (\S+)$", text)
         return int(sum(map(float, counts)))
 
     def reconciled(self, since: int) -> None:
@@ -194,19 +194,19 @@ class Namespace:
         self.annotate("secret", "acme-keys", touched=str(self._touches))
         self.reconciled(before)
 
-    def rest(self) -> dict[str, str]:
-        """Wait until the operator has reconciled some times in a row without a write; return `versions`.
+    def rest(self, reconcile: Callable[[], None] | None = None) -> None:
+        """Wait until the operator has reconciled some times in a row without a write.
 
-        What is settled may still have the last status report, or a controller's, on its way.
+        What is settled may still have the last status report, or a controller's, on its way. `reconcile` has
+        it do so in another way than by a touched Secret.
         """
         deadline, silent = time.monotonic() + PATIENCE, 0
         while silent < _REST:
             before = self.writes()
-            self.reconcile()
+            (reconcile or self.reconcile)()
             after = self.writes()
             silent = silent + 1 if after == before else 0
             assert time.monotonic() < deadline, f"written again and again: {after[-10:]}"
-        return self.versions()
 
     def report(self) -> str:
         """Return how its gateway is, and what its operator printed."""
