@@ -24,11 +24,11 @@ def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
         leaves = Path(scratch) / "leaves"
         for directory in sorted(ledger.glob(f"{shards}/*/")):
             _core.export_leaves(str(directory), str(leaves))
-            data = leaves.read_bytes()
-            while data:
-                length = int.from_bytes(data[:4], "big")
-                found.append({**json.loads(data[4 : 4 + length]), "log": directory.name})
-                data = data[4 + length :]
+            data, offset = leaves.read_bytes(), 0
+            while offset < len(data):
+                begin = offset + 4
+                offset = begin + int.from_bytes(data[offset:begin], "big")
+                found.append({**json.loads(data[begin:offset]), "log": directory.name})
     return found
 
 
