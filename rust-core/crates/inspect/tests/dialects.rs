@@ -193,8 +193,6 @@ fn cut<'s>(stream: &'s str, cuts: &[Index]) -> Vec<&'s [u8]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn a_stream_has_the_outcome_of_the_whole_answer(
         texts in prop::collection::vec(text(), TEXTS),

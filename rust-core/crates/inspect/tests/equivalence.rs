@@ -130,8 +130,6 @@ fn texts_of_stream(stream: &[u8]) -> BTreeMap<usize, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
-
     #[test]
     fn a_stream_has_the_outcome_of_the_whole_answer(
         texts in prop::collection::vec(text(), TEXTS),

@@ -76,8 +76,6 @@ fn fragments() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     #[test]
     fn a_document_is_accepted_exactly_when_serde_json_accepts_it(document in fragments()) {
         let theirs = serde_json::from_str::<IgnoredAny>(&document).is_ok();

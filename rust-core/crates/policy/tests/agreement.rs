@@ -256,8 +256,6 @@ fn pieces<'t>(text: &'t str, cuts: &[Index]) -> Vec<&'t str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     #[test]
     fn the_engine_finds_what_the_reference_finds(text in text(), direction in direction()) {
         let found = POLICY.with_borrow_mut(|policy| policy.found(direction, &text));

@@ -263,8 +263,6 @@ fn memory_of_a_large_frame_is_given_back() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
-
     #[test]
     fn cuts_make_no_difference(
         kinds in prop::collection::vec((0..11usize, prop::collection::vec(any::<u8>(), 0..40)), 0..8),

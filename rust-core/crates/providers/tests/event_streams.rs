@@ -120,8 +120,6 @@ fn a_cleared_reader_begins_anew() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn cuts_make_no_difference_and_no_byte_is_lost(
         tokens in prop::collection::vec(prop::sample::select(vec!["data:", "data: ", "x", "\n", "\r", "\r\n", "\n\n", ":", "id: 1", "\u{feff}", "foo", " "]), 0..30),

@@ -158,8 +158,6 @@ fn broken_documents_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
-
     #[test]
     fn the_pieces_of_a_stream_add_up_to_the_whole_answer(pieces in prop::collection::vec((0u8..3, 0u8..3, "[a-z \u{e9}]{0,6}"), 0..20)) {
         let mut whole: BTreeMap<(u8, u8), String> = BTreeMap::new();

@@ -191,8 +191,6 @@ fn what_is_noted_of_a_message_of_many_parts_has_a_bound() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn the_pieces_of_a_stream_add_up_to_the_whole_message(pieces_of_blocks in prop::collection::vec((0usize..3, "[a-z \u{e9}]{0,6}"), 0..20)) {
         let (mut whole, mut streamed) = (vec![String::new(); 3], vec![String::new(); 3]);

@@ -230,8 +230,6 @@ fn what_is_noted_of_a_response_of_many_parts_has_a_bound() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn the_pieces_of_a_stream_add_up_to_the_whole_response(deltas in prop::collection::vec((0usize..2, 0usize..2, "[a-z \u{e9}]{0,6}"), 0..20)) {
         let mut whole = vec![vec![String::new(); 2]; 2];

@@ -138,8 +138,6 @@ fn written(text: &str, escaped: &[bool]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn the_text_of_a_rewritten_body_is_the_rewritten_text(
         strings in prop::collection::vec("[a-z\n\"\\\\\u{e9}\u{1f600}]{0,12}", 1..6),

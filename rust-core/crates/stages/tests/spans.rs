@@ -121,7 +121,7 @@ fn the_clock_can_be_left_to_the_span() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The moments may go back, as readings of different callers can.
     #[test]
