@@ -122,6 +122,12 @@ class FakeCluster(Client):
             held = {(live["metadata"]["namespace"], live["metadata"]["name"]) for live in found}
             self._known.replace(kind, None, held, str(next(self._versions)))
 
+    def become(self, other: "FakeCluster") -> None:
+        """Have the objects of another one, and the operator begin."""
+        self.objects = copy.deepcopy(other.objects)
+        self._applied = copy.deepcopy(other._applied)
+        self.restart()
+
     @property
     def store(self) -> Store:
         """What the watches told so far: everything, unless the store is held stale."""

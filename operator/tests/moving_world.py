@@ -155,6 +155,11 @@ class MovingWorld:
     def reconcile(self, writes: int | None = None) -> Plan:
         """One reconcile of the operator, which is killed after so many of its steps."""
         plan = self.plan()
+        self.carry_out(plan, writes)
+        return plan
+
+    def carry_out(self, plan: Plan, writes: int | None = None) -> None:
+        """Do what a plan says, or so many steps of that."""
         steps = [
             lambda: [self._stay(pod) for pod in plan.stay],
             lambda: self._apply(plan),
@@ -164,7 +169,6 @@ class MovingWorld:
         ]
         for step in steps[:writes]:
             step()
-        return plan
 
     def _apply(self, plan: Plan) -> None:
         before = self.asked
@@ -276,17 +280,18 @@ class MovingWorld:
 
     def settle(self, limit: int = 600) -> None:
         """Go on until the gateway is as its spec says."""
+        plan = self.plan()
         for _ in range(limit):
-            self.reconcile()
+            self.carry_out(plan)
             self.tick()
-            if self.settled():
+            plan = self.plan()
+            if self.settled(plan):
                 # The status is of what was seen before the last step.
-                self.reconcile()
+                self.carry_out(plan)
                 return
         raise AssertionError(f"never settles: {self.conditions}")
 
-    def settled(self) -> bool:
-        plan = self.plan()
+    def settled(self, plan: Plan) -> bool:
         wanted = self.world.manifest["spec"]["replicas"]
         pods = list(self.pods.values())
         quiet = not (plan.writes or plan.retire or plan.stay or plan.moving)

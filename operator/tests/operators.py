@@ -24,7 +24,7 @@ def loop(found: Operator, name: str = "demo", uid: str = UID) -> Loop:
     return Loop(found, NAMESPACE, name, uid, LOG)
 
 
-async def until(condition: Callable[[], object], seconds: float = 30) -> None:
+async def until(condition: Callable[[], object], seconds: float = 300) -> None:
     """Return once the condition holds; the limit is there for tests that fail."""
     async with asyncio.timeout(seconds):
         while not condition():

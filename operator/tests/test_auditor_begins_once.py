@@ -5,8 +5,6 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from proofgate_operator.build.auditor import held_entry
 from proofgate_operator.kube.errors import ApiError
 from tests.auditing import (
@@ -24,14 +22,12 @@ from tests.auditing import (
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE
 from tests.test_convergence import comparable, new_cluster
-from tests.test_faults import Mortal
+from tests.test_faults import mortal
 
 
-def audited_cluster(cluster: FakeCluster | None = None) -> FakeCluster:
-    found = cluster or FakeCluster()
-    found.objects = new_cluster(auditor=AUDITOR).objects
+def audited_cluster() -> FakeCluster:
+    found = new_cluster(auditor=AUDITOR)
     found.put(key_secret())
-    found.restart()
     return found
 
 
@@ -89,19 +85,16 @@ def without_chance(cluster: FakeCluster) -> dict[Any, Any]:
     return found
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before it is done", "before its answer"])
-def test_killed_at_any_request_the_successor_goes_on_and_a_lost_state_is_no_beginning(after: bool) -> None:
+def test_killed_at_any_request_the_successor_goes_on_and_a_lost_state_is_no_beginning() -> None:
     """At each request the operator is killed. What was held by then stops an auditor whose state is lost;
     what was never held, nobody had seen."""
-    reference = audited_cluster(Mortal())
+    begin = audited_cluster()
+    reference = mortal(begin)
     settle_with(reference, Process())
-    requests = len(reference.requests)
-    assert requests > 30
-    for count in range(requests):
-        cluster, process = Mortal(), Process()
-        audited_cluster(cluster)
-        cluster.requests.clear()
-        cluster.requests_left, cluster.after = count, after
+    assert len(reference.requests) > 30
+    for count in reference.fatal():
+        cluster, process = mortal(begin), Process()
+        cluster.requests_left = count
         with contextlib.suppress(Killed):
             settle_with(cluster, process)
         cluster.requests_left = None

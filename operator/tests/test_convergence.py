@@ -8,8 +8,7 @@ import itertools
 import logging
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
@@ -19,6 +18,7 @@ from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster, Key, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, UID, manifest, secret, user_secrets
+from tests.properties import examples
 
 LOG = logging.getLogger("test")
 #: From one reconcile to the next passes whatever time is waited for.
@@ -96,22 +96,6 @@ def test_a_settled_gateway_is_not_written_to() -> None:
     for _ in range(3):
         reconcile_once(cluster)
     assert cluster.writes == before
-
-
-def test_killed_before_any_write_the_successor_finishes() -> None:
-    """The operator is killed at every single write of a gateway's making, one run each."""
-    reference = new_cluster()
-    settle(reference)
-    for count in range(len(reference.writes)):
-        cluster = new_cluster()
-        cluster.writes_left = count
-        with pytest.raises(Killed):
-            for _ in range(100):
-                reconcile_once(cluster)
-                cluster.run_controllers()
-        settle(cluster)
-        assert comparable(cluster) == comparable(reference), f"killed at write {count}"
-        assert status(cluster) == status(reference)
 
 
 def test_killed_while_scaling_down_the_successor_goes_on_one_by_one() -> None:
@@ -295,7 +279,7 @@ def happen(cluster: FakeCluster, what: str, value: Any) -> None:
         cluster.writes_left = None
 
 
-@settings(max_examples=60)
+@examples(30)
 @given(st.sampled_from(["Shared", "PerWorker"]), HAPPENINGS)
 def test_any_order_of_events_ends_where_the_spec_says(
     volumes: str, happenings: list[tuple[str, Any]]
@@ -321,7 +305,7 @@ def test_any_order_of_events_ends_where_the_spec_says(
     assert status(cluster) == status(reference)
 
 
-@settings(max_examples=30)
+@examples(15)
 @given(HAPPENINGS)
 def test_the_signing_key_is_never_replaced_while_it_is_there(happenings: list[tuple[str, Any]]) -> None:
     cluster = new_cluster()

@@ -4,26 +4,22 @@ import contextlib
 import copy
 from typing import Any
 
-import pytest
-
 from tests.auditing import AUDITOR, Asked, reconcile_with
 from tests.auditing import key_secret as auditors_secret
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE
 from tests.keepers import KEEPING, State, key_secret
 from tests.test_convergence import comparable, new_cluster
-from tests.test_faults import Mortal
+from tests.test_faults import mortal
 
 JOB = ("CronJob", NAMESPACE, "demo-keeper")
 KNOWN = ("ConfigMap", NAMESPACE, "demo-keeper")
 
 
-def kept_cluster(cluster: FakeCluster | None = None, **changes: Any) -> FakeCluster:
-    found = cluster or FakeCluster()
-    found.objects = new_cluster(keeping=KEEPING, **changes).objects
+def kept_cluster(**changes: Any) -> FakeCluster:
+    found = new_cluster(keeping=KEEPING, **changes)
     found.put(key_secret())
     found.put(auditors_secret())
-    found.restart()
     return found
 
 
@@ -80,18 +76,14 @@ def without_chance(cluster: FakeCluster) -> dict[Any, Any]:
     return found | {JOB: job["metadata"]}
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before it is done", "before its answer"])
-def test_killed_at_any_write_the_successor_goes_on_and_a_lost_state_is_no_beginning(after: bool) -> None:
-    reference = kept_cluster(Mortal())
+def test_killed_at_any_write_the_successor_goes_on_and_a_lost_state_is_no_beginning() -> None:
+    begin = kept_cluster()
+    reference = mortal(begin)
     settle_with(reference, State())
-    # Killed at a read, it is as killed at the write that follows.
-    writes = [at for at, request in enumerate(reference.requests) if not request.startswith("GET")]
-    assert len(writes) > 20
-    for count in writes:
-        cluster, state = Mortal(), State()
-        kept_cluster(cluster)
-        cluster.requests.clear()
-        cluster.requests_left, cluster.after = count, after
+    assert len(reference.fatal()) > 20
+    for count in reference.fatal():
+        cluster, state = mortal(begin), State()
+        cluster.requests_left = count
         with contextlib.suppress(Killed):
             settle_with(cluster, state)
         cluster.requests_left = None

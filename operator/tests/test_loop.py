@@ -211,4 +211,4 @@ async def test_a_loop_ends_although_a_reconcile_swallowed_its_cancellation() -> 
     await reconciling.wait()
     stopped = True
     running.cancel()
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(running, 60)

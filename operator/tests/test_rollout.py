@@ -43,7 +43,7 @@ def test_a_gateway_stays_ready_while_its_workers_are_replaced() -> None:
         assert status.condition(ConditionType.READY).holds
         reasons.add(status.condition(ConditionType.PROGRESSING).reason)
         world.tick()
-    assert "Rolling" in reasons and world.settled()
+    assert "Rolling" in reasons and world.settled(world.plan())
 
 
 def test_the_only_worker_is_replaced_behind_a_second_one() -> None:

@@ -1,7 +1,7 @@
 """Workers come together and leave one by one, and nobody notices."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
@@ -10,6 +10,7 @@ from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.shards import Phase, Shard
 from tests.moving_world import BEGIN, DRAIN_SECONDS, MovingWorld, happen
+from tests.properties import examples
 
 
 def phases(world: MovingWorld) -> list[str]:
@@ -232,7 +233,7 @@ HAPPENINGS = st.one_of(
 )
 
 
-@settings(max_examples=80)
+@examples(35)
 @example(3, "Shared", [("scale", 1), ("evict", 2)])
 @given(st.integers(1, 4), st.sampled_from(["Shared", "PerWorker"]), st.lists(HAPPENINGS, max_size=25))
 def test_whatever_happens_workers_leave_one_by_one_and_the_end_is_as_the_spec_says(

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build.statefulset import FOUND_SECONDS
 from tests.moving_world import MovingWorld, happen
+from tests.properties import examples
 from tests.required_world import RequiredWorld
 
 
@@ -260,7 +261,7 @@ WANTED = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(st.integers(1, 4), st.lists(WANTED, max_size=25))
 def test_whatever_is_wanted_in_whatever_order_no_tenant_is_turned_away_or_has_two_owners(
     replicas: int, happenings: list[tuple[str, int | str]]

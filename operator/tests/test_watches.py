@@ -68,7 +68,7 @@ async def followed(
         watches = Watches(client, namespaces, readers or Readers(), requeues)
         watches.start()
         try:
-            await asyncio.wait_for(watches.synced(), 30)
+            await asyncio.wait_for(watches.synced(), 300)
             requeues.woken.clear()
             yield Followed(emulator, client, watches, requeues.woken)
         finally:
@@ -207,7 +207,7 @@ async def test_an_operator_that_may_list_in_no_namespace_at_all_is_not_ready() -
             await until(lambda: client.store.barred() == {"gone", "lost"})
             assert not client.store.synced
             cluster.barred = {"lost"}
-            await asyncio.wait_for(watches.synced(), 30)
+            await asyncio.wait_for(watches.synced(), 300)
         finally:
             await watches.stop()
 

@@ -230,7 +230,7 @@ async def test_a_pod_without_an_address_or_on_its_way_out_is_not_asked(admin: An
 async def test_many_workers_are_asked_together(admin: Any) -> None:
     _, workers, _ = admin
     pods = [pod(number, f"pod-{number}") for number in range(64)]
-    assert len(await asyncio.wait_for(workers.reports("team", "demo", pods, NOBODY), 60)) == 64
+    assert len(await asyncio.wait_for(workers.reports("team", "demo", pods, NOBODY), 600)) == 64
     workers.forget("team", "demo")
     assert workers.last("team", "demo", pods) == {}
 
