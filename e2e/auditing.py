@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,9 +70,13 @@ class Audit:
         key = self.folder / "keeping-key"
         return ["--keeping-key", str(key)] if key.exists() else []
 
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """What a command of the auditor returns and prints."""
+        return proofgate(*arguments)
+
     def look(self, *more: str) -> tuple[int, list[dict[str, Any]]]:
         """What one look finds: the exit code and the findings."""
-        done = proofgate(*self.arguments, "--once", "--json", *more)
+        done = self.run(*self.arguments, "--once", "--json", *more)
         assert done.stdout, done.stderr
         report = json.loads(done.stdout)
         assert report["exit_code"] == done.returncode

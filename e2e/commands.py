@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import subprocess
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
@@ -16,7 +17,9 @@ def proofgate(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [str(argument) for argument in arguments]
     # A file, for some commands write bytes.
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    with redirect_stdout(out), redirect_stderr(err), _logging_as_in_a_new_process():
+    with redirect_stdout(out), redirect_stderr(err), _logging_as_in_a_new_process(), warnings.catch_warnings():
+        # What it leaves open would end with its process.
+        warnings.simplefilter("ignore", ResourceWarning)
         try:
             code = main(command)
         except SystemExit as ended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from proofgate.reading.routes import Reading
 
 from e2e.asgi_server import asgi_server
 from e2e.auditing import Audit
+from e2e.programs import PATIENCE, PROOFGATE
 
 #: As the command has it with `--second-look 0.1`.
 _SECOND_LOOK = 100_000
@@ -37,6 +39,11 @@ class ServedAudit(Audit):
         keys = ["--signing-key", str(self.folder / "auditor-key"), "--ledger-key", self.key]
         source = ["--workers", str(self.workers), "--worker-token", str(self.folder / "reading-token")]
         return ["auditor", *source, "--state", str(self.state), *keys, "--second-look", "0.1"]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """In a process of its own, with which its connections end."""
+        command = [*PROOFGATE, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     def list_workers(self, workers: dict[str, str]) -> None:
         """Writes the list of workers: their admin addresses by shard."""

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from openai import NotFoundError, OpenAI
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import answer, chat_request, error_of, read_to_end, recording_upstream, send, status_of
 
 NEW_KEY = "acme-second-key-0123456789abcdef"
@@ -64,7 +65,7 @@ def test_a_key_is_rotated_in_its_file_while_the_worker_runs(folder: Path) -> Non
     with local_gateway(folder, settings=settings) as gateway:
         assert (status_of(ask(gateway, KEYS["acme"])), status_of(ask(gateway, NEW_KEY))) == (200, 401)
         hashes.write_text(_core.hash_api_key(NEW_KEY) + "\n")
-        wait_until(lambda: status_of(ask(gateway, NEW_KEY)) == 200, 15, "the new key works")
+        wait_until(lambda: status_of(ask(gateway, NEW_KEY)) == 200, PATIENCE, "the new key works")
         assert status_of(ask(gateway, KEYS["acme"])) == 401
         incarnations = {record["log"] for record in gateway.records()}
     assert len(incarnations) == 1
@@ -227,7 +228,7 @@ def test_a_client_that_stops_in_the_middle_gets_a_408_and_its_connection_back(
 ) -> None:
     with local_gateway(folder, settings={"timeouts": {setting: 0.3}}) as gateway:
         host, port = gateway.address.rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
             connection.sendall(part)
             answer = read_to_end(connection)
     assert (status_of(answer), error_of(answer)["code"]) == (408, "request_timeout")
@@ -241,12 +242,12 @@ def test_bodies_that_would_fill_the_memory_are_turned_away(folder: Path) -> None
         waiting = chat_request(b" " * 90_000, KEYS["acme"])
         with contextlib.ExitStack() as stack:
             for _ in range(2):
-                connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=10))
+                connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE))
                 connection.sendall(waiting[:-1])
-            wait_until(lambda: status_of(ask_large(gateway)) == 503, 10, "their bodies count")
+            wait_until(lambda: status_of(ask_large(gateway)) == 503, PATIENCE, "their bodies count")
             refused = ask_large(gateway)
         assert error_of(refused)["code"] == "overloaded"
-        wait_until(lambda: status_of(ask_large(gateway)) == 200, 10, "its room is given back")
+        wait_until(lambda: status_of(ask_large(gateway)) == 200, PATIENCE, "its room is given back")
 
 
 def ask_large(gateway: LocalGateway) -> bytes:

@@ -18,7 +18,8 @@ from proofgate.mock_bedrock import carried, frame
 
 from e2e.aws_signature import Credentials, fault
 from e2e.bedrock_upstream import BedrockUpstream, bedrock_upstream
-from e2e.local_gateway import KEYS, LocalGateway, wait_until
+from e2e.local_gateway import KEYS, LocalGateway
+from e2e.programs import PATIENCE, wait_until
 
 GOLDENS = json.loads((Path(__file__).parent / "bedrock_goldens.json").read_text())["cases"]
 CREDENTIALS = Credentials(
@@ -344,7 +345,7 @@ def test_credentials_that_change_are_used_at_once_and_none_of_them_shows(
                 return False
             return True
 
-        wait_until(accepted, 30, "the new credentials are used")
+        wait_until(accepted, PATIENCE, "the new credentials are used")
     finally:
         upstream.credentials = CREDENTIALS
         upstream.faults.clear()

@@ -20,7 +20,8 @@ from openai import OpenAI
 from proofgate import _core
 
 from e2e.evidence import exchanges_by_their_ends
-from e2e.local_gateway import KEYS, LEDGER, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, LEDGER, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
 VERIFIER = Path(__file__).parents[1] / "verifier"
@@ -44,7 +45,8 @@ def fsck_is_clean(gateway: LocalGateway) -> bool:
 
 def load_until_cut(address: str, completed: list[str], streams: bool) -> None:
     """Sends requests one after another until the worker is gone; keeps the ids whose answers came whole."""
-    with httpx.Client(base_url=f"http://{address}", headers={"Authorization": f"Bearer {KEYS['acme']}"}) as client:
+    headers = {"Authorization": f"Bearer {KEYS['acme']}"}
+    with httpx.Client(base_url=f"http://{address}", headers=headers, timeout=PATIENCE) as client:
         body = {"model": MODEL, "messages": message("mock:tokens=20"), "stream": streams}
         while True:
             try:
@@ -70,11 +72,11 @@ def test_a_worker_killed_under_load_loses_no_record_of_a_completed_answer(tmp_pa
             ]
             for client in clients:
                 client.start()
-            wait_until(partial(at_least, completed, 200), 60, "200 answers are complete")
+            wait_until(partial(at_least, completed, 200), PATIENCE, "200 answers are complete")
             assert gateway.worker is not None
             gateway.worker.stop(signal.SIGKILL)
             for client in clients:
-                client.join(30)
+                client.join(PATIENCE)
             answered += completed
             gateway.start_worker()
         records = gateway.records()
@@ -125,7 +127,7 @@ def test_a_worker_told_to_stop_finishes_its_streams_and_seals_its_log(tmp_path: 
         gateway.worker.process.send_signal(signal.SIGTERM)
         pieces.extend(stream)
         assert pieces[-1].choices[0].finish_reason == "stop"
-        assert gateway.worker.process.wait(15) == 0
+        assert gateway.worker.process.wait(PATIENCE) == 0
         assert gateway.records()[-1]["kind"] == "seal"
         assert fsck_is_clean(gateway)
 
@@ -133,7 +135,7 @@ def test_a_worker_told_to_stop_finishes_its_streams_and_seals_its_log(tmp_path: 
 def test_a_stream_longer_than_the_drain_is_cut_and_recorded(tmp_path: Path) -> None:
     settings = {"timeouts": {"lameDuckSeconds": 0, "drainSeconds": 1}}
     with local_gateway(tmp_path, settings=settings) as gateway:
-        with httpx.Client() as client:
+        with httpx.Client(timeout=PATIENCE) as client:
             body = {"model": MODEL, "messages": message("mock:stall=2"), "stream": True}
             headers = {"Authorization": f"Bearer {KEYS['acme']}"}
             url = f"{gateway.base_url}/chat/completions"
@@ -147,7 +149,7 @@ def test_a_stream_longer_than_the_drain_is_cut_and_recorded(tmp_path: Path) -> N
                 except httpx.HTTPError:
                     pass
         assert '"code":"draining"' in received and "[DONE]" not in received
-        assert gateway.worker.process.wait(15) == 0
+        assert gateway.worker.process.wait(PATIENCE) == 0
         completion = next(record for record in gateway.records() if record["kind"] == "completion")
         assert completion["outcome"] == "drained"
 
@@ -189,7 +191,7 @@ def test_a_full_volume_stops_admission_with_a_clear_answer_and_heals(tmp_path: P
         refused = send(gateway.address, request)
         assert error_of(refused)["code"] == "ledger_full" and b"retry-after: " in refused.lower()
         filler.unlink()
-        wait_until(lambda: status_of(send(gateway.address, request)) == 200, 10, "admission resumes")
+        wait_until(lambda: status_of(send(gateway.address, request)) == 200, PATIENCE, "admission resumes")
         records = gateway.records()
         assert by_id(records, "admission").keys() == by_id(records, "completion").keys()
         assert len(by_id(records, "completion")) >= answers.count(200)

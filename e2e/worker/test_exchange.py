@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.loopback_server import refusing_address
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import answer, chat_request, error_of, recording_upstream, send, status_of
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
@@ -34,7 +36,7 @@ def test_the_openai_client_gets_a_streamed_answer_as_it_arrives(gateway: LocalGa
     first = next(iter(stream))
     assert first.model == MODEL
     stream.close()
-    wait_until(lambda: gateway.upstream_stats()["client_disconnects"] >= 1, 10, "the upstream is cancelled")
+    wait_until(lambda: gateway.upstream_stats()["client_disconnects"] >= 1, PATIENCE, "the upstream is cancelled")
 
 
 def test_both_records_of_an_exchange_are_written_and_agree(gateway: LocalGateway, client: OpenAI) -> None:
@@ -64,8 +66,8 @@ def test_a_client_that_leaves_is_recorded_and_its_upstream_cancelled(gateway: Lo
     )
     request_id = stream.response.headers["x-request-id"]
     stream.close()
-    wait_until(lambda: gateway.upstream_stats()["client_disconnects"] > before, 10, "the upstream is cancelled")
-    wait_until(lambda: "completion" in records_of(gateway, request_id), 10, "the exchange is completed")
+    wait_until(lambda: gateway.upstream_stats()["client_disconnects"] > before, PATIENCE, "the upstream is cancelled")
+    wait_until(lambda: "completion" in records_of(gateway, request_id), PATIENCE, "the exchange is completed")
     assert records_of(gateway, request_id)["completion"]["outcome"] == "client_disconnect"
 
 
@@ -135,10 +137,11 @@ def test_an_upstream_that_fails_is_told_to_the_client_and_recorded(
 
 
 def test_an_upstream_that_is_down_is_a_502_in_openais_error_shape(folder: Path) -> None:
-    settings = {"providers": [{"name": "mock", "type": "OpenAI", "baseURL": "http://127.0.0.1:9/v1"}]}
     body = json.dumps({"model": MODEL, "messages": HELLO}).encode()
-    with local_gateway(folder, settings=settings) as gateway:
-        response = send(gateway.address, chat_request(body, KEYS["acme"]))
+    with refusing_address() as nobody:
+        settings = {"providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{nobody}/v1"}]}
+        with local_gateway(folder, settings=settings) as gateway:
+            response = send(gateway.address, chat_request(body, KEYS["acme"]))
     assert status_of(response) == 502
     assert error_of(response)["code"] == "upstream_unreachable" and error_of(response)["type"] == "api_error"
 

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from e2e.demo_page import PICTURE, ExchangePage
 from e2e.demo_receipt import fetch_and_verify
 from e2e.explored import StandIn, standing_in
 from e2e.indexed import READERS, RESILIENT, Indexed, indexed, say
-from e2e.local_gateway import KEYS, MODEL, not_over_midnight, wait_until
+from e2e.local_gateway import KEYS, MODEL, not_over_midnight
+from e2e.programs import PATIENCE, wait_until
 from e2e.reading import failures
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -24,8 +26,6 @@ HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title=
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Indexed]:
-    # What was used is told of today, up to the module's end.
-    not_over_midnight(120)
     with indexed(tmp_path_factory.mktemp("indexed")) as ledger:
         yield ledger
 
@@ -60,6 +60,11 @@ def sign_in(page: Browser, url: str, reader: str, view: str = "#/exchanges") -> 
     page.wait_for(f"Signed in as {reader}")
 
 
+def is_indexed(ledger: Indexed, request_id: str) -> bool:
+    """Whether the index has an exchange with its end."""
+    return any(of["id"] == request_id and of["outcome"] != "open" for of in ledger.rows())
+
+
 def cells(page: Browser, css: str) -> list[list[str]]:
     """The texts of a table's cells, by rows."""
     script = """return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) =>
@@ -92,9 +97,12 @@ def test_a_reader_signs_in_with_a_key_that_stays_in_the_tab_and_is_in_no_address
 
 def test_exchanges_are_listed_the_newest_first_and_found_by_filters(ledger: Indexed, page: Browser) -> None:
     sign_in(page, ledger.url, "officer")
-    rows = cells(page, "table.wide")
-    assert [row[1] for row in rows][:2] == ["globex", "acme"]
-    assert rows[1][4].split() == ["refused", "codename"] and len(rows) >= 7
+    rows, told = cells(page, "table.wide"), ledger.rows()[::-1]
+    assert [row[1] for row in rows] == [of["tenant"] for of in told] and len(rows) >= 7
+    ids = [of["id"] for of in told]
+    oldest_first = ["plain", "second attempt", "redacted", "refused", "globex"]
+    assert sorted(oldest_first, key=lambda name: ids.index(ledger.ids[name])) == oldest_first[::-1]
+    assert rows[ids.index(ledger.ids["refused"])][4].split() == ["refused", "codename"]
     page.type("#filter-rule", "staff")
     page.key(ENTER)
     page.wait(lambda: len(cells(page, "table.wide")) == 1, "the one that the rule matched")
@@ -285,7 +293,8 @@ def test_tenants_are_told_with_their_totals_and_the_shards_that_recorded_them(le
     rows = {row[0]: row for row in cells(page, "table.wide")}
     told = {of["tenant"]: of for of in ledger.rows(path="tenants")}
     assert set(rows) == set(told) == {"acme", "globex"}
-    assert [rows["acme"][1], rows["acme"][2], rows["acme"][7]] == ["6", "1", "0"]
+    of_acme = [of for of in ledger.rows() if of["tenant"] == "acme"]
+    assert [rows["acme"][1], rows["acme"][2], rows["acme"][7]] == [str(len(of_acme)), "1", "0"] and len(of_acme) >= 6
     for tenant, of in told.items():
         assert rows[tenant][5] == f"{of['prompt_tokens']} + {of['completion_tokens']}"
     page.click("table.wide a")
@@ -313,6 +322,11 @@ def test_tenants_of_an_index_that_keeps_fewer_days_than_a_week_are_told(ledger: 
 def test_budgets_are_told_with_what_is_left_and_the_ring_says_what_its_table_does(
     ledger: Indexed, page: Browser
 ) -> None:
+    # What was used is told of today.
+    not_over_midnight(60)
+    for tenant in ("acme", "globex"):
+        request_id = say(ledger.gateway, "hi", tenant)
+        wait_until(partial(is_indexed, ledger, request_id), PATIENCE, "what was used today is in the index")
     sign_in(page, ledger.url, "officer", "#/budgets")
     page.wait_for("Where they live")
     used = {row[0]: row for row in cells(page, "section[aria-labelledby=used] table")}
@@ -421,7 +435,7 @@ def test_the_demonstration_ends_with_a_verified_receipt_and_a_picture_of_the_pag
     assert shown.lines[-1] == "verified"
     assert "shown: response.json is what was answered, byte for byte" in shown.lines
     page = ExchangePage(ledger.url, shown.request_id, READERS["officer"])
-    wait_until(page.is_indexed, 30, "it is indexed")
+    wait_until(page.is_indexed, PATIENCE, "it is indexed")
     assert str(tmp_path / "demo" / PICTURE) in page.leave_picture(tmp_path / "demo")
     assert (tmp_path / "demo" / PICTURE).read_bytes().startswith(b"\x89PNG")
     monkeypatch.setenv("PATH", "")

@@ -17,17 +17,18 @@ from e2e.worker.test_policy import chat, governed
 
 PACKS = ["prompt-injection", "jailbreak", "secrets", "pii", "exfiltration", "obfuscation"]
 MEGABYTE = 1 << 20
-DICE = random.Random(1)
 
 
 def csv() -> str:
-    rows = (f"{DICE.randrange(10**9)},{DICE.random():.6f},2024-05-{1 + row % 28:02}\n" for row in range(40_000))
+    dice = random.Random(1)
+    rows = (f"{dice.randrange(10**9)},{dice.random():.6f},2024-05-{1 + row % 28:02}\n" for row in range(40_000))
     return "".join(rows)[:MEGABYTE]
 
 
 def logs() -> str:
+    dice = random.Random(2)
     lines = (
-        f"2024-05-12T10:{row % 60:02}:00Z INFO worker-{row % 16} GET /api/items/{row} 200 {DICE.randrange(900)}ms\n"
+        f"2024-05-12T10:{row % 60:02}:00Z INFO worker-{row % 16} GET /api/items/{row} 200 {dice.randrange(900)}ms\n"
         for row in range(20_000)
     )
     return "".join(lines)[:MEGABYTE]
@@ -39,7 +40,7 @@ def source() -> str:
 
 
 def encoded(head: bytes, length: int) -> str:
-    return base64.b64encode(head + DICE.randbytes(length)).decode()
+    return base64.b64encode(head + random.Random(3).randbytes(length)).decode()
 
 
 def part(**content: Any) -> bytes:

@@ -15,7 +15,8 @@ import pytest
 from openai import OpenAI, RateLimitError
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, not_over_midnight, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, not_over_midnight
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, send, status_of
 
 
@@ -35,7 +36,7 @@ def limited(**limits: int) -> dict[str, Any]:
 def ask(gateway: LocalGateway, tokens: int = 8) -> bytes:
     messages = [{"role": "user", "content": f"mock:tokens={tokens}"}]
     body = json.dumps({"model": MODEL, "max_tokens": tokens, "messages": messages}).encode()
-    return send(gateway.address, chat_request(body, KEYS["acme"]), timeout=30)
+    return send(gateway.address, chat_request(body, KEYS["acme"]))
 
 
 def charged(gateway: LocalGateway) -> int:
@@ -108,7 +109,7 @@ def test_how_much_of_its_limits_each_tenant_has_used_is_told_with_the_token(fold
 
         assert told()["tenants"][0]["requests_per_minute"] == {"used": 0, "limit": 4}
         assert [status_of(ask(gateway)) for _ in range(2)] == [200, 200]
-        wait_until(lambda: bool(told() == used()), 10, "both requests are told of")
+        wait_until(lambda: bool(told() == used()), PATIENCE, "both requests are told of")
         assert gateway.worker is not None
         gateway.worker.stop(signal.SIGKILL)
         gateway.start_worker()
@@ -117,6 +118,6 @@ def test_how_much_of_its_limits_each_tenant_has_used_is_told_with_the_token(fold
             gateway.admin_text("/tenants/limits")
         command = [sys.executable, "-m", "proofgate", "status", "--admin", f"http://{gateway.admin}"]
         command += ["--token-file", str(folder / "admin-token")]
-        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
         assert "\nLIMITS USED  REQUESTS/MIN  TOKENS/MIN  TOKENS/DAY" in shown
         assert "\nacme         2/4 50%       -           " in shown

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import answer, chat_request, closed, error_of, send, status_of
 
 MEBIBYTE = 1024 * 1024
@@ -67,7 +68,7 @@ def chunked(body: bytes) -> bytes:
 
 def connect(gateway: LocalGateway) -> socket.socket:
     host, port = gateway.address.rsplit(":", 1)
-    return socket.create_connection((host, int(port)), timeout=30)
+    return socket.create_connection((host, int(port)), timeout=PATIENCE)
 
 
 def ask(connection: socket.socket, request: bytes) -> bytes:
@@ -88,7 +89,7 @@ def is_served(gateway: LocalGateway, tenant: str = "globex") -> bool:
 
 
 def assert_bounded(gateway: LocalGateway, memory: Memory) -> None:
-    wait_until(lambda: memory.growth < REST, 10, f"{memory.growth} bytes are given back")
+    wait_until(lambda: memory.growth < REST, PATIENCE, f"{memory.growth} bytes are given back")
     assert memory.highest < BUDGET + SLACK
     assert is_served(gateway)
 
@@ -141,7 +142,7 @@ def test_what_is_sent_ahead_of_its_turn_is_read_up_to_a_few_kibibytes(folder: Pa
         for _ in range(400):
             connection = stack.enter_context(connect(gateway))
             connection.sendall(request + b"x" * 60_000)
-        wait_until(lambda: gateway.upstream_stats()["started"] >= 400, 30, "all of them wait")
+        wait_until(lambda: gateway.upstream_stats()["started"] >= 400, PATIENCE, "all of them wait")
         assert memory.growth < 400 * 40 * 1024
         assert is_served(gateway)
 
@@ -153,7 +154,7 @@ def test_a_flood_of_tiny_strings_takes_no_more_than_its_share(folder: Path) -> N
         body = opening + b',"extra":[' + strings + b'""]}'
         with local_gateway(folder / str(len(filler)), settings=LIMITS) as gateway:
             memory = Memory.of(gateway)
-            refused = send(gateway.address, chat_request(body, KEYS["acme"]), timeout=60)
+            refused = send(gateway.address, chat_request(body, KEYS["acme"]))
             assert (status_of(refused), error_of(refused)["code"]) == (400, "too_many_strings")
             assert_bounded(gateway, memory)
 
@@ -210,7 +211,7 @@ class HoldingUpstream:
         finally:
             with self._lock:
                 self.held += 1
-        self.released.wait(60)
+        self.released.wait(PATIENCE)
         connection.sendall(whole[-1:])
 
 
@@ -272,13 +273,13 @@ def test_answers_that_are_held_for_the_rules_count_and_what_has_no_room_is_refus
         local_gateway(folder, settings=inspected(upstream)) as gateway,
     ):
         memory = Memory.of(gateway)
-        threads, answers = in_parallel(50, lambda: send(gateway.address, chat_request(question, KEYS["acme"]), 60))
-        wait_until(lambda: upstream.held == 50, 60, "every answer is held or refused")
+        threads, answers = in_parallel(50, lambda: send(gateway.address, chat_request(question, KEYS["acme"])))
+        wait_until(lambda: upstream.held == 50, PATIENCE, "every answer is held or refused")
         assert memory.highest < BUDGET + SLACK
         assert is_served(gateway)
         upstream.released.set()
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE)
         statuses = [status_of(told) for told in answers]
         assert set(statuses) == {200, 503}
         assert statuses.count(200) >= 4

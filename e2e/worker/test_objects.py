@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from openai import APIStatusError, OpenAI
 
+from e2e.commands import proofgate
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.loopback_server import loopback_server, url_of
+from e2e.programs import PATIENCE
 from e2e.worker.test_uploads import parts_of, records_of
 
 FILES, BATCHES = "/v1/files", "/v1/batches"
@@ -178,6 +177,7 @@ def test_a_batch_is_judged_wherever_the_client_puts_its_purpose(
             f"{gateway.base_url}/files",
             headers={"Authorization": f"Bearer {KEYS['acme']}"},
             files=[purpose, file] if before else [file, purpose],
+            timeout=PATIENCE,
         )
 
     kept = upload(INPUT)
@@ -224,6 +224,6 @@ def test_the_ledger_of_objects_verifies(gateway: LocalGateway, client: OpenAI) -
     client.files.list()
     assert gateway.worker is not None
     gateway.worker.stop()
-    command = [sys.executable, "-m", "proofgate", "fsck", str(Path(gateway.ledger)), "--key", gateway.verifying_key]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    checked = proofgate("fsck", gateway.ledger, "--key", gateway.verifying_key)
+    gateway.start_worker()
     assert checked.returncode == 0, checked.stdout + checked.stderr

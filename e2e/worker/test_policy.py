@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE
 from e2e.worker.raw_http import RecordingUpstream, answer, chat_request, error_of, recording_upstream, send, status_of
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
@@ -165,7 +166,7 @@ def test_what_the_rules_saw_in_one_answer_is_not_noted_of_the_next_one(folder: P
     with (
         recording_upstream(answer(completion("alphasign"))) as upstream,
         local_gateway(folder, settings=settings(upstream.url)) as gateway,
-        closing(HTTPConnection(gateway.address, timeout=10)) as client,
+        closing(HTTPConnection(gateway.address, timeout=PATIENCE)) as client,
     ):
         statuses = []
         # The second answer ends behind its head, before the rules have seen anything of it.

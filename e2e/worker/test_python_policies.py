@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.loopback_server import loopback_server, url_of
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import RecordingUpstream, answer, chat_request, error_of, recording_upstream, send, status_of
 
 OBEYS = {"name": "obeys", "factory": "e2e.worker.misbehaving:obeys"}
@@ -163,7 +164,7 @@ def test_a_policy_that_spins_costs_only_those_who_ask_for_it(folder: Path) -> No
         # With the breaker open nobody waits.
         assert metric(gateway, 'proofgate_python_policy_failures_total{policy="obeys",reason="breaker_open"}') == 1
         assert gateway.worker is not None
-        assert gateway.worker.stop(seconds=30) == 0
+        assert gateway.worker.stop(seconds=PATIENCE) == 0
 
 
 def test_a_policy_that_cannot_be_loaded_keeps_nobody_from_starting(folder: Path) -> None:
@@ -191,7 +192,7 @@ def test_a_reload_changes_policies_and_who_asks_for_them(folder: Path) -> None:
 def test_copies_for_policies_are_given_back_to_the_memory(folder: Path) -> None:
     with governed(folder) as (_, gateway):
         assert status_of(ask(gateway, "x " * 1_000_000)) == 200
-        wait_until(lambda: metric(gateway, "proofgate_buffered_bytes") < 100_000, 20, "the copy is given back")
+        wait_until(lambda: metric(gateway, "proofgate_buffered_bytes") < 100_000, PATIENCE, "the copy is given back")
 
 
 def test_the_examples_work_in_a_worker(folder: Path) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from proofgate.quickstart import CLAUDE, Setup, create
 
-from e2e.local_gateway import Program
 from e2e.ports import free_ports
+from e2e.programs import PATIENCE, Program
 from e2e.run import OVERLOADED, start
 
 PROVIDER_KEY = "sk-quickstart-0123456789abcdef"
@@ -38,7 +38,7 @@ def run(command: str, folder: Path) -> str:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
-        capture_output=True, text=True, timeout=60, cwd=folder, env=environment,
+        capture_output=True, text=True, timeout=PATIENCE, cwd=folder, env=environment,
     )  # fmt: skip
     assert done.returncode in (0, 10), f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout

@@ -33,6 +33,7 @@ from proofgate.receipts import (
 )
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE
 
 VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
@@ -54,13 +55,13 @@ def ask(gateway: LocalGateway, text: str = "hello", tenant: str = "acme") -> tup
         body,
         {"Authorization": f"Bearer {KEYS[tenant]}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return answer.headers["x-request-id"], body, answer.read()
 
 
 def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "proofgate", *arguments], capture_output=True, text=True, timeout=60, cwd=cwd
+        [sys.executable, "-m", "proofgate", *arguments], capture_output=True, text=True, timeout=PATIENCE, cwd=cwd
     )
 
 
@@ -79,7 +80,9 @@ def test_what_openais_client_sends_and_gets_is_shown_by_its_receipts(
     gateway: LocalGateway, witness: Witness, transport: Any
 ) -> None:
     with OpenAI(
-        base_url=gateway.base_url, api_key=KEYS["acme"], http_client=httpx2.Client(transport=transport)
+        base_url=gateway.base_url,
+        api_key=KEYS["acme"],
+        http_client=httpx2.Client(timeout=PATIENCE, transport=transport),
     ) as client:
         whole = client.chat.completions.create(model=MODEL, messages=HELLO)
         assert (whole.choices[0].message.content or "").startswith(f"{MODEL}: token1")
@@ -101,7 +104,9 @@ def test_what_anthropics_client_sends_and_gets_is_shown_by_its_receipts(
 ) -> None:
     transport: Any = WitnessedTransport(httpx2.HTTPTransport(), witness, at_once=True)
     with Anthropic(
-        base_url=f"http://{gateway.address}", api_key=KEYS["acme"], http_client=httpx2.Client(transport=transport)
+        base_url=f"http://{gateway.address}",
+        api_key=KEYS["acme"],
+        http_client=httpx2.Client(timeout=PATIENCE, transport=transport),
     ) as client:
         asked: Any = {"model": MODEL, "max_tokens": 50, "messages": HELLO}
         assert client.messages.create(**asked).content
@@ -117,7 +122,9 @@ def test_a_client_of_the_older_httpx_and_one_that_leaves_early_are_witnessed_as_
     gateway: LocalGateway, witness: Witness
 ) -> None:
     transport: Any = WitnessedTransport(httpx.HTTPTransport(), witness)
-    with httpx.Client(transport=transport, headers={"authorization": f"Bearer {KEYS['acme']}"}) as client:
+    with httpx.Client(
+        timeout=PATIENCE, transport=transport, headers={"authorization": f"Bearer {KEYS['acme']}"}
+    ) as client:
         asked = {"model": MODEL, "messages": [{"role": "user", "content": "mock:stall=2"}], "stream": True}
         with client.stream("POST", f"{gateway.base_url}/chat/completions", json=asked) as answer:
             assert answer.status_code == 200  # and nothing of it is read
@@ -132,7 +139,9 @@ def test_the_heartbeats_of_a_stream_are_among_the_bytes_that_are_shown(folder: P
     settings = {"timeouts": {"heartbeatSeconds": 0.05}}
     with local_gateway(folder, settings=settings, upstream_arguments=pauses) as gateway:
         transport: Any = WitnessedTransport(httpx2.HTTPTransport(), Witness(gateway.verifying_key, folder / "held"))
-        with httpx2.Client(transport=transport, headers={"authorization": f"Bearer {KEYS['acme']}"}) as client:
+        with httpx2.Client(
+            timeout=PATIENCE, transport=transport, headers={"authorization": f"Bearer {KEYS['acme']}"}
+        ) as client:
             asked = {"model": MODEL, "messages": HELLO, "stream": True}
             answer = client.post(f"{gateway.base_url}/chat/completions", json=asked)
             assert b": hb\n" in answer.content
@@ -152,7 +161,10 @@ def test_a_changed_answer_is_told_and_the_exchange_is_not_disturbed(gateway: Loc
 
     transport: Any = WitnessedTransport(Forging(), witness)
     with OpenAI(
-        base_url=gateway.base_url, api_key=KEYS["acme"], http_client=httpx2.Client(transport=transport), max_retries=0
+        base_url=gateway.base_url,
+        api_key=KEYS["acme"],
+        http_client=httpx2.Client(timeout=PATIENCE, transport=transport),
+        max_retries=0,
     ) as client:
         answer = client.chat.completions.create(model=MODEL, messages=HELLO)
         assert "poison" in (answer.choices[0].message.content or "")
@@ -200,7 +212,7 @@ def test_the_command_fetches_a_receipt_and_both_verifiers_show_the_bytes(gateway
     def second(*arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-I", "-S", str(VERIFY), "receipt", "--key", "vkey", *arguments],
-            capture_output=True, text=True, timeout=60, cwd=folder,
+            capture_output=True, text=True, timeout=PATIENCE, cwd=folder,
         )  # fmt: skip
         assert (done.returncode == 0) == done.stdout.startswith("verified"), done
         return done.stdout + done.stderr

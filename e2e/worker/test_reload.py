@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from e2e.evidence import configuration
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, send, status_of
 
 
@@ -82,7 +83,7 @@ def test_a_worker_that_starts_on_a_refused_file_serves_with_the_accepted_one_and
         gateway.write_configuration()
         gateway.start_worker({"PROOFGATE_ACCEPTED_CONFIG": str(accepted)})
         assert status_of(ask(gateway)) == 200
-        wait_until(lambda: gateway.status()["last_reload_error"], 10, "the refusal is told")
+        wait_until(lambda: gateway.status()["last_reload_error"], PATIENCE, "the refusal is told")
         status = gateway.status()
         assert status["last_reload_error"]["problems"][0]["file"] == str(folder / "gateway.yaml")
         assert status["config_file_digest"] == hashlib.sha256(accepted.read_bytes()).hexdigest()
@@ -91,7 +92,7 @@ def test_a_worker_that_starts_on_a_refused_file_serves_with_the_accepted_one_and
         del gateway.settings["policy"]
         gateway.settings["timeouts"] = {"drainSeconds": 7}
         gateway.write_configuration()
-        wait_until(lambda: gateway.status()["last_reload_error"] is None, 10, "the mended file is taken on")
+        wait_until(lambda: gateway.status()["last_reload_error"] is None, PATIENCE, "the mended file is taken on")
 
 
 def test_a_drain_takes_as_long_as_the_configuration_in_force_allows(folder: Path) -> None:
@@ -107,10 +108,10 @@ def test_a_drain_takes_as_long_as_the_configuration_in_force_allows(folder: Path
         request = chat_request(json.dumps(body).encode(), KEYS["acme"])
         with ThreadPoolExecutor(1) as client:
             answer = client.submit(send, gateway.address, request, 30)
-            wait_until(lambda: gateway.status()["in_flight"] == 1, 10, "the stream is under way")
+            wait_until(lambda: gateway.status()["in_flight"] == 1, PATIENCE, "the stream is under way")
             assert gateway.worker is not None
-            assert gateway.worker.stop(seconds=20) == 0
-            assert b"draining" in answer.result(10)
+            assert gateway.worker.stop(seconds=PATIENCE) == 0
+            assert b"draining" in answer.result(PATIENCE)
 
 
 def test_what_needs_a_restart_is_refused_by_name(folder: Path) -> None:
@@ -147,4 +148,4 @@ def test_stages_are_measured_only_while_somebody_asks(folder: Path) -> None:
 
 def assert_measured(gateway: LocalGateway, stage: str) -> None:
     measured = re.compile(rf'^proofgate_stage_seconds_count{{stage="{stage}"}} [1-9]', re.MULTILINE)
-    wait_until(lambda: measured.search(gateway.admin_text("/metrics")), 10, f"the stage {stage}")
+    wait_until(lambda: measured.search(gateway.admin_text("/metrics")), PATIENCE, f"the stage {stage}")

@@ -14,7 +14,8 @@ import httpx
 import pytest
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 
 CLIENTS = 6
 
@@ -31,7 +32,7 @@ class Load:
 
     def send(self, stream: bool) -> None:
         body = {"model": MODEL, "messages": [{"role": "user", "content": "mock:tokens=20"}], "stream": stream}
-        with httpx.Client(base_url=f"http://{self.address}", timeout=60) as client:
+        with httpx.Client(base_url=f"http://{self.address}", timeout=PATIENCE) as client:
             client.headers["Authorization"] = f"Bearer {KEYS['acme']}"
             while not self.ended.is_set():
                 try:
@@ -58,7 +59,7 @@ def under_load(gateway: LocalGateway) -> Iterator[Load]:
     finally:
         load.ended.set()
         for client in clients:
-            client.join(60)
+            client.join(PATIENCE)
 
 
 def retirement(gateway: LocalGateway, method: str) -> None:
@@ -83,19 +84,19 @@ def idle(gateway: LocalGateway) -> bool:
 
 
 # A client that uses its connection more often than this is told by an answer, and loses no request.
-PATIENT = {"timeouts": {"lameDuckSeconds": 30}}
+PATIENT = {"timeouts": {"lameDuckSeconds": 60}}
 
 
 def test_a_worker_retires_and_is_told_to_stay_under_load_without_a_failed_request(tmp_path: Path) -> None:
     with local_gateway(tmp_path, settings=PATIENT) as gateway:
         with under_load(gateway) as load:
             for _ in range(3):
-                wait_until(partial(grown, load.answered, len(load.answered) + 50), 60, "50 more answers came")
+                wait_until(partial(grown, load.answered, len(load.answered) + 50), PATIENCE, "50 more answers came")
                 retirement(gateway, "PUT")
                 assert readiness(gateway) == (503, "retiring\n")
                 assert gateway.admin_text("/healthz") == "ok\n"
                 told = len(load.told_to_close)
-                wait_until(partial(grown, load.told_to_close, told + 50), 60, "50 answers said so")
+                wait_until(partial(grown, load.told_to_close, told + 50), PATIENCE, "50 answers said so")
                 retirement(gateway, "DELETE")
                 assert readiness(gateway) == (200, "ok\n")
         assert load.failed == []
@@ -108,10 +109,14 @@ def test_a_worker_retires_and_is_told_to_stay_under_load_without_a_failed_reques
 def test_a_retired_worker_that_nobody_uses_any_more_says_so_and_then_seals(tmp_path: Path) -> None:
     with local_gateway(tmp_path, settings=PATIENT) as gateway:
         with under_load(gateway) as load:
-            wait_until(partial(grown, load.answered, 50), 60, "50 answers came")
+            wait_until(partial(grown, load.answered, 50), PATIENCE, "50 answers came")
             retirement(gateway, "PUT")
         assert load.failed == []
-        wait_until(partial(idle, gateway), 60, "the last connection is closed")
+        wait_until(partial(idle, gateway), PATIENCE, "the last connection is closed")
+        # There is nobody left to notice.
+        gateway.settings = {"timeouts": {"lameDuckSeconds": 0}}
+        gateway.write_configuration()
+        gateway.admin_text("/reload", "POST", gateway.admin_token)
         assert gateway.worker is not None
         assert gateway.worker.stop() == 0
         assert [record["kind"] for record in gateway.records()][-1] == "seal"

@@ -17,8 +17,9 @@ from proofgate import _core
 from proofgate_operator.build import gateway_secrets
 
 from e2e.auditing import AUDITOR, ask_and_wait, fetch, following, heads, signed
-from e2e.local_gateway import LEDGER, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import LEDGER, LocalGateway, local_gateway
 from e2e.loopback_server import refusing_address
+from e2e.programs import PATIENCE, wait_until
 from e2e.served import ServedAudit
 
 
@@ -77,28 +78,28 @@ def test_an_auditor_follows_workers_with_a_folder_each_and_names_what_is_done_to
     for worker in fleet.workers:
         ask_and_wait(worker, 2)
     with following(fleet.audit, "--new-aggregate") as (program, url):
-        wait_until(lambda: fleet.followed(url), 30, "both workers' heads are accepted")
+        wait_until(lambda: fleet.followed(url), PATIENCE, "both workers' heads are accepted")
         assert standing(url) == {"0": "answers", "1": "answers"}
         ask_and_wait(one, 2)
         ask_and_wait(other, 2)
-        wait_until(lambda: fleet.followed(url), 30, "the newer heads are accepted")
+        wait_until(lambda: fleet.followed(url), PATIENCE, "the newer heads are accepted")
         published = int(fetch(f"{url}/checkpoint").split("\n")[1])
         assert published >= len(fleet.workers)
         # Scaled away: it leaves the list, seals, and is gone. The auditor has read the seal before.
         fleet.list(0)
         assert other.worker is not None and other.worker.stop() == 0
-        wait_until(lambda: standing(url) == {"0": "answers", "1": "gone"}, 30, "the second worker is gone")
+        wait_until(lambda: standing(url) == {"0": "answers", "1": "gone"}, PATIENCE, "the second worker is gone")
         assert codes(url) == {}
         up = 'proofgate_auditor_worker_up{shard="0"} 1\n'
         assert up in fetch(f"{url}/metrics") and 'worker_up{shard="1"}' not in fetch(f"{url}/metrics")
         # It comes back with its claim, and goes on.
         other.start_worker(shard=1)
         fleet.list(0, 1)
-        wait_until(lambda: fleet.followed(url), 30, "the second worker is followed again")
+        wait_until(lambda: fleet.followed(url), PATIENCE, "the second worker is followed again")
         assert codes(url) == {}
         # Its owner removes what it had written before.
         shutil.rmtree(min(path for path in (other.ledger / "1").iterdir() if path.is_dir()))
-        wait_until(lambda: codes(url) == {"log_missing": "1"}, 30, "the deletion is told")
+        wait_until(lambda: codes(url) == {"log_missing": "1"}, PATIENCE, "the deletion is told")
         assert program.stop() == 0
     text = program.log.read_text()
     assert (fleet.audit.folder / "reading-token").read_text() not in text
@@ -124,5 +125,5 @@ def test_one_look_names_a_worker_that_does_not_answer_and_judges_the_others(fold
 def test_the_token_of_the_command_is_the_one_that_the_operator_makes(tmp_path: Path) -> None:
     (tmp_path / "admin-token").write_text("local-admin-token-0123456789abcdef\n")
     command = [sys.executable, "-m", "proofgate", "reading-token", str(tmp_path / "admin-token")]
-    made = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    made = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     assert made == gateway_secrets.reading_token("local-admin-token-0123456789abcdef") + "\n"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.local_gateway import LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.memory_group import memory_group
 from e2e.worker.test_memory import BODY, chunked, connect, head, is_served
 
@@ -67,4 +68,4 @@ def test_whole_bodies_that_are_refused_on_all_connections_leave_room_for_others(
             connection = stack.enter_context(connect(gateway))
             connection.sendall(large if number % 64 == 0 else small)
             assert number % 512 or is_served(gateway)
-        wait_until(lambda: is_served(gateway), 10, "the other tenant is served")
+        wait_until(lambda: is_served(gateway), PATIENCE, "the other tenant is served")

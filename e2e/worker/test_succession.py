@@ -13,7 +13,8 @@ import pytest
 from proofgate import _core
 
 from e2e.evidence import exchanges_by_their_ends
-from e2e.local_gateway import LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.test_endings import load_until_cut
 
 # The least that is allowed: some two thousand records, so that a log ends every few seconds of load.
@@ -51,11 +52,11 @@ def test_logs_change_under_load_and_every_exchange_keeps_its_one_end(tmp_path: P
     with local_gateway(tmp_path, settings={"ledger": OFTEN}) as gateway:
         completed: list[str] = []
         load = clients(gateway, completed)
-        wait_until(partial(several, gateway, 4), 120, "four logs have begun")
+        wait_until(partial(several, gateway, 4), PATIENCE, "four logs have begun")
         assert gateway.worker is not None
         assert gateway.worker.stop() == 0
         for client in load:
-            client.join(30)
+            client.join(PATIENCE)
         records = gateway.records()
         assert set(exchanges_by_their_ends(records).values()) == {1}
         ended = {record["id"] for record in records if record["kind"] == "completion"}
@@ -73,11 +74,11 @@ def test_a_worker_that_ends_right_after_a_change_of_logs_says_how_the_former_one
     with local_gateway(tmp_path, settings={"ledger": OFTEN}) as gateway:
         first = gateway.status()["incarnation"]
         load = clients(gateway, [])
-        wait_until(lambda: gateway.status()["incarnation"] != first, 120, "the next log is in service")
+        wait_until(lambda: gateway.status()["incarnation"] != first, PATIENCE, "the next log is in service")
         assert gateway.worker is not None
         assert gateway.worker.stop() == 0
         for client in load:
-            client.join(30)
+            client.join(PATIENCE)
         told = [record["incarnation"] for record in gateway.records() if record["kind"] == "takeover"]
         assert told == [log for log in logs(gateway) if log in told] and first in told
         code, report = verdict(gateway)
@@ -89,11 +90,11 @@ def test_a_worker_killed_between_two_logs_loses_nothing(tmp_path: Path) -> None:
         for life in range(1, 4):
             completed: list[str] = []
             load = clients(gateway, completed)
-            wait_until(partial(several, gateway, 3 * life), 120, "two more logs have begun")
+            wait_until(partial(several, gateway, 2 * life), PATIENCE, "one more log has begun")
             assert gateway.worker is not None
             gateway.worker.stop(signal.SIGKILL)
             for client in load:
-                client.join(30)
+                client.join(PATIENCE)
             ended = {record["id"] for record in gateway.records() if record["kind"] == "completion"}
             assert set(completed) <= ended
             gateway.start_worker()
@@ -120,11 +121,11 @@ def test_a_worker_does_not_start_behind_what_is_held_outside(tmp_path: Path, wha
         shutil.copytree(gateway.ledger, earlier)
         completed: list[str] = []
         load = clients(gateway, completed)
-        wait_until(lambda: len(completed) > 20, 60, "something was recorded")
+        wait_until(lambda: len(completed) > 20, PATIENCE, "something was recorded")
         assert gateway.worker is not None
         assert gateway.worker.stop() == 0
         for client in load:
-            client.join(30)
+            client.join(PATIENCE)
         assert (held / "0").read_text().startswith(gateway.origin)
         signed = sorted(gateway.ledger.glob("0/*/*checkpoint"))
         shutil.rmtree(gateway.ledger)
@@ -134,7 +135,7 @@ def test_a_worker_does_not_start_behind_what_is_held_outside(tmp_path: Path, wha
             gateway.ledger.mkdir()
         before = {path: path.read_bytes() for path in gateway.ledger.rglob("*checkpoint")}
         with pytest.raises(RuntimeError, match="the ledger is behind what was held outside"):
-            gateway.start_worker()
+            gateway.start_worker(attempts=1)
         assert {path: path.read_bytes() for path in gateway.ledger.rglob("*checkpoint")} == before
         assert signed
 
@@ -155,7 +156,7 @@ def test_two_shards_that_changed_places_are_told_by_fsck(tmp_path: Path) -> None
         assert "it is a log of shard 1, and stands in the directory 0" in report
         assert "it is a log of shard 0, and stands in the directory 1" in report
         with pytest.raises(RuntimeError, match="it is a checkpoint of"):
-            gateway.start_worker()
+            gateway.start_worker(attempts=1)
 
 
 def test_a_worker_says_that_the_logs_before_the_newest_are_gone(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.loopback_server import refusing_address
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.otlp_receiver import Receiver, attributes, receiver
 from e2e.worker.raw_http import chat_request, send, status_of
 
@@ -73,7 +74,7 @@ def ask(gateway: LocalGateway, extra: bytes = b"", **more: Any) -> tuple[int, st
 
 
 def pair(collector: Receiver, request_id: str) -> tuple[Span, Span | None]:
-    wait_until(lambda: collector.has(request_id), 20, "the collector has the spans")
+    wait_until(lambda: collector.has(request_id), PATIENCE, "the collector has the spans")
     return collector.pair(request_id)
 
 
@@ -166,7 +167,9 @@ def test_what_is_asked_of_files_is_named_by_its_method_and_has_no_model(
     assert (about["http.request.method"], about["http.route"]) == ("DELETE", "/v1/files/{id}")
     assert told["gen_ai.operation.name"] == "delete_file"
     assert "gen_ai.request.model" not in told and "proofgate.model" not in about
-    wait_until(lambda: any(line["id"] == request_id for line in lines(gateway)), 20, "the access log has the line")
+    wait_until(
+        lambda: any(line["id"] == request_id for line in lines(gateway)), PATIENCE, "the access log has the line"
+    )
     [line] = [line for line in lines(gateway) if line["id"] == request_id]
     assert (line["endpoint"], line["provider"]) == ("DELETE /v1/files/{id}", "mock")
     assert "model" not in line and "upstream_model" not in line
@@ -189,7 +192,7 @@ def test_metrics_are_exported_with_the_names_of_the_conventions(exported: tuple[
     def has_points() -> bool:
         return name in collector.metrics and bool(collector.metrics[name].histogram.data_points)
 
-    wait_until(has_points, 40, "the collector has metrics of an exchange")
+    wait_until(has_points, PATIENCE, "the collector has metrics of an exchange")
     points = list(collector.metrics[name].histogram.data_points)
     assert {attributes(point)["gen_ai.request.model"] for point in points} <= {MODEL, "fallen"}
     for point in points:
@@ -206,7 +209,7 @@ def test_the_access_log_has_a_line_for_each_exchange(exported: tuple[Receiver, L
     def found() -> list[dict[str, Any]]:
         return [line for line in lines(gateway) if line["id"] == request_id]
 
-    wait_until(found, 20, "the access log has the line")
+    wait_until(found, PATIENCE, "the access log has the line")
     [line] = found()
     expected = {"tenant": "acme", "model": MODEL, "provider": "mock", "stream": True, "status": 200}
     assert {name: line[name] for name in expected} == expected
@@ -228,7 +231,7 @@ def test_a_collector_that_is_down_or_refuses_costs_telemetry_alone_and_is_counte
     with receiver() as collector, observed(folder / "gateway", collector.url, accessLog="Errors") as gateway:
         collector.status = 400
         assert ask(gateway)[0] == 200
-        wait_until(lambda: lost(gateway, "traces") >= 1, 30, "the lost trace is counted")
+        wait_until(lambda: lost(gateway, "traces") >= 1, PATIENCE, "the lost trace is counted")
         assert gateway.status()["telemetry"]["error"] is not None
         collector.status = 200
         _, request_id = ask(gateway)

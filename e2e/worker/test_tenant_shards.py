@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from e2e.evidence import configuration
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.tenant_shards import TenantShards, digest_of, shard_of
 
 KEY = "team-key-0123456789abcdef"
@@ -33,7 +34,7 @@ def gateway_with_shards(folder: Path) -> Iterator[tuple[LocalGateway, TenantShar
 
 def connect(gateway: LocalGateway) -> closing[http.client.HTTPConnection]:
     """A connection that is closed on the way out."""
-    return closing(http.client.HTTPConnection(gateway.address, timeout=20))
+    return closing(http.client.HTTPConnection(gateway.address, timeout=PATIENCE))
 
 
 def ask_once(gateway: LocalGateway, key: str) -> int:
@@ -60,7 +61,7 @@ def follow(gateway: LocalGateway, **wanted: int) -> None:
             (len(shards[name]) if name == "refused" else shards[name]) == count for name, count in wanted.items()
         )
 
-    wait_until(taken, 20, f"the worker holds {wanted}")
+    wait_until(taken, PATIENCE, f"the worker holds {wanted}")
 
 
 def test_a_key_is_served_within_seconds_and_refused_when_it_is_gone_on_a_kept_connection(folder: Path) -> None:

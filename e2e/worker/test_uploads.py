@@ -6,8 +6,6 @@ import email.parser
 import email.policy
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -18,8 +16,10 @@ import httpx
 import pytest
 from openai import APIStatusError, OpenAI
 
+from e2e.commands import proofgate
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.loopback_server import loopback_server, url_of
+from e2e.programs import PATIENCE
 
 RECORDING = random.Random(7).randbytes(5 << 20)
 PICTURES = [("one.png", random.Random(1).randbytes(70_000)), ("two.png", random.Random(2).randbytes(400_000))]
@@ -133,7 +133,7 @@ def test_a_recording_before_its_model_is_held_and_sent_whole(gateway: LocalGatew
         f"{gateway.base_url}/audio/transcriptions",
         headers={"Authorization": f"Bearer {KEYS['acme']}"},
         files=form,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert answer.json() == TRANSCRIPT
     assert provider.forms[0][1] == [("file", "a.mp3", RECORDING), ("model", None, MODEL.encode())]
@@ -162,6 +162,6 @@ def test_the_ledger_of_uploads_verifies(gateway: LocalGateway, client: OpenAI, t
     client.audio.transcriptions.create(model=MODEL, file=("a.mp3", RECORDING))
     assert gateway.worker is not None
     gateway.worker.stop()
-    command = [sys.executable, "-m", "proofgate", "fsck", str(gateway.ledger), "--key", gateway.verifying_key]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    checked = proofgate("fsck", gateway.ledger, "--key", gateway.verifying_key)
+    gateway.start_worker()
     assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -14,7 +14,8 @@ import pytest
 from google import genai
 from google.genai import types
 
-from e2e.local_gateway import KEYS, LocalGateway, wait_until
+from e2e.local_gateway import KEYS, LocalGateway
+from e2e.programs import PATIENCE, wait_until
 from e2e.vertex_upstream import VertexUpstream, vertex_upstream
 
 GEMINI, CLAUDE = "gemini", "claude"
@@ -110,12 +111,12 @@ def test_nothing_tells_the_key_or_a_token(gateway: LocalGateway, upstream: Verte
 
 def test_a_token_is_replaced_before_its_end_and_no_request_fails(tmp_path: Path) -> None:
     with vertex_upstream() as upstream:
-        upstream.lifetime_seconds = 20
+        upstream.lifetime_seconds = 10
         gateway = gateway_at(tmp_path, upstream)
         try:
             gateway.start_worker()
             first = next(iter(upstream.tokens.values()))
-            wait_until(lambda: chat(gateway) and time.monotonic() > first, 60, "the first token is over")
+            wait_until(lambda: chat(gateway) and time.monotonic() > first, PATIENCE, "the first token is over")
             assert len(upstream.tokens) >= 2
             assert {status for _, status in upstream.requests} == {200}
         finally:
@@ -131,9 +132,9 @@ def test_without_a_token_requests_are_refused_until_one_comes(tmp_path: Path) ->
             with pytest.raises(openai.InternalServerError) as refused:
                 chat(gateway)
             assert (refused.value.status_code, refused.value.code) == (503, "provider_key_missing")
-            wait_until(lambda: gateway.status()["access_tokens"][0]["error"], 30, "the failure is told")
+            wait_until(lambda: gateway.status()["access_tokens"][0]["error"], PATIENCE, "the failure is told")
             upstream.is_down = False
-            wait_until(lambda: gateway.status()["access_tokens"][0]["error"] is None, 60, "a token comes")
+            wait_until(lambda: gateway.status()["access_tokens"][0]["error"] is None, PATIENCE, "a token comes")
             assert chat(gateway).choices
             assert_tells_no_secret(gateway, upstream)
         finally:
