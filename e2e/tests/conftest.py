@@ -44,7 +44,7 @@ BARE = "bare"
 GROUPS = {
     BARE: ("test_first_hour.py",),
     "rollouts": ("test_nobody_notices.py", "test_certificates.py"),
-    "platform": ("test_nobody_notices_the_platform.py", "test_drift_and_deletion.py"),
+    "platform": ("test_nobody_notices_the_platform.py", "test_deletion.py"),
     "fleet": (
         "test_gateway_becomes_ready.py",
         "test_front_door.py",

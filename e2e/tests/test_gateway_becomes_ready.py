@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from openai import OpenAI
-
 from e2e.kubernetes import CommandError, Namespace, conditions_of, run
 from e2e.operations import pods_on_this_machine
 from e2e.tests.fleet import MODEL, TENANTS, WORKER, key_of
@@ -34,6 +32,9 @@ def test_kubectl_logs_and_exec_reach_a_worker(namespace: Namespace, gateway: str
 
 
 def test_the_openai_client_gets_unary_and_streamed_answers(namespace: Namespace, gateway: str) -> None:
+    # Seconds to import, which the other processes of a run need not spend.
+    from openai import OpenAI
+
     with namespace.forwarded(f"service/{gateway}", 80) as address:
         for tenant in TENANTS[:2]:
             with OpenAI(base_url=f"http://{address}/v1", api_key=key_of(tenant)) as client:

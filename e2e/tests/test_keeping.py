@@ -14,7 +14,7 @@ import pytest
 from proofgate import _core
 
 from e2e import evidence
-from e2e.demo import proofgate
+from e2e.commands import proofgate
 from e2e.kubernetes import PATIENCE, Namespace, Object, ledger_directory, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from e2e import evidence
-from e2e.demo import KEYS, proofgate
+from e2e.commands import proofgate
 from e2e.kubernetes import (
     MADE_BY_TESTS,
     PATIENCE,
@@ -25,6 +25,8 @@ from e2e.tests.traffic import ask, wait_reachable
 
 LLM = Namespace("proofgate-llm")
 DEMO = REPOSITORY / "examples" / "demo"
+#: Of a tenant, in 10-tenant-keys.yaml.
+KEY = "sk-demo-acme-0123456789abcdef"
 #: Less than half of the grace that HAProxy's pods have when nobody says otherwise.
 GONE_SECONDS = 180
 
@@ -77,11 +79,11 @@ def newest() -> dict[str, dict[str, object]]:
 
 
 def test_a_gateway_deleted_and_applied_again_has_the_same_key_and_continues_its_chain(demo: Gateway) -> None:
-    assert ask(LLM, demo.name, KEYS["acme"]) == 200
+    assert ask(LLM, demo.name, KEY) == 200
     key, before = verifying_key(), newest()
     LLM.kubectl("delete", "-f", str(DEMO))
     apply(demo)
-    assert ask(LLM, demo.name, KEYS["acme"]) == 200
+    assert ask(LLM, demo.name, KEY) == 200
     assert verifying_key() == key
     after = newest()
     assert before.keys() == after.keys() == {"0", "1"}

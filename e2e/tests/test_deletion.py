@@ -1,4 +1,4 @@
-"""What is deleted comes back; what is no longer wanted goes."""
+"""What is no longer wanted goes, and what is evidence stays."""
 
 from __future__ import annotations
 
