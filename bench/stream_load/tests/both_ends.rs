@@ -45,9 +45,8 @@ impl Upstream {
     }
 
     fn ask(&self, tokens: u32, body: &str) -> Output {
-        let file = tempfile(body);
         let tokens = tokens.to_string();
-        let output = Command::new(PROGRAM)
+        let mut client = Command::new(PROGRAM)
             .args([
                 "client",
                 "--target",
@@ -55,7 +54,7 @@ impl Upstream {
                 "--path",
                 "/v1/chat/completions",
                 "--body",
-                &file,
+                "/dev/stdin",
             ])
             .args([
                 "--streams",
@@ -67,10 +66,12 @@ impl Upstream {
                 "--window-ms",
                 "1000",
             ])
-            .output()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
             .unwrap();
-        std::fs::remove_file(file).unwrap();
-        output
+        client.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+        client.wait_with_output().unwrap()
     }
 }
 
@@ -79,12 +80,6 @@ impl Drop for Upstream {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn tempfile(body: &str) -> String {
-    let file = std::env::temp_dir().join(format!("stream-load-{}-{}", std::process::id(), body.len()));
-    std::fs::write(&file, body).unwrap();
-    file.to_string_lossy().into_owned()
 }
 
 #[test]

@@ -198,7 +198,10 @@ mod tests {
         let mut seen = 0;
         analyst.run_with(|analyst, answered| {
             seen += 1;
-            assert_ne!(seen, 3, "on purpose");
+            if seen == 3 {
+                // A panic without a word, whose backtrace nobody wants.
+                std::panic::resume_unwind(Box::new(()));
+            }
             analyst.analyse(answered);
         });
         assert_eq!(
