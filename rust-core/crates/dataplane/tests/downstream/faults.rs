@@ -10,14 +10,17 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::{Client, next, post};
 use crate::gateway::{FIRST, Gateway, MODEL, PATIENCE, SECOND, chat};
 
-/// How long a provider may be silent here.
+/// How long a provider may be silent in its answer.
 const SILENCE: Duration = Duration::from_millis(300);
+/// How long until its answer begins, where it never does: by then it has the whole request, also on a busy machine.
+const FIRST_BYTE: Duration = Duration::from_secs(1);
 /// Between two bytes of one that is slow and well.
 const DRIP: Duration = Duration::from_millis(5);
 /// Set aside for a request: its prompt, about, and the answer.
@@ -321,13 +324,14 @@ fn configure(document: &mut Value, fault: Fault, urls: [&str; 2], fallback: Fall
     let faulty = &mut document["providers"][0];
     faulty["base_url"] = json!(urls[0]);
     faulty["ca_pem"] = json!(FIRST[0]);
-    let silence = SILENCE.as_millis() as u64;
+    let milliseconds = |duration: Duration| duration.as_millis() as u64;
     match fault {
-        // By then it has the whole request.
         Fault::StallsBeforeTheHead | Fault::StallsInTheHead => {
-            faulty["timeouts"] = json!({"first_byte_ms": 2 * silence});
+            faulty["timeouts"] = json!({"first_byte_ms": milliseconds(FIRST_BYTE)});
         }
-        Fault::StallsInTheBody | Fault::ThinksForLong => faulty["timeouts"] = json!({"idle_ms": silence}),
+        Fault::StallsInTheBody | Fault::ThinksForLong => {
+            faulty["timeouts"] = json!({"idle_ms": milliseconds(SILENCE)})
+        }
         _ => {}
     }
     well["name"] = json!("well");
@@ -351,7 +355,7 @@ fn configure(document: &mut Value, fault: Fault, urls: [&str; 2], fallback: Fall
     }
     // No other time is short, so that what is measured is the fault and not the machine.
     for time in ["upstream_first_byte_ms", "upstream_response_ms"] {
-        document["timeouts"][time] = json!(PATIENCE.as_millis() as u64);
+        document["timeouts"][time] = json!(milliseconds(PATIENCE));
     }
     document["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000, "concurrency": 10});
 }
@@ -497,12 +501,16 @@ fn broken_off(code: &str, stream: bool) -> Cell {
 }
 
 async fn check(fault: Fault, expected: impl Fn(bool, Fallback) -> Cell) {
+    // Side by side, for some of them wait.
+    let mut cells = JoinSet::new();
     for stream in [false, true] {
         for fallback in [Fallback::None, Fallback::Safe, Fallback::Always] {
-            let found = outcome(fault, stream, fallback).await;
-            let place = format!("{fault:?}, stream: {stream}, fallback: {fallback:?}");
-            assert_eq!(found, expected(stream, fallback), "{place}");
+            cells.spawn(async move { (stream, fallback, outcome(fault, stream, fallback).await) });
         }
+    }
+    for (stream, fallback, found) in cells.join_all().await {
+        let place = format!("{fault:?}, stream: {stream}, fallback: {fallback:?}");
+        assert_eq!(found, expected(stream, fallback), "{place}");
     }
 }
 

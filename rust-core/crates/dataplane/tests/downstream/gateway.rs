@@ -17,8 +17,8 @@ use crate::upstream::Upstream;
 pub const ACME: &str = "acme-key-0123456789abcdef";
 pub const GLOBEX: &str = "globex-key-0123456789abcdef";
 pub const MODEL: &str = "gpt-4o-mini";
-/// No test waits longer for anything.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// No test waits longer for anything. A machine that is busy with other work takes many times as long as one that is not.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest request body, in bytes.
 pub const BODY_BYTES: usize = 8 * 1024 * 1024;
 
@@ -63,7 +63,7 @@ impl Gateway {
         let mut document = json!({
             "ledger": {
                 "name": name, "directory": folder.path(), "shard": 0, "durability": "written",
-                "checkpoint_interval_ms": 1000, "signing_key": key.to_text(), "segment_bytes": 1 << 20,
+                "checkpoint_interval_ms": 20, "signing_key": key.to_text(), "segment_bytes": 1 << 20,
                 "log_bytes": 1 << 30, "log_age_ms": 86_400_000, "held_checkpoints": null,
             },
             "listen": "127.0.0.1:0",
@@ -78,8 +78,8 @@ impl Gateway {
             "tenants": [tenant("acme", ACME), tenant("globex", GLOBEX)],
             "tls": certificate(FIRST),
             "timeouts": {
-                "client_head_ms": 10_000, "client_body_ms": 30_000, "client_idle_ms": 60_000,
-                "upstream_connect_ms": 5_000, "upstream_response_ms": 60_000, "answer_ms": 600_000,
+                "client_head_ms": 60_000, "client_body_ms": 60_000, "client_idle_ms": 60_000,
+                "upstream_connect_ms": 60_000, "upstream_response_ms": 60_000, "answer_ms": 600_000,
                 "connection_age_ms": 600_000, "drain_ms": 30_000, "lame_duck_ms": 0,
             },
             "limits": {

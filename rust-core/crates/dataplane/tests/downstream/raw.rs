@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Duration, sleep, timeout};
 use tokio_rustls::client::TlsStream;
 
 use crate::client::{tcp, tls};
@@ -116,15 +116,19 @@ impl Raw {
             .expect("no answer to a PING")
     }
 
-    /// Takes a stream's answer byte by byte, as slowly as the connection is fast, until the stream is reset; returns
-    /// the error code.
+    /// Takes a stream's answer byte by byte, a thousand a second at most, until the stream is reset; returns the error
+    /// code.
     pub async fn drip(&mut self, stream: u32) -> u32 {
         let reset = timeout(PATIENCE, async {
             loop {
                 let frame = self.frame().await.expect("the connection ended");
                 match frame.kind {
                     RST_STREAM if frame.stream == stream => return frame.code(0),
-                    DATA if frame.stream == stream => self.send(&window_update(stream, 1)).await,
+                    DATA if frame.stream == stream => {
+                        // As fast as it can, it would take a whole piece within the patience for one.
+                        sleep(Duration::from_millis(1)).await;
+                        self.send(&window_update(stream, 1)).await;
+                    }
                     _ => {}
                 }
             }

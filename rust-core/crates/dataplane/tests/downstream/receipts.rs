@@ -21,11 +21,6 @@ fn verifying_key() -> VerifyingKey {
         .verifying_key()
 }
 
-/// Checkpoints come soon.
-async fn start() -> Gateway {
-    Gateway::with(|config| config["ledger"]["checkpoint_interval_ms"] = 20.into()).await
-}
-
 fn get(key: &str, path: &str) -> Request<()> {
     let mut request = ask("GET", path);
     let value = format!("Bearer {key}").parse().unwrap();
@@ -77,7 +72,7 @@ fn proofs(receipt: &Value) -> Vec<(String, TlogProof)> {
 
 #[tokio::test]
 async fn a_tenant_gets_the_proofs_of_its_exchange_and_its_bodies_open_the_commitments() {
-    let mut gateway = start().await;
+    let mut gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
     let (id, request) = exchange(&mut gateway, &mut client, ACME).await;
     let (status, receipt) = receipt(&mut client, ACME, &format!("/v1/receipts/{id}")).await;
@@ -110,7 +105,7 @@ async fn a_tenant_gets_the_proofs_of_its_exchange_and_its_bodies_open_the_commit
 
 #[tokio::test]
 async fn the_receipt_of_an_exchange_that_goes_on_has_its_admission_and_the_end_once_it_is_there() {
-    let mut gateway = start().await;
+    let mut gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(true).await;
     let mut exchange = gateway.upstream.exchange().await;
@@ -134,7 +129,7 @@ async fn the_receipt_of_an_exchange_that_goes_on_has_its_admission_and_the_end_o
 
 #[tokio::test]
 async fn another_tenants_exchange_is_as_unknown_as_one_that_never_was() {
-    let mut gateway = start().await;
+    let mut gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
     let (id, _) = exchange(&mut gateway, &mut client, ACME).await;
     let mut never = id.clone();
@@ -154,7 +149,7 @@ async fn another_tenants_exchange_is_as_unknown_as_one_that_never_was() {
 
 #[tokio::test]
 async fn a_refusal_that_is_recorded_has_a_receipt() {
-    let gateway = start().await;
+    let gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
     let body = br#"{"model":"nobodys","messages":[]}"#;
     let refused = client.exchange(post_as(ACME, Some(body.len())), body).await;
@@ -172,7 +167,7 @@ async fn a_refusal_that_is_recorded_has_a_receipt() {
 
 #[tokio::test]
 async fn methods_keys_and_the_allow_list_are_those_of_every_endpoint() {
-    let mut gateway = start().await;
+    let mut gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
     let (id, _) = exchange(&mut gateway, &mut client, ACME).await;
     gateway.wait_for_metric(SIGNED, OF_ONE_EXCHANGE).await;
@@ -209,7 +204,6 @@ async fn methods_keys_and_the_allow_list_are_those_of_every_endpoint() {
 #[tokio::test]
 async fn a_receipt_counts_as_a_request_and_costs_no_tokens_and_leaves_no_record() {
     let mut gateway = Gateway::with(|config| {
-        config["ledger"]["checkpoint_interval_ms"] = 20.into();
         config["tenants"][0]["limits"] = json!({"requests_per_minute": 3, "tokens_per_minute": 1000});
     })
     .await;
@@ -256,7 +250,7 @@ async fn what_no_checkpoint_covers_is_a_conflict_that_says_when_to_ask_again() {
 
 #[tokio::test]
 async fn whoever_holds_a_checkpoint_gets_the_proof_that_the_log_goes_on_from_it() {
-    let mut gateway = start().await;
+    let mut gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
     let (first, _) = exchange(&mut gateway, &mut client, ACME).await;
     let (_, first) = receipt(&mut client, ACME, &format!("/v1/receipts/{first}")).await;

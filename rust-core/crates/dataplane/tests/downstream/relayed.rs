@@ -284,7 +284,10 @@ async fn an_end_marker_whose_last_byte_comes_alone_and_without_an_empty_line_is_
         let end = format!(": {}\ndata: [DONE", "x".repeat(60));
         exchange.send_chunk(&format!("{EVENT}{end}")).await;
         exchange.send_chunk("]").await;
-        assert_eq!(body(answer).await, (format!("{EVENT}{end}]"), true));
+        let (body, whole) = body(answer).await;
+        // Where its events come slowly, a heartbeat may stand before them.
+        assert_eq!(body.replace(": hb\n", ""), format!("{EVENT}{end}]"));
+        assert!(whole);
         gateway.wait_for_metric(COMPLETE, 1).await;
         drop(exchange);
     }
@@ -491,7 +494,7 @@ async fn without_rules_an_answer_of_any_kind_arrives_as_it_came() {
 
 #[tokio::test]
 async fn an_answer_that_goes_on_for_ever_ends_when_its_time_is_over() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 2000.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 1000.into()).await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     exchange.begin_events().await;
     let dripping = tokio::spawn(async move {
@@ -508,7 +511,7 @@ async fn an_answer_that_goes_on_for_ever_ends_when_its_time_is_over() {
 
 #[tokio::test]
 async fn endless_interim_answers_end_when_the_time_of_the_answer_is_over() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 500.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 1000.into()).await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     let dripping = tokio::spawn(async move {
         let mut pause = tokio::time::interval(Duration::from_millis(20));
