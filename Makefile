@@ -18,6 +18,10 @@ RUST_MANIFEST := rust-core/Cargo.toml
 export PATH := $(VENV)/bin:$(PATH)
 # Checkouts share the environment: each works with its own packages.
 export PYTHONPATH := $(CURDIR)/gateway/src:$(CURDIR)/operator/src
+# What Python and mypy have compiled holds for a fresh clone as well.
+export PYTHONPYCACHEPREFIX ?= $(PROOFGATE_CACHE)/pycache
+unexport PYTHONDONTWRITEBYTECODE
+MYPY_CACHE := $(PROOFGATE_CACHE)/mypy
 # Where the linker put what; setup/hot-functions-are-together reads it.
 MAP := $(CURDIR)/gateway/build/core.map
 # What a release build is compiled with: the profile of a worker under load.
@@ -151,7 +155,7 @@ fuzz: ## Fuzz FUZZ_TARGETS (default: all) for FUZZ_SECONDS (60) each, or until F
 .PHONY: properties
 properties: setup ## Property tests with PROPERTY_CASES (2000) random cases each
 	@PROPTEST_CASES=$(or $(PROPERTY_CASES),2000) $(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
-	@cd operator && pytest -q --hypothesis-seed=$$RANDOM
+	@cd operator && PROOFGATE_PROPERTY_FACTOR=3 pytest -q --hypothesis-seed=$$RANDOM
 
 ##@ Parts of a check
 
@@ -168,9 +172,9 @@ check-clippy: $(SETUP) ## What clippy finds
 
 .PHONY: check-types
 check-types: $(DEVELOP) ## What mypy finds, and imports that point the wrong way
-	@cd gateway && mypy
-	@cd operator && mypy && lint-imports --no-cache
-	@mypy --strict e2e bench setup examples suites
+	@cd gateway && MYPY_CACHE_DIR="$(MYPY_CACHE)/gateway" mypy
+	@cd operator && MYPY_CACHE_DIR="$(MYPY_CACHE)/operator" mypy && lint-imports --no-cache
+	@MYPY_CACHE_DIR="$(MYPY_CACHE)/root" mypy --strict e2e bench setup examples suites
 
 .PHONY: check-repo
 check-repo: $(DEVELOP) ## Licences, layout of the release, generated files, the independent verifier
@@ -253,6 +257,10 @@ images: wheels lab-up ## Build the product's images and load them into the clust
 .PHONY: cluster-binaries
 cluster-binaries: $(SETUP) ## Build the cluster's binaries from source (10 minutes, once)
 	@python3 -m e2e.cluster tools kubernetes etcd containerd coredns pause helm promtool >/dev/null
+
+.PHONY: go-binaries
+go-binaries: $(SETUP) ## Build what the worker's tests run beside it: a verifier, a witness, an object store (5 minutes, once)
+	@$(PY) -m e2e.go_binaries
 
 # The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
 NODE_CLIENTS := $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/clients/package-lock.json | cut -c1-16)

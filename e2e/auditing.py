@@ -19,7 +19,6 @@ from e2e.commands import proofgate
 from e2e.local_gateway import KEYS, MODEL, LocalGateway
 from e2e.programs import PATIENCE, Program, start_ready, wait_until
 
-VERIFIER = Path(__file__).parent / "verifier"
 AUDITOR = "proofgate.dev/local/audit"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,31 +13,12 @@ from pathlib import Path
 from proofgate.mirror.s3_client import Client, Credentials
 from proofgate.mirror.target import Piece
 
+from e2e import go_binaries
 from e2e.ports import free_port
 from e2e.programs import Program, start_ready
 
-MODULE = Path(__file__).parent / "versitygw"
-SERVER = "github.com/versity/versitygw/cmd/versitygw"
 KEYS = {"AWS_ACCESS_KEY_ID": "root-access", "AWS_SECRET_ACCESS_KEY": "root-secret-0123456789abcdef"}
 REGION = "us-east-1"
-
-
-def cache() -> Path:
-    """Where what is built once stays, outside of the checkout."""
-    return Path(os.environ.get("PROOFGATE_CACHE") or Path.home() / ".cache" / "proofgate")
-
-
-def binary() -> Path:
-    """The server, built once (about three minutes)."""
-    version = next(line.split()[1] for line in (MODULE / "go.mod").read_text().splitlines() if "/versitygw v" in line)
-    built = cache() / f"versitygw-{version.removeprefix('v')}" / "versitygw"
-    if not built.exists():
-        made = subprocess.run(
-            ["go", "build", "-o", f"{built}.new", SERVER], cwd=MODULE, capture_output=True, text=True, timeout=1800
-        )
-        assert made.returncode == 0, made.stderr
-        Path(f"{built}.new").replace(built)
-    return built
 
 
 @dataclass
@@ -63,7 +43,9 @@ class ObjectStore:
             arguments = ["--port", f"127.0.0.1:{self.port}", "--region", REGION]
             arguments += ["posix", "--versioning-dir", str(self.folder / "versions"), str(self.folder / "objects")]
             keys = {"ROOT_ACCESS_KEY": KEYS["AWS_ACCESS_KEY_ID"], "ROOT_SECRET_KEY": KEYS["AWS_SECRET_ACCESS_KEY"]}
-            return Program.start("object-store", self.folder, arguments, [str(binary())], env=os.environ | keys)
+            return Program.start(
+                "object-store", self.folder, arguments, [str(go_binaries.object_store())], env=os.environ | keys
+            )
 
         self.program, _ = start_ready(start, lambda program: program.wait_until(self._listens, "it listens"))
 

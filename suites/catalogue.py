@@ -18,7 +18,8 @@ OPERATOR = Pytest(folder=ROOT / "operator")
 HAPROXY = Pytest(folder=ROOT / "operator", options=("-m", "haproxy"))
 CONTROL_PLANE = Pytest(folder=ROOT / "operator", options=("-m", "controlplane"))
 WORKER = Pytest(("e2e/worker", "--ignore=e2e/worker/test_clients.py"))
-CLIENTS = Pytest(("e2e/worker/test_clients.py",))
+# A file of its own for each would be a gateway of its own for each: any process takes any of them.
+CLIENTS = Pytest(("e2e/worker/test_clients.py",), spread="load")
 ONE_WORKER = Pytest(("e2e/worker/test_exchange.py",), processes=1)
 #: What stands between the product's parts: the tests of the tests' own tools, of benchmarks, examples and set-up.
 TOOLS = Pytest(
@@ -42,7 +43,8 @@ STEPS = (
     ),
     Step("gateway", "tests", GATEWAY, ("extension",)),
     Step("operator", "tests", OPERATOR, ("extension",)),
-    Step("worker", "tests", WORKER, ("extension",)),
+    Step("go-binaries", "build", make("go-binaries"), ("setup",)),
+    Step("worker", "tests", WORKER, ("extension", "go-binaries")),
     Step("clippy", "check", make("check-clippy"), ("setup",)),
     # The same code gets the same answer; `make properties` and `make hunt-flakes` take other seeds.
     Step("rust", "tests", RustTests(), ("rust-binaries",), environment={"PROPTEST_RNG_SEED": "14"}),

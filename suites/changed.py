@@ -48,10 +48,13 @@ def steps(changed: Iterable[str]) -> list[Step]:
     if tops & set(_TOOLS):
         names.append("tools")
     chosen = {step.name: step for step in catalogue.with_needed(names)}
-    chosen["worker"] = replace(BY_NAME["worker"], action=catalogue.ONE_WORKER)
     worker_tests = sorted({path for path in paths if re.fullmatch(r"e2e/worker/test_[a-z0-9_]+\.py", path)})
-    if worker_tests and (ROOT / worker_tests[0]).exists():
-        chosen["worker"] = narrowed(chosen["worker"], [*catalogue.ONE_WORKER.arguments, *worker_tests])
+    worker_tests = [path for path in worker_tests if (ROOT / path).exists()]
+    if worker_tests:
+        chosen["worker"] = narrowed(BY_NAME["worker"], [*catalogue.ONE_WORKER.arguments, *worker_tests])
+    else:
+        chosen["worker"] = replace(BY_NAME["worker"], action=catalogue.ONE_WORKER, needs=("extension",))
+        chosen.pop("go-binaries", None)
     if "rust" in chosen and not whole_workspace:
         chosen["rust"] = replace(chosen["rust"], action=RustTests(tuple(rust)), needs=("setup",))
     # Of the other crates no test is run, so none is built.

@@ -32,6 +32,8 @@ LOAD_GENERATOR = ("--manifest-path", str(ROOT / "bench" / "stream_load" / "Cargo
 DOCUMENTATION = "doc"
 #: `--report-time` and `--format json` of libtest are there in a stable toolchain as well, behind this switch.
 _UNSTABLE = {"RUSTC_BOOTSTRAP": "1"}
+#: A test that panics on purpose would read all debug information for the trace that nobody looks at.
+_QUIET = {"RUST_BACKTRACE": "0"}
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,8 @@ def binary_of(artifact: dict[str, object]) -> Binary:
 
 
 def run_all(binaries: Sequence[Binary], record: Path, shuffle: str | None) -> None:
-    """Runs the binaries, two at a time, each with half of the cores."""
-    side_by_side = 2
-    threads = max(1, (os.cpu_count() or 1) // side_by_side)
+    """Runs the binaries, two at a time, each with a thread for each core: many tests wait."""
+    side_by_side, threads = 2, os.cpu_count() or 1
     order = ["--shuffle-seed", str(zlib.crc32(shuffle.encode()))] if shuffle else []
     lock = threading.Lock()
 
@@ -146,7 +147,7 @@ def alone(binary: Binary, tests: Sequence[str]) -> Iterator[Test]:
 def results_of(binary: Binary, options: Sequence[str]) -> Iterator[Test]:
     """Runs a binary and yields its tests; one that ends without a word of its tests fails under its own name."""
     command = [str(binary.file), "-Zunstable-options", "--format=json", "--report-time", *options]
-    environment = {**os.environ, **_UNSTABLE, "CARGO_MANIFEST_DIR": str(binary.package)}
+    environment = {**os.environ, **_UNSTABLE, **_QUIET, "CARGO_MANIFEST_DIR": str(binary.package)}
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", cwd=binary.package,
         env=environment,

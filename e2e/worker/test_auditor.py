@@ -26,8 +26,9 @@ from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.workers.admin_port import AdminPort
 
+from e2e import go_binaries
 from e2e.attacks import ATTACKS, Others, remove_a_checkpoint
-from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following, heads, signed
+from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following, heads, signed
 from e2e.commands import proofgate
 from e2e.local_gateway import local_gateway
 from e2e.programs import PATIENCE, wait_until
@@ -278,8 +279,7 @@ def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_i
             path = [base64.b64decode(text) for text in proof["hashes"]]
             assert json.loads(_core.consistency(notes[0], notes[1], public, None, path))["old"] == size
             checked = subprocess.run(
-                ["go", "run", ".", "tiles", "--vkey", public, "--ledger-vkey", gateway.verifying_key, url],
-                cwd=VERIFIER,
+                [str(go_binaries.verifier()), "tiles", "--vkey", public, "--ledger-vkey", gateway.verifying_key, url],
                 capture_output=True,
                 text=True,
                 timeout=300,

@@ -19,12 +19,12 @@ import httpx
 from openai import OpenAI
 from proofgate import _core
 
+from e2e import go_binaries
 from e2e.evidence import exchanges_by_their_ends
 from e2e.local_gateway import KEYS, LEDGER, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
-VERIFIER = Path(__file__).parents[1] / "verifier"
 # How often a worker is killed under load; `make test-kills` does it 200 times.
 KILLS = int(os.environ.get("PROOFGATE_KILLS", "3"))
 
@@ -216,7 +216,8 @@ def test_a_worker_killed_again_and_again_starts_on_a_volume_with_room_for_one(tm
 
 
 def verifier(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["go", "run", ".", *arguments], cwd=VERIFIER, capture_output=True, text=True, timeout=300)
+    command = [str(go_binaries.verifier()), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 def test_an_independent_verifier_agrees_with_root_and_proof_and_catches_one_changed_byte(tmp_path: Path) -> None:

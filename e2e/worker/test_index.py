@@ -16,7 +16,8 @@ import pytest
 from proofgate import _core
 from proofgate.index.facts import facts
 
-from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following, signed
+from e2e import go_binaries
+from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following, signed
 from e2e.commands import proofgate
 from e2e.evidence import records
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
@@ -180,8 +181,16 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             with pytest.raises(httpx.HTTPStatusError, match="401"):
                 found(KEYS["acme"])
             wait_until(lambda: "of which 0 are under no head" in run(*check)[1], PATIENCE, "what was read is told")
-            verifier = ["go", "run", ".", "tiles", "--vkey", public, "--ledger-vkey", gateway.verifying_key, url]
-            done = subprocess.run(verifier, cwd=VERIFIER, capture_output=True, text=True, timeout=300)
+            verifier = [
+                str(go_binaries.verifier()),
+                "tiles",
+                "--vkey",
+                public,
+                "--ledger-vkey",
+                gateway.verifying_key,
+                url,
+            ]
+            done = subprocess.run(verifier, capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, done.stderr
         [file] = (tmp_path / "state").glob("access-*.jsonl")
         log = [json.loads(line) for line in file.read_text().splitlines()[1:]]

@@ -16,7 +16,8 @@ import pytest
 from proofgate import _core
 from proofgate.keeping import arguments
 
-from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following
+from e2e import go_binaries
+from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following
 from e2e.commands import proofgate
 from e2e.local_gateway import local_gateway
 from e2e.programs import PATIENCE, wait_until
@@ -170,8 +171,8 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
     assert audit.look() == (0, [])
     with following(audit) as (program, url):
         public = _core.verifying_key((audit.folder / "auditor-key").read_text())
-        command = ["go", "run", ".", "tiles", "--vkey", public, "--ledger-vkey", audit.key, url]
-        checked = subprocess.run(command, cwd=VERIFIER, capture_output=True, text=True, timeout=300)
+        command = [str(go_binaries.verifier()), "tiles", "--vkey", public, "--ledger-vkey", audit.key, url]
+        checked = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert checked.returncode == 0, checked.stderr
         wait_until(lambda: metric(url, "removed_logs") == "2", PATIENCE, "it counts what was removed")
         assert program.stop() == 0

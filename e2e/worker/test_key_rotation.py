@@ -16,7 +16,8 @@ from urllib.error import HTTPError
 import pytest
 from proofgate import _core
 
-from e2e.auditing import AUDITOR, VERIFIER, Audit, fetch, following
+from e2e import go_binaries
+from e2e.auditing import AUDITOR, Audit, fetch, following
 from e2e.backup import copy_volume
 from e2e.commands import proofgate
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
@@ -166,8 +167,8 @@ def test_the_go_verifier_follows_the_line(rotated: Rotated) -> None:
         proof, record = out / f"{exchange}.admission.tlog-proof", out / f"{exchange}.admission.json"
         for key in (rotated.old, rotated.new):
             known = f"{key}\n\n{rotated.statements}"
-            command = ["go", "run", ".", "proof", "--vkey", known, "--record", str(record), str(proof)]
-            checked = subprocess.run(command, cwd=VERIFIER, capture_output=True, text=True, timeout=300)
+            command = [str(go_binaries.verifier()), "proof", "--vkey", known, "--record", str(record), str(proof)]
+            checked = subprocess.run(command, capture_output=True, text=True, timeout=300)
             assert checked.returncode == 0, checked.stderr
 
 

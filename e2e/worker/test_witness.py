@@ -23,31 +23,17 @@ from proofgate import _core
 from proofgate_operator.build import checkpoint
 from proofgate_operator.plan.audit_reports import read_audit
 
-from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following
+from e2e import go_binaries
+from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following
 from e2e.local_gateway import local_gateway
-from e2e.object_store import cache
 from e2e.ports import free_port
 from e2e.programs import PATIENCE, Program, start_ready, wait_until
-
-LITEWITNESS = "filippo.io/torchwood/cmd/litewitness"
-TESSERA = "github.com/transparency-dev/tessera/cmd/examples/posix-oneshot"
 
 
 @pytest.fixture(scope="module")
 def binaries() -> Path:
-    """The verifier, a stock witness and a stock log of the modules that go.sum pins, built outside of the checkout."""
-    sources = b"".join(path.read_bytes() for path in sorted(VERIFIER.iterdir()) if path.is_file())
-    folder = cache() / f"witness-{hashlib.sha256(sources).hexdigest()[:16]}"
-    # What is there and as it should be is not linked again.
-    built = subprocess.run(
-        ["go", "build", "-o", f"{folder}/", ".", LITEWITNESS, TESSERA],
-        cwd=VERIFIER,
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
-    assert built.returncode == 0, built.stderr
-    return folder
+    """The verifier, a stock witness and a stock log of the modules that go.sum pins."""
+    return go_binaries.witnesses()
 
 
 @pytest.fixture(scope="module")
