@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -180,22 +181,36 @@ def test_what_names_the_checkouts_path_is_compiled_for_each(tmp_path: Path, targ
     assert other.says() == f"one {other.place / 'rust-core' / 'program'}"
 
 
-def test_another_checkout_waits_for_a_build_and_the_same_one_does_not(tmp_path: Path, target: Path) -> None:
+def test_another_checkout_waits_for_a_build(tmp_path: Path, target: Path) -> None:
     one, other = Checkout.make(tmp_path / "one", target), Checkout.make(tmp_path / "other", target, text="two")
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     first = one.guard("sh", "-c", f"echo started; read line < '{fifo}'")
     assert first.stdout is not None
     first.stdout.readline()
-    assert one.build() == ["library", "program"]
     waiting = other.guard("cargo", "build", "--manifest-path", str(other.place / "rust-core" / "Cargo.toml"))
     assert waiting.stderr is not None
     assert waiting.stderr.readline().startswith(f"waiting until the build of {one.place} ")
-    assert one.says() == "one"
     fifo.write_text("\n")
     first.communicate(timeout=SECONDS)
     waiting.communicate(timeout=SECONDS)
     assert other.says() == "two"
+
+
+def test_builds_of_one_checkout_in_two_folders_take_turns(tmp_path: Path, target: Path) -> None:
+    one = Checkout.make(tmp_path / "one", target)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    first = one.guard("sh", "-c", f"echo started; read line < '{fifo}'")
+    assert first.stdout is not None
+    first.stdout.readline()
+    with pytest.raises(BlockingIOError):
+        descriptor = os.open(one.place / "rust-core", os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fifo.write_text("\n")
+    first.communicate(timeout=SECONDS)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(descriptor)
 
 
 def test_without_a_shared_folder_cargo_is_the_machines(tmp_path: Path, target: Path) -> None:
