@@ -6,24 +6,23 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # Everything that is built or fetched stays outside the checkout, so that a second run is quick.
-export PROOFGATE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/proofgate
+export PROOFGATE_CACHE := $(shell ./setup/cache-folder)
+$(if $(PROOFGATE_CACHE),,$(error there is no folder for what is built))
 export CARGO_TARGET_DIR ?= $(PROOFGATE_CACHE)/target
-LOCKS := $(addprefix requirements/,dev.txt gateway.txt operator.txt)
-VENV := $(PROOFGATE_CACHE)/venv-$(shell cat $(LOCKS) | sha256sum | cut -c1-16)
+VENV := $(shell ./setup/environment --path dev)
 PY := $(VENV)/bin/python
 export PROOFGATE_PYTHON := $(PY)
 WHEELS := $(PROOFGATE_CACHE)/wheels
 CARGO := cargo --locked
 RUST_MANIFEST := rust-core/Cargo.toml
-export PATH := $(VENV)/bin:$(PATH)
+# setup/bin has a cargo that shares the target folder between checkouts, by content.
+export PATH := $(CURDIR)/setup/bin:$(VENV)/bin:$(PATH)
 # Checkouts share the environment: each works with its own packages.
 export PYTHONPATH := $(CURDIR)/gateway/src:$(CURDIR)/operator/src
 # What Python and mypy have compiled holds for a fresh clone as well.
 export PYTHONPYCACHEPREFIX ?= $(PROOFGATE_CACHE)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 MYPY_CACHE := $(PROOFGATE_CACHE)/mypy
-# Where the linker put what; setup/hot-functions-are-together reads it.
-MAP := $(CURDIR)/gateway/build/core.map
 # What a release build is compiled with: the profile of a worker under load.
 RELEASE := RUSTFLAGS="$$(./setup/release-flags)"
 # Of the code that belongs to no package.
@@ -42,16 +41,18 @@ help: ## List the targets
 ##@ Try it
 
 .PHONY: demo
+demo: export PURPOSE := cluster
 demo: develop images ## A real cluster, a real deployment, a proved answer
-	@$(PY) -m e2e.demo
+	@"$(PY)" -m e2e.demo
 
 .PHONY: run
-run: develop ## A gateway without Kubernetes, on 127.0.0.1:8080; with OPENAI_API_KEY in front of OpenAI
-	@$(PY) -m e2e.run
+run: ## A gateway without Kubernetes, on 127.0.0.1:8080; with OPENAI_API_KEY in front of OpenAI
+	@./setup/develop gateway
+	@"$$(./setup/environment --path gateway)/bin/python" -m e2e.run
 
 .PHONY: demo-swap
 demo-swap: develop ## A model is swapped behind its provider's name, and the gateway notices (10 seconds, no cluster)
-	@$(PY) -m e2e.swap
+	@"$(PY)" -m e2e.swap
 
 ##@ Every day
 
@@ -73,32 +74,12 @@ fmt: setup ## Format everything
 	@ruff format $(PYTHON_FOLDERS) && ruff check --fix-only --quiet $(PYTHON_FOLDERS)
 
 .PHONY: setup
-setup: $(VENV)/.ready ## Install what is missing: toolchains' components and the Python environment
-	@./setup/of-this-checkout
-
-# The folder is named by the digest of the lock files, so they need not be prerequisites.
-$(VENV)/.ready:
-	@./setup/toolchain
-	@echo "== Python environment, and the worker's dependencies beside it (about 2 minutes on 2 cores)"
-	@rm -rf "$(VENV)" && python3 -m venv "$(VENV)"
-	@$(RELEASE) $(CARGO) build --manifest-path $(RUST_MANIFEST) --release --package proofgate-dataplane --quiet & \
-	  "$(PY)" -m pip install --quiet --require-hashes -r requirements/dev.txt && wait $$!
-	@touch $@
+setup: ## Install what is missing: toolchains' components and the Python environment
+	@./setup/toolchain $(PURPOSE) && ./setup/environment dev
 
 .PHONY: develop
-develop: setup ## Build the worker (release) and install both packages into the environment, editable
-	@./setup/browser-verifier
-	@echo "== worker extension (release; about 2 minutes when cold)"
-	@mkdir -p "$(dir $(MAP))" && map= && if [[ $$(uname -s) == Linux ]]; then map="-Clink-arg=-Wl,-Map=$(MAP)"; fi && \
-	  $(RELEASE) && export RUSTFLAGS && cd gateway && \
-	  VIRTUAL_ENV="$(VENV)" maturin develop --release --skip-install --quiet -- $${map:+"$$map"}
-	@site=$$("$(PY)" -c 'import site; print(site.getsitepackages()[0])') && \
-	  printf '%s\n' "$(CURDIR)/gateway/src" "$(CURDIR)/operator/src" > "$$site/proofgate-checkout.pth" && \
-	  for command in proofgate:proofgate.cli proofgate-operator:proofgate_operator.main; do \
-	    script="$(VENV)/bin/$${command%%:*}"; \
-	    printf '#!%s\nimport sys\nfrom %s import main\nsys.exit(main())\n' "$(PY)" "$${command#*:}" > "$$script"; \
-	    chmod +x "$$script"; \
-	  done
+develop: ## Build the worker (release) and put both packages into the environment, editable
+	@./setup/develop $(PURPOSE)
 
 ##@ Suites
 
@@ -124,7 +105,7 @@ test-e2e: ## The end-to-end tests on a real cluster; leaves nothing running
 
 .PHONY: garden
 garden: $(SETUP) ## What the front door accepts, every other parser reads the same
-	@$(PY) -m e2e.garden
+	@"$(PY)" -m e2e.garden
 
 .PHONY: hunt-flakes
 hunt-flakes: ## Look for tests that chance decides: N (20) rounds in random orders on a busy machine [SUITES, SHARE, SEED]
@@ -178,13 +159,13 @@ check-types: $(DEVELOP) ## What mypy finds, and imports that point the wrong way
 
 .PHONY: check-repo
 check-repo: $(DEVELOP) ## Licences, layout of the release, generated files, the independent verifier
-	@./setup/check-repository "$(MAP)"
+	@./setup/check-repository "$(CARGO_TARGET_DIR)/release/core.map"
 
 ##@ Benchmarks
 
 .PHONY: bench
 bench: develop benchmark-tools ## The data plane beside other gateways (25 minutes; QUICK=1: 5); writes bench/results/data-plane.json
-	@$(PY) -m bench.data_plane $(if $(QUICK),--quick)
+	@"$(PY)" -m bench.data_plane $(if $(QUICK),--quick)
 
 .PHONY: profile
 profile: setup benchmark-tools ## Learn from a worker under load what release builds are optimised for (8 minutes)
@@ -192,40 +173,40 @@ profile: setup benchmark-tools ## Learn from a worker under load what release bu
 
 .PHONY: bench-operator
 bench-operator: develop images ## The operator: what it costs, and what a load notices; writes bench/results/operator.json
-	@trap '$(PY) -m e2e.cluster down' EXIT; $(PY) -m e2e.cluster up && \
-	  PROOFGATE_TOOLS_PATH="$$($(PY) -m e2e.cluster tools kubernetes etcd helm | paste -sd:)" $(PY) -m bench.operator
+	@trap '$(PY) -m e2e.cluster down' EXIT; "$(PY)" -m e2e.cluster up && \
+	  PROOFGATE_TOOLS_PATH="$$("$(PY)" -m e2e.cluster tools kubernetes etcd helm | paste -sd:)" $(PY) -m bench.operator
 
 .PHONY: bench-ledger
 bench-ledger: develop ## The ledger alone: restarts, proofs and checks of up to 10^8 records (an hour, 60 GB); writes bench/results/ledger.json
-	@$(RELEASE) && export RUSTFLAGS && $(PY) -m bench.ledger
+	@$(RELEASE) && export RUSTFLAGS && "$(PY)" -m bench.ledger
 
 .PHONY: bench-neighbour
 bench-neighbour: develop benchmark-tools ## What a tenant notices of another one's prompts of 10 MiB (6 minutes); writes bench/results/neighbour.json
-	@$(PY) -m bench.neighbour
+	@"$(PY)" -m bench.neighbour
 
 .PHONY: bench-policies
 bench-policies: develop benchmark-tools ## What policies in Python cost a request, and one that asks for none (3 minutes); writes bench/results/python-policies.json
-	@$(PY) -m bench.python_policies && $(PY) -m bench.policy_deadline
+	@"$(PY)" -m bench.python_policies && "$(PY)" -m bench.policy_deadline
 
 .PHONY: bench-evidence
 bench-evidence: develop benchmark-tools ## What an auditor verifies in a second; what a worker notices of auditor, analysis, stored payloads: [BEFORE=revision] (4 minutes); writes bench/results/evidence.json
-	@$(PY) -m bench.evidence $(if $(BEFORE),--before "$(BEFORE)")
+	@"$(PY)" -m bench.evidence $(if $(BEFORE),--before "$(BEFORE)")
 
 .PHONY: bench-index
 bench-index: develop ## An index of 10^8 exchanges: making it, and asking it (an hour, 20 GB); writes bench/results/index.json
-	@$(PY) -m bench.index
+	@"$(PY)" -m bench.index
 
 .PHONY: bench-anthropic
 bench-anthropic: develop benchmark-tools ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json
-	@$(PY) -m bench.anthropic_upstream
+	@"$(PY)" -m bench.anthropic_upstream
 
 .PHONY: bench-scoring
 bench-scoring: develop ## The policy engine alone: speed, agreement with a plain reference, precision and recall
-	@$(PY) -m bench.scoring
+	@"$(PY)" -m bench.scoring
 
 .PHONY: bench-keys
 bench-keys: develop benchmark-tools ## 10,000 tenants with 100,000 keys, and one more (3 minutes); writes bench/results/keys.json
-	@$(PY) -m bench.keys
+	@"$(PY)" -m bench.keys
 
 .PHONY: benchmark-tools
 benchmark-tools:
@@ -260,7 +241,7 @@ cluster-binaries: $(SETUP) ## Build the cluster's binaries from source (10 minut
 
 .PHONY: go-binaries
 go-binaries: $(SETUP) ## Build what the worker's tests run beside it: a verifier, a witness, an object store (5 minutes, once)
-	@$(PY) -m e2e.go_binaries
+	@"$(PY)" -m e2e.go_binaries
 
 # The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
 NODE_CLIENTS := $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/clients/package-lock.json | cut -c1-16)
