@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 export PROOFGATE_CACHE := $(shell ./setup/cache-folder)
 $(if $(PROOFGATE_CACHE),,$(error there is no folder for what is built))
 export CARGO_TARGET_DIR ?= $(PROOFGATE_CACHE)/target
-VENV := $(shell ./setup/environment --path dev)
+VENV := $(shell PROOFGATE_CACHE="$(PROOFGATE_CACHE)" ./setup/environment --path dev)
 PY := $(VENV)/bin/python
 export PROOFGATE_PYTHON := $(PY)
 WHEELS := $(PROOFGATE_CACHE)/wheels
@@ -174,7 +174,7 @@ profile: setup benchmark-tools ## Learn from a worker under load what release bu
 .PHONY: bench-operator
 bench-operator: develop images ## The operator: what it costs, and what a load notices; writes bench/results/operator.json
 	@trap '$(PY) -m e2e.cluster down' EXIT; "$(PY)" -m e2e.cluster up && \
-	  PROOFGATE_TOOLS_PATH="$$("$(PY)" -m e2e.cluster tools kubernetes etcd helm | paste -sd:)" $(PY) -m bench.operator
+	  PROOFGATE_TOOLS_PATH="$$("$(PY)" -m e2e.cluster tools kubernetes etcd helm | paste -sd:)" "$(PY)" -m bench.operator
 
 .PHONY: bench-ledger
 bench-ledger: develop ## The ledger alone: restarts, proofs and checks of up to 10^8 records (an hour, 60 GB); writes bench/results/ledger.json
