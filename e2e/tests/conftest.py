@@ -43,8 +43,8 @@ BARE = "bare"
 #: What runs one after the other. The longest group first: what begins last is to be short.
 GROUPS = {
     BARE: ("test_first_hour.py",),
-    "rollouts": ("test_nobody_notices.py", "test_certificates.py"),
-    "platform": ("test_nobody_notices_the_platform.py", "test_deletion.py"),
+    "rollouts": ("test_nobody_notices.py", "test_certificates.py", "test_full_volume.py"),
+    "platform": ("test_nobody_notices_the_platform.py", "test_deletion.py", "test_volume_ownership.py"),
     "fleet": (
         "test_gateway_becomes_ready.py",
         "test_front_door.py",
@@ -59,8 +59,6 @@ GROUPS = {
         "test_a_volume_for_each_worker.py",
         "test_auditor.py",
         "test_keeping.py",
-        "test_full_volume.py",
-        "test_volume_ownership.py",
     ),
     "apart": ("test_one_namespace.py", "test_tenant_objects.py", "test_network_policies.py", "test_tokens.py"),
 }
