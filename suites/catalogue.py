@@ -27,8 +27,8 @@ TOOLS = Pytest(
     # Two folders have a file of the same name.
     options=("--import-mode=importlib",),
 )
-#: On a cluster of two nodes; leaves it as it found it.
-CLUSTER = Pytest(("e2e/tests",), processes=1)
+#: On a cluster of two nodes; e2e/tests/conftest.py gives groups of files to the processes.
+CLUSTER = Pytest(("e2e/tests",), processes=3)
 
 STEPS = (
     Step("setup", "build", Command(("make", "setup")), cores=2),
