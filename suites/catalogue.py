@@ -15,8 +15,16 @@ def make(target: str) -> Command:
 
 GATEWAY = Pytest(folder=ROOT / "gateway")
 OPERATOR = Pytest(folder=ROOT / "operator")
-HAPROXY = Pytest(folder=ROOT / "operator", options=("-m", "haproxy"))
-CONTROL_PLANE = Pytest(folder=ROOT / "operator", options=("-m", "controlplane"))
+HAPROXY_LTS = Pytest(
+    folder=ROOT / "operator",
+    options=("-m", "haproxy"),
+    variables=(("PROOFGATE_HAPROXY", "./setup/haproxy-lts"),),
+)
+CONTROL_PLANE = Pytest(
+    folder=ROOT / "operator",
+    options=("-m", "controlplane"),
+    variables=(("PROOFGATE_TOOLS_PATH", "python3 -m e2e.cluster tools kubernetes etcd helm promtool | paste -sd:"),),
+)
 WORKER = Pytest(("e2e/worker", "--ignore=e2e/worker/test_clients.py"))
 # A file of its own for each would be a gateway of its own for each: any process takes any of them.
 CLIENTS = Pytest(("e2e/worker/test_clients.py",), spread="load")
@@ -28,34 +36,35 @@ TOOLS = Pytest(
     options=("--import-mode=importlib",),
 )
 #: On a cluster of two nodes; e2e/tests/conftest.py gives groups of files to the processes.
-CLUSTER = Pytest(("e2e/tests",), processes=3)
+CLUSTER = Pytest(("e2e/tests",), processes=5)
 
 STEPS = (
     Step("setup", "build", Command(("make", "setup")), cores=2),
-    Step("extension", "build", Command(("make", "develop")), ("setup",), cores=1),
+    Step("extension", "build", Command(("make", "develop")), ("setup",)),
     Step("cluster-binaries", "build", make("cluster-binaries"), ("setup",)),
     Step("images", "build", make("images"), ("extension", "cluster-binaries")),
-    Step("format", "check", make("check-format"), ("setup",)),
+    Step("go-binaries", "build", make("go-binaries"), ("setup",)),
+    Step("node-clients", "build", make("node-clients"), ("setup",), cores=0.5),
     Step("rust-binaries", "build", Command((PYTHON, "-m", "suites.rust", "--build")), ("setup",)),
+    # The longest first: what begins last is to be short. What mostly waits has room beside two others.
     Step(
         "cluster", "tests", CLUSTER, ("images",), cores=0.5, environment={"PROOFGATE_E2E_MAY_CLEAR": "yes"},
         finally_=("make", "lab-down"),
     ),
-    Step("gateway", "tests", GATEWAY, ("extension",)),
-    Step("operator", "tests", OPERATOR, ("extension",)),
-    Step("go-binaries", "build", make("go-binaries"), ("setup",)),
-    Step("worker", "tests", WORKER, ("extension", "go-binaries")),
-    Step("clippy", "check", make("check-clippy"), ("setup",)),
+    Step("worker", "tests", WORKER, ("extension", "go-binaries"), cores=0.75),
+    Step("control-plane", "tests", CONTROL_PLANE, ("extension", "cluster-binaries"), cores=0.75),
+    Step("clients", "tests", CLIENTS, ("extension", "node-clients"), cores=0.75),
+    Step("operator", "tests", OPERATOR, ("extension",), cores=0.75),
     # The same code gets the same answer; `make properties` and `make hunt-flakes` take other seeds.
-    Step("rust", "tests", RustTests(), ("rust-binaries",), environment={"PROPTEST_RNG_SEED": "14"}),
-    Step("types", "check", make("check-types"), ("extension",)),
-    Step("repository", "check", make("check-repo"), ("extension",)),
-    Step("tools", "tests", TOOLS, ("extension",)),
-    Step("node-clients", "build", make("node-clients"), ("setup",)),
-    Step("clients", "tests", CLIENTS, ("extension", "node-clients")),
-    Step("control-plane", "tests", CONTROL_PLANE, ("extension", "cluster-binaries")),
-    Step("haproxy-lts", "tests", HAPROXY, ("extension",)),
-    Step("garden", "check", make("garden"), ("setup",)),
+    Step("rust", "tests", RustTests(), ("rust-binaries",), cores=0.75, environment={"PROPTEST_RNG_SEED": "14"}),
+    Step("gateway", "tests", GATEWAY, ("extension",), cores=0.75),
+    Step("clippy", "check", make("check-clippy"), ("setup",), cores=0.75),
+    Step("repository", "check", make("check-repo"), ("extension",), cores=0.75),
+    Step("haproxy-lts", "tests", HAPROXY_LTS, ("extension",), cores=0.5),
+    Step("tools", "tests", TOOLS, ("extension",), cores=0.75),
+    Step("types", "check", make("check-types"), ("extension",), cores=0.75),
+    Step("garden", "check", make("garden"), ("setup",), cores=0.75),
+    Step("format", "check", make("check-format"), ("setup",), cores=0.5),
 )  # fmt: skip
 BY_NAME = {step.name: step for step in STEPS}
 #: What `make check` runs: everything that needs no other program running.

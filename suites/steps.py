@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,8 +55,10 @@ class Pytest:
     #: How many processes run it, and how pytest-xdist spreads the tests over them.
     processes: int = 2
     spread: str = "loadfile"
-    #: Options of which a repetition has need as well, such as a selection of markers.
+    #: Options that a repetition needs as well, such as a selection of markers.
     options: tuple[str, ...] = ()
+    #: Variables of its environment, each with the shell command, run at the root, that prints the value.
+    variables: tuple[tuple[str, str], ...] = ()
 
     def command(self, record: Path, junit: Path) -> list[str]:
         spread = ["-n", str(self.processes), "--dist", self.spread] if self.processes > 1 else []
@@ -65,7 +68,13 @@ class Pytest:
         return [*self._pytest(record), *self.options, *tests]
 
     def _pytest(self, record: Path) -> list[str]:
-        return [PYTHON, "-m", "pytest", "-q", "-p", "suites.recorder", f"--record={record}"]
+        pytest = [PYTHON, "-m", "pytest", "-q", "-p", "suites.recorder", f"--record={record}"]
+        if not self.variables:
+            return pytest
+        exports = "".join(
+            f"{name}=$(cd {shlex.quote(str(ROOT))} && {command}); export {name}; " for name, command in self.variables
+        )
+        return ["bash", "-euo", "pipefail", "-c", f'{exports}exec "$@"', "bash", *pytest]
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,14 @@ def test_what_has_to_be_undone_is_undone_behind_the_repetition(tmp_path: Path) -
     assert undone.exists()
 
 
+def test_a_suite_has_what_a_command_prints_in_its_environment(tmp_path: Path) -> None:
+    text = "import os\ndef test_it():\n    assert os.environ['FOUND'] == 'a b'\n"
+    step = suite(tmp_path, "one", a=text)
+    assert isinstance(step.action, Pytest)
+    given = Pytest((".",), step.action.folder, processes=1, variables=(("FOUND", "echo a b"),))
+    assert run(tmp_path, Step("one", "tests", given)).results["one"].passed
+
+
 def test_times_are_kept_for_each_step_and_test(tmp_path: Path) -> None:
     done = run(tmp_path, suite(tmp_path, "one", a=PASSES))
     report.finish(done, tmp_path / "results")
