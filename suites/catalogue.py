@@ -46,13 +46,14 @@ STEPS = (
     Step("go-binaries", "build", make("go-binaries"), ("setup",)),
     Step("node-clients", "build", make("node-clients"), ("setup",), cores=0.5),
     Step("rust-binaries", "build", Command((PYTHON, "-m", "suites.rust", "--build")), ("setup",)),
+    Step("promtool", "build", make("promtool"), ("setup",)),
     # The longest first: what begins last is to be short. What mostly waits has room beside two others.
     Step(
         "cluster", "tests", CLUSTER, ("images",), cores=0.5, environment={"PROOFGATE_E2E_MAY_CLEAR": "yes"},
         finally_=("make", "lab-down"),
     ),
     Step("worker", "tests", WORKER, ("extension", "go-binaries"), cores=0.75),
-    Step("control-plane", "tests", CONTROL_PLANE, ("extension", "cluster-binaries"), cores=0.75),
+    Step("control-plane", "tests", CONTROL_PLANE, ("extension", "cluster-binaries", "promtool"), cores=0.75),
     Step("clients", "tests", CLIENTS, ("extension", "node-clients"), cores=0.75),
     Step("operator", "tests", OPERATOR, ("extension",), cores=0.75),
     # The same code gets the same answer; `make properties` and `make hunt-flakes` take other seeds.

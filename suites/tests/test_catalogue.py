@@ -38,7 +38,7 @@ def test_names_are_given_once_and_what_is_needed_comes_first() -> None:
 
 def test_a_step_is_chosen_with_all_that_it_needs() -> None:
     names = [step.name for step in catalogue.with_needed(["control-plane"])]
-    assert names == ["setup", "extension", "cluster-binaries", "control-plane"]
+    assert names == ["setup", "extension", "cluster-binaries", "promtool", "control-plane"]
 
 
 def test_an_unknown_name_is_refused() -> None:
