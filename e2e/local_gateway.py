@@ -47,26 +47,28 @@ def _start_upstream(folder: Path, listen: str, *arguments: str) -> tuple[Program
 
 
 class _CommonUpstream:
-    """A stand-in upstream that is started when it is first needed, and ends with this process."""
+    """A stand-in upstream that is started when it is first needed, and serves until it is stopped."""
 
     def __init__(self) -> None:
-        self._started: tuple[Program, str] | None = None
+        self._started: tuple[Program, str, tempfile.TemporaryDirectory[str]] | None = None
 
     def url(self) -> str:
         if self._started is None or self._started[0].process.poll() is not None:
-            self._started = self._start()
+            folder = tempfile.TemporaryDirectory(prefix="proofgate-upstream-")
+            self._started = (*_start_upstream(Path(folder.name), "127.0.0.1:0"), folder)
         return self._started[1]
 
-    def _start(self) -> tuple[Program, str]:
-        folder = tempfile.TemporaryDirectory(prefix="proofgate-upstream-")
-        program, url = _start_upstream(Path(folder.name), "127.0.0.1:0")
-        # The last that is registered is called first.
-        atexit.register(folder.cleanup)
-        atexit.register(program.stop, signal.SIGKILL)
-        return program, url
+    def stop(self) -> None:
+        if self._started is not None:
+            program, _, folder = self._started
+            program.stop(signal.SIGKILL)
+            folder.cleanup()
+            self._started = None
 
 
-_COMMON = _CommonUpstream()
+COMMON_UPSTREAM = _CommonUpstream()
+# A process of pytest-xdist calls nothing of what is registered here: the tests' conftest.py stops it, too.
+atexit.register(COMMON_UPSTREAM.stop)
 #: What the stand-in counts of all that it was asked: how each of that ended.
 _ENDS = ("completed", "failed", "unauthorized", "client_disconnects")
 
@@ -126,7 +128,7 @@ class LocalGateway:
                 self.folder, self.upstream_listen, *self.upstream_arguments
             )
         else:
-            self.upstream_url = _COMMON.url()
+            self.upstream_url = COMMON_UPSTREAM.url()
             self._counted_before = _counted(self.upstream_url)
 
     def write_configuration(self) -> None:

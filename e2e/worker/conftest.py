@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from openai import OpenAI
 
-from e2e.local_gateway import KEYS, LocalGateway, local_gateway
+from e2e.local_gateway import COMMON_UPSTREAM, KEYS, LocalGateway, local_gateway
 
 
 @pytest.fixture(scope="module")
@@ -29,3 +29,8 @@ def client(gateway: LocalGateway) -> Iterator[OpenAI]:
 def folder(tmp_path: Path) -> Path:
     """A folder for a test that starts a gateway of its own."""
     return tmp_path
+
+
+def pytest_unconfigure() -> None:
+    """Ends what the tests of this process shared."""
+    COMMON_UPSTREAM.stop()

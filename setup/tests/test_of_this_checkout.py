@@ -197,6 +197,13 @@ def test_another_checkout_waits_for_a_build(tmp_path: Path, target: Path) -> Non
     assert other.says() == "two"
 
 
+def test_a_build_that_a_build_starts_does_not_wait_for_it(tmp_path: Path, target: Path) -> None:
+    one = Checkout.make(tmp_path / "one", target)
+    manifest = str(one.place / "rust-core" / "Cargo.toml")
+    said = one.run(str(one.place / "setup" / "of-this-checkout"), "cargo", "build", "--manifest-path", manifest)
+    assert "Compiling program" in said
+
+
 def test_builds_of_one_checkout_in_two_folders_take_turns(tmp_path: Path, target: Path) -> None:
     one = Checkout.make(tmp_path / "one", target)
     fifo = tmp_path / "fifo"
