@@ -161,7 +161,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--key", help="API key to send (default: the one in the cases)")
     parser.add_argument("--only", help="send only the cases whose id contains this")
-    parser.add_argument("--timeout", type=float, default=3.0, help="seconds to wait for an answer or a close")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for an answer or a close")
     parser.add_argument("--jobs", type=int, default=16, help="connections at a time")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
