@@ -60,6 +60,7 @@ class Run:
         self._cores = cores or float(os.cpu_count() or 1)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._began: dict[str, float] = {}
+        self._undone: set[str] = set()
         #: The names of steps that have ended; None when the run is interrupted.
         self._ended: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._start = time.monotonic()
@@ -91,7 +92,8 @@ class Run:
                 signal.signal(one, handler)
 
     def _undo(self, step: Step) -> None:
-        if step.finally_:
+        if step.finally_ and step.name not in self._undone:
+            self._undone.add(step.name)
             self._say(step.name, f"undone by {' '.join(step.finally_)}")
             subprocess.run(step.finally_, cwd=ROOT, stdin=subprocess.DEVNULL, check=False, start_new_session=True)
 
@@ -166,6 +168,9 @@ class Run:
         counts = f", {len(result.tests)} tests" if result.tests else ""
         outcome = "passed" if result.passed else f"FAILED ({len(result.failed)})"
         self._say(name, f"{outcome} in {clock(result.seconds)}{counts}")
+        if result.passed:
+            # Nothing of it is repeated, and what it left running takes the others' time.
+            self._undo(result.step)
 
     def _heartbeat(self) -> None:
         for name in self._running:

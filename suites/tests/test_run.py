@@ -114,6 +114,19 @@ def test_what_has_to_be_undone_is_undone_behind_the_repetition(tmp_path: Path) -
     assert undone.exists()
 
 
+def test_what_a_suite_that_passed_leaves_running_is_undone_before_the_others_end(tmp_path: Path) -> None:
+    undone = tmp_path / "undone"
+    first = suite(tmp_path, "one", a=PASSES)
+    second = suite(
+        tmp_path, "two", a=f"import pathlib\ndef test_it():\n    assert pathlib.Path({str(undone)!r}).exists()\n"
+    )
+    undoing = ("bash", "-c", f"! test -e {undone} && touch {undone}")
+    done = run(
+        tmp_path, Step("one", "tests", first.action, finally_=undoing), Step("two", "tests", second.action, ("one",))
+    )
+    assert done.results["two"].passed
+
+
 def test_a_suite_has_what_a_command_prints_in_its_environment(tmp_path: Path) -> None:
     text = "import os\ndef test_it():\n    assert os.environ['FOUND'] == 'a b'\n"
     step = suite(tmp_path, "one", a=text)
