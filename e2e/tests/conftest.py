@@ -43,12 +43,11 @@ BARE = "bare"
 #: What runs one after the other. The longest group first: what begins last is to be short.
 GROUPS = {
     BARE: ("test_first_hour.py",),
-    "rollouts": ("test_nobody_notices.py", "test_certificates.py", "test_full_volume.py"),
+    "rollouts": ("test_nobody_notices.py", "test_certificates.py"),
     "platform": ("test_nobody_notices_the_platform.py", "test_deletion.py", "test_volume_ownership.py"),
     "fleet": (
         "test_gateway_becomes_ready.py",
         "test_front_door.py",
-        "test_bad_manifests.py",
         "test_live_configuration.py",
         "test_tenants_keep_their_worker.py",
         "test_limits_move.py",
@@ -60,7 +59,7 @@ GROUPS = {
         "test_auditor.py",
         "test_keeping.py",
     ),
-    "apart": ("test_one_namespace.py", "test_tenant_objects.py", "test_network_policies.py", "test_tokens.py"),
+    "apart": ("test_one_namespace.py", "test_tenant_objects.py", "test_network_policies.py"),
 }
 _ORDER = {file: (group, number) for group, files in GROUPS.items() for number, file in enumerate(files)}
 #: A worker of `ops` with an open exchange stays until a test has had its time, however busy the machine is.

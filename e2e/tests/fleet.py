@@ -48,16 +48,8 @@ def gateway(name: str, replicas: int, tenants: tuple[str, ...] = TENANTS, **spec
         "spec": {
             "replicas": replicas,
             "worker": WORKER,
-            "providers": [
-                {"name": "mock", "type": "OpenAI", "baseURL": _UPSTREAM},
-                {"name": "down", "type": "OpenAI", "baseURL": "http://127.0.0.1:9/v1"},
-                {"name": "given-up", "type": "OpenAI", "baseURL": _UPSTREAM, "timeouts": {"firstByteSeconds": 2}},
-            ],
-            "models": [
-                {"name": MODEL, "provider": "mock"},
-                {"name": "unreachable", "provider": "down"},
-                {"name": "given-up", "provider": "given-up"},
-            ],
+            "providers": [{"name": "mock", "type": "OpenAI", "baseURL": _UPSTREAM}],
+            "models": [{"name": MODEL, "provider": "mock"}],
             "tenants": [{"name": tenant, "apiKeys": api_keys(tenant)} for tenant in tenants],
             "ledger": {"volume": {"storageClassName": "lab-shared", "size": "1Gi"}},
             "timeouts": {"drainSeconds": 20},

@@ -109,19 +109,6 @@ def test_a_worker_that_comes_back_finds_its_volume_and_continues_its_chain(names
     serve_both(own)
 
 
-def test_deleting_the_gateway_keeps_the_volumes_of_all_its_workers(namespace: Namespace, own: Gateway) -> None:
-    serve_both(own)
-    own.scale(1)
-    before = claims(namespace)
-    assert set(before) == {claim(0), claim(1)}
-    own.delete()
-    wait_until(lambda: namespace.get("statefulset", f"{NAME}-worker") is None, PATIENCE, "its set is gone")
-    assert claims(namespace) == before
-    for worker in range(2):
-        assert TENANTS[worker] in admitted(namespace, worker)
-        assert records(namespace, worker)[-1]["kind"] == "seal", "its last word was cut short"
-
-
 def held(namespace: Namespace) -> dict[str, str]:
     """The checkpoints that the operator holds, by shard."""
     found = namespace.get("configmap", f"{NAME}-checkpoints") or {}

@@ -55,25 +55,6 @@ def test_a_configuration_that_can_be_taken_on_replaces_nobody(
     assert changed, "the ledger tells that the configuration changed"
 
 
-def test_a_tenants_limit_holds_without_a_restart(namespace: Namespace, two_workers: str) -> None:
-    manifest = fleet.gateway(two_workers, replicas=2)
-    tenant = next(tenant for tenant in manifest["spec"]["tenants"] if tenant["name"] == SUBJECT)
-    tenant["limits"] = {"requestsPerMinute": 1}
-    namespace.apply(manifest)
-    wait_until(lambda: ask(namespace, two_workers, key_of(SUBJECT)) == 429, PATIENCE, "the limit holds")
-    assert ask(namespace, two_workers, key_of(TENANTS[21])) == 200
-
-
-def test_a_tenant_is_added_without_a_restart(namespace: Namespace, two_workers: str) -> None:
-    namespace.apply(fleet.secret("newcomer"))
-    namespace.apply(fleet.gateway(two_workers, replicas=2, tenants=(*TENANTS, "newcomer")))
-    wait_until(
-        lambda: Gateway(namespace, two_workers).settled(2) and ask(namespace, two_workers, key_of("newcomer")) == 200,
-        PATIENCE,
-        "the new tenant is served",
-    )
-
-
 def test_a_key_is_rotated_without_replacing_a_pod(namespace: Namespace, two_workers: str, tmp_path: Path) -> None:
     new, secret = "sk-e2e-rotated-0123456789abcdef", f"{SUBJECT}-keys"
     fleet_gateway = Gateway(namespace, two_workers)

@@ -76,6 +76,9 @@ def guarded(namespace: Namespace) -> Iterator[Gateway]:
         for who in (*WITHIN, *OTHERS):
             home, name = home_of(found, who)
             home.wait_ready("pod", name)
+        # Without enforcement every port is reached by everybody, or the tests would show nothing.
+        lab("enforce-policies", "--off")
+        wait_reached(found, "stranger", set(PORTS["worker"]), set(PORTS["load-balancer"]))
         yield found
     finally:
         lab("enforce-policies", "--off")
@@ -139,12 +142,6 @@ def wait_reached(guarded: Gateway, who: str, worker: set[int], balancer: set[int
         return found == wanted
 
     wait_until(as_wanted, PATIENCE, f"{who} reaches {allowed}")
-
-
-def test_without_enforcement_every_port_is_reached_by_everybody(guarded: Gateway) -> None:
-    """Else the other tests would say nothing."""
-    lab("enforce-policies", "--off")
-    wait_reached(guarded, "stranger", set(PORTS["worker"]), set(PORTS["load-balancer"]))
 
 
 @pytest.mark.parametrize(

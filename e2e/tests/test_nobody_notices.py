@@ -39,10 +39,6 @@ def test_a_new_image_rolls_worker_by_worker_unnoticed(ops: Gateway, under_load: 
     every_incarnation_that_ended_is_sealed(ops)
 
 
-def test_a_configuration_that_needs_new_workers_rolls_unnoticed(ops: Gateway, under_load: Runner) -> None:
-    nobody_noticed(under_load(lambda _: ops.roll("worker", lambda: ops.patch({"ledger": {"durability": "Synced"}}))))
-
-
 def test_with_required_affinity_workers_are_replaced_unnoticed(ops: Gateway, under_load: Runner) -> None:
     balancer = {"replicas": 2, "affinity": "Required"}
     ops.patch({"loadBalancer": balancer})

@@ -83,21 +83,6 @@ def test_an_operator_killed_while_it_scales_down_is_not_noticed(ops: Gateway, un
     nobody_noticed(under_load(kill_while_scaling))
 
 
-def test_a_scale_down_that_is_taken_back_keeps_its_worker(ops: Gateway, under_load: Runner) -> None:
-    def change_ones_mind(load: SteadyLoad) -> None:
-        ops.scale(3)
-        before = ops.uids("worker")
-        with busy(ops, 2):
-            ops.namespace.kubectl("scale", "ggw/ops", "--replicas=2")
-            wait_until(lambda: "Retiring" in phases(ops), PATIENCE, "a worker retires")
-            ops.namespace.kubectl("scale", "ggw/ops", "--replicas=3")
-            ops.wait_settled(3)
-        assert ops.uids("worker") == before
-        load.goes_on(50)
-
-    nobody_noticed(under_load(change_ones_mind))
-
-
 @contextmanager
 def busy(ops: Gateway, worker: int) -> Iterator[None]:
     """Has a worker serve a long stream, without which one that retires goes after three seconds."""

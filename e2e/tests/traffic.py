@@ -32,19 +32,14 @@ def wait_reachable(namespace: Namespace, gateway: str, port: int = 80) -> None:
     wait_until(lambda: inside(connects, address, port), PATIENCE, f"the Service {gateway} takes connections")
 
 
-def chat(namespace: Namespace, gateway: str, key: str, text: str = "hi", model: str = MODEL, **headers: str) -> Answer:
-    """The answer to one request through the Service, on a connection of its own."""
-    return inside(_chat, url(namespace, gateway), key, text, model, headers)
-
-
-def _chat(base: str, key: str, text: str, model: str = MODEL, headers: dict[str, str] | None = None) -> Answer:
-    body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]})
-    return exchange("POST", f"{base}/chat/completions", body, {"Authorization": f"Bearer {key}", **(headers or {})})
+def _chat(base: str, key: str, text: str) -> Answer:
+    body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]})
+    return exchange("POST", f"{base}/chat/completions", body, {"Authorization": f"Bearer {key}"})
 
 
 def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
     """The status of one request through the Service, on a connection of its own; prints a body that is no answer."""
-    answer = chat(namespace, gateway, key, text)
+    answer = inside(_chat, url(namespace, gateway), key, text)
     if answer.status != 200:
         print(answer.status, answer.text)
     return answer.status

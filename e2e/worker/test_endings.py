@@ -190,6 +190,7 @@ def test_a_full_volume_stops_admission_with_a_clear_answer_and_heals(tmp_path: P
         assert answers[0] == 200 and answers[-1] == 503
         refused = send(gateway.address, request)
         assert error_of(refused)["code"] == "ledger_full" and b"retry-after: " in refused.lower()
+        assert gateway.status()["not_ready"] is None, "a full volume is no reason to be replaced"
         filler.unlink()
         wait_until(lambda: status_of(send(gateway.address, request)) == 200, PATIENCE, "admission resumes")
         records = gateway.records()

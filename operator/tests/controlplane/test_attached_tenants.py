@@ -137,15 +137,19 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
 def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(namespace: Namespace) -> None:
     namespace.apply(role_binding("team", "proofgate-gatewaytenants-edit", "team"))
 
-    def may(verb: str, resource: str) -> bool:
-        return namespace.plane.api.may("team", verb, resource, namespace.name)
+    def may(verb: str, resource: str, where: str = namespace.name) -> bool:
+        return namespace.plane.api.may("team", verb, resource, where)
 
     wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant holds")
-    assert may("get", "gatewaytenants.proofgate.dev")
+    for verb in ("create", "get", "update", "delete"):
+        assert may(verb, "gatewaytenants.proofgate.dev")
+        assert not may(verb, "gatewaytenants.proofgate.dev", "default"), "another team's namespace"
     for question in (
         ("patch", "gatewaytenants.proofgate.dev/status"),
         ("create", "governancegateways.proofgate.dev"),
+        ("get", "governancegateways.proofgate.dev"),
         ("get", "secrets"),
+        ("list", "secrets"),
         ("create", "pods"),
     ):
         assert not may(*question), question

@@ -59,6 +59,8 @@ def test_a_gateway_becomes_ready_in_a_restricted_namespace(settled: Namespace) -
     assert status["endpoint"] == f"http://demo.{settled.name}.svc.cluster.local/v1"
     assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
     assert settled.condition("CPUPinned")[0] == "Unknown"
+    row = settled.kubectl("get", "ggw", "demo", "--no-headers").split()
+    assert row[:3] == ["demo", "2", "2"], "replicas that are wanted, and that there are"
     assert settled.names("pod", status["selector"]) == ["demo-worker-0", "demo-worker-1"]
     assert settled.there("pod", "demo-worker-0")["status"]["qosClass"] == "Guaranteed"
 
