@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,7 +16,6 @@ from typing import Any
 
 import pytest
 from openai import OpenAI, OpenAIError
-from proofgate import _core
 
 from e2e.backup import copy_volume
 from e2e.commands import proofgate
@@ -147,24 +144,6 @@ def test_a_worker_starts_on_a_restored_copy_and_continues_its_chain(folder: Path
         assert opened["predecessor"]["incarnation"] == last
         code, report = fsck(restored.ledger, restored.verifying_key)
         assert code in (OK, INCOMPLETE), json.dumps(report, indent=2)
-
-
-def test_a_worker_refuses_a_volume_that_is_another_ledgers(folder: Path) -> None:
-    """Also a shard that has no log yet, which no signing key tells anything about."""
-    with local_gateway(folder) as gateway:
-        ask(gateway)
-        assert gateway.worker and gateway.worker.stop() == 0
-        before = sorted(str(path) for path in gateway.ledger.rglob("*"))
-        other = "proofgate.dev/local/other"
-        (folder / "signing-key").write_text(_core.generate_key(other)[0] + "\n")
-        gateway.settings = {"ledger": {"name": other}}
-        gateway.write_configuration()
-        command = [sys.executable, "-m", "proofgate", "serve", "--config", str(folder / "gateway.yaml")]
-        refused = subprocess.run([*command, "--shard", "7"], capture_output=True, text=True, timeout=PATIENCE)
-        assert refused.returncode == 1
-        assert "belongs to the ledger proofgate.dev/local/demo" in refused.stderr
-        assert "[ledger_foreign]" in refused.stderr
-        assert sorted(str(path) for path in gateway.ledger.rglob("*")) == before
 
 
 def test_a_segment_that_was_copied_under_both_its_names_is_read_once(folder: Path) -> None:

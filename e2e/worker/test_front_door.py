@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import urllib.error
 from pathlib import Path
 
 import pytest
@@ -89,15 +88,6 @@ def test_expect_100_continue_is_answered_before_the_body(gateway: LocalGateway) 
 def test_nothing_of_the_admin_port_can_be_reached_from_the_traffic_port(gateway: LocalGateway, path: str) -> None:
     request = f"GET {path} HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer {KEYS['acme']}\r\nConnection: close\r\n\r\n"
     assert error_of(send(gateway.address, request.encode()))["code"] == "unknown_endpoint"
-
-
-@pytest.mark.parametrize("token", [None, "wrong-token-0123456789abcdef"])
-def test_draining_needs_the_admin_token(gateway: LocalGateway, token: str | None) -> None:
-    with pytest.raises(urllib.error.HTTPError) as refusal:
-        gateway.admin_text("/drain", "POST", token)
-    with refusal.value:
-        assert refusal.value.code in (401, 403)
-    assert gateway.status()["not_ready"] is None
 
 
 def test_refusals_are_recorded(gateway: LocalGateway) -> None:

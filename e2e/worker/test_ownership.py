@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
-from e2e.worker.raw_http import chat_request, error_of, send, status_of
+from e2e.worker.raw_http import chat_request, send, status_of
 
 ROUTING_KEY = "0123456789abcdef0123456789abcdef"
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
@@ -36,22 +36,6 @@ def test_a_request_of_the_routed_tenant_is_served(gateway: LocalGateway) -> None
     assert status_of(send(gateway.address, proxy_header(b"acme") + chat_request(BODY, KEYS["acme"]))) == 200
 
 
-@pytest.mark.parametrize("routed", [b"globex", b"-", b""])
-def test_a_request_of_another_tenant_is_a_421_that_may_be_tried_again(gateway: LocalGateway, routed: bytes) -> None:
-    response = send(gateway.address, proxy_header(routed) + chat_request(BODY, KEYS["acme"]))
-    assert status_of(response) == 421 and error_of(response)["code"] == "misdirected_request"
-    assert b"x-should-retry: true" in response.lower() and b"connection: close" in response.lower()
-
-
-@pytest.mark.parametrize("key", [b"", b":", b"0123456789abcdef0123456789abcdee:", ROUTING_KEY.encode()])
-@pytest.mark.parametrize("routed", [b"acme", b"*"])
-def test_who_does_not_know_the_routing_key_is_not_taken_for_the_load_balancer(
-    gateway: LocalGateway, key: bytes, routed: bytes
-) -> None:
-    response = send(gateway.address, proxy_header(routed, key) + chat_request(BODY, KEYS["acme"]))
-    assert status_of(response) == 421 and error_of(response)["code"] == "misdirected_request"
-
-
 def test_on_a_connection_that_was_routed_for_nobody_any_tenant_is_served(gateway: LocalGateway) -> None:
     first = chat_request(BODY, KEYS["acme"]).replace(b"Connection: close\r\n", b"")
     response = send(gateway.address, proxy_header(b"*") + first + chat_request(BODY, KEYS["globex"]))
@@ -61,7 +45,9 @@ def test_on_a_connection_that_was_routed_for_nobody_any_tenant_is_served(gateway
 def test_a_second_tenant_on_one_connection_is_not_served_by_the_first_ones_worker(gateway: LocalGateway) -> None:
     first = chat_request(BODY, KEYS["acme"]).replace(b"Connection: close\r\n", b"")
     response = send(gateway.address, proxy_header(b"acme") + first + chat_request(BODY, KEYS["globex"]))
-    assert response.startswith(b"HTTP/1.1 200 OK") and b"HTTP/1.1 421 Misdirected Request" in response
+    assert response.startswith(b"HTTP/1.1 200 OK")
+    refusal = response[response.index(b"HTTP/1.1 421 Misdirected Request") :].lower()
+    assert b"x-should-retry: true" in refusal and b"connection: close" in refusal
 
 
 def test_a_connection_without_the_header_gets_no_answer(gateway: LocalGateway) -> None:

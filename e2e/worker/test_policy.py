@@ -19,7 +19,6 @@ SECRET = "AKIAIOSFODNN7EXAMPLQ"
 RULES: list[dict[str, Any]] = [
     {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "score": 100, "action": "Block"},
     {"id": "weak-a", "reason": "Weak sign a.", "literals": ["alphasign"], "score": 60, "action": "Flag"},
-    {"id": "weak-b", "reason": "Weak sign b.", "literals": ["betasign"], "score": 60, "action": "Flag"},
     {
         "id": "staff-number",
         "reason": "It holds a staff number.",
@@ -105,15 +104,6 @@ def test_a_built_in_rule_denies_a_secret_in_a_tool_argument(folder: Path) -> Non
     assert upstream.requests == []
     for told in (denied.decode(), log, records):
         assert SECRET not in told
-
-
-def test_scores_of_weak_rules_add_up_to_a_denial(folder: Path) -> None:
-    with governed(folder) as (_upstream, gateway):
-        one = send(gateway.address, chat_request(chat("alphasign"), KEYS["acme"]))
-        both = send(gateway.address, chat_request(chat("alphasign and betasign"), KEYS["acme"]))
-        admissions = [record for record in gateway.records() if record["kind"] == "admission"]
-    assert (status_of(one), status_of(both)) == (200, 403)
-    assert [admission["policy"]["rules"] for admission in admissions] == [["weak-a"]]
 
 
 def test_a_redacted_request_goes_upstream_without_it_and_otherwise_byte_for_byte(folder: Path) -> None:

@@ -172,17 +172,6 @@ def test_a_changed_answer_is_told_and_the_exchange_is_not_disturbed(gateway: Loc
             transport.verify_all()
 
 
-def test_another_tenants_exchange_and_one_that_never_was_are_told_apart_by_nobody(gateway: LocalGateway) -> None:
-    request_id, _, _ = ask(gateway)
-    never = request_id[:-1] + ("0" if request_id[-1] != "0" else "1")
-    told = set()
-    for wanted in (request_id, never):
-        with pytest.raises(EvidenceError) as refused:
-            fetch(source(gateway, "globex"), wanted)
-        told.add(str(refused.value).replace(wanted, "ID"))
-    assert len(told) == 1 and "[unknown_receipt]" in told.pop()
-
-
 def test_the_command_fetches_a_receipt_and_both_verifiers_show_the_bytes(gateway: LocalGateway, folder: Path) -> None:
     request_id, request, response = ask(gateway)
     (folder / "key").write_text(KEYS["acme"] + "\n")

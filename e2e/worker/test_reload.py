@@ -5,11 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import urllib.error
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-import pytest
 
 from e2e.evidence import configuration
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
@@ -61,18 +57,6 @@ def test_the_rules_behind_a_recorded_verdict_are_shown_by_the_digest_in_its_reco
     assert [[rule["id"] for rule in of_one] for of_one in rules] == [["codename"], []]
 
 
-def test_a_bad_configuration_is_refused_with_its_line_and_the_old_one_stays(folder: Path) -> None:
-    with local_gateway(folder) as gateway:
-        gateway.settings["policy"] = {"packs": ["no-such-pack"]}
-        gateway.write_configuration()
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            reload(gateway)
-        told = refused.value.read().decode()
-        assert "no-such-pack" in told
-        assert status_of(ask(gateway)) == 200
-        assert all(record["kind"] != "config" for record in gateway.records())
-
-
 def test_a_worker_that_starts_on_a_refused_file_serves_with_the_accepted_one_and_says_so(folder: Path) -> None:
     with local_gateway(folder) as gateway:
         accepted = folder / "accepted.yaml"
@@ -93,34 +77,6 @@ def test_a_worker_that_starts_on_a_refused_file_serves_with_the_accepted_one_and
         gateway.settings["timeouts"] = {"drainSeconds": 7}
         gateway.write_configuration()
         wait_until(lambda: gateway.status()["last_reload_error"] is None, PATIENCE, "the mended file is taken on")
-
-
-def test_a_drain_takes_as_long_as_the_configuration_in_force_allows(folder: Path) -> None:
-    with local_gateway(folder, settings={"timeouts": {"drainSeconds": 60}}) as gateway:
-        gateway.settings["timeouts"] = {"drainSeconds": 1}
-        gateway.write_configuration()
-        reload(gateway)
-        body = {
-            "model": MODEL,
-            "stream": True,
-            "messages": [{"role": "user", "content": "mock:tokens=600 mock:interval=100"}],
-        }
-        request = chat_request(json.dumps(body).encode(), KEYS["acme"])
-        with ThreadPoolExecutor(1) as client:
-            answer = client.submit(send, gateway.address, request, 30)
-            wait_until(lambda: gateway.status()["in_flight"] == 1, PATIENCE, "the stream is under way")
-            assert gateway.worker is not None
-            assert gateway.worker.stop(seconds=PATIENCE) == 0
-            assert b"draining" in answer.result(PATIENCE)
-
-
-def test_what_needs_a_restart_is_refused_by_name(folder: Path) -> None:
-    with local_gateway(folder) as gateway:
-        gateway.settings["limits"] = {"connections": 7}
-        gateway.write_configuration()
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            reload(gateway)
-        assert "connections" in refused.value.read().decode()
 
 
 def test_stages_are_measured_only_while_somebody_asks(folder: Path) -> None:

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import httpx
-import pytest
 from proofgate import _core
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
@@ -128,12 +127,3 @@ def test_the_status_tells_the_cpus_that_a_worker_may_use(gateway: LocalGateway) 
     status = gateway.status()
     assert status["effective_cpus"]
     assert status["retiring"] is False
-
-
-@pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_nobody_retires_a_worker_without_the_admin_token(gateway: LocalGateway, method: str) -> None:
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        gateway.admin_text("/retirement", method, "another-admin-token-0123456789")
-    with refused.value as error:
-        assert error.code == 403
-    assert readiness(gateway) == (200, "ok\n")

@@ -123,14 +123,3 @@ def test_a_bad_shard_stays_as_it_was_and_the_others_go_on(folder: Path) -> None:
         shards.add(TENANT, "gold", KEY)
         follow(gateway, keys=2)
         assert [ask_once(gateway, KEY) for _ in range(3)] == [200, 200, 429]
-
-
-def test_a_tenant_whose_plan_is_not_there_is_refused_until_it_is(folder: Path) -> None:
-    with gateway_with_shards(folder) as (gateway, shards):
-        shards.add(TENANT, "bronze", KEY)
-        follow(gateway, keys=2)
-        assert ask_once(gateway, KEY) == 401
-        gateway.settings["plans"] = [*gateway.settings["plans"], {"name": "bronze"}]
-        gateway.write_configuration()
-        gateway.admin_text("/reload", method="POST", token=gateway.admin_token)
-        assert ask_once(gateway, KEY) == 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import ssl
 import subprocess
@@ -13,54 +12,40 @@ from typing import Any
 
 import httpx2
 import pytest
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.events import ConnectionTerminated, DataReceived, Event, ResponseReceived, StreamEnded, StreamReset
 from openai import AuthenticationError, OpenAI
 from proofgate import _core
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
-from e2e.worker.held_stream import held_stream
 from e2e.worker.raw_http import chat_request
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 BODY = json.dumps({"model": MODEL, "messages": HELLO}).encode()
-Fields = list[tuple[str, str]]
 
 
 def write_certificate(folder: Path) -> None:
-    """Puts a new certificate for 127.0.0.1 in the place of the old one."""
-    fresh = folder / "fresh"
-    fresh.mkdir()
+    """Makes a certificate for 127.0.0.1."""
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     command += ["-days", "2", "-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1"]
     command += ["-addext", "basicConstraints=critical,CA:FALSE"]
-    command += ["-keyout", str(fresh / "tls.key"), "-out", str(fresh / "tls.crt")]
+    command += ["-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")]
     subprocess.run(command, check=True, capture_output=True)
-    for name in ("tls.key", "tls.crt"):
-        (fresh / name).rename(folder / name)
-    shutil.rmtree(fresh)
 
 
 def trust(folder: Path, *protocols: str) -> ssl.SSLContext:
-    """Trusts the certificate that is in the folder now, and offers these protocols."""
+    """Trusts the certificate in the folder, and offers these protocols."""
     context = ssl.create_default_context(cafile=str(folder / "tls.crt"))
     context.set_alpn_protocols(list(protocols))
     return context
 
 
-def start(folder: Path, upstream: str | None = None) -> Any:
-    write_certificate(folder)
-    tls = {"certificateFile": str(folder / "tls.crt"), "privateKeyFile": str(folder / "tls.key"), "minVersion": "1.2"}
-    providers = [{"name": "mock", "type": "OpenAI", "baseURL": upstream}]
-    return local_gateway(folder, settings={"tls": tls, **({"providers": providers} if upstream else {})})
-
-
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
     """One gateway with TLS, whose ledger is whole after everything that these tests do to it."""
-    with start(tmp_path_factory.mktemp("tls")) as running:
+    folder = tmp_path_factory.mktemp("tls")
+    write_certificate(folder)
+    tls = {"certificateFile": str(folder / "tls.crt"), "privateKeyFile": str(folder / "tls.key"), "minVersion": "1.2"}
+    with local_gateway(folder, settings={"tls": tls}) as running:
         yield running
         assert running.worker is not None and running.worker.stop() == 0
         code, report = _core.fsck(str(running.ledger), running.verifying_key)
@@ -158,114 +143,3 @@ def test_a_client_that_does_not_speak_tls_is_told_so_in_tls_and_closed_in_peace(
     alert, fatal = 21, 2
     assert (answer[0], answer[5]) == (alert, fatal)
     assert len(gateway.records()) == records
-
-
-def test_tls_1_1_is_refused(gateway: LocalGateway) -> None:
-    command = ["openssl", "s_client", "-connect", gateway.address, "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]
-    refused = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE)
-    assert refused.returncode != 0 and b"alert" in refused.stderr
-
-
-def test_a_replaced_certificate_is_shown_to_new_connections_while_an_open_stream_goes_on(folder: Path) -> None:
-    with held_stream() as (url, release), start(folder, url) as gateway, openai(gateway) as client:
-        before = (folder / "tls.crt").read_text()
-        stream = client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-        chunks = [next(iter(stream))]
-        write_certificate(folder)
-        after = (folder / "tls.crt").read_text()
-        assert before != after
-        expected = ssl.PEM_cert_to_DER_cert(after)
-
-        def is_shown() -> bool:
-            try:
-                with connect(gateway) as connection:
-                    return connection.getpeercert(binary_form=True) == expected
-            except ssl.SSLCertVerificationError:
-                return False
-
-        wait_until(is_shown, PATIENCE, "the new certificate is shown")
-        assert gateway.status()["in_flight"] == 1
-        release.set()
-        chunks += list(stream)
-        assert chunks[-1].choices[0].finish_reason == "stop"
-        request_id = stream.response.headers["x-request-id"]
-        # The connection that was opened under the old certificate is used on.
-        client.chat.completions.create(model=MODEL, messages=HELLO)
-        assert records_of(gateway, request_id)["completion"]["outcome"] == "complete"
-
-
-def outcome(gateway: LocalGateway, fields: Fields, body: bytes) -> str:
-    """What becomes of an HTTP/2 request whose fields are sent as they are: its status, or which frame ends it."""
-    fields = [
-        (":method", "POST"),
-        (":scheme", "https"),
-        (":authority", "gateway"),
-        (":path", "/v1/chat/completions"),
-        ("authorization", f"Bearer {KEYS['acme']}"),
-        *fields,
-    ]
-    # It checks nothing of what it sends, not even that it is HTTP/2.
-    config = H2Configuration(validate_outbound_headers=False, normalize_outbound_headers=False)
-    http2 = H2Connection(config)
-    with connect(gateway, "h2") as connection:
-        assert connection.selected_alpn_protocol() == "h2"
-        http2.initiate_connection()
-        http2.send_headers(1, fields)
-        http2.send_data(1, body, end_stream=True)
-        connection.sendall(http2.data_to_send())
-        status = ""
-        while received := connection.recv(65536):
-            for event in http2.receive_data(received):
-                status = status_in(event) or status
-                if isinstance(event, StreamEnded | StreamReset | ConnectionTerminated):
-                    return status
-                if isinstance(event, DataReceived):
-                    http2.acknowledge_received_data(event.flow_controlled_length, 1)
-            connection.sendall(http2.data_to_send())
-    return status
-
-
-def status_in(event: Event) -> str:
-    if isinstance(event, ResponseReceived):
-        return next(value.decode() for name, value in event.headers if name == b":status")
-    if isinstance(event, StreamReset):
-        return f"RST_STREAM {event.error_code}"
-    return f"GOAWAY {event.error_code}" if isinstance(event, ConnectionTerminated) else ""
-
-
-@pytest.mark.parametrize(
-    ("fields", "answer"),
-    [
-        ([("content-length", str(len(BODY) - 1))], "RST_STREAM 1"),
-        ([("content-length", str(len(BODY) + 1))], "RST_STREAM 1"),
-        ([("content-length", f"0{len(BODY)}")], "400"),
-        ([("content-length", str(len(BODY)))] * 2, "400"),
-        ([("transfer-encoding", "chunked")], "RST_STREAM 1"),
-        ([("transfer_encoding", "chunked")], "400"),
-        ([("connection", "close")], "RST_STREAM 1"),
-        ([("x-a", "b\r\ntransfer-encoding: chunked")], "GOAWAY 1"),
-        ([("x-a\r\ntransfer-encoding", "chunked")], "GOAWAY 1"),
-        ([("Transfer-Encoding", "chunked")], "GOAWAY 1"),
-        ([("host", "elsewhere")], "400"),
-        ([(":path", "/v1/models")], "RST_STREAM 1"),
-    ],
-    ids=lambda value: repr(value) if isinstance(value, list) else value,
-)
-def test_what_http_1_would_read_differently_does_not_leave(gateway: LocalGateway, fields: Fields, answer: str) -> None:
-    before = gateway.upstream_stats()["started"], admitted(gateway)
-    assert outcome(gateway, fields, BODY) == answer
-    assert (gateway.upstream_stats()["started"], admitted(gateway)) == before
-    assert outcome(gateway, [("content-length", str(len(BODY)))], BODY) == "200"
-
-
-def admitted(gateway: LocalGateway) -> int:
-    return sum(record["kind"] == "admission" for record in gateway.records())
-
-
-def test_a_body_that_is_not_as_long_as_it_says_is_recorded(gateway: LocalGateway) -> None:
-    def recorded() -> int:
-        return sum(record.get("code") == "malformed_http2" for record in gateway.records())
-
-    before = recorded()
-    outcome(gateway, [("content-length", "3")], BODY)
-    wait_until(lambda: recorded() == before + 1, PATIENCE, "the refusal is recorded")

@@ -263,6 +263,7 @@ async fn behind_a_load_balancer_a_stream_of_another_tenant_is_misdirected_and_th
         (other.status.as_u16(), &*other.code()),
         (421, "misdirected_request")
     );
+    assert_eq!(other.headers["x-should-retry"], "true");
     exchange.answer(b"{}").await;
     assert_eq!(read(answer).await.unwrap().status, 200);
 }
