@@ -1,7 +1,6 @@
 """The alerts and dashboards as Prometheus reads them. Needs promtool alone."""
 
 import json
-import re
 import subprocess
 from pathlib import Path
 
@@ -15,8 +14,6 @@ pytestmark = pytest.mark.controlplane
 
 ALERTS = CHART / "files" / "alerts.yaml"
 DASHBOARDS = sorted((CHART / "dashboards").glob("*.json"))
-PUBLISHED = "https://github.com/proofgate/proofgate/blob/main/docs/runbooks"
-RUNBOOKS = CHART.parents[1] / "docs" / "runbooks"
 
 
 def promtool(*arguments: str | Path) -> None:
@@ -34,16 +31,6 @@ def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     promtool("test", "rules", tmp_path / "cases.yaml")
 
 
-def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
-    groups = yaml.safe_load(ALERTS.read_text())["groups"]
-    alerts = [alert for group in groups for alert in group["rules"]]
-    for alert in alerts:
-        assert alert["annotations"]["runbook_url"] == f"{PUBLISHED}/{alert['alert']}.md"
-    assert {alert["alert"] for alert in alerts} == {path.stem for path in RUNBOOKS.glob("Proofgate*.md")}
-    listed = re.findall(r"\[(Proofgate\w+)\]", (RUNBOOKS / "README.md").read_text())
-    assert sorted(listed) == sorted(alert["alert"] for alert in alerts)
-
-
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
 def test_prometheus_understands_every_panel(path: Path, tmp_path: Path) -> None:
     panels = [panel for panel in json.loads(path.read_text())["panels"] if "targets" in panel]
@@ -55,17 +42,3 @@ def test_prometheus_understands_every_panel(path: Path, tmp_path: Path) -> None:
     ]
     (tmp_path / "panels.yaml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     promtool("check", "rules", tmp_path / "panels.yaml")
-
-
-@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
-def test_panels_have_titles_and_do_not_overlap(path: Path) -> None:
-    taken: set[tuple[int, int]] = set()
-    for panel in json.loads(path.read_text())["panels"]:
-        place = panel["gridPos"]
-        cells = {
-            (column, row)
-            for column in range(place["x"], place["x"] + place["w"])
-            for row in range(place["y"], place["y"] + place["h"])
-        }
-        assert panel["title"] and not cells & taken and place["x"] + place["w"] <= 24, panel["title"]
-        taken |= cells

@@ -4,7 +4,7 @@ import pytest
 
 from tests.auditing import AUDITOR, KEY, POLICY, WITNESSED
 from tests.controlplane.api import secret
-from tests.controlplane.namespaces import Namespace, gateway_manifest, somebody_elses_service
+from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import wait_for
 from tests.controlplane.test_operator import MADE, without_pods
 
@@ -47,22 +47,6 @@ def test_an_auditor_comes_beside_the_gateway_and_is_not_written_to_again(audited
     assert KEY.signing_text.split("+", 4)[4] not in log
 
 
-def test_why_it_does_not_start_is_told(audited: Namespace) -> None:
-    wait_for(lambda: has_pod(audited), "the auditor has its pod")
-    message = "proofgate: the auditor's state is lost: put it back [auditor_state_lost]\n"
-    ended = {"terminated": {"exitCode": 1, "message": message, "containerID": "containerd://x"}}
-    container = {
-        **{"name": "auditor", "ready": False, "restartCount": 1, "image": "i", "imageID": "i"},
-        **{"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended},
-    }
-    status = {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [container]}
-    audited.plane.api.patch_status("pod", "demo-auditor-0", status, audited.name)
-    told = audited.wait_condition("Audited", "False", "AuditorStateLost")
-    assert told == "the auditor's state is lost: put it back [auditor_state_lost]"
-    audited.wait_event("AuditorStateLost")
-    assert audited.condition("Ready")[0] == "True"
-
-
 def test_one_that_is_not_wanted_any_more_is_stopped_and_comes_back(audited: Namespace) -> None:
     wait_for(lambda: has_pod(audited), "the auditor has its pod")
     audited.patch("ggw", "demo", {"spec": {"auditor": {"enabled": False}}})
@@ -100,20 +84,6 @@ def test_witnesses_come_with_their_policy_are_settled_and_a_broken_policy_change
     audited.apply(gateway_manifest(auditor=AUDITOR))
     wait_for(lambda: policy_of(audited) == "", "there are no witnesses any more")
     assert "egress" not in audited.there("networkpolicy", "demo-auditor")["spec"]
-
-
-def test_an_object_of_somebody_else_with_its_name_costs_the_auditor_alone(namespace: Namespace) -> None:
-    namespace.apply(somebody_elses_service("demo-auditor"))
-    namespace.give_secrets()
-    namespace.apply(secret("auditor-key", signing_key=KEY.signing_text))
-    # Nothing tells of an object of somebody else that goes away.
-    namespace.start(RESYNC_SECONDS="1")
-    namespace.apply(gateway_manifest(auditor=AUDITOR))
-    namespace.settle()
-    assert namespace.condition("Audited")[:2] == ("False", "NameTaken")
-    assert "statefulset.apps/demo-auditor" not in namespace.objects()
-    namespace.delete("service", "demo-auditor")
-    wait_for(lambda: has_pod(namespace), "the auditor comes once its name is free")
 
 
 def test_without_network_policies_its_own_goes_as_well(audited: Namespace) -> None:

@@ -204,22 +204,6 @@ def test_a_secret_that_no_gateway_names_wakes_nobody(unhurried: Namespace) -> No
     unhurried.rest(change_and_reconcile)
 
 
-def test_a_policy_is_taken_on_by_the_workers_that_run(unhurried: Namespace) -> None:
-    workers = generation(unhurried, "statefulset", "demo-worker")
-    before = marks(unhurried)
-    unhurried.apply(gateway_manifest(policy={"packs": ["secrets"], "mode": "DryRun"}))
-    wait_for(lambda: len(marks(unhurried)) == 1 and marks(unhurried) != before, "every pod is marked")
-    assert "DryRun" in unhurried.there("configmap", "demo-config")["data"]["gateway.yaml"]
-    assert generation(unhurried, "statefulset", "demo-worker") == workers
-
-
-def test_another_durability_rolls_the_workers(unhurried: Namespace) -> None:
-    workers = generation(unhurried, "statefulset", "demo-worker")
-    ledger = {**gateway_manifest()["spec"]["ledger"], "durability": "Synced"}
-    unhurried.apply(gateway_manifest(ledger=ledger))
-    wait_for(lambda: generation(unhurried, "statefulset", "demo-worker") > workers, "a new template")
-
-
 @pytest.mark.parametrize(
     ("changes", "reason", "named"),
     [
@@ -235,15 +219,6 @@ def test_what_no_schema_tells_is_a_condition_and_starts_no_worker(
     namespace.apply(gateway_manifest(**changes))
     assert namespace.wait_condition("ConfigValid", "False", reason).startswith(named)
     assert namespace.get("statefulset", "demo-worker") is None
-
-
-def test_a_provider_key_that_no_header_can_hold_is_a_condition(namespace: Namespace) -> None:
-    namespace.give_secrets("acme-keys", "globex-keys")
-    namespace.apply(secret("openai", api_key="sk upstream in two words"))
-    namespace.start()
-    namespace.apply(gateway_manifest())
-    message = namespace.wait_condition("ResolvedRefs", "False", "SecretInvalid")
-    assert "Secret openai" in message and "two words" not in message
 
 
 def test_the_operator_killed_again_and_again_finishes_its_work(namespace: Namespace) -> None:
@@ -324,16 +299,6 @@ def test_an_operator_that_lost_its_lease_ends(namespace: Namespace) -> None:
     assert holder(namespace) == "somebody-else"
 
 
-def test_a_signing_key_outlives_the_operator(settled: Namespace) -> None:
-    before = settled.there("secret", "demo-ledger")["data"]
-    assert settled.operator
-    settled.operator.stop(signal.SIGKILL)
-    settled.start()
-    settled.delete("statefulset", "demo-worker")
-    settled.settle()
-    assert settled.there("secret", "demo-ledger")["data"] == before
-
-
 def test_deleting_the_gateway_leaves_nothing_but_the_evidence_and_its_key(settled: Namespace) -> None:
     settled.delete_gateway()
     kept = {"persistentvolumeclaim/demo-wal", "secret/demo-ledger"}
@@ -386,15 +351,6 @@ def test_a_gateway_made_again_takes_its_volume_and_its_key_up(settled: Namespace
         assert again and again["metadata"]["uid"] == found["metadata"]["uid"]
 
 
-def test_a_signing_key_that_was_deleted_is_told_and_not_made_anew(settled: Namespace) -> None:
-    settled.delete("secret", "demo-ledger")
-    message = settled.wait_condition("ConfigValid", "False", "SigningKeyLost")
-    assert "Secret demo-ledger is gone" in message
-    assert settled.get("secret", "demo-ledger") is None
-    status = settled.there("ggw", "demo")["status"]
-    assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
-
-
 def test_what_the_api_server_leaves_out_is_no_drift(namespace: Namespace) -> None:
     """A field with its zero value (`omitempty`) was written again at every reconcile."""
     mounts = [{"name": "ca", "mountPath": "/ca", "readOnly": False}]
@@ -417,16 +373,3 @@ def test_somebody_elses_object_is_not_taken(namespace: Namespace) -> None:
     assert "ownerReferences" not in namespace.there("service", "demo")["metadata"]
     namespace.delete("service", "demo")
     namespace.settle()
-
-
-def test_a_paused_gateway_is_reported_and_not_repaired(settled: Namespace) -> None:
-    settled.apply(gateway_manifest(paused=True))
-    settled.wait_condition("Progressing", "False", "Paused")
-    settled.rest()
-    before = settled.reconciles()
-    settled.delete("service", "demo")
-    settled.reconciled(before)
-    settled.reconcile()
-    assert settled.get("service", "demo") is None
-    settled.apply(gateway_manifest(paused=False))
-    wait_for(lambda: settled.get("service", "demo"), "the Service is back")

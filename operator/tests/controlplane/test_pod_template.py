@@ -75,15 +75,6 @@ def test_what_the_api_server_refuses_of_a_pod_is_told_in_its_words(
     assert "StatefulSet demo-worker" in message and told in message
 
 
-def test_an_addition_that_takes_the_operators_place_is_an_invalid_configuration(namespace: Namespace) -> None:
-    namespace.give_secrets()
-    namespace.start()
-    namespace.apply(with_template({"env": [{"name": "PROOFGATE_SHARD", "value": "0"}]}))
-    message = namespace.wait_condition("ConfigValid", "False", "PodTemplateInvalid")
-    assert "spec.worker.podTemplate.env[PROOFGATE_SHARD]" in message
-    assert namespace.get("statefulset", "demo-worker") is None
-
-
 def test_an_addition_without_a_name_never_reaches_the_operator(namespace: Namespace) -> None:
     refusal = namespace.plane.refusal(with_template({"sidecars": [{"image": "x"}]}), namespace.name)
     assert "spec.worker.podTemplate.sidecars[0].name" in refusal

@@ -94,18 +94,6 @@ def test_a_worker_that_was_scaled_away_finds_its_claim_again(settled: Namespace)
     assert uids(settled) == before
 
 
-def test_a_claim_that_is_deleted_without_a_worker_on_it_stays_deleted(settled: Namespace) -> None:
-    settled.scale(1)
-    settled.settle()
-    wait_for(lambda: settled.get("pod", "demo-worker-1") is None, "the worker has left")
-    settled.delete("pvc", CLAIMS[1])
-    wait_for(lambda: settled.get("pvc", CLAIMS[1]) is None, "the claim is gone")
-    settled.delete("service", "demo")
-    wait_for(lambda: settled.get("service", "demo") is not None, "the operator has looked since")
-    settled.settle()
-    assert sorted(claims(settled)) == CLAIMS[:1]
-
-
 def test_deleting_the_gateway_leaves_the_claims_of_all_workers_there_ever_were(settled: Namespace) -> None:
     settled.scale(1)
     settled.settle()
