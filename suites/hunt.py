@@ -34,11 +34,12 @@ class Shuffled:
         return self.suite.folder
 
     def command(self, record: Path, junit: Path) -> list[str]:
-        own = [f"--share={self.share}", f"--hypothesis-seed={number_of(self.seed)}"]
+        seed = number_of(self.seed)
         return [
             *self.suite.command(record, junit),
             f"--shuffle={self.seed}",
-            *(own if isinstance(self.suite, Pytest) else []),
+            f"--share={self.share}",
+            *([f"--hypothesis-seed={seed}"] if isinstance(self.suite, Pytest) else []),
         ]
 
     def again(self, tests: Sequence[str], record: Path) -> list[str] | None:

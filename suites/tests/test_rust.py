@@ -64,3 +64,12 @@ def test_a_binary_is_named_by_its_crate_and_file(kind: str, target: str, name: s
         "executable": "/target/x",
     }
     assert rust.binary_of(artifact).name == name
+
+
+def test_a_share_is_the_same_for_the_same_seed_and_nothing_is_left_out_without_one() -> None:
+    binaries = [Binary(f"crate{number}", Path(f"/{number}"), Path("/")) for number in range(10)]
+    picked = [one.name for one in rust.chosen(binaries, "monday", 0.3)]
+    assert len(set(picked)) == 3
+    assert picked == [one.name for one in rust.chosen(list(reversed(binaries)), "monday", 0.3)]
+    assert len(rust.chosen(binaries, "monday", 0.01)) == 1
+    assert rust.chosen(binaries, None, 0.3) == binaries
