@@ -210,11 +210,13 @@ def hops_expectations_limits(cases: Cases, t: Text) -> None:
     cases.add("two_authorizations", row, f"{HEAD}{AUTH}{tail}", 400)
     cases.add("two_content_types", row, f"{HEAD}Content-Type: text/plain\r\n{tail}", 400)
     row = "upgrade"
-    cases.add("upgrade_h2c", row, f"{HEAD}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n{tail}", 400)
-    cases.add("upgrade_without_option", row, f"{HEAD}Upgrade: h2c\r\n{tail}", 400)
+    settings = "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\n"
+    offer = f"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n{settings}"
+    cases.accept("upgrade_h2c", row, f"{HEAD}{offer}{tail}")
+    cases.accept("upgrade_without_option", row, f"{HEAD}Upgrade: h2c\r\n{tail}")
     websocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     key = "Sec-WebSocket-Key: cHJvb2ZnYXRlLWZyYW1pbg==\r\n"
-    cases.add("upgrade_websocket", row, f"GET /v1/realtime HTTP/1.1\r\nHost: gw\r\n{AUTH}{websocket}{key}\r\n", 400)
+    cases.add("upgrade_websocket", row, f"GET /v1/realtime HTTP/1.1\r\nHost: gw\r\n{AUTH}{websocket}{key}\r\n", 426)
     cases.accept("upgrade_option_alone", row, f"{HEAD}Connection: upgrade\r\n{tail}")
     cases.accept("expect_in_other_case", "expectation", f"{HEAD}expect: 100-Continue\r\n{tail}")
     cases.add("expectation_empty", "other expectation", f"{HEAD}Expect:\r\n{tail}", 417)

@@ -408,8 +408,13 @@ impl Rejection {
 
 impl From<ProtocolError> for Rejection {
     fn from(refusal: ProtocolError) -> Self {
+        let is_websocket = refusal == ProtocolError::WebSocketRequested;
         Rejection {
             message: Cow::Owned(refusal.to_string()),
+            fields: Fields {
+                upgrade: is_websocket.then_some("HTTP/1.1"),
+                ..Fields::NONE
+            },
             ..Rejection::new(refusal.status(), refusal.code(), "")
         }
     }

@@ -14,11 +14,36 @@ pub(crate) struct Fields<'b> {
     pub(crate) content_length: Option<u64>,
     pub(crate) chunked: bool,
     pub(crate) close: bool,
-    pub(crate) upgrade: bool,
+    /// Whether another protocol is offered, and which.
+    pub(crate) upgrade: Upgrade,
     pub(crate) keep_alive: bool,
     pub(crate) expects: Expectation,
     pub(crate) keys: KeyFields<'b>,
     content_type: Option<()>,
+}
+
+/// What the Upgrade fields offer (RFC 9110 section 7.8), the most demanding where there are several.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Upgrade {
+    #[default]
+    None,
+    /// What a server may ignore, such as `h2c`.
+    Offered,
+    /// A request that means nothing without the other protocol (RFC 6455 section 4.1).
+    WebSocket,
+}
+
+impl Upgrade {
+    fn of(value: &[u8]) -> Self {
+        let is_websocket = value.split(|&byte| byte == b',').any(|protocol| {
+            let name = protocol.split(|&byte| byte == b'/').next().unwrap_or_default();
+            trim_ows(name).eq_ignore_ascii_case(b"websocket")
+        });
+        match is_websocket {
+            true => Upgrade::WebSocket,
+            false => Upgrade::Offered,
+        }
+    }
 }
 
 /// What the Expect fields ask for.
@@ -60,7 +85,7 @@ impl<'b> Fields<'b> {
                 };
             }
             7 if name.eq_ignore_ascii_case("api-key") => once(&mut self.keys.api_key, value)?,
-            7 if name.eq_ignore_ascii_case("upgrade") => self.upgrade = true,
+            7 if name.eq_ignore_ascii_case("upgrade") => self.upgrade = self.upgrade.max(Upgrade::of(value)),
             9 if name.eq_ignore_ascii_case("x-api-key") => once(&mut self.keys.x_api_key, value)?,
             10 if name.eq_ignore_ascii_case("connection") => self.add_connection(value)?,
             12 if name.eq_ignore_ascii_case("content-type") => once(&mut self.content_type, ())?,

@@ -49,10 +49,10 @@ pub enum ProtocolError {
     /// CONNECT: this gateway opens no tunnels.
     #[error("CONNECT is not supported")]
     ConnectMethod,
-    /// An Upgrade field. RFC 9110 section 7.8 lets a server ignore it, but parsers disagree about where the
-    /// message ends that carries one.
-    #[error("this gateway upgrades no connection; send the request without an Upgrade header")]
-    UpgradeRequested,
+    /// An Upgrade field that asks for a WebSocket, without which its request says nothing. Every other offer is ignored
+    /// (RFC 9110 section 7.8).
+    #[error("this gateway speaks no WebSocket; send the request by POST, and read its answer as server-sent events")]
+    WebSocketRequested,
     /// The version is not exactly `HTTP/1.1`.
     #[error("the only version that this gateway speaks on this connection is HTTP/1.1")]
     UnsupportedVersion,
@@ -160,6 +160,8 @@ impl ProtocolError {
             Self::TargetTooLong => 414,
             Self::BodyTooLarge => 413,
             Self::UnknownExpectation => 417,
+            // Codex falls back to POST at once where it reads this, and tries again for seconds at every other.
+            Self::WebSocketRequested => 426,
             _ => 400,
         }
     }
@@ -181,7 +183,7 @@ impl ProtocolError {
             Self::InvalidStartLine => "invalid_start_line",
             Self::InvalidMethod => "invalid_method",
             Self::ConnectMethod => "connect_method",
-            Self::UpgradeRequested => "upgrade_requested",
+            Self::WebSocketRequested => "websocket_requested",
             Self::UnsupportedVersion => "unsupported_version",
             Self::InvalidTarget => "invalid_target",
             Self::UnsupportedTargetForm => "unsupported_target_form",

@@ -1,7 +1,7 @@
 //! Request heads (RFC 9112 section 3) and where their bodies end (section 6.3).
 
 use crate::authority::Authority;
-use crate::fields::{Expectation, Fields};
+use crate::fields::{Expectation, Fields, Upgrade};
 use crate::headers::{Headers, Places};
 use crate::key_fields::KeyFields;
 use crate::limits::Limits;
@@ -73,8 +73,8 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
     }
     let method = Method::from_text(method_text);
     let fields = Fields::gather(parsed.headers)?;
-    if fields.upgrade {
-        return Err(ProtocolError::UpgradeRequested);
+    if fields.upgrade == Upgrade::WebSocket {
+        return Err(ProtocolError::WebSocketRequested);
     }
     if fields.close && fields.keep_alive {
         return Err(ProtocolError::InvalidConnection);
@@ -104,7 +104,8 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         headers: Headers::new(parsed.headers),
         keys: fields.keys,
         framing,
-        keep_alive: !fields.close,
+        // Some parsers take what follows a request without a body for the other protocol already (llhttp).
+        keep_alive: !fields.close && (fields.upgrade == Upgrade::None || framing != RequestFraming::Empty),
         expect_continue: fields.expects == Expectation::Continue && framing != RequestFraming::Empty,
     })
 }

@@ -259,20 +259,35 @@ fn a_connection_that_both_closes_and_stays_is_refused() {
 }
 
 #[test]
-fn an_upgrade_is_refused_whatever_connection_says() {
+fn a_websocket_is_refused_with_426_whatever_connection_says() {
     for fields in [
-        "Upgrade: h2c\r\n",
         "Upgrade: websocket\r\nConnection: upgrade\r\n",
-        "upgrade:\r\n",
+        "upgrade: WebSocket\r\n",
+        "Upgrade: h2c, websocket/13\r\n",
+        "Upgrade: websocket\r\nUpgrade: h2c\r\n",
     ] {
-        assert_eq!(
-            refusal_of_fields(fields),
-            ProtocolError::UpgradeRequested,
-            "{fields:?}"
-        );
+        let refusal = refusal_of_fields(fields);
+        assert_eq!(refusal, ProtocolError::WebSocketRequested, "{fields:?}");
+        assert_eq!(refusal.status(), 426);
     }
-    let head = b"POST / HTTP/1.1\r\nHost: gw\r\nConnection: upgrade\r\n\r\n";
-    assert!(parse_request(head, &Limits::default()).is_ok());
+}
+
+#[test]
+fn every_other_offer_to_upgrade_is_ignored() {
+    for offer in [
+        "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n",
+        "Upgrade: TLS/1.0, x-websocket\r\n",
+        "upgrade:\r\n",
+        "Connection: upgrade\r\n",
+    ] {
+        let with_body = format!("POST / HTTP/1.1\r\nHost: gw\r\n{offer}Content-Length: 2\r\n\r\n");
+        let head = parse_request(with_body.as_bytes(), &Limits::default()).expect("ignored");
+        assert_eq!(head.framing, RequestFraming::Length(2), "{offer:?}");
+        assert!(head.keep_alive, "{offer:?}");
+    }
+    let without_body = b"GET / HTTP/1.1\r\nHost: gw\r\nUpgrade: h2c\r\n\r\n";
+    let head = parse_request(without_body, &Limits::default()).expect("ignored");
+    assert!(!head.keep_alive, "what follows may be taken for the other protocol");
 }
 
 #[test]

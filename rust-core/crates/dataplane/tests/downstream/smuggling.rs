@@ -87,7 +87,7 @@ async fn a_request_that_http_1_would_read_differently_is_refused() {
         (
             "upgrade to h2c",
             &[("http2-settings", "AAMAAABkAAQAAP__")],
-            Answer("upgrade_requested"),
+            Answer("invalid_connection"),
         ),
         ("te", &[("te", "gzip")], Reset),
         ("te with trailers", &[("te", "trailers, chunked")], Reset),

@@ -78,8 +78,7 @@ fn write_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolErr
         }
         match name.as_str() {
             "transfer-encoding" => return Err(ProtocolError::InvalidTransferEncoding),
-            "upgrade" | "http2-settings" => return Err(ProtocolError::UpgradeRequested),
-            "connection" | "keep-alive" | "proxy-connection" => return Err(ProtocolError::InvalidConnection),
+            "connection" | "http2-settings" | "keep-alive" | "proxy-connection" | "upgrade" => return Err(ProtocolError::InvalidConnection),
             "te" if value != b"trailers" => return Err(ProtocolError::InvalidConnection),
             "te" | "cookie" => {}
             name => encode::write_header(out, name, value)?,
