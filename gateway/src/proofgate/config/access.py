@@ -74,6 +74,16 @@ class ModelBudget(Section):
     """As in `limits`."""
 
 
+class HostedTools(Section):
+    """Tools that providers run themselves, such as a search of the web: they cost what no token counts, keep
+    state or reach outside."""
+
+    allow: Annotated[Listed[HostedTool], Field(max_length=32)] = ()
+    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without the
+    date behind it. Others are left out of a request and named in the answer, or the request is refused if it
+    has no other tool."""
+
+
 class Plan(Section):
     """What a tenant may call, and how much it may use. Tenants name it."""
 
@@ -83,6 +93,8 @@ class Plan(Section):
     """The models it may ask for; all when it is not set."""
     endpoints: Listed[Endpoint] | None = None
     """The endpoints it may call; all when it is not set."""
+    hosted_tools: HostedTools = HostedTools()
+    """Which tools providers may run for it; none by default."""
     limits: Quota = Quota()
     """Of the tenant as a whole."""
     key_limits: Quota = Quota()

@@ -155,7 +155,7 @@ def _public(config: Config) -> Json:
                     "first_byte_ms": _optional_milliseconds(provider.timeouts.first_byte_seconds),
                     "idle_ms": _optional_milliseconds(provider.timeouts.idle_seconds),
                 },
-                "betas": list(provider.anthropic_betas) if provider.type in _CLAUDES else [],
+                "betas": None if provider.anthropic_betas is None else list(provider.anthropic_betas),
                 "vertex": None
                 if provider.type != "VertexAI"
                 else {"project": provider.project, "location": provider.location},
@@ -281,6 +281,7 @@ def _terms(plan: Plan, payloads: Payloads | None) -> Json:
     return {
         "models": None if plan.models is None else list(plan.models),
         "endpoints": None if plan.endpoints is None else [_word(name) for name in plan.endpoints],
+        "hosted_tools": list(plan.hosted_tools.allow),
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),
         "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],

@@ -114,6 +114,8 @@ pub struct AllowList {
     pub models: Option<Vec<String>>,
     /// Endpoints it may call; `None` means all of them.
     pub endpoints: Option<Vec<Endpoint>>,
+    /// Kinds of tools that the provider may run for it, such as `web_search`.
+    pub hosted_tools: Vec<String>,
 }
 
 impl AllowList {

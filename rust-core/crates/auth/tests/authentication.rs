@@ -169,6 +169,7 @@ fn an_allow_list_is_exhaustive_and_its_absence_allows_all() {
     let limited = AllowList {
         models: Some(vec!["small".into()]),
         endpoints: Some(vec![Endpoint::ChatCompletions]),
+        ..AllowList::default()
     };
     assert!(limited.has_model("small"));
     assert!(!limited.has_model("large"));
@@ -177,6 +178,7 @@ fn an_allow_list_is_exhaustive_and_its_absence_allows_all() {
     let empty = AllowList {
         models: Some(vec![]),
         endpoints: Some(vec![]),
+        ..AllowList::default()
     };
     for endpoint in Endpoint::ALL {
         assert!(!empty.has_endpoint(endpoint), "{}", endpoint.as_str());

@@ -22,6 +22,7 @@ use crate::endpoint;
 use crate::gateway::{Gateway, Reading};
 use crate::google_path::InPath;
 use crate::hooks::{self, Asking};
+use crate::hosted_tools;
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
@@ -322,6 +323,7 @@ async fn admit<'c>(
     {
         return Err(Rejection::token_ids(field).into());
     }
+    let left_out = hosted_tools::LeftOut::of(call, &plan.allowed.hosted_tools)?;
     if incoming.form.is_some() && call.stream && !plan.profile.is_idle(Direction::Response) {
         return Err(Rejection::STREAM_NOT_INSPECTED.into());
     }
@@ -414,6 +416,11 @@ async fn admit<'c>(
         let asked = Box::pin(hooks::ask(asking, reading, room, &mut judged)).await;
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
+    }
+    if let Some(left_out) = left_out {
+        let body = judged.rewritten.take();
+        let written = left_out.write(gateway, call, incoming.body, body, reply.extra);
+        judged.rewritten = Some(written.map_err(|Exhausted| Rejection::OVERLOADED)?);
     }
     is_at_target.set(true);
     let translated = match pair {
@@ -508,7 +515,7 @@ pub(crate) fn translate(
     let Said { body, call, .. } = *said;
     let betas = match (pair, &incoming.fields) {
         (pair, Some(fields)) if pair.has_betas_in_body() => {
-            fields.allowed_betas(&target.upstream.betas, extra)
+            fields.allowed_betas(target.upstream.betas.as_deref(), extra)
         }
         _ => Vec::new(),
     };

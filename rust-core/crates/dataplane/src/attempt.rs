@@ -11,7 +11,7 @@ use proofgate_providers::{
 };
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{
-    BodyDecoder, HeadScanner, Limits, Method, ResponseFraming, ResponseHead, parse_response,
+    BodyDecoder, HeadScanner, Limits, MAX_HEADERS, Method, ResponseFraming, ResponseHead, parse_response,
 };
 
 use crate::config::StreamUsage;
@@ -152,6 +152,7 @@ pub(crate) async fn hear<H>(
 ) -> Result<Begun<H>, Failure> {
     let limits = Limits {
         head_bytes: HEAD_BYTES,
+        headers: MAX_HEADERS,
         ..limits
     };
     let mut scanner = HeadScanner::new();

@@ -10,6 +10,7 @@ use crate::batch_input::{BatchLines, Line};
 use crate::endpoint;
 use crate::gateway::Reading;
 use crate::hooks::{self, Asking};
+use crate::hosted_tools;
 use crate::memory::{AT_ONCE, Exhausted, Share};
 use crate::rejection::Rejection;
 use crate::request_policy::{self, DeniedRequest};
@@ -82,6 +83,7 @@ async fn judge_line<'c>(
     let call = call.map_err(|bad| refused(bad.into()))?;
     room.resize(reading.text.size()).map_err(overloaded)?;
     check_model(incoming, &call).map_err(refused)?;
+    hosted_tools::check_all(&call, &plan.allowed.hosted_tools).map_err(refused)?;
     let is_read = !(plan.profile.is_idle(Direction::Request) && plan.hooks.is_empty());
     if let Some(field) = call.token_ids.filter(|_| is_read) {
         return Err(refused(Rejection::token_ids(field)));

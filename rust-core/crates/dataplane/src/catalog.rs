@@ -45,7 +45,7 @@ struct UpstreamPlan {
     signer: Option<Signer>,
     wants_token: bool,
     path_end: PathEnd,
-    betas: Vec<String>,
+    betas: Option<Vec<String>>,
     untranslatable: UntranslatableFields,
     key_missing: bool,
     stream_usage: StreamUsage,

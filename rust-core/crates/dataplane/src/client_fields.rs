@@ -10,9 +10,6 @@ pub(crate) struct ClientFields {
     betas: Vec<Box<str>>,
 }
 
-/// More names of betas are not taken from one request.
-const MOST_BETAS: usize = 64;
-
 impl ClientFields {
     /// Takes what goes upstream; `None` where nothing does.
     pub(crate) fn of(family: Family, headers: &Headers<'_>) -> Option<Box<Self>> {
@@ -27,13 +24,13 @@ impl ClientFields {
         let names = names.filter(|name| !name.is_empty());
         Some(Box::new(ClientFields {
             version,
-            betas: names.take(MOST_BETAS).map(Into::into).collect(),
+            betas: names.map(Into::into).collect(),
         }))
     }
 
-    /// The header lines for a provider to which clients may send these betas. What is left out is named in a field of the
-    /// answer, in `extra`.
-    pub(crate) fn for_upstream(&self, allowed: &[String], extra: &mut Vec<u8>) -> Vec<u8> {
+    /// The header lines for a provider to which clients may send these betas, or any. What is left out is named in a field of
+    /// the answer, in `extra`.
+    pub(crate) fn for_upstream(&self, allowed: Option<&[String]>, extra: &mut Vec<u8>) -> Vec<u8> {
         let mut lines = Vec::new();
         if !self.version.is_empty() {
             // What was read as the value of a field can be written as one.
@@ -44,8 +41,11 @@ impl ClientFields {
     }
 
     /// The betas of a request that its provider may be sent. What is left out is named in a field of the answer, in `extra`.
-    pub(crate) fn allowed_betas(&self, allowed: &[String], extra: &mut Vec<u8>) -> Vec<&str> {
+    pub(crate) fn allowed_betas(&self, allowed: Option<&[String]>, extra: &mut Vec<u8>) -> Vec<&str> {
         let betas = self.betas.iter().map(AsRef::as_ref);
+        let Some(allowed) = allowed else {
+            return betas.collect();
+        };
         let (sent, dropped): (Vec<&str>, Vec<&str>) =
             betas.partition(|beta| allowed.iter().any(|name| name == beta));
         write_names(extra, "x-proofgate-dropped-betas", &dropped);

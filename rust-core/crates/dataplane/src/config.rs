@@ -214,7 +214,7 @@ pub(crate) struct Provider {
     pub untranslatable: UntranslatableFields,
     /// Values of `anthropic-beta` that clients may send to it.
     #[serde(default)]
-    pub betas: Vec<String>,
+    pub betas: Option<Vec<String>>,
     /// The tenant whose files and batches it keeps.
     #[serde(default)]
     pub objects_of: Option<String>,
@@ -343,6 +343,9 @@ pub(crate) struct Plan {
     pub name: String,
     pub models: Option<Vec<String>>,
     pub endpoints: Option<Vec<Endpoint>>,
+    /// Kinds of tools that the provider may run.
+    #[serde(default)]
+    pub hosted_tools: Vec<String>,
     /// Of a tenant as a whole.
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.
@@ -366,6 +369,9 @@ pub(crate) struct Tenant {
     pub keys: Vec<ApiKey>,
     pub models: Option<Vec<String>>,
     pub endpoints: Option<Vec<Endpoint>>,
+    /// Kinds of tools that the provider may run.
+    #[serde(default)]
+    pub hosted_tools: Vec<String>,
     /// Of the tenant as a whole.
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.

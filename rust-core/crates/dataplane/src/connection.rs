@@ -13,7 +13,9 @@ use proofgate_ledger::record::ConfigId;
 use proofgate_multipart::Boundary;
 use proofgate_providers::{Dialect, Family};
 use proofgate_stages::{Span, Stage};
-use proofgate_wire::{HeadScanner, Method, ProtocolError, RequestFraming, RequestHead, parse_request};
+use proofgate_wire::{
+    HeadScanner, Headers, Method, ProtocolError, RequestFraming, RequestHead, parse_request,
+};
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::IncomingCall;
@@ -335,6 +337,9 @@ impl Connection {
         }
         let identity = self.sender(head, &route, now, known)?;
         span.lap_now(Stage::Auth);
+        if head.framing != RequestFraming::Empty && is_coded(&head.headers) {
+            return Err(Rejection::CONTENT_CODING.into());
+        }
         let fields = match route {
             Route::Call(..) => ClientFields::of(known.family, &head.headers),
             _ => None,
@@ -489,4 +494,14 @@ impl Connection {
             Err(_) => After::Close,
         }
     }
+}
+
+/// Whether a body has a content coding (RFC 9110 section 8.4).
+fn is_coded(headers: &Headers<'_>) -> bool {
+    let codings = headers.iter();
+    let codings = codings.filter(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
+    codings
+        .flat_map(|(_, value)| value.split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
 }

@@ -47,9 +47,11 @@ pub(crate) fn preflight_fields(max_age: &str) -> [(&'static str, &str); 3] {
         (
             "access-control-allow-headers",
             "authorization, anthropic-beta, anthropic-dangerous-direct-browser-access, anthropic-version, \
-             api-key, content-type, x-api-key, x-goog-api-client, x-goog-api-key, x-server-timeout, x-stainless-arch, x-stainless-lang, \
-             x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, \
-             x-stainless-runtime-version, x-stainless-timeout",
+             api-key, content-type, idempotency-key, openai-beta, openai-organization, openai-project, x-api-key, \
+             x-client-request-id, x-goog-api-client, x-goog-api-key, x-server-timeout, x-stainless-arch, \
+             x-stainless-custom-poll-interval, x-stainless-helper, x-stainless-helper-method, x-stainless-lang, \
+             x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-read-timeout, \
+             x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout",
         ),
         ("access-control-max-age", max_age),
     ]

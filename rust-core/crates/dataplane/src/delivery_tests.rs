@@ -43,7 +43,7 @@ async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
         signer: None,
         token: None,
         path_end: crate::path_end::PathEnd::Dialect(crate::config::ArnInPath::Encoded),
-        betas: Vec::new(),
+        betas: None,
         untranslatable: proofgate_translate::UntranslatableFields::Refuse,
         key_missing: false,
         stream_usage: crate::config::StreamUsage::Leave,

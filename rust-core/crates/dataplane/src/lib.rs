@@ -38,6 +38,7 @@ mod gateway;
 mod google_path;
 mod held_checkpoint;
 mod hooks;
+mod hosted_tools;
 mod incarnation;
 mod ledger_delay;
 mod ledger_keys;

@@ -83,6 +83,19 @@ impl Rejection {
         "unexpected_body",
         "This request has a body, and there is nothing for it to say. Send it without.",
     );
+    /// A body has a content coding (RFC 9110 section 15.5.16).
+    pub(crate) const CONTENT_CODING: Rejection = Rejection {
+        status: 415,
+        code: "content_coding_not_supported",
+        message: Cow::Borrowed(
+            "The body of this request is compressed (Content-Encoding), which is not read here. Send it as it is.",
+        ),
+        param: None,
+        fields: Fields {
+            accept_encoding: Some("identity"),
+            ..Fields::NONE
+        },
+    };
     /// A line of a batch's input is longer than a request may be.
     pub(crate) const BATCH_LINE_TOO_LONG: Rejection = Rejection {
         status: 413,
@@ -231,6 +244,18 @@ impl Rejection {
                 "token_ids_not_readable",
                 "This tenant's rules have to read what is sent, and numbers of tokens cannot be read. Send the text.",
             )
+        }
+    }
+
+    /// All tools of a request are run by the provider, and these kinds are not allowed.
+    pub(crate) fn hosted_tools(kinds: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!(
+                "The provider runs these tools itself, and this tenant may not use them: {kinds}. Whoever runs the gateway allows \
+                 them with hostedTools.allow of the tenant's plan."
+            )),
+            param: Some(Cow::Borrowed("tools")),
+            ..Rejection::new(403, "hosted_tool_not_allowed", "")
         }
     }
 

@@ -112,7 +112,7 @@ impl Sender<'_, '_> {
         };
         let mut fields = match (translated, &self.incoming.fields, form) {
             (Some(translated), _, _) => translated.back.fields().to_vec(),
-            (None, Some(fields), _) => fields.for_upstream(&upstream.betas, reply.extra),
+            (None, Some(fields), _) => fields.for_upstream(upstream.betas.as_deref(), reply.extra),
             (None, None, Some(form)) => form.content_type.clone(),
             (None, None, None) => Vec::new(),
         };

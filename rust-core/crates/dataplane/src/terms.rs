@@ -82,6 +82,7 @@ impl Terms {
                 allowed: AllowList {
                     models: tenant.models.clone(),
                     endpoints: tenant.endpoints.clone(),
+                    hosted_tools: tenant.hosted_tools.clone(),
                 },
                 quotas: Arc::new(Quotas::with_budgets(
                     &tenant.limits,
@@ -99,6 +100,7 @@ impl Terms {
                 allowed: AllowList {
                     models: plan.models.clone(),
                     endpoints: plan.endpoints.clone(),
+                    hosted_tools: plan.hosted_tools.clone(),
                 },
                 quotas: Arc::new(Quotas::with_budgets(
                     &plan.limits,

@@ -57,7 +57,7 @@ pub(crate) struct Upstream {
     /// What the paths of requests to it end in.
     pub(crate) path_end: PathEnd,
     /// Values of `anthropic-beta` that clients may send to it.
-    pub(crate) betas: Vec<String>,
+    pub(crate) betas: Option<Vec<String>>,
     /// What becomes of fields that its dialect has no counterpart for.
     pub(crate) untranslatable: UntranslatableFields,
     /// Nothing may be sent: the key that it wants is not there.

@@ -98,9 +98,9 @@ pub enum BadRequest {
         "\"{0}\" is not served here: it stands for what the provider keeps for every tenant of this gateway alike, or does where no rule sees it. Send the content itself."
     )]
     UnservedField(&'static str),
-    /// A tool is run by the provider.
+    /// One tool is the client's and the provider's, or the provider runs too many.
     #[error(
-        "\"tools\" names a tool that the provider runs itself, which is not served here. Only tools that the client describes or runs are."
+        "A tool of \"tools\" is described by the client and run by the provider at the same time, or the provider runs more than 128 of them. Send each in an object of its own."
     )]
     UnservedTool,
     /// Several images are asked for in one stream, whose end is that of one.

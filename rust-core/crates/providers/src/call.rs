@@ -7,8 +7,9 @@ use crate::bad_request::{BadRequest, Field};
 use crate::beside::Beside;
 use crate::body_text::BodyText;
 use crate::call_fields::{Fields, Read, field};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, is_schema_type, is_word, meaning};
+use crate::hosted_tools::{HostedTool, MOST_HOSTED_TOOLS, Tools, is_of_client};
 
 /// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
 /// tokens whatever its encoded size.
@@ -39,6 +40,8 @@ pub struct Call<'b> {
     pub messages: usize,
     /// A field whose text is there as the numbers of its tokens, which no rule can read.
     pub token_ids: Option<&'static str>,
+    /// Its tools, as far as it matters who runs them.
+    pub tools: Tools,
     model_value: Range<usize>,
     /// Bytes of the text and of the attachments, each of these counted with at most [`ATTACHMENT`].
     counted_bytes: usize,
@@ -110,6 +113,7 @@ impl<'b> Call<'b> {
             prompts: 1,
             messages: 0,
             token_ids: None,
+            tools: Tools::default(),
             model_value: 0..0,
             counted_bytes: 0,
         }
@@ -184,9 +188,11 @@ impl<'b> Call<'b> {
             reader,
             text,
             left_out,
+            tools,
             ..
         } = walk;
         let mut request = self;
+        request.tools = tools;
         request.counted_bytes = text.text().len() + left_out;
         reader.finish()?;
         if text.overflowed() {
@@ -414,6 +420,7 @@ struct Walk<'b, 'w, 't> {
     is_free: bool,
     /// Bytes that count in an estimate and are not in the text.
     left_out: usize,
+    tools: Tools,
 }
 
 impl<'b, 'w, 't> Walk<'b, 'w, 't> {
@@ -434,6 +441,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             name: String::new(),
             is_free: false,
             left_out: 0,
+            tools: Tools::default(),
         };
         match walk.reader.read()? {
             Event::ObjectStart => Ok(walk),
@@ -536,7 +544,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
     }
 
-    /// Takes the text of tools, which are those of the client.
+    /// Takes the text of tools, and notes which of them the provider runs.
     fn tools(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
         match event {
             Event::ArrayStart => {}
@@ -554,6 +562,9 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
     }
 
     fn tool(&mut self) -> Result<(), BadRequest> {
+        let begin = self.reader.offset() - 1;
+        let mut kind = None;
+        let (mut hosted_field, mut has_client_field) = (None, false);
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
             let (meaning, is_type) = (meaning(name), name == "type");
@@ -562,23 +573,50 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             if !is_type && equals_but_for_case(name, "type") {
                 return Err(BadRequest::AmbiguousName("type"));
             }
+            let field = (!is_of_client).then(|| name.to_owned());
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
             }
             let value = self.reader.read()?;
-            if let Event::String(kind) = value
-                && is_type
-                && !self.dialect.is_tool_of_the_client(kind.decoded(&mut self.name))
-            {
-                return Err(BadRequest::UnservedTool);
+            if is_type && let Event::String(said) = value {
+                kind = Some(said.decoded(&mut self.name).to_owned());
             }
-            if !is_of_client && value != Event::Null {
-                return Err(BadRequest::UnservedTool);
+            if value != Event::Null {
+                has_client_field |= is_of_client;
+                hosted_field = hosted_field.or(field);
             }
             self.is_free = is_free;
             self.collect(value, meaning)?;
             self.is_free = false;
         }
+        self.note_tool(begin, kind, hosted_field, has_client_field)
+    }
+
+    /// Notes who runs a tool that begins at `begin` and ends where the walk is.
+    fn note_tool(
+        &mut self,
+        begin: usize,
+        kind: Option<String>,
+        hosted_field: Option<String>,
+        has_client_field: bool,
+    ) -> Result<(), BadRequest> {
+        let range = begin..self.reader.offset();
+        let tool = self.body.get(range.clone()).unwrap_or_default();
+        let hosted = match (kind, hosted_field) {
+            (_, Some(field)) => Some(field),
+            (Some(kind), None) => (!is_of_client(self.dialect, &kind, tool)).then_some(kind),
+            (None, None) => None,
+        };
+        let Some(hosted) = hosted else {
+            self.tools.of_client = true;
+            return Ok(());
+        };
+        // One object with tools of both sides cannot be left out.
+        let is_mixed = has_client_field && self.dialect.family() == Family::Google;
+        if is_mixed || self.tools.hosted.len() == MOST_HOSTED_TOOLS {
+            return Err(BadRequest::UnservedTool);
+        }
+        self.tools.hosted.push(HostedTool::new(&hosted, range));
         Ok(())
     }
 

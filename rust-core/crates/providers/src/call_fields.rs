@@ -170,10 +170,24 @@ impl Dialect {
         match self {
             Dialect::Responses => matches!(
                 kind,
-                "function" | "custom" | "local_shell" | "apply_patch" | "computer" | "computer_use_preview"
+                "function"
+                    | "custom"
+                    | "local_shell"
+                    | "apply_patch"
+                    | "computer"
+                    | "computer_use_preview"
+                    // Searches among the tools of the request, whoever runs it.
+                    | "tool_search"
             ),
             Dialect::Messages | Dialect::CountTokens => {
-                const CLIENT: [&str; 5] = ["bash_", "text_editor_", "memory_", "computer_", "browser_"];
+                const CLIENT: [&str; 6] = [
+                    "bash_",
+                    "text_editor_",
+                    "memory_",
+                    "computer_",
+                    "browser_",
+                    "tool_search_tool_",
+                ];
                 kind == "custom" || CLIENT.iter().any(|begin| kind.starts_with(begin))
             }
             _ => true,

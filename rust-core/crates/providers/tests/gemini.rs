@@ -121,9 +121,12 @@ fn what_the_provider_keeps_or_runs_is_not_served() {
     ] {
         for tools in [format!(r#"[{{"{tool}":{{}}}}]"#), format!(r#"{{"{tool}":{{}}}}"#)] {
             let body = format!(r#"{{"contents":[],"tools":{tools}}}"#);
-            assert_eq!(refused(&body), BadRequest::UnservedTool, "{body}");
+            let tools = Call::parse(Dialect::Gemini, body.as_bytes()).expect(&body).tools;
+            assert_eq!((&*tools.hosted[0].kind, tools.of_client), (tool, false), "{body}");
         }
     }
+    let mixed = r#"{"contents":[],"tools":[{"functionDeclarations":[],"googleSearch":{}}]}"#;
+    assert_eq!(refused(mixed), BadRequest::UnservedTool);
     let served = r#"{"contents":[{"parts":[{"text":"a","fileData":{"fileUri":null}}]}],"cachedContent":null,
         "tools":[{"functionDeclarations":[],"googleSearch":null},{"computerUse":{"environment":"ENVIRONMENT_BROWSER"}}]}"#;
     assert!(read(Dialect::Gemini, served).is_ok());

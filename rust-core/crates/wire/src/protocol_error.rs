@@ -51,7 +51,9 @@ pub enum ProtocolError {
     ConnectMethod,
     /// An Upgrade field that asks for a WebSocket, without which its request says nothing. Every other offer is ignored
     /// (RFC 9110 section 7.8).
-    #[error("this gateway speaks no WebSocket; send the request by POST, and read its answer as server-sent events")]
+    #[error(
+        "this gateway speaks no WebSocket; send the request by POST, and read its answer as server-sent events"
+    )]
     WebSocketRequested,
     /// The version is not exactly `HTTP/1.1`.
     #[error("the only version that this gateway speaks on this connection is HTTP/1.1")]

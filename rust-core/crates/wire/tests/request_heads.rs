@@ -287,7 +287,10 @@ fn every_other_offer_to_upgrade_is_ignored() {
     }
     let without_body = b"GET / HTTP/1.1\r\nHost: gw\r\nUpgrade: h2c\r\n\r\n";
     let head = parse_request(without_body, &Limits::default()).expect("ignored");
-    assert!(!head.keep_alive, "what follows may be taken for the other protocol");
+    assert!(
+        !head.keep_alive,
+        "what follows may be taken for the other protocol"
+    );
 }
 
 #[test]

@@ -130,6 +130,26 @@ async fn each_endpoint_reaches_its_path_at_the_provider_and_is_recorded_by_its_o
 }
 
 #[tokio::test]
+async fn without_a_list_every_beta_passes() {
+    let mut gateway = gateway_with(|config| {
+        config["providers"][1].as_object_mut().unwrap().remove("betas");
+    })
+    .await;
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages", &message(false)).await;
+    let head = exchange.head.to_ascii_lowercase();
+    let betas = "anthropic-beta: known-2025-01-01, unknown-2025-01-01";
+    assert!(head.lines().any(|line| line == betas), "{head}");
+    exchange.answer(b"{}").await;
+    assert!(
+        !read(answer)
+            .await
+            .unwrap()
+            .headers
+            .contains_key("x-proofgate-dropped-betas")
+    );
+}
+
+#[tokio::test]
 async fn a_message_goes_to_anthropic_with_its_version_its_key_and_the_betas_that_are_allowed() {
     let mut gateway = gateway().await;
     let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages", &message(false)).await;
@@ -181,9 +201,9 @@ async fn errors_have_the_shape_that_the_client_of_the_path_reads() {
         (
             "/v1/messages",
             json!({"model": CLAUDE, "messages": [], "tools": [{"type": "web_search_20250305", "name": "w"}]}),
-            400,
-            "invalid_request_error",
-            "unserved_tool",
+            403,
+            "permission_error",
+            "hosted_tool_not_allowed",
         ),
     ] {
         let (request, body) = post(path, &document);

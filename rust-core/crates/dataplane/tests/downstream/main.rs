@@ -19,6 +19,7 @@ mod faults;
 mod frames;
 mod gateway;
 mod google;
+mod hosted_tools;
 mod http2_failures;
 mod http2_provider;
 mod http2_upstream;

@@ -78,7 +78,9 @@ fn write_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolErr
         }
         match name.as_str() {
             "transfer-encoding" => return Err(ProtocolError::InvalidTransferEncoding),
-            "connection" | "http2-settings" | "keep-alive" | "proxy-connection" | "upgrade" => return Err(ProtocolError::InvalidConnection),
+            "connection" | "http2-settings" | "keep-alive" | "proxy-connection" | "upgrade" => {
+                return Err(ProtocolError::InvalidConnection);
+            }
             "te" if value != b"trailers" => return Err(ProtocolError::InvalidConnection),
             "te" | "cookie" => {}
             name => encode::write_header(out, name, value)?,
