@@ -151,7 +151,7 @@ def refusals() -> str:
     for variants, number in re.findall(r"((?:Self::\w+(?: \| )?)+) => (\d{3})", methods):
         statuses |= dict.fromkeys(re.findall(r"Self::(\w+)", variants), number)
     lines = ["| code | status | message |", "|---|---|---|"]
-    for message, variant in re.findall(r'#\[error\("([^"]+)"\)\]\s+(\w+),', enum):
+    for message, variant in re.findall(r'#\[error\(\s*"([^"]+)"\s*\)\]\s+(\w+),', enum):
         lines.append(f"| `{codes[variant]}` | {statuses.get(variant, '400')} | {cell(message)} |")
     if len(lines) != len(codes) + 2:
         raise SystemExit(f"{REFUSALS.name} has {len(codes)} codes and {len(lines) - 2} messages that can be read")

@@ -101,6 +101,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "keys": [{"hash": core_double.hash_api_key(key), "expires_at": None}],
                 "models": models,
                 "endpoints": None,
+                "hosted_tools": [],
                 "limits": NO_QUOTA,
                 "key_limits": NO_QUOTA,
                 "model_budgets": [],

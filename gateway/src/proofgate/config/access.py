@@ -33,6 +33,7 @@ Endpoint = Literal[
 PayloadMode = Literal["Committed", "Stored"]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
+HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z][A-Za-z0-9_.-]*$")]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 
 

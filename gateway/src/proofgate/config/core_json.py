@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 #: Types of providers that have models of Anthropic's.
-_CLAUDES = ("Anthropic", "Bedrock", "VertexAI")
 #: Values whose words a change of case alone does not give.
 _WORDS = {
     "OpenAI": "openai",

@@ -138,6 +138,19 @@ ApiKeys = Annotated[
 ]
 
 
+HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z][A-Za-z0-9_.-]*$")]
+
+
+class HostedTools(Section):
+    """Tools that upstreams run themselves, such as a search of the web: they cost what no token counts, keep
+    state or reach outside."""
+
+    allow: Annotated[tuple[HostedTool, ...], Field(max_length=32, json_schema_extra=SET)] = ()
+    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without the
+    date behind it: web_search, code_execution_20250825, googleSearch. Others are left out of a request and
+    named in the answer, or the request is refused if it has no other tool."""
+
+
 class Terms(Section):
     """What a tenant may use, and how much."""
 
@@ -149,6 +162,8 @@ class Terms(Section):
         tuple[Endpoint, ...] | None, Field(min_length=1, max_length=len(Endpoint), json_schema_extra=SET)
     ] = None
     """Endpoints the tenant may call. Absent: all of them."""
+    hosted_tools: HostedTools | None = None
+    """Which tools upstreams may run for the tenant. Absent: none."""
     limits: Quota | None = None
     """How much the tenant may use as a whole. Exact while all of its connections reach one worker: see
     spec.loadBalancer.affinity."""
@@ -169,7 +184,17 @@ class Terms(Section):
 
 
 #: What a plan says, as a manifest spells it.
-TERMS = ("models", "endpoints", "limits", "keyLimits", "modelBudgets", "policy", "policies", "payloads")
+TERMS = (
+    "models",
+    "endpoints",
+    "hostedTools",
+    "limits",
+    "keyLimits",
+    "modelBudgets",
+    "policy",
+    "policies",
+    "payloads",
+)
 
 
 class Plan(Terms):
@@ -189,7 +214,7 @@ class Tenant(Terms):
     list locks out whoever has no token."""
     plan: ResourceName | None = None
     """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, limits, keyLimits, modelBudgets, policy, policies and payloads."""
+    endpoints, hostedTools, limits, keyLimits, modelBudgets, policy, policies and payloads."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
@@ -201,7 +226,7 @@ TenantOfTheGateway = Annotated[
         json_schema_extra=rules(
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
-                "message": "spec.tenants: a tenant has a plan, or models, endpoints, limits, keyLimits,"
+                "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools, limits, keyLimits,"
                 " modelBudgets, policy, policies and payloads of its own",
             }
         )
