@@ -1,5 +1,6 @@
 //! From a whole request to an open exchange: read, limit, judge, record.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -417,7 +418,7 @@ async fn admit<'c>(
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
     }
-    if let Some(left_out) = left_out {
+    if let Some(left_out) = &left_out {
         let body = judged.rewritten.take();
         let written = left_out.write(gateway, call, incoming.body, body, reply.extra);
         judged.rewritten = Some(written.map_err(|Exhausted| Rejection::OVERLOADED)?);
@@ -444,6 +445,14 @@ async fn admit<'c>(
             })?)
         }
     };
+    let mut dropped = Cow::Borrowed(
+        translated
+            .as_ref()
+            .map_or(&[][..], |translated| translated.back.dropped()),
+    );
+    if left_out.is_some() {
+        dropped.to_mut().push("tools");
+    }
     granted.counts = false;
     let digest = digest(incoming.body).await;
     let admitted = Admitted {
@@ -463,9 +472,7 @@ async fn admit<'c>(
         target,
         upstream_model: &named.model,
         answer_tokens: pricing::most_answer_tokens(call, model),
-        dropped: translated
-            .as_ref()
-            .map_or(&[], |translated| translated.back.dropped()),
+        dropped: &dropped,
         series,
         policy: judged.note,
         config: incoming.config,

@@ -4,8 +4,9 @@ use http::Request;
 use serde_json::{Value, json};
 
 use crate::client::{Client, read};
-use crate::dialects::begin;
+use crate::dialects::{admission, begin};
 use crate::gateway::{ACME, Gateway, MODEL};
+use crate::relayed::id;
 
 /// The first request of Codex with its defaults.
 fn of_codex() -> Value {
@@ -37,6 +38,8 @@ async fn a_hosted_tool_beside_others_is_left_out_and_named() {
     let answer = read(answer).await.unwrap();
     assert_eq!(answer.status, 200);
     assert_eq!(answer.headers["x-proofgate-dropped-tools"], "web_search");
+    let record = admission(&gateway, id(&answer)).await;
+    assert_eq!(record["dropped"], json!(["tools"]));
 }
 
 #[tokio::test]
