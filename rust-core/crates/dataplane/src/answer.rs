@@ -1,5 +1,7 @@
 //! Answers that the gateway gives by itself, in the error shape that the client reads.
 
+use std::borrow::Cow;
+
 use proofgate_providers::{Dialect, Family};
 use proofgate_wire::encode;
 use serde::Serialize;
@@ -207,6 +209,16 @@ impl Answer<'_> {
         }
     }
 
+    /// The message, with the field that it is about: Anthropic's errors have no other place for it.
+    fn message_with_param(&self) -> Cow<'_, str> {
+        match self.param {
+            Some(param) if !param.is_empty() && !self.message.contains(param) => {
+                Cow::Owned(format!("{param}: {}", self.message))
+            }
+            _ => Cow::Borrowed(self.message),
+        }
+    }
+
     /// The JSON document alone.
     pub(crate) fn json(&self, family: Family) -> Vec<u8> {
         let json = match family {
@@ -218,7 +230,7 @@ impl Answer<'_> {
                 r#type: "error",
                 error: AnthropicError {
                     r#type: self.anthropic_kind(),
-                    message: self.message,
+                    message: &self.message_with_param(),
                     code: self.code,
                 },
             }),

@@ -530,8 +530,13 @@ impl From<PathError> for Rejection {
 
 impl From<Untranslatable> for Rejection {
     fn from(unsaid: Untranslatable) -> Self {
+        // Clients show the message, and few of them the field beside it.
+        let message = match &*unsaid.param {
+            "" => unsaid.message,
+            param => Cow::Owned(format!("{param}: {}", unsaid.message)),
+        };
         Rejection {
-            message: unsaid.message,
+            message,
             param: Some(unsaid.param),
             ..Rejection::new(400, "not_translatable", "")
         }
