@@ -1,9 +1,10 @@
 //! A client of Anthropic's messages, and a provider of OpenAI's chat completions.
 //!
 //! What cannot pass: a prefilled answer, `max_tokens` of 0 (it warms a cache), tools that Anthropic defines (`web_search`,
-//! `bash` …) and the blocks that come of them, images and documents in a tool's result, documents by URL, files and
-//! containers of Anthropic's store. Thinking of earlier turns is signed for its own provider: it is left out, and named in
-//! [`Asked::dropped`](crate::Asked::dropped) whatever the target says. On the way back are lost which stop sequence matched
+//! `bash` …) and the blocks that come of them, documents by URL, files and containers of Anthropic's store. Images and documents in
+//! a tool's result stand in the user's message behind all results, since only the user can show them. Thinking of earlier turns
+//! that has a signature is signed for its own provider: it is left out, and named in [`Asked::dropped`](crate::Asked::dropped)
+//! whatever the target says; without one it is `reasoning_content` again, which DeepSeek and Kimi demand. On the way back are lost which stop sequence matched
 //! and the provider's citations; thinking has an empty signature.
 //!
 //! Texts of several blocks are joined by line feeds where a role is understood by all providers only as a string (system,
@@ -11,7 +12,8 @@
 //! them the results of tools come first. A result that is an error begins with `Error: `, since chat has no flag for it.
 //!
 //! The limit is sent as `max_completion_tokens` to models with names of OpenAI's own (`gpt-5`, `o3`), whose reasoning ones
-//! refuse `max_tokens`, and as `max_tokens` to all others, since kin refuse the new name (Mistral) or ignore it.
+//! refuse `max_tokens`, and as `max_tokens` to all others, since kin refuse the new name (Mistral) or ignore it. OpenAI's own models
+//! from `gpt-5.4` on take tools here only without an effort: theirs is `none` then.
 
 mod answer;
 mod arguments;
@@ -25,6 +27,7 @@ mod left_out;
 mod messages;
 mod misfit;
 mod request;
+mod results;
 mod stop;
 mod stream;
 mod tools;

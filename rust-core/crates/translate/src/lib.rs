@@ -21,6 +21,8 @@ pub mod openai_anthropic;
 pub mod openai_converse;
 pub mod openai_gemini;
 
+pub mod constraints;
+
 mod asked;
 mod bedrock_error;
 mod chat_error;
@@ -29,6 +31,7 @@ mod dropped;
 mod error;
 mod events;
 mod json;
+mod schema;
 mod usage;
 
 pub use asked::{Asked, Target, UntranslatableFields};

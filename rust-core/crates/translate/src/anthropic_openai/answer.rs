@@ -15,9 +15,8 @@ pub(super) const NO_ID: &str = "msg_0";
 /// The usage is all 0 when the provider gives none. `out` stays as it was on an error.
 ///
 /// # Errors
-/// [`AnswerError::Failed`] when the body is an error under a status of success ([`error`](super::error) writes it), when it
-/// ends with one, or when the limit of tokens cut off a call of a tool: a Message cannot hold half of one.
-/// [`AnswerError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object.
+/// [`AnswerError::Failed`] when the body is an error under a status of success ([`error`](super::error) writes it), or ends with
+/// one. [`AnswerError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object and were not cut off either.
 ///
 /// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
 pub fn answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
@@ -82,7 +81,7 @@ fn put_content(said: &Said<'_>, id: &str, finish: Finish, out: &mut Vec<u8>) -> 
     for (at, call) in said.tool_calls.iter().flatten().enumerate() {
         put(out, if held.calls || begun.is_some() { "," } else { "" });
         held.calls = true;
-        put_call(call, id, at as u64, finish, out)?;
+        held.torso |= put_call(call, id, at as u64, finish, out)?;
     }
     Ok(held)
 }
@@ -98,13 +97,16 @@ fn end_block(thinks: Option<bool>, out: &mut Vec<u8>) {
     }
 }
 
+/// Writes a call; whether its arguments were cut off. A whole Message cannot hold half an object: its input is empty then, and
+/// the reason to stop says that it is not to be run.
 fn put_call(
     call: &ToolCall<'_>,
     answer: &str,
     at: u64,
     finish: Finish,
     out: &mut Vec<u8>,
-) -> Result<(), AnswerError> {
+) -> Result<bool, AnswerError> {
+    let mut torso = false;
     let name = call
         .name()
         .ok_or(AnswerError::Malformed("a tool's call without a name"))?;
@@ -122,12 +124,19 @@ fn put_call(
             let text = text.map_err(|_| AnswerError::Malformed("arguments of a tool"))?;
             match text.0.trim() {
                 "" | "null" => put(out, "{}"),
-                json => put(out, Object::of(json).ok_or(no_object(finish))?.0),
+                json => match Object::of(json) {
+                    Some(object) => put(out, object.0),
+                    None if finish.cuts() => {
+                        torso = true;
+                        put(out, "{}");
+                    }
+                    None => return Err(AnswerError::Malformed("arguments of a tool")),
+                },
             }
         }
     }
     out.push(b'}');
-    Ok(())
+    Ok(torso)
 }
 
 /// Writes the id of a call. One that the provider left out is made of the answer's, so that no other answer has it.
@@ -139,13 +148,5 @@ pub(super) fn put_call_id(id: Option<&str>, answer: &str, at: u64, out: &mut Vec
             out.push(b'_');
             write_number(out, at);
         }
-    }
-}
-
-fn no_object(finish: Finish) -> AnswerError {
-    if finish.cuts() {
-        AnswerError::Failed("its end cut off a tool's call")
-    } else {
-        AnswerError::Malformed("arguments of a tool")
     }
 }

@@ -67,8 +67,8 @@ object! {
         "cache_control" => cache_control: IgnoredAny,
         "toolset_name" => toolset_name: IgnoredAny,
         "transformations" => transformations: IgnoredAny,
-        "thinking" => thinking: IgnoredAny,
-        "signature" => signature: IgnoredAny,
+        "thinking" => thinking: &'a RawValue,
+        "signature" => signature: &'a RawValue,
         "data" => data: IgnoredAny,
     }
 }

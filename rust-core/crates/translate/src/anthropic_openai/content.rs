@@ -76,6 +76,18 @@ pub(super) fn text_of<'b>(
     Ok(&text.0)
 }
 
+/// The text of a block at a place where no other type can stand.
+pub(super) fn only_text_of<'b>(
+    place: &Place<'_>,
+    block: &'b Block<'_>,
+    left_out: &mut LeftOut,
+) -> Result<&'b str, Untranslatable> {
+    if block.kind.as_ref().is_none_or(|kind| kind.0 != "text") {
+        return Err(block_refused(place, block));
+    }
+    text_of(place, block, left_out)
+}
+
 /// Writes texts as one string, joined by line feeds.
 #[derive(Debug, Default)]
 pub(super) struct Joined {
@@ -112,11 +124,7 @@ pub(super) fn put_text_only(
         match piece {
             Piece::Text(text) => joined.push(text, out),
             Piece::Block(block) => {
-                let place = place.item(at);
-                if block.kind.as_ref().is_none_or(|kind| kind.0 != "text") {
-                    return Err(block_refused(&place, block));
-                }
-                joined.push(text_of(&place, block, left_out)?, out);
+                joined.push(only_text_of(&place.item(at), block, left_out)?, out);
             }
         }
     }

@@ -55,6 +55,16 @@ impl fmt::Display for Place<'_> {
     }
 }
 
+/// What says nothing to the model: marks for a cache, whose request it is, and how it is carried. It is left out, and never refused.
+const HARMLESS: [&str; 6] = [
+    "cache_control",
+    "metadata.user_id",
+    "diagnostics",
+    "eager_input_streaming",
+    "caller",
+    "strict",
+];
+
 /// Notes what is left out of a request, or refuses it.
 #[derive(Debug)]
 pub(super) struct LeftOut(Dropped);
@@ -74,11 +84,9 @@ impl LeftOut {
         self.0.note(name, 0);
     }
 
-    /// A preference that the provider has no counterpart for.
-    ///
-    /// A mark for the cache is none: it says nothing of the answer, and Anthropic's clients set it by themselves.
+    /// A field that the provider has no counterpart for: a preference, unless it says nothing to the model.
     pub(super) fn preference(&mut self, place: &Place<'_>, name: &'static str) -> Result<(), Untranslatable> {
-        if name == "cache_control" {
+        if HARMLESS.contains(&name) {
             self.note(name);
             return Ok(());
         }

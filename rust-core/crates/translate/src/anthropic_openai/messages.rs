@@ -1,15 +1,17 @@
 //! The turns of a conversation.
 
 use super::body::{Block, Content, Message, Piece};
-use super::content::{Joined, Parts, block_refused, put_text_only, text_of};
-use super::json::put;
+use super::content::{Joined, Parts, block_refused, only_text_of, put_text_only, text_of};
+use super::json::{inside_quotes, put};
 use super::left_out::{LeftOut, Place};
-use super::misfit::content_within;
+use super::results;
 use crate::Untranslatable;
+use crate::constraints::{Constraint, has};
 use crate::json::write_string;
 
-/// What a tool's result begins with that is an error: chat completions have no flag for it.
-const ERROR: &str = "\"Error:";
+/// What the line begins with by which Claude Code says who sends a request. It differs from session to session, and before
+/// everything else it would keep other providers from reading a prompt out of their caches (code.claude.com, LLM gateways).
+const ATTRIBUTION: &str = "x-anthropic-billing-header:";
 
 /// Writes messages, each behind a comma.
 #[derive(Debug)]
@@ -17,14 +19,17 @@ pub(super) struct Turns<'o> {
     pub(super) left_out: &'o mut LeftOut,
     pub(super) out: &'o mut Vec<u8>,
     begun: bool,
+    /// Whether the model may be sent what it thought: OpenAI's own take no such field.
+    keeps_thoughts: bool,
 }
 
 impl<'o> Turns<'o> {
-    pub(super) fn new(left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
+    pub(super) fn new(model: &str, left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
         Turns {
             left_out,
             out,
             begun: false,
+            keeps_thoughts: !has(model, Constraint::MaxCompletionTokens),
         }
     }
 
@@ -64,20 +69,33 @@ impl<'o> Turns<'o> {
         Ok(())
     }
 
-    fn begin(&mut self, json: &str) {
+    pub(super) fn begin(&mut self, json: &str) {
         if std::mem::replace(&mut self.begun, true) {
             self.out.push(b',');
         }
         put(self.out, json);
     }
 
-    /// Writes the instructions of the request; nothing if they are empty.
+    /// Writes the instructions of the request, but for the line that says who sends it; nothing if they are empty.
     pub(super) fn system(&mut self, content: &Content<'_>) -> Result<(), Untranslatable> {
         let start = self.out.len();
         self.begin("{\"role\":\"system\",\"content\":");
-        let text = self.out.len();
-        put_text_only(&Place::Body.field("system"), content, self.left_out, self.out)?;
-        if self.out.len() == text + "\"\"".len() {
+        let place = &Place::Body.field("system");
+        let mut joined = Joined::default();
+        for (at, piece) in content.pieces().enumerate() {
+            let text = match piece {
+                Piece::Text(text) => text,
+                Piece::Block(block) => only_text_of(&place.item(at), block, self.left_out)?,
+            };
+            let said = without_attribution(text);
+            if said.len() < text.len() {
+                self.left_out.note("system[].x-anthropic-billing-header");
+            }
+            if !said.is_empty() {
+                joined.push(said, self.out);
+            }
+        }
+        if !joined.begun() {
             self.out.truncate(start);
             self.begun = false;
             return Ok(());
@@ -98,13 +116,20 @@ impl<'o> Turns<'o> {
         Ok(())
     }
 
-    /// The results of tools, which have to follow their calls, and then what the user says.
+    /// The results of tools, which have to follow their calls, and then what the user says. Only the user can show a picture or
+    /// a document: those of the results stand there, before all else.
     fn user(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), Untranslatable> {
         let mut said = 0;
         let mut is_text = false;
         turn.each(|place, piece| {
             match piece {
-                Piece::Block(block) if is(block, "tool_result") => return self.tool_result(place, block),
+                Piece::Block(block) if is(block, "tool_result") => {
+                    if results::write(place, block, self)? {
+                        said += 1;
+                        is_text = false;
+                    }
+                    return Ok(());
+                }
                 Piece::Block(block) => is_text = is(block, "text"),
                 Piece::Text(_) => is_text = true,
             }
@@ -120,6 +145,10 @@ impl<'o> Turns<'o> {
         } else {
             self.out.push(b'[');
             let mut parts = Parts::new(self.left_out, self.out);
+            turn.each(|place, piece| match piece {
+                Piece::Block(block) if is(block, "tool_result") => results::show(place, block, &mut parts),
+                _ => Ok(()),
+            })?;
             turn.each(|place, piece| match piece {
                 Piece::Block(block) if is(block, "tool_result") => Ok(()),
                 Piece::Block(block) => parts.block(place, block),
@@ -146,46 +175,23 @@ impl<'o> Turns<'o> {
         })
     }
 
-    fn tool_result(&mut self, place: &Place<'_>, block: &Block<'_>) -> Result<(), Untranslatable> {
-        let read = ["type", "tool_use_id", "content", "is_error"];
-        self.left_out
-            .others(place, block.given(), &read, block.unknown.as_deref())?;
-        let id = block.tool_use_id.as_ref();
-        let id = id.ok_or_else(|| place.field("tool_use_id").required())?;
-        self.begin("{\"role\":\"tool\",\"tool_call_id\":");
-        write_string(self.out, &id.0);
-        put(self.out, ",\"content\":");
-        let start = self.out.len();
-        match &block.content {
-            Some(content) => {
-                let place = place.field("content");
-                put_text_only(&place, &content_within(&place, content)?, self.left_out, self.out)?;
-            }
-            None => put(self.out, "\"\""),
-        }
-        if block.is_error == Some(true) {
-            // The quote that begins the text makes room for the space behind the word.
-            let text = self.out.split_off(start);
-            put(self.out, ERROR);
-            self.out.push(b' ');
-            self.out.extend_from_slice(text.get(1..).unwrap_or_default());
-        }
-        self.out.push(b'}');
-        Ok(())
-    }
-
-    /// What the model said, and the calls that it made. Thinking is bound to the provider that signed it.
+    /// What the model said, and the calls that it made. Thinking that another provider signed is bound to that one; without a
+    /// signature it is what a provider of chat completions thought, and some of them refuse a turn that lacks it.
     fn assistant(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), Untranslatable> {
         let start = self.out.len();
         let begun = self.begun;
         self.begin("{\"role\":\"assistant\",\"content\":");
         let mut joined = Joined::default();
+        let mut thoughts: Vec<&str> = Vec::new();
         let mut calls = 0;
         turn.each(|place, piece| {
             match piece {
                 Piece::Text(text) => joined.push(text, self.out),
                 Piece::Block(block) => match block.kind.as_ref().map(|kind| &*kind.0) {
                     Some("text") => joined.push(text_of(place, block, self.left_out)?, self.out),
+                    Some("thinking") if self.keeps_thoughts && inside_quotes(block.signature).is_none() => {
+                        thoughts.extend(inside_quotes(block.thinking));
+                    }
                     Some("thinking" | "redacted_thinking") => self.left_out.note("thinking"),
                     Some("tool_use") => calls += 1,
                     _ => return Err(block_refused(place, block)),
@@ -195,11 +201,19 @@ impl<'o> Turns<'o> {
         })?;
         if !joined.begun() {
             if calls == 0 {
+                if !thoughts.is_empty() {
+                    self.left_out.note("thinking");
+                }
                 self.out.truncate(start);
                 self.begun = begun;
                 return Ok(());
             }
             put(self.out, "null");
+        }
+        if !thoughts.is_empty() {
+            put(self.out, ",\"reasoning_content\":\"");
+            thoughts.iter().for_each(|thought| put(self.out, thought));
+            self.out.push(b'"');
         }
         if calls > 0 {
             self.calls(turn)?;
@@ -274,6 +288,14 @@ fn role<'m>(message: &'m Message<'_>) -> Option<&'m str> {
     message.role.as_ref().map(|role| &*role.0)
 }
 
-fn is(block: &Block<'_>, kind: &str) -> bool {
+/// A text without the line that says who sends it.
+fn without_attribution(text: &str) -> &str {
+    match text.starts_with(ATTRIBUTION) {
+        true => text.split_once('\n').map_or("", |(_, rest)| rest.trim_start()),
+        false => text,
+    }
+}
+
+pub(super) fn is(block: &Block<'_>, kind: &str) -> bool {
     block.kind.as_ref().is_some_and(|name| name.0 == kind)
 }

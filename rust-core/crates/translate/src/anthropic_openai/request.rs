@@ -6,7 +6,9 @@ use super::left_out::{LeftOut, Place};
 use super::messages::Turns;
 use super::misfit::misfit;
 use super::tools::put_tools;
+use crate::constraints::{Constraint, has};
 use crate::json::write_string;
+use crate::schema::can_be_strict;
 use crate::{Asked, Target, Untranslatable};
 
 /// The longest `user` that OpenAI takes, in characters (its error `string_above_max_length`).
@@ -44,7 +46,7 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
     put(out, "{\"model\":");
     write_string(out, target.model);
     put(out, ",\"messages\":[");
-    let mut turns = Turns::new(&mut left_out, out);
+    let mut turns = Turns::new(target.model, &mut left_out, out);
     if let Some(system) = &body.system {
         turns.system(system)?;
     }
@@ -62,7 +64,7 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
         put_field(name, value.map(|number| number.0), out);
     }
     put_stop(body, out);
-    put_form(body, &mut left_out, out)?;
+    put_form(body, target.model, &mut left_out, out)?;
     if let Some(metadata) = &body.metadata {
         put_user(metadata, &mut left_out, out)?;
     }
@@ -102,32 +104,16 @@ fn put_limit(limit: Option<Number<'_>>, model: &str, out: &mut Vec<u8>) -> Resul
     match limit.0.parse::<u64>() {
         Ok(0) => Err(place.refused("Warming a cache has no counterpart at the provider of this model.")),
         Ok(_) => {
-            let old = !is_openais_own(model);
-            put_field(
-                if old {
-                    "max_tokens"
-                } else {
-                    "max_completion_tokens"
-                },
-                Some(limit.0),
-                out,
-            );
+            let name = if has(model, Constraint::MaxCompletionTokens) {
+                "max_completion_tokens"
+            } else {
+                "max_tokens"
+            };
+            put_field(name, Some(limit.0), out);
             Ok(())
         }
         Err(_) => Err(place.refused("A whole number of at least 1 is expected here.")),
     }
-}
-
-/// Whether a model has a name of OpenAI's own: its reasoning ones refuse `max_tokens`, and whoever serves one knows the new
-/// name. Others (`gpt-oss-120b` among them) are served by programs and providers of which some know only the old one.
-fn is_openais_own(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let name = name.strip_prefix("ft:").unwrap_or(name);
-    let numbered = |series: &str| {
-        let rest = name.strip_prefix(series).unwrap_or_default();
-        rest.starts_with(|first: char| first.is_ascii_digit())
-    };
-    numbered("gpt-") || numbered("o") || name.starts_with("chatgpt-")
 }
 
 fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
@@ -143,12 +129,23 @@ fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
 }
 
 /// How much work an answer is worth and which form it has.
-fn put_form(body: &Body<'_>, left_out: &mut LeftOut, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn put_form(
+    body: &Body<'_>,
+    model: &str,
+    left_out: &mut LeftOut,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
     let config_place = &Place::Body.field("output_config");
     let none = OutputConfig::default();
     let config = body.output_config.as_ref().unwrap_or(&none);
     left_out.unknown(config_place, config.unknown.as_deref())?;
-    if let Some(effort) = &config.effort {
+    let has_tools = body.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+    if has_tools && has(model, Constraint::ToolsWithoutEffort) {
+        put(out, ",\"reasoning_effort\":\"none\"");
+        if config.effort.is_some() {
+            left_out.preference(&config_place.field("effort"), "output_config.effort")?;
+        }
+    } else if let Some(effort) = &config.effort {
         put(out, ",\"reasoning_effort\":");
         write_string(out, &effort.0);
     }
@@ -177,11 +174,16 @@ fn put_format(
         .schema
         .as_ref()
         .ok_or_else(|| place.field("schema").required())?;
-    // Anthropic's answers always keep to the schema, OpenAI's only if it is strict; the name is demanded.
     put(
         out,
-        ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",\"strict\":true,\"schema\":",
+        ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",",
     );
+    // Anthropic's answers always keep to the schema, OpenAI's only if it is strict, which not every schema can be; the name is
+    // demanded.
+    if can_be_strict(schema.0) {
+        put(out, "\"strict\":true,");
+    }
+    put(out, "\"schema\":");
     put(out, schema.0);
     put(out, "}}");
     Ok(())
@@ -240,7 +242,9 @@ fn leave_out(body: &Body<'_>, left_out: &mut LeftOut) -> Result<(), Untranslatab
         ("thinking", body.thinking.as_ref().is_some_and(thinks)),
         (
             "service_tier",
-            body.service_tier.is_some() && !is(&body.service_tier, "auto"),
+            body.service_tier.is_some()
+                && !is(&body.service_tier, "auto")
+                && !is(&body.service_tier, "standard_only"),
         ),
         ("speed", body.speed.is_some() && !is(&body.speed, "standard")),
         ("top_k", body.top_k.is_some()),

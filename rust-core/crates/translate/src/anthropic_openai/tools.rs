@@ -5,6 +5,7 @@ use super::json::put;
 use super::left_out::{LeftOut, Place};
 use crate::Untranslatable;
 use crate::json::write_string;
+use crate::schema::can_be_strict;
 
 /// What the types of tools that Anthropic defines begin with; a date follows.
 const ANTHROPICS: [&str; 11] = [
@@ -62,15 +63,12 @@ fn put_tool(
     }
     put(out, ",\"parameters\":");
     put(out, schema.0);
-    if let Some(strict) = tool.strict {
-        put(
-            out,
-            if strict {
-                ",\"strict\":true"
-            } else {
-                ",\"strict\":false"
-            },
-        );
+    match tool.strict {
+        // OpenAI refuses a schema that leaves something open, which Anthropic's may.
+        Some(true) if !can_be_strict(schema.0) => left_out.note("strict"),
+        Some(true) => put(out, ",\"strict\":true"),
+        Some(false) => put(out, ",\"strict\":false"),
+        None => {}
     }
     put(out, "}}");
     // Fields that ask for what is done without them anyway.

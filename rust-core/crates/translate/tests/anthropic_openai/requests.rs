@@ -152,7 +152,7 @@ fn what_would_change_the_meaning_is_refused_even_where_fields_may_be_dropped() {
             "",
             "messages[0].content[0].type",
         ),
-        (result(file), "", "messages[0].content[0].content[0].type"),
+        (result(file), "", "messages[0].content[0].content[0].source.type"),
         (
             r#"[{"role":"user","content":"a"},{"role":"assistant","content":"{"}]"#.to_owned(),
             "",

@@ -1,0 +1,290 @@
+//! What models refuse, and what they take in its place: one row a fact, with its source. Writers read it to say a request so
+//! that the model takes it. A model that no row names takes everything.
+
+/// One thing that a model does not take as others do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Constraint {
+    /// The limit of an answer is `max_completion_tokens`; reasoning models refuse `max_tokens`.
+    MaxCompletionTokens,
+    /// In chat completions it takes functions only with a `reasoning_effort` of `none`.
+    ToolsWithoutEffort,
+    /// It takes these levels of effort only, the lowest first.
+    EffortLevels(&'static [&'static str]),
+    /// It has no effort: how much it thinks is a number of tokens.
+    ThinkingBudget,
+    /// It neither thinks nor has an effort.
+    NoThinking,
+    /// It refuses a function call of the turn at hand that lacks its thought signature.
+    SignedCalls,
+}
+
+/// The models of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Models {
+    /// Those whose name has one of these parts, no digit behind it.
+    With(&'static [&'static str]),
+    /// Those whose name begins with a series and a version of at least this one (major, minor).
+    From(&'static str, (u32, u32)),
+}
+
+/// A fact about some models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Which models.
+    pub models: Models,
+    /// What they do not take.
+    pub constraint: Constraint,
+    /// Where that is written or was seen.
+    pub source: &'static str,
+}
+
+const fn row(models: Models, constraint: Constraint, source: &'static str) -> Row {
+    Row {
+        models,
+        constraint,
+        source,
+    }
+}
+
+const EFFORT: &str = "platform.claude.com, Effort: supported models and levels";
+const SIGNATURES: &str = "ai.google.dev, Thought signatures: model behavior; FAQ on calls of other models";
+
+/// All that is known.
+pub const ROWS: &[Row] = &[
+    row(
+        Models::From("gpt-", (0, 0)),
+        Constraint::MaxCompletionTokens,
+        "OpenAI's API reference, Chat Completions: max_tokens is deprecated, and refused by reasoning models",
+    ),
+    row(
+        Models::From("o", (1, 0)),
+        Constraint::MaxCompletionTokens,
+        "OpenAI's API reference, Chat Completions: max_tokens is refused by o-series models",
+    ),
+    row(
+        Models::With(&["chatgpt-4o-latest", "chatgpt-4o"]),
+        Constraint::MaxCompletionTokens,
+        "OpenAI's API reference, Chat Completions: max_tokens is deprecated",
+    ),
+    row(
+        Models::From("gpt-", (5, 4)),
+        Constraint::ToolsWithoutEffort,
+        "openai/openai-openapi#541; BerriAI/litellm#34569: from 5.6 on an explicit none is demanded",
+    ),
+    row(
+        Models::With(&["claude-opus-4-5"]),
+        Constraint::EffortLevels(&["low", "medium", "high"]),
+        EFFORT,
+    ),
+    row(
+        Models::With(&["claude-opus-4-6", "claude-sonnet-4-6"]),
+        Constraint::EffortLevels(&["low", "medium", "high", "max"]),
+        EFFORT,
+    ),
+    row(
+        Models::With(&[
+            "claude-haiku-4-5",
+            "claude-sonnet-4-5",
+            "claude-opus-4-1",
+            "claude-opus-4-0",
+            "claude-opus-4-20250514",
+            "claude-opus-4@20250514",
+            "claude-sonnet-4-0",
+            "claude-sonnet-4-20250514",
+            "claude-sonnet-4@20250514",
+            "claude-3-7-sonnet",
+        ]),
+        Constraint::ThinkingBudget,
+        "platform.claude.com, Extended thinking; Oaklight/llm-rosetta#289, oratis/LISA#218: effort is refused",
+    ),
+    row(
+        Models::With(&[
+            "claude-3-5-sonnet",
+            "claude-3-5-haiku",
+            "claude-3-opus",
+            "claude-3-sonnet",
+            "claude-3-haiku",
+        ]),
+        Constraint::NoThinking,
+        "platform.claude.com, Extended thinking: supported models",
+    ),
+    row(
+        Models::With(&["gemini-2"]),
+        Constraint::ThinkingBudget,
+        "ai.google.dev, Thinking: levels and budgets",
+    ),
+    row(
+        Models::From("gemini-", (3, 0)),
+        Constraint::SignedCalls,
+        SIGNATURES,
+    ),
+    row(
+        Models::With(&[
+            "gemini-pro-latest",
+            "gemini-flash-latest",
+            "gemini-flash-lite-latest",
+        ]),
+        Constraint::SignedCalls,
+        SIGNATURES,
+    ),
+];
+
+/// What is known of a model, by its name at the provider.
+pub fn of(model: &str) -> impl Iterator<Item = Constraint> {
+    ROWS.iter()
+        .filter(|row| row.models.has(model))
+        .map(|row| row.constraint)
+}
+
+/// Whether a model is known to be constrained so.
+#[must_use]
+pub fn has(model: &str, constraint: Constraint) -> bool {
+    of(model).any(|known| known == constraint)
+}
+
+impl Models {
+    fn has(self, model: &str) -> bool {
+        match self {
+            Models::With(parts) => parts.iter().any(|part| has_part(model, part)),
+            Models::From(series, least) => version(model, series).is_some_and(|version| version >= least),
+        }
+    }
+}
+
+fn has_part(model: &str, part: &str) -> bool {
+    let ends_there = |at: usize| {
+        let behind = model.get(at + part.len()..).and_then(|rest| rest.chars().next());
+        // A series (`gemini-2`) goes on with a point or a hyphen.
+        !behind.is_some_and(|char| char.is_ascii_digit())
+    };
+    model.match_indices(part).any(|(at, _)| ends_there(at))
+}
+
+/// The version in a name such as `openai/gpt-5.4-mini` or `ft:gpt-4o:org`, if it is of this series.
+fn version(model: &str, series: &str) -> Option<(u32, u32)> {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    let rest = name.strip_prefix(series)?;
+    let (major, rest) = number(rest)?;
+    let minor = rest
+        .strip_prefix('.')
+        .and_then(number)
+        .map_or(0, |(minor, _)| minor);
+    Some((major, minor))
+}
+
+fn number(text: &str) -> Option<(u32, &str)> {
+    let end = text
+        .find(|char: char| !char.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, rest) = text.split_at_checked(end)?;
+    Some((digits.parse().ok()?, rest))
+}
+
+/// How a model is asked for an effort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort<'e> {
+    /// By this level: the one that was asked for, or the highest below it that the model has.
+    Level(&'e str),
+    /// By a number of tokens for its thoughts.
+    Budget(u64),
+    /// Not at all.
+    Nothing,
+}
+
+/// OpenAI's levels, the lowest first, each with the tokens of thought that stand for it.
+const LEVELS: [(&str, u64); 6] = [
+    ("minimal", 1024),
+    ("low", 1024),
+    ("medium", 4096),
+    ("high", 16_384),
+    ("xhigh", 24_576),
+    ("max", 32_768),
+];
+
+/// How a Claude model is asked for one of OpenAI's levels of effort; `None` for a level that is none. `minimal` is its lowest.
+#[must_use]
+pub fn claude_effort<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
+    let at = LEVELS.iter().position(|(name, _)| *name == level)?;
+    for constraint in of(model) {
+        match constraint {
+            Constraint::NoThinking => return Some(Effort::Nothing),
+            Constraint::ThinkingBudget => return Some(Effort::Budget(LEVELS[at].1)),
+            Constraint::EffortLevels(levels) => {
+                let below = LEVELS[..=at].iter().rev();
+                let known = below.map(|(name, _)| *name).find(|name| levels.contains(name));
+                return Some(Effort::Level(known.unwrap_or("low")));
+            }
+            _ => {}
+        }
+    }
+    Some(Effort::Level(if level == "minimal" { "low" } else { level }))
+}
+
+/// The fewest tokens of thought that a Claude model takes.
+pub const LEAST_BUDGET: u64 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::{Constraint, Effort, ROWS, claude_effort, has};
+
+    #[test]
+    fn every_row_names_its_source() {
+        assert!(ROWS.iter().all(|row| row.source.len() > 10));
+    }
+
+    #[test]
+    fn a_version_is_compared_by_its_numbers() {
+        let tools = |model| has(model, Constraint::ToolsWithoutEffort);
+        for model in [
+            "gpt-5.4",
+            "gpt-5.4-mini",
+            "openai/gpt-5.10",
+            "gpt-6",
+            "ft:gpt-5.6:org",
+        ] {
+            assert!(tools(model), "{model}");
+        }
+        for model in [
+            "gpt-5",
+            "gpt-5.3",
+            "gpt-4.5-preview",
+            "gpt-oss-120b",
+            "my-gpt-5.4",
+            "o3",
+            "",
+        ] {
+            assert!(!tools(model), "{model}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_no_row_names_takes_every_level() {
+        for level in ["low", "medium", "high", "xhigh", "max"] {
+            assert_eq!(claude_effort("claude-opus-9", level), Some(Effort::Level(level)));
+        }
+        assert_eq!(claude_effort("claude-opus-9", "huge"), None);
+    }
+
+    #[test]
+    fn a_level_that_a_model_has_not_becomes_the_one_below() {
+        let bedrock = "us.anthropic.claude-opus-4-5-20251101-v1:0";
+        assert_eq!(claude_effort(bedrock, "max"), Some(Effort::Level("high")));
+        assert_eq!(
+            claude_effort("claude-opus-4-6", "xhigh"),
+            Some(Effort::Level("high"))
+        );
+        assert_eq!(
+            claude_effort("claude-opus-4-6", "max"),
+            Some(Effort::Level("max"))
+        );
+        assert_eq!(
+            claude_effort("claude-haiku-4-5-20251001", "high"),
+            Some(Effort::Budget(16_384))
+        );
+        assert_eq!(
+            claude_effort("claude-3-haiku-20240307", "high"),
+            Some(Effort::Nothing)
+        );
+    }
+}

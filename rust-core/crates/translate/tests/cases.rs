@@ -1,0 +1,42 @@
+//! What providers refuse, and what a request becomes so that they take it: one test for each class that was seen in the field.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use proofgate_translate::{Asked, Target, Untranslatable, UntranslatableFields, anthropic_openai};
+use serde_json::{Value, json};
+
+#[path = "cases/messages.rs"]
+mod messages;
+
+type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<Asked, Untranslatable>;
+
+const DROP: UntranslatableFields = UntranslatableFields::Drop;
+const REFUSE: UntranslatableFields = UntranslatableFields::Refuse;
+
+/// What a writer sends to a model, and what it left out.
+fn written(
+    writer: Writer,
+    model: &str,
+    untranslatable: UntranslatableFields,
+    body: &Value,
+) -> Result<(Value, Vec<&'static str>), Untranslatable> {
+    let target = Target {
+        model,
+        max_output_tokens: 4096,
+        untranslatable,
+    };
+    let mut out = Vec::new();
+    let asked = writer(body.to_string().as_bytes(), &target, &mut out)?;
+    Ok((serde_json::from_slice(&out).unwrap(), asked.dropped))
+}
+
+/// A request of one question with other fields.
+fn asking(fields: Value) -> Value {
+    let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
