@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::losses::{Class, find};
 use crate::{Untranslatable, UntranslatableFields};
 
 /// The name under which fields are noted that no list knows.
@@ -43,6 +44,27 @@ impl Dropped {
                 self.note(name, at);
                 Ok(())
             }
+        }
+    }
+
+    /// Loses a field of a chat request, by the verdict that the [list](crate::losses) has for its name.
+    ///
+    /// # Errors
+    /// The refusal of what is impossible, and of what is lossy where such fields are refused.
+    pub(crate) fn lose(
+        &mut self,
+        name: &str,
+        at: usize,
+        path: impl FnOnce() -> String,
+    ) -> Result<(), Untranslatable> {
+        let loss = find(name);
+        match loss.class {
+            Class::Harmless => {
+                self.note(loss.name, at);
+                Ok(())
+            }
+            Class::Lossy => self.drop_or(loss.name, at, || no_counterpart(path())),
+            Class::Impossible(reason) => Err(Untranslatable::new(path(), reason)),
         }
     }
 

@@ -9,9 +9,12 @@
 //! * `Stream` takes the events of a streamed answer one by one and writes those that the client expects. Where an event is an
 //!   error, it may have written that to the client already: whoever says it in its place drops what was written.
 //!
-//! Nothing is guessed and nothing vanishes in silence: what has no counterpart is [refused by name](Untranslatable), or
-//! left out where [`Target::untranslatable`] allows it and then named in [`Asked::dropped`]. What both sides know passes byte for byte
-//! (numbers keep their digits, objects the order of their keys).
+//! Nothing is guessed and nothing vanishes in silence. What a provider has no counterpart for is of one of three classes: what says
+//! nothing to the model is left out and named in [`Asked::dropped`]; what asks for less is [refused by name](Untranslatable), or left
+//! out and named where [`Target::untranslatable`] allows it; what would make another request is always refused. What both sides know
+//! passes byte for byte (numbers keep their digits, objects the order of their keys).
+//!
+//! What single models refuse stands in one table, [`constraints`].
 #![forbid(unsafe_code)]
 
 pub mod anthropic_invoke;
@@ -31,6 +34,8 @@ mod dropped;
 mod error;
 mod events;
 mod json;
+mod losses;
+mod reasoning_details;
 mod schema;
 mod usage;
 

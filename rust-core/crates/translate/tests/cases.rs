@@ -1,9 +1,16 @@
 //! What providers refuse, and what a request becomes so that they take it: one test for each class that was seen in the field.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use proofgate_translate::{Asked, Target, Untranslatable, UntranslatableFields, anthropic_openai};
+use proofgate_translate::{
+    Asked, Target, Untranslatable, UntranslatableFields, anthropic_openai, openai_anthropic, openai_converse,
+    openai_gemini,
+};
 use serde_json::{Value, json};
 
+#[path = "cases/answers.rs"]
+mod answers;
+#[path = "cases/chat.rs"]
+mod chat;
 #[path = "cases/messages.rs"]
 mod messages;
 

@@ -215,16 +215,16 @@ pub(super) fn write_detail(said: &Said<'_>, index: u64, out: &mut Vec<u8>) {
     let index = digits.format(index);
     match said {
         Said::Thinking { thinking, signature } => {
-            member("{\"type\":\"thinking\",\"index\":", index);
+            member("{\"type\":\"reasoning.text\",\"index\":", index);
             if let Some(thinking) = thinking {
-                member(",\"thinking\":", thinking.raw());
+                member(",\"text\":", thinking.raw());
             }
             if let Some(signature) = signature {
                 member(",\"signature\":", signature.raw());
             }
         }
         Said::Redacted(data) => {
-            member("{\"type\":\"redacted_thinking\",\"index\":", index);
+            member("{\"type\":\"reasoning.encrypted\",\"index\":", index);
             member(",\"data\":", data.raw());
         }
         Said::Text(_) | Said::Call { .. } | Said::Nothing => return,

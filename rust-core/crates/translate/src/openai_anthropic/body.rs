@@ -29,7 +29,7 @@ object! {
         n: &'b RawValue,
         functions: &'b RawValue,
         function_call: &'b RawValue,
-        modalities: Vec<Word<'b>>,
+        modalities: &'b RawValue,
         audio: &'b RawValue,
         web_search_options: &'b RawValue,
         moderation: &'b RawValue,

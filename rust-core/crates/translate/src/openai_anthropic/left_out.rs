@@ -1,4 +1,7 @@
-use crate::dropped::{Dropped, OTHER_FIELDS, no_counterpart, plain_name};
+use serde_json::value::RawValue;
+
+use crate::dropped::{Dropped, OTHER_FIELDS, plain_name};
+use crate::losses::has_effect;
 use crate::{Untranslatable, UntranslatableFields};
 
 /// The fields of a request that were left out, or what refuses them.
@@ -15,7 +18,7 @@ impl LeftOut {
         self.0.into_names()
     }
 
-    /// Leaves out a field, known to the list of what was left out as `name`.
+    /// Leaves out a field, known to the [list](crate::losses) as `name`.
     ///
     /// # Errors
     /// [`Untranslatable`] when such fields are refused.
@@ -24,18 +27,27 @@ impl LeftOut {
         name: &'static str,
         path: impl FnOnce() -> String,
     ) -> Result<(), Untranslatable> {
-        self.0.drop_or(name, 0, || no_counterpart(path()))
+        self.0.lose(name, 0, path)
     }
 
-    /// Leaves out a field of the body when it is there.
+    /// Leaves out a field of the body when it is there and asks for something.
     ///
     /// # Errors
     /// As for [`leave`](LeftOut::leave).
-    pub(super) fn leave_if(&mut self, present: bool, name: &'static str) -> Result<(), Untranslatable> {
-        if present {
-            self.leave(name, || name.to_owned())?;
+    pub(super) fn leave_value(
+        &mut self,
+        name: &'static str,
+        value: Option<&RawValue>,
+    ) -> Result<(), Untranslatable> {
+        match value.filter(|value| has_effect(name, value.get())) {
+            Some(_) => self.leave(name, || name.to_owned()),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Notes a field that was said in another way than the client said it.
+    pub(super) fn note(&mut self, name: &'static str) {
+        self.0.note(name, 0);
     }
 
     /// Leaves out what an object has besides the fields that its type knows.

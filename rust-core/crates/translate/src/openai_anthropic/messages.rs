@@ -2,11 +2,13 @@ use serde_json::value::RawValue;
 
 use crate::Untranslatable;
 use crate::chat_place::Place;
+use crate::losses::has_effect;
 use crate::openai_anthropic::json_text::{JsonText, is_object};
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::object::{Word, object};
 use crate::openai_anthropic::parts::Content;
 use crate::openai_anthropic::reasoning;
+use crate::openai_anthropic::turns::Turns;
 
 object! {
     /// A message of any role.
@@ -24,11 +26,21 @@ object! {
         reasoning_content: &'b RawValue,
         reasoning_details: &'b RawValue,
         cache_control: &'b RawValue,
+        extra_content: &'b RawValue,
+        images: &'b RawValue,
     }
 }
 
 object! {
-    ToolCall { id: Word<'b>, kind("type"): Word<'b>, function: Called<'b>, cache_control: &'b RawValue }
+    ToolCall {
+        id: Word<'b>,
+        kind("type"): Word<'b>,
+        function: Called<'b>,
+        cache_control: &'b RawValue,
+        extra_content: &'b RawValue,
+        // Where it stood in a stream; some clients send it back.
+        index: &'b RawValue,
+    }
 }
 
 object! {
@@ -75,65 +87,21 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The turns of a conversation. Messages of one role in a row are one turn; the results of tools come first in theirs,
-/// as Anthropic demands.
-struct Turns<'o> {
-    out: &'o mut Vec<u8>,
-    role: Option<&'static str>,
-    /// Where the results of the turn at hand end.
-    results_end: usize,
-}
-
-impl Turns<'_> {
-    /// Where the next block of a role goes. It has to be written, and a comma behind it.
-    fn of(&mut self, role: &'static str) -> &mut Vec<u8> {
-        if self.role != Some(role) {
-            self.end();
-            self.role = Some(role);
-            self.out.extend_from_slice(b"{\"role\":\"");
-            self.out.extend_from_slice(role.as_bytes());
-            self.out.extend_from_slice(b"\",\"content\":[");
-            self.results_end = self.out.len();
-        }
-        self.out
-    }
-
-    /// Takes the block that was written from `start` on to the results of the turn.
-    fn is_result(&mut self, start: usize) {
-        let length = self.out.len().saturating_sub(start);
-        if let Some(behind) = self.out.get_mut(self.results_end..) {
-            behind.rotate_right(length);
-        }
-        self.results_end += length;
-    }
-
-    fn end(&mut self) {
-        if self.role.is_some() {
-            self.out.pop();
-            self.out.extend_from_slice(b"]},");
-        }
-    }
-}
-
 /// What a message has and a turn has not.
 fn leave_out(message: &Message<'_>, place: Place, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
-    if message.audio.is_some() {
-        let why = "an answer kept by another provider cannot be referred to";
-        return Err(Untranslatable::new(place.field("audio"), why));
-    }
-    if message.function_call.is_some() {
-        let why = "function_call is of an older API; say it as tool_calls";
-        return Err(Untranslatable::new(place.field("function_call"), why));
-    }
     // The name of a tool is known from the call that its result answers.
-    if message.name.is_some() && message.role.as_deref() != Some("tool") {
-        left_out.leave("messages[].name", || place.field("name"))?;
-    }
-    if message
-        .annotations
-        .is_some_and(|annotations| annotations.get() != "[]")
-    {
-        left_out.leave("messages[].annotations", || place.field("annotations"))?;
+    let name = message.name.filter(|_| message.role.as_deref() != Some("tool"));
+    for (loss, field, value) in [
+        ("messages[].audio", "audio", message.audio),
+        ("messages[].function_call", "function_call", message.function_call),
+        ("messages[].name", "name", name),
+        ("messages[].annotations", "annotations", message.annotations),
+        ("messages[].extra_content", "extra_content", message.extra_content),
+        ("messages[].images", "images", message.images),
+    ] {
+        if value.is_some_and(|value| has_effect(loss, value.get())) {
+            left_out.leave(loss, || place.field(field))?;
+        }
     }
     left_out.leave_unknown(message.unknown.as_deref(), |name| place.field(name))
 }
@@ -184,7 +152,7 @@ fn write_assistant(
                 message.reasoning_content,
             ),
         ] {
-            if text.is_some_and(|text| text.get() != "\"\"") {
+            if text.is_some_and(|text| has_effect(name, text.get())) {
                 left_out.leave(name, || place.field(path))?;
             }
         }
@@ -219,6 +187,9 @@ fn write_assistant(
             .as_ref()
             .and_then(|function| function.unknown.as_deref());
         left_out.leave_unknown(call.unknown.as_deref(), path)?;
+        if call.extra_content.is_some() {
+            left_out.leave("messages[].extra_content", || path("extra_content"))?;
+        }
         left_out.leave_unknown(function, |name| path(&format!("function.{name}")))?;
         let own = cache_control(call.cache_control, place)?;
         let cache = own.or(if at + 1 == calls.len() { cache } else { None });

@@ -2,12 +2,14 @@ use serde_json::value::RawValue;
 
 use crate::json::{write_number, write_string};
 use crate::openai_anthropic::body::{Body, ResponseFormat};
+use crate::openai_anthropic::effort;
 use crate::openai_anthropic::json_text::{JsonText, is_object};
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::messages;
-use crate::openai_anthropic::preferences::{in_order, leave_preferences, refuse};
+use crate::openai_anthropic::preferences::{in_order, leave_out};
 use crate::openai_anthropic::tools::Tools;
 use crate::openai_anthropic::unreadable::unreadable;
+use crate::schema::write_for_claude;
 use crate::{Asked, Target, Untranslatable};
 
 /// What asks for JSON where Anthropic has no mode for it. A forced tool would exclude the client's own tools and, on some
@@ -41,8 +43,7 @@ fn write(
     let mut left_out = LeftOut::new(target.untranslatable);
     let model = body.model.as_deref().filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| Untranslatable::new("model", "model is missing"))?;
-    refuse(body)?;
-    leave_preferences(body, &mut left_out)?;
+    leave_out(body, &mut left_out)?;
     let tools = Tools::read(
         text,
         body.tools.as_deref(),
@@ -54,11 +55,13 @@ fn write(
     out.extend_from_slice(b"{\"model\":");
     write_string(out, target.model);
     out.extend_from_slice(b",\"max_tokens\":");
-    write_number(out, max_tokens(body)?.unwrap_or(target.max_output_tokens));
+    let max_tokens = max_tokens(body)?.unwrap_or(target.max_output_tokens);
+    write_number(out, max_tokens);
     let mut system = Vec::new();
     let said = body.messages.as_deref().unwrap_or_default();
     messages::write(text, said, &mut left_out, &mut system, out)?;
-    write_output_config(body, &mut left_out, &mut system, out)?;
+    let effort = effort::write(body, target.model, max_tokens, &mut left_out, out)?;
+    write_output_config(body, effort, &mut left_out, &mut system, out)?;
     if !system.is_empty() {
         out.extend_from_slice(b",\"system\":[");
         // Each block has a comma behind it.
@@ -108,14 +111,14 @@ fn max_tokens(body: &Body<'_>) -> Result<Option<u64>, Untranslatable> {
     }
 }
 
-/// `response_format` and `reasoning_effort`; a mode without a schema becomes an instruction.
+/// `response_format`, whose mode without a schema becomes an instruction, and the effort.
 fn write_output_config(
     body: &Body<'_>,
+    effort: Option<&str>,
     left_out: &mut LeftOut,
     system: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<(), Untranslatable> {
-    let effort = effort(body, out)?;
     let schema = schema(body.response_format.as_ref(), left_out, system)?;
     if effort.is_none() && schema.is_none() {
         return Ok(());
@@ -130,40 +133,11 @@ fn write_output_config(
             out.push(b',');
         }
         out.extend_from_slice(b"\"format\":{\"type\":\"json_schema\",\"schema\":");
-        out.extend_from_slice(schema.get().as_bytes());
+        write_for_claude(schema.get(), out);
         out.push(b'}');
     }
     out.push(b'}');
     Ok(())
-}
-
-/// Anthropic's word for `reasoning_effort`. Below its lowest there is only not to think.
-fn effort<'b>(body: &'b Body<'_>, out: &mut Vec<u8>) -> Result<Option<&'b str>, Untranslatable> {
-    const NAME: &str = "reasoning_effort";
-    if let Some(thinking) = body.thinking {
-        if !is_object(thinking) {
-            return Err(Untranslatable::new("thinking", "thinking has to be an object"));
-        }
-        out.extend_from_slice(b",\"thinking\":");
-        out.extend_from_slice(thinking.get().as_bytes());
-    }
-    match body.reasoning_effort.as_deref() {
-        None => Ok(None),
-        Some("none") if body.thinking.is_some() => Err(Untranslatable::new(
-            NAME,
-            "reasoning_effort and thinking say different things",
-        )),
-        Some("none") => {
-            out.extend_from_slice(b",\"thinking\":{\"type\":\"disabled\"}");
-            Ok(None)
-        }
-        Some("minimal") => Ok(Some("low")),
-        Some(effort @ ("low" | "medium" | "high" | "xhigh" | "max")) => Ok(Some(effort)),
-        Some(_) => Err(Untranslatable::new(
-            NAME,
-            "the provider has no such reasoning_effort",
-        )),
-    }
 }
 
 fn schema<'b>(
@@ -185,8 +159,10 @@ fn schema<'b>(
             let described = format.json_schema.as_ref();
             let unknown = described.and_then(|described| described.unknown.as_deref());
             left_out.leave_unknown(unknown, |name| format!("response_format.json_schema.{name}"))?;
-            let is_described = described.is_some_and(|described| described.description.is_some());
-            left_out.leave_if(is_described, "response_format.json_schema.description")?;
+            if described.is_some_and(|described| described.description.is_some()) {
+                let name = "response_format.json_schema.description";
+                left_out.leave(name, || name.to_owned())?;
+            }
             let schema = described.and_then(|described| described.schema);
             let schema = schema.filter(|schema| is_object(schema)).ok_or_else(|| {
                 let path = "response_format.json_schema.schema";
@@ -267,7 +243,9 @@ fn write_stop(stop: Option<&RawValue>, out: &mut Vec<u8>) -> Result<(), Untransl
 fn write_rest(body: &Body<'_>, left_out: &mut LeftOut, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
     // `safety_identifier` has taken the place of `user`, which is kept for older clients.
     if let Some(user) = body.safety_identifier.or(body.user) {
-        left_out.leave_if(body.user.is_some_and(|other| other != user), "user")?;
+        if body.user.is_some_and(|other| other != user) {
+            left_out.leave("user", || "user".to_owned())?;
+        }
         out.extend_from_slice(b",\"metadata\":{\"user_id\":");
         out.extend_from_slice(user.raw().as_bytes());
         out.push(b'}');

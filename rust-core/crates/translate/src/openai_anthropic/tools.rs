@@ -6,6 +6,7 @@ use crate::openai_anthropic::json_text::{JsonText, is_object};
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::object::{Word, object};
 use crate::openai_anthropic::unreadable::unreadable;
+use crate::schema::write_for_claude;
 
 object! {
     /// A tool that the model may call.
@@ -171,9 +172,12 @@ impl<'t, 'b> Tools<'t, 'b> {
             out.extend_from_slice(description.raw().as_bytes());
         }
         out.extend_from_slice(b",\"input_schema\":");
-        out.extend_from_slice(match function.parameters.map(RawValue::get) {
-            None | Some("{}") => b"{\"type\":\"object\",\"properties\":{}}",
-            Some(schema) if schema.starts_with('{') => schema.as_bytes(),
+        match function.parameters.map(RawValue::get) {
+            None | Some("{}") => out.extend_from_slice(b"{\"type\":\"object\",\"properties\":{}}"),
+            Some(schema) if schema.starts_with('{') && function.strict == Some(true) => {
+                write_for_claude(schema, out);
+            }
+            Some(schema) if schema.starts_with('{') => out.extend_from_slice(schema.as_bytes()),
             Some(_) => {
                 let path = path("function.parameters");
                 return Err(Untranslatable::new(
@@ -181,7 +185,7 @@ impl<'t, 'b> Tools<'t, 'b> {
                     "parameters have to be a schema of an object",
                 ));
             }
-        });
+        }
         if let Some(strict) = function.strict {
             out.extend_from_slice(if strict {
                 b",\"strict\":true"

@@ -2,10 +2,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::write_string;
-use crate::openai_converse::finish::finish_reason;
-use crate::openai_converse::reasoning::{ENCRYPTED, TEXT};
+use crate::openai_converse::finish::Finish;
 use crate::openai_converse::text::{fnv1a, inner, write_all};
 use crate::openai_converse::usage::{TokenUsage, write_usage};
+use crate::reasoning_details::{ENCRYPTED, TEXT};
 use crate::{AnswerError, Asked, Usage};
 
 /// An answer of Converse, as far as it has a counterpart. Source: botocore 1.44.5, shape `ConverseResponse`.
@@ -92,8 +92,7 @@ struct CitedText<'b> {
 /// `created` is in Unix seconds. Converse gives an answer no id in its body; the completion's is a hash of the answer.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] if it is no such answer, [`AnswerError::Failed`] if the provider could not read what the model
-/// wrote. Nothing is appended then.
+/// [`AnswerError::Malformed`] if it is no such answer. Nothing is appended then.
 pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
     let answer: Answer<'_> =
         serde_json::from_slice(body).map_err(|_| AnswerError::Malformed("not an answer of Converse"))?;
@@ -115,7 +114,7 @@ fn write_completion(
         .filter(|call| call.kind.is_none())
         .collect();
     let stop_reason = inner(answer.stop_reason).ok_or(AnswerError::Malformed("stopReason is no string"))?;
-    let finish_reason = finish_reason(stop_reason, !calls.is_empty())?;
+    let finish = Finish::of(stop_reason, !calls.is_empty());
     let usage = Usage::from(&answer.usage);
 
     write_all(
@@ -143,13 +142,10 @@ fn write_completion(
     let end = if calls.is_empty() { "" } else { "]" };
     write_all(
         out,
-        &[
-            end,
-            r#"},"logprobs":null,"finish_reason":""#,
-            finish_reason,
-            r#""}],"usage":"#,
-        ],
+        &[end, r#"},"logprobs":null,"finish_reason":""#, finish.reason, "\""],
     );
+    finish.write_native(out);
+    write_all(out, &[r#"}],"usage":"#]);
     write_usage(out, &usage);
     out.push(b'}');
     Ok(usage)

@@ -43,14 +43,17 @@ object! {
         "prompt_cache_key" => prompt_cache_key: &'b RawValue,
         "prompt_cache_options" => prompt_cache_options: &'b RawValue,
         "prompt_cache_retention" => prompt_cache_retention: &'b RawValue,
+        "cache_control" => cache_control: &'b RawValue,
+        "top_k" => top_k: &'b RawValue,
+        "thinking" => thinking: &'b RawValue,
     }
 }
 
 object! {
-    /// `stream_options`. Padding against traffic analysis is the provider's to add, so that asking for none changes nothing.
+    /// `stream_options`.
     StreamOptions {
         "include_usage" => include_usage: bool,
-        "include_obfuscation" => _include_obfuscation: bool,
+        "include_obfuscation" => include_obfuscation: &'b RawValue,
     }
 }
 
@@ -70,6 +73,8 @@ object! {
         "reasoning" => reasoning: &'b RawValue,
         "reasoning_details" => reasoning_details: &'b RawValue,
         "cache_control" => cache_control: CacheControl<'b>,
+        "extra_content" => extra_content: &'b RawValue,
+        "images" => images: &'b RawValue,
     }
 }
 
@@ -128,6 +133,8 @@ object! {
         "function" => function: Function<'b>,
         "custom" => _custom: &'b RawValue,
         "index" => _index: &'b RawValue,
+        "extra_content" => extra_content: &'b RawValue,
+        "cache_control" => cache_control: &'b RawValue,
     }
 }
 
@@ -186,18 +193,5 @@ object! {
         "description" => description: &'b RawValue,
         "schema" => schema: &'b RawValue,
         "strict" => _strict: bool,
-    }
-}
-
-object! {
-    /// An item of `reasoning_details`.
-    ReasoningDetail {
-        "type" => kind: Text<'b>,
-        "text" => text: &'b RawValue,
-        "signature" => signature: &'b RawValue,
-        "data" => data: &'b RawValue,
-        "index" => _index: &'b RawValue,
-        "id" => _id: &'b RawValue,
-        "format" => _format: &'b RawValue,
     }
 }

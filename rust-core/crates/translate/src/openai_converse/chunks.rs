@@ -1,5 +1,6 @@
 use crate::json::write_string;
 use crate::openai_converse::answer::completion_id;
+use crate::openai_converse::finish::Finish;
 use crate::openai_converse::text::write_all;
 use crate::openai_converse::usage::write_usage;
 use crate::{Asked, Usage, write_data};
@@ -50,36 +51,33 @@ impl Chunks {
 
     /// Writes a chunk with what is new: the fields of its `delta`, in parts.
     pub(super) fn delta(&self, out: &mut Vec<u8>, fields: &[&str]) {
-        self.choice(out, fields, "null");
+        self.choice(out, fields, None);
     }
 
     /// Writes the chunk that says why the answer ends.
-    pub(super) fn finish(&self, out: &mut Vec<u8>, reason: &str) {
-        self.choice(out, &[], reason);
+    pub(super) fn finish(&self, out: &mut Vec<u8>, finish: Finish) {
+        self.choice(out, &[], Some(finish));
     }
 
-    fn choice(&self, out: &mut Vec<u8>, fields: &[&str], reason: &str) {
-        let quote = if reason == "null" { "" } else { "\"" };
-        let usage = if self.include_usage {
-            r#","usage":null}"#
-        } else {
-            "}"
-        };
+    fn choice(&self, out: &mut Vec<u8>, fields: &[&str], finish: Option<Finish>) {
         write_data(out, |out| {
             out.extend_from_slice(&self.head);
             write_all(out, &[r#"{"index":0,"delta":{"#]);
             write_all(out, fields);
-            write_all(
-                out,
-                &[
-                    r#"},"logprobs":null,"finish_reason":"#,
-                    quote,
-                    reason,
-                    quote,
-                    "}]",
-                    usage,
-                ],
-            );
+            write_all(out, &[r#"},"logprobs":null,"finish_reason":"#]);
+            match finish {
+                Some(finish) => {
+                    write_all(out, &["\"", finish.reason, "\""]);
+                    finish.write_native(out);
+                }
+                None => write_all(out, &["null"]),
+            }
+            let usage = if self.include_usage {
+                r#","usage":null"#
+            } else {
+                ""
+            };
+            write_all(out, &["}]", usage, "}"]);
         });
     }
 

@@ -55,6 +55,8 @@ pub(super) enum Speaker {
 pub(super) struct Conversation<'p> {
     pub(super) preferences: &'p mut Preferences,
     pub(super) document_names: DocumentNames,
+    /// Whether the model refuses thoughts that are not signed.
+    pub(super) wants_signatures: bool,
 }
 
 impl Conversation<'_> {
@@ -129,9 +131,7 @@ impl Conversation<'_> {
         let param = || place.field("image_url.url");
         self.preferences
             .unknown(image.unknown.as_ref(), || place.field("image_url"))?;
-        if let Some(detail) = image.detail
-            && detail.get() != r#""auto""#
-        {
+        if let Some(detail) = image.detail {
             let name = "messages[].content[].image_url.detail";
             self.preferences
                 .leave_out(name, detail, || place.field("image_url.detail"))?;

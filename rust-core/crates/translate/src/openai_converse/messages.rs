@@ -8,6 +8,7 @@ use crate::openai_converse::content::{
 };
 use crate::openai_converse::files::DocumentNames;
 use crate::openai_converse::preferences::Preferences;
+use crate::openai_converse::settings::is_claude;
 use crate::openai_converse::text::{parse_list, write_all};
 use crate::openai_converse::tool_ids::tool_use_id;
 use crate::openai_converse::tools::tool_name;
@@ -23,6 +24,8 @@ struct Said<'m, 'b> {
 pub(super) fn write_messages(
     out: &mut Vec<u8>,
     messages: &[Message<'_>],
+    model: &str,
+    instruction: Option<&str>,
     preferences: &mut Preferences,
 ) -> Result<(), Untranslatable> {
     let mut all = Vec::with_capacity(messages.len());
@@ -38,9 +41,10 @@ pub(super) fn write_messages(
     let mut conversation = Conversation {
         preferences,
         document_names: DocumentNames::default(),
+        wants_signatures: is_claude(model),
     };
     conversation.write_turns(&all, out)?;
-    conversation.write_system(&all, out)
+    conversation.write_system(&all, instruction, out)
 }
 
 fn speaker(number: usize, message: &Message<'_>) -> Result<Speaker, Untranslatable> {
@@ -122,7 +126,12 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    fn write_system(&mut self, all: &[Said<'_, '_>], out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    fn write_system(
+        &mut self,
+        all: &[Said<'_, '_>],
+        instruction: Option<&str>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Untranslatable> {
         let begin = out.len();
         write_all(out, &[r#","system":["#]);
         let mut blocks = List::new(out);
@@ -141,6 +150,9 @@ impl Conversation<'_> {
                     write_cache_point(ttl(message.cache_control.as_ref()), &mut blocks);
                 }
             }
+        }
+        if let Some(instruction) = instruction {
+            write_all(blocks.next(), &[r#"{"text":""#, instruction, "\"}"]);
         }
         if blocks.length() == empty {
             out.truncate(begin);
@@ -191,19 +203,15 @@ impl Conversation<'_> {
     ) -> Result<(), Untranslatable> {
         self.preferences
             .unknown(message.unknown.as_ref(), || place.field(""))?;
-        for (value, field) in [(message.audio, "audio"), (message.function_call, "function_call")] {
-            if value.is_some() {
-                let reason =
-                    "Converse has no counterpart of this field, and without it the message means less.";
-                return Err(Untranslatable::new(place.field(field), reason));
-            }
-        }
         // The name of a tool's message repeats that of its call.
         let name = message.name.filter(|_| speaker != Speaker::Tool);
-        let annotations = message.annotations.filter(|value| value.get() != "[]");
         let mut without_counterpart = vec![
+            (message.audio, "messages[].audio", "audio"),
+            (message.function_call, "messages[].function_call", "function_call"),
             (name, "messages[].name", "name"),
-            (annotations, "messages[].annotations", "annotations"),
+            (message.annotations, "messages[].annotations", "annotations"),
+            (message.extra_content, "messages[].extra_content", "extra_content"),
+            (message.images, "messages[].images", "images"),
         ];
         if speaker != Speaker::Assistant {
             without_counterpart.extend([
@@ -277,6 +285,14 @@ impl Conversation<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), Untranslatable> {
         self.preferences.unknown(call.unknown.as_ref(), || param(""))?;
+        for (value, name, field) in [
+            (call.extra_content, "messages[].extra_content", ".extra_content"),
+            (call.cache_control, "cache_control", ".cache_control"),
+        ] {
+            if let Some(value) = value {
+                self.preferences.leave_out(name, value, || param(field))?;
+            }
+        }
         if call.kind.as_deref().is_some_and(|kind| kind != "function") {
             let reason = "Converse has no counterpart of a call of this type.";
             return Err(Untranslatable::new(param(".type"), reason));

@@ -1,6 +1,7 @@
 use serde_json::value::RawValue;
 
-use crate::dropped::{Dropped, OTHER_FIELDS, no_counterpart, plain_name};
+use crate::dropped::{Dropped, OTHER_FIELDS, plain_name};
+use crate::losses::has_effect;
 use crate::openai_converse::text::Text;
 use crate::{Untranslatable, UntranslatableFields};
 
@@ -12,14 +13,18 @@ impl Preferences {
         Preferences(Dropped::new(fields))
     }
 
-    /// Leaves a field out, or refuses it.
+    /// Leaves a field out that the [list](crate::losses) has under this name, or refuses it; one that asks for nothing is passed
+    /// over.
     pub(super) fn leave_out(
         &mut self,
         name: &'static str,
         value: &RawValue,
         param: impl FnOnce() -> String,
     ) -> Result<(), Untranslatable> {
-        self.0.drop_or(name, place_of(value), || no_counterpart(param()))
+        if !has_effect(name, value.get()) {
+            return Ok(());
+        }
+        self.0.lose(name, place_of(value), param)
     }
 
     /// Leaves a field out, or refuses it for a reason, which is a sentence.
@@ -48,6 +53,11 @@ impl Preferences {
             let separator = if object.is_empty() { "" } else { "." };
             format!("{object}{separator}{}", plain_name(name))
         })
+    }
+
+    /// Notes a field that was said in another way than the client said it.
+    pub(super) fn note(&mut self, name: &'static str, value: &RawValue) {
+        self.0.note(name, place_of(value));
     }
 
     /// The names of what was left out, in the order of the request.

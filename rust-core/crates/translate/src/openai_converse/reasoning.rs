@@ -1,15 +1,9 @@
-use serde_json::value::RawValue;
-
 use crate::Untranslatable;
 use crate::chat_place::Place;
-use crate::openai_converse::chat::{Message, ReasoningDetail};
-use crate::openai_converse::content::{Blocks, Conversation, missing};
-use crate::openai_converse::text::{inner, parse_list, write_all, wrong_type};
-
-/// What OpenRouter calls, in `reasoning_details`, reasoning that can be read.
-pub(super) const TEXT: &str = "reasoning.text";
-/// And reasoning that cannot.
-pub(super) const ENCRYPTED: &str = "reasoning.encrypted";
+use crate::openai_converse::chat::Message;
+use crate::openai_converse::content::{Blocks, Conversation};
+use crate::openai_converse::text::write_all;
+use crate::reasoning_details::{Detail, read};
 
 impl Conversation<'_> {
     /// Writes the reasoning that an assistant's message carries back, byte for byte: a signature covers it. Reasoning without
@@ -20,61 +14,53 @@ impl Conversation<'_> {
         place: Place,
         blocks: &mut impl Blocks,
     ) -> Result<(), Untranslatable> {
-        let details: Vec<ReasoningDetail<'_>> = match message.reasoning_details {
-            Some(details) => parse_list(details, || place.field("reasoning_details"))?,
-            None => Vec::new(),
-        };
-        if details.is_empty() {
-            let unsigned = [
-                (
-                    message.reasoning_content,
-                    "messages[].reasoning_content",
-                    "reasoning_content",
-                ),
-                (message.reasoning, "messages[].reasoning", "reasoning"),
-            ];
-            for (value, name, field) in unsigned {
-                if let Some(value) = value.filter(|value| inner(value) != Some("")) {
-                    self.preferences.leave_out(name, value, || place.field(field))?;
-                }
-            }
+        let details = read(message.reasoning_details);
+        let mut lost = details.lost;
+        let begin = blocks.length();
+        for detail in &details.blocks {
+            lost |= !self.write_detail(detail, blocks);
         }
-        for (number, detail) in details.iter().enumerate() {
-            let param = |field: &str| place.field(&format!("reasoning_details[{number}]{field}"));
-            self.preferences.unknown(detail.unknown.as_ref(), || param(""))?;
-            match detail.kind.as_deref() {
-                Some(TEXT) => {
-                    let text = string(detail.text, || param(".text"))?;
-                    let out = blocks.next();
-                    write_all(out, &[r#"{"reasoningContent":{"reasoningText":{"text":"#, text]);
-                    if detail.signature.is_some() {
-                        let signature = string(detail.signature, || param(".signature"))?;
-                        write_all(out, &[r#","signature":"#, signature]);
-                    }
-                    write_all(out, &["}}}"]);
-                }
-                Some(ENCRYPTED) => {
-                    let data = string(detail.data, || param(".data"))?;
-                    write_all(
-                        blocks.next(),
-                        &[r#"{"reasoningContent":{"redactedContent":"#, data, "}}"],
-                    );
-                }
-                _ => {
-                    if let Some(details) = message.reasoning_details {
-                        let name = "messages[].reasoning_details";
-                        self.preferences.leave_out(name, details, || param(".type"))?;
-                    }
-                }
+        let name = "messages[].reasoning_details";
+        if let Some(value) = message.reasoning_details.filter(|_| lost) {
+            self.preferences
+                .leave_out(name, value, || place.field("reasoning_details"))?;
+        }
+        if blocks.length() > begin {
+            return Ok(());
+        }
+        for (value, name, field) in [
+            (
+                message.reasoning_content,
+                "messages[].reasoning_content",
+                "reasoning_content",
+            ),
+            (message.reasoning, "messages[].reasoning", "reasoning"),
+        ] {
+            if let Some(value) = value {
+                self.preferences.leave_out(name, value, || place.field(field))?;
             }
         }
         Ok(())
     }
-}
 
-fn string(value: Option<&RawValue>, param: impl Fn() -> String) -> Result<&str, Untranslatable> {
-    let value = value.ok_or_else(|| missing(param()))?;
-    inner(value)
-        .map(|_| value.get())
-        .ok_or_else(|| wrong_type(param()))
+    /// Writes a block, unless the model would refuse it; whether it did.
+    fn write_detail(&self, detail: &Detail<'_>, blocks: &mut impl Blocks) -> bool {
+        match detail {
+            Detail::Text { signature: None, .. } if self.wants_signatures => return false,
+            Detail::Text { fragments, signature } => {
+                let out = blocks.next();
+                write_all(out, &[r#"{"reasoningContent":{"reasoningText":{"text":""#]);
+                write_all(out, fragments);
+                if let Some(signature) = signature {
+                    write_all(out, &[r#"","signature":""#, signature]);
+                }
+                write_all(out, &[r#""}}}"#]);
+            }
+            Detail::Encrypted(data) => {
+                let block = [r#"{"reasoningContent":{"redactedContent":""#, data, r#""}}"#];
+                write_all(blocks.next(), &block);
+            }
+        }
+        true
+    }
 }

@@ -1,10 +1,9 @@
-use crate::openai_converse::chat::{Chat, Message, StreamOptions};
+use crate::openai_converse::chat::{Chat, Message, ResponseFormat, StreamOptions};
 use crate::openai_converse::content::missing;
+use crate::openai_converse::effort;
 use crate::openai_converse::messages::write_messages;
 use crate::openai_converse::preferences::Preferences;
-use crate::openai_converse::settings::{
-    leave_out_preferences, refuse_what_has_meaning, write_inference, write_output,
-};
+use crate::openai_converse::settings::{leave_out, write_inference, write_output};
 use crate::openai_converse::text::{Text, parse, parse_list};
 use crate::openai_converse::tools::write_tools;
 use crate::{Asked, Target, Untranslatable};
@@ -35,19 +34,24 @@ fn write_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<
     if let Some(options) = chat.stream_options.filter(|_| stream) {
         let options: StreamOptions<'_> = parse(options, || "stream_options".to_owned())?;
         preferences.unknown(options.unknown.as_ref(), || "stream_options".to_owned())?;
+        if let Some(value) = options.include_obfuscation {
+            let name = "stream_options.include_obfuscation";
+            preferences.leave_out(name, value, || name.to_owned())?;
+        }
         include_usage = options.include_usage.unwrap_or(false);
     }
-    refuse_what_has_meaning(&chat)?;
-    leave_out_preferences(&chat, &mut preferences)?;
+    leave_out(&chat, &mut preferences)?;
 
     out.push(b'{');
-    write_messages(out, &messages, &mut preferences)?;
+    let instruction = asks_for_json(&chat).then_some(JSON_OBJECT);
+    write_messages(out, &messages, target.model, instruction, &mut preferences)?;
     write_inference(out, &chat, &mut preferences)?;
-    let has_calls = messages
-        .iter()
-        .any(|message| message.tool_calls.is_some_and(|calls| calls.get() != "[]"));
+    let has_calls = messages.iter().any(|message| {
+        message.tool_calls.is_some_and(|calls| calls.get() != "[]") || message.tool_call_id.is_some()
+    });
     write_tools(out, &chat, has_calls, &mut preferences)?;
-    write_output(out, &chat, &mut preferences)?;
+    let effort = effort::write(out, &chat, &messages, target.model, &mut preferences)?;
+    write_output(out, &chat, target.model, effort, &mut preferences)?;
     out.push(b'}');
     Ok(Asked {
         model: model.0.into_owned(),
@@ -56,5 +60,15 @@ fn write_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<
         json_by_tool: false,
         base64: false,
         dropped: preferences.names(),
+    })
+}
+
+/// What asks for JSON where Converse has no mode for it.
+const JSON_OBJECT: &str = "Answer with one JSON object, and with nothing before or behind it.";
+
+fn asks_for_json(chat: &Chat<'_>) -> bool {
+    chat.response_format.is_some_and(|format| {
+        let format: Result<ResponseFormat<'_>, _> = serde_json::from_str(format.get());
+        format.is_ok_and(|format| format.kind.as_deref() == Some("json_object"))
     })
 }

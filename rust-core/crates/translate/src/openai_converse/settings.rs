@@ -5,55 +5,40 @@ use crate::json::write_string;
 use crate::openai_converse::chat::{Chat, ResponseFormat};
 use crate::openai_converse::content::missing;
 use crate::openai_converse::preferences::Preferences;
-use crate::openai_converse::text::{Text, inner, parse, parse_list, write_all, wrong_type};
+use crate::openai_converse::text::{inner, parse, parse_list, write_all, wrong_type};
+use crate::schema::write_for_claude;
 
-/// Refuses what changes the meaning of a request, except values that say what is so without them.
-pub(super) fn refuse_what_has_meaning(chat: &Chat<'_>) -> Result<(), Untranslatable> {
-    let only_text = chat.modalities.is_some_and(|modalities| {
-        parse_list::<Text<'_>>(modalities, String::new)
-            .is_ok_and(|modalities| modalities.iter().all(|modality| &**modality == "text"))
-    });
-    for (name, value, without_effect) in [
-        ("n", chat.n, "1"),
-        ("audio", chat.audio, ""),
-        ("modalities", chat.modalities.filter(|_| !only_text), ""),
-        ("web_search_options", chat.web_search_options, ""),
-        ("functions", chat.functions, "[]"),
-        ("function_call", chat.function_call, ""),
-        ("moderation", chat.moderation, ""),
+/// Leaves out, or refuses, what Converse does not know.
+pub(super) fn leave_out(chat: &Chat<'_>, preferences: &mut Preferences) -> Result<(), Untranslatable> {
+    for (name, value) in [
+        ("n", chat.n),
+        ("audio", chat.audio),
+        ("modalities", chat.modalities),
+        ("web_search_options", chat.web_search_options),
+        ("functions", chat.functions),
+        ("function_call", chat.function_call),
+        ("moderation", chat.moderation),
+        ("parallel_tool_calls", chat.parallel_tool_calls),
+        ("seed", chat.seed),
+        ("frequency_penalty", chat.frequency_penalty),
+        ("presence_penalty", chat.presence_penalty),
+        ("logit_bias", chat.logit_bias),
+        ("logprobs", chat.logprobs),
+        ("top_logprobs", chat.top_logprobs),
+        ("top_k", chat.top_k),
+        ("thinking", chat.thinking),
+        ("user", chat.user),
+        ("safety_identifier", chat.safety_identifier),
+        ("metadata", chat.metadata),
+        ("store", chat.store),
+        ("verbosity", chat.verbosity),
+        ("prediction", chat.prediction),
+        ("cache_control", chat.cache_control),
+        ("prompt_cache_key", chat.prompt_cache_key),
+        ("prompt_cache_options", chat.prompt_cache_options),
+        ("prompt_cache_retention", chat.prompt_cache_retention),
     ] {
-        if value.is_some_and(|value| value.get() != without_effect) {
-            let reason = "Converse has no counterpart of this field, and without it the request would mean something else.";
-            return Err(Untranslatable::new(name, reason));
-        }
-    }
-    Ok(())
-}
-
-/// Leaves out, or refuses, preferences that Converse does not know, except values that say what is so without them.
-pub(super) fn leave_out_preferences(
-    chat: &Chat<'_>,
-    preferences: &mut Preferences,
-) -> Result<(), Untranslatable> {
-    for (name, value, without_effect) in [
-        ("parallel_tool_calls", chat.parallel_tool_calls, &["true"][..]),
-        ("seed", chat.seed, &[]),
-        ("frequency_penalty", chat.frequency_penalty, &["0", "0.0"]),
-        ("presence_penalty", chat.presence_penalty, &["0", "0.0"]),
-        ("logit_bias", chat.logit_bias, &["{}"]),
-        ("logprobs", chat.logprobs, &["false"]),
-        ("top_logprobs", chat.top_logprobs, &["0"]),
-        ("user", chat.user, &[]),
-        ("safety_identifier", chat.safety_identifier, &[]),
-        ("metadata", chat.metadata, &["{}"]),
-        ("store", chat.store, &["false"]),
-        ("verbosity", chat.verbosity, &[]),
-        ("prediction", chat.prediction, &[]),
-        ("prompt_cache_key", chat.prompt_cache_key, &[]),
-        ("prompt_cache_options", chat.prompt_cache_options, &[]),
-        ("prompt_cache_retention", chat.prompt_cache_retention, &[]),
-    ] {
-        if let Some(value) = value.filter(|value| !without_effect.contains(&value.get())) {
+        if let Some(value) = value {
             preferences.leave_out(name, value, || name.to_owned())?;
         }
     }
@@ -163,6 +148,8 @@ fn number(value: &RawValue, name: &'static str) -> Result<f64, Untranslatable> {
 pub(super) fn write_output(
     out: &mut Vec<u8>,
     chat: &Chat<'_>,
+    model: &str,
+    effort: Option<&str>,
     preferences: &mut Preferences,
 ) -> Result<(), Untranslatable> {
     if let Some(tier) = chat.service_tier {
@@ -178,17 +165,13 @@ pub(super) fn write_output(
     if let Some(format) = chat.response_format {
         write_format(
             &parse(format, || "response_format".to_owned())?,
+            model,
             &mut fields,
             preferences,
         )?;
     }
-    if let Some(effort) = chat.reasoning_effort {
-        match inner(effort) {
-            Some("low" | "medium" | "high" | "xhigh" | "max") => {
-                write_all(fields.field("effort"), &[effort.get()]);
-            }
-            _ => preferences.leave_out("reasoning_effort", effort, || "reasoning_effort".to_owned())?,
-        }
+    if let Some(level) = effort {
+        write_all(fields.field("effort"), &["\"", level, "\""]);
     }
     fields.end();
     Ok(())
@@ -196,16 +179,18 @@ pub(super) fn write_output(
 
 fn write_format(
     format: &ResponseFormat<'_>,
+    model: &str,
     fields: &mut Fields<'_>,
     preferences: &mut Preferences,
 ) -> Result<(), Untranslatable> {
     let param = |field: &str| format!("response_format{field}");
     preferences.unknown(format.unknown.as_ref(), || param(""))?;
     match format.kind.as_deref() {
-        Some("text") => return Ok(()),
+        // An instruction asks for JSON without a schema.
+        Some("text" | "json_object") => return Ok(()),
         Some("json_schema") => {}
         _ => {
-            let reason = "Converse answers in JSON only by a schema: use json_schema.";
+            let reason = "The types are text, json_object and json_schema.";
             return Err(Untranslatable::new(param(".type"), reason));
         }
     }
@@ -223,7 +208,12 @@ fn write_format(
         out,
         &[r#"{"type":"json_schema","structure":{"jsonSchema":{"schema":"#],
     );
-    write_string(out, schema.get());
+    let mut taken = Vec::new();
+    if is_claude(model) {
+        write_for_claude(schema.get(), &mut taken);
+    }
+    let taken = String::from_utf8(taken).unwrap_or_default();
+    write_string(out, if taken.is_empty() { schema.get() } else { &taken });
     for (value, name) in [(said.name, "name"), (said.description, "description")] {
         if let Some(value) = value {
             inner(value).ok_or_else(|| wrong_type(param(&format!(".json_schema.{name}"))))?;
@@ -232,4 +222,9 @@ fn write_format(
     }
     write_all(out, &["}}}"]);
     Ok(())
+}
+
+/// Whether a model is known to be one of Anthropic's.
+pub(super) fn is_claude(model: &str) -> bool {
+    model.contains("anthropic.") || model.contains("claude")
 }

@@ -4,12 +4,12 @@ use serde_json::value::RawValue;
 use crate::openai_converse::chunks::Chunks;
 use crate::openai_converse::completeness::Completeness;
 use crate::openai_converse::error::{write_exception, write_malformed};
-use crate::openai_converse::finish::finish_reason;
-use crate::openai_converse::reasoning::{ENCRYPTED, TEXT};
+use crate::openai_converse::finish::Finish;
 use crate::openai_converse::stream_events::{
     BlockDelta, BlockStart, BlockStop, MessageStop, Metadata, ReasoningDelta,
 };
 use crate::openai_converse::text::inner;
+use crate::reasoning_details::{ENCRYPTED, TEXT};
 use crate::{AnswerError, Asked, EventKind, Step, Usage, write_data};
 
 /// Tool calls of an answer that may be open at the same time. Nothing else is kept of a stream but numbers.
@@ -269,17 +269,14 @@ impl Stream {
             self.close(&call, out);
         }
         self.stopped = true;
-        match finish_reason(string(event.stop_reason)?, self.calls > 0) {
-            // Arguments may be cut short where the whole answer is, and nowhere else.
-            Ok(reason) if !self.cut_short || matches!(reason, "length" | "content_filter") => {
-                self.chunks.finish(out, reason);
-                Ok(Step::Continues)
-            }
-            _ => {
-                write_data(out, write_malformed);
-                Ok(Step::Failed)
-            }
+        let finish = Finish::of(string(event.stop_reason)?, self.calls > 0);
+        // Arguments may be cut short where the whole answer is, and nowhere else.
+        if self.cut_short && !matches!(finish.reason, "length" | "content_filter") {
+            write_data(out, write_malformed);
+            return Ok(Step::Failed);
         }
+        self.chunks.finish(out, finish);
+        Ok(Step::Continues)
     }
 
     fn metadata(&mut self, event: &Metadata, out: &mut Vec<u8>) -> Step {

@@ -16,7 +16,11 @@ enum Choice<'b> {
     Some(Vec<Tool<'b>>, bool),
 }
 
-/// Writes `toolConfig` if there are tools.
+/// What stands for the tools that a conversation with tool calls had, in a request that has none: Converse demands one (its
+/// error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
+const NOT_TO_BE_CALLED: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"no_tool_available","description":"There is no tool to call. Answer without one.","inputSchema":{"json":{"type":"object","properties":{}}}}}]}"#;
+
+/// Writes `toolConfig` if there are tools, or were any.
 pub(super) fn write_tools(
     out: &mut Vec<u8>,
     chat: &Chat<'_>,
@@ -45,6 +49,7 @@ pub(super) fn write_tools(
                 preferences.leave_out_for(reason, "tool_choice", choice, param)?;
                 String::new()
             }
+            _ if has_calls => String::new(),
             _ => return Ok(()),
         },
         Choice::One(name) => {
@@ -69,10 +74,13 @@ pub(super) fn write_tools(
         }
     };
     if tools.is_empty() {
-        return match chosen.is_empty() {
-            true => Ok(()),
-            false => Err(no_such_tool("tool_choice")),
-        };
+        if !chosen.is_empty() {
+            return Err(no_such_tool("tool_choice"));
+        }
+        if has_calls {
+            write_all(out, &[NOT_TO_BE_CALLED]);
+        }
+        return Ok(());
     }
     write_all(out, &[r#","toolConfig":{"tools":["#]);
     let mut blocks = List::new(out);

@@ -12,8 +12,8 @@ pub(super) const LONGEST_ID: usize = 256;
 /// not written, if the provider named none.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] when it is no answer, or one that has not ended; [`AnswerError::Failed`] when generation
-/// failed, or has made what a chat completion cannot hold. Nothing is appended then.
+/// [`AnswerError::Malformed`] when it is no answer, or one that has not ended; [`AnswerError::Failed`] when it is an error. Nothing is
+/// appended then.
 pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
     let start = out.len();
     let usage = write(body, asked, created, out);
@@ -78,17 +78,18 @@ fn write_choice(
     said.write_more(ids, 0, false, out);
     out.extend_from_slice(br#"},"logprobs":"#);
     write_logprobs(candidate.logprobs_result.as_ref(), out);
-    out.extend_from_slice(br#","finish_reason":""#);
-    out.extend_from_slice(finish.name(!said.calls.is_empty()).as_bytes());
-    out.extend_from_slice(br#""}"#);
+    finish.write(!said.calls.is_empty(), out);
+    out.push(b'}');
     Ok(())
 }
 
 /// The one choice of an answer to a prompt that was not let through.
 fn write_blocked(out: &mut Vec<u8>) {
-    out.extend_from_slice(br#"{"index":0,"message":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":""#);
-    out.extend_from_slice(Finish::Filtered.name(false).as_bytes());
-    out.extend_from_slice(br#""}"#);
+    out.extend_from_slice(
+        br#"{"index":0,"message":{"role":"assistant","content":"","refusal":null},"logprobs":null"#,
+    );
+    Finish::Filtered.write(false, out);
+    out.push(b'}');
 }
 
 pub(super) fn parse(body: &[u8]) -> Result<Generated<'_>, AnswerError> {

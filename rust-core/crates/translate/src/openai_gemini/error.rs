@@ -75,12 +75,6 @@ pub(super) fn write_reported(body: &[u8], out: &mut Vec<u8>) {
     );
 }
 
-/// Appends the error of an answer that could not be finished for this reason, which is a word.
-pub(super) fn write_failure(reason: &str, out: &mut Vec<u8>) {
-    let message = Message::Text("The provider could not finish the answer.");
-    write_error(out, message, "api_error", Some(reason));
-}
-
 fn write(status: u16, message: Option<&RawValue>, out: &mut Vec<u8>) {
     let (kind, code, default) = match status {
         401 => (

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::dropped::{Dropped, OTHER_FIELDS, no_counterpart, plain_name};
+use crate::dropped::{Dropped, OTHER_FIELDS, plain_name};
+use crate::losses::has_effect;
 use crate::{Untranslatable, UntranslatableFields};
 
 /// From how many members on a set finds those that appear twice.
@@ -212,15 +213,18 @@ impl Losses {
         Losses(Dropped::new(fields))
     }
 
-    /// Leaves a preference out under this name.
+    /// Leaves a field out that the [list](crate::losses) has under this name, if it asks for anything.
     ///
     /// # Errors
     /// [`Untranslatable`] where such fields are refused.
-    pub fn lose(&mut self, name: &'static str, field: &Field<'_, '_>) -> Result<(), Untranslatable> {
+    pub fn lose(&mut self, name: &str, field: &Field<'_, '_>) -> Result<(), Untranslatable> {
+        if !has_effect(name, field.value) {
+            return Ok(());
+        }
         // Members of an object are not read in their order where one decides what another means. Every field is a piece of
         // the body, so that its address tells the order.
         let at = field.value.as_ptr().addr();
-        self.0.drop_or(name, at, || no_counterpart(field.path()))
+        self.0.lose(name, at, || field.path())
     }
 
     /// The names of what was left out, in the order of the body.

@@ -47,8 +47,30 @@ pub(super) struct Part<'b> {
     pub thought_signature: Option<&'b RawValue>,
     #[serde(borrow)]
     pub function_call: Option<FunctionCall<'b>>,
-    pub inline_data: Option<IgnoredAny>,
-    pub file_data: Option<IgnoredAny>,
+    #[serde(borrow)]
+    pub inline_data: Option<InlineData<'b>>,
+    #[serde(borrow)]
+    pub file_data: Option<FileData<'b>>,
+}
+
+/// Data in the answer itself, in base64.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InlineData<'b> {
+    #[serde(borrow)]
+    pub mime_type: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub data: Option<&'b RawValue>,
+}
+
+/// Data at an address.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FileData<'b> {
+    #[serde(borrow)]
+    pub mime_type: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub file_uri: Option<&'b RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,13 +132,15 @@ pub(super) struct UsageMetadata {
     total_token_count: Option<u64>,
 }
 
-/// Why a candidate ended, if that is no failure.
+/// Why a candidate ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finish {
     /// At its end. Gemini says so of function calls as well.
     Stop,
     Length,
     Filtered,
+    /// In a way that OpenAI's API has no word for, as Gemini calls it.
+    Abnormal(&'static str),
 }
 
 impl Finish {
@@ -126,7 +150,19 @@ impl Finish {
             Finish::Stop if has_calls => "tool_calls",
             Finish::Stop => "stop",
             Finish::Length => "length",
-            Finish::Filtered => "content_filter",
+            Finish::Filtered | Finish::Abnormal(_) => "content_filter",
+        }
+    }
+
+    /// Appends a choice's `finish_reason`, and Gemini's own where that says more.
+    pub fn write(self, has_calls: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#","finish_reason":""#);
+        out.extend_from_slice(self.name(has_calls).as_bytes());
+        out.push(b'"');
+        if let Finish::Abnormal(native) = self {
+            out.extend_from_slice(br#","native_finish_reason":""#);
+            out.extend_from_slice(native.as_bytes());
+            out.push(b'"');
         }
     }
 }
@@ -135,14 +171,14 @@ impl Candidate<'_> {
     /// Why it ended; `None` while it has not.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] when the reason is a failure.
+    /// [`AnswerError::Malformed`] when the reason is no word.
     pub fn finish(&self) -> Result<Option<Finish>, AnswerError> {
         let Some(reason) = self.finish_reason else {
             return Ok(None);
         };
-        let failure = match inside(reason)? {
+        Ok(Some(match inside(reason)? {
             "FINISH_REASON_UNSPECIFIED" => return Ok(None),
-            "MAX_TOKENS" | "CONTINUATION" => return Ok(Some(Finish::Length)),
+            "MAX_TOKENS" | "CONTINUATION" => Finish::Length,
             "SAFETY"
             | "RECITATION"
             | "LANGUAGE"
@@ -153,24 +189,28 @@ impl Candidate<'_> {
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
             | "IMAGE_RECITATION"
-            | "IMAGE_OTHER" => {
-                return Ok(Some(Finish::Filtered));
-            }
-            "MALFORMED_FUNCTION_CALL" => "malformed_function_call",
-            "MALFORMED_RESPONSE" => "malformed_response",
-            "UNEXPECTED_TOOL_CALL" => "unexpected_tool_call",
-            "TOO_MANY_TOOL_CALLS" => "too_many_tool_calls",
-            "MISSING_THOUGHT_SIGNATURE" => "missing_thought_signature",
-            "NO_IMAGE" => "no_image",
-            "ESCALATION" => "escalation",
-            "PUP_LIMITED_DISABLED" => "pup_limited_disabled",
-            "OTHER" => "other",
-            // A reason of a later version: the answer has ended, and nothing says that it failed.
-            _ => return Ok(Some(Finish::Stop)),
-        };
-        Err(AnswerError::Failed(failure))
+            | "IMAGE_OTHER" => Finish::Filtered,
+            reason => match ABNORMAL.iter().find(|known| **known == reason) {
+                Some(known) => Finish::Abnormal(known),
+                // A reason of a later version: the answer has ended, and nothing says that it failed.
+                None => Finish::Stop,
+            },
+        }))
     }
 }
+
+/// Ends at which the model, and not a filter, went wrong.
+const ABNORMAL: [&str; 9] = [
+    "MALFORMED_FUNCTION_CALL",
+    "MALFORMED_RESPONSE",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+    "MISSING_THOUGHT_SIGNATURE",
+    "NO_IMAGE",
+    "ESCALATION",
+    "PUP_LIMITED_DISABLED",
+    "OTHER",
+];
 
 impl Generated<'_> {
     /// Whether the prompt was not let through to the model.

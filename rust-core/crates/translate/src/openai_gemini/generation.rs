@@ -1,4 +1,5 @@
 use crate::Untranslatable;
+use crate::constraints::{Constraint, has};
 use crate::openai_gemini::field::{Field, Losses};
 
 /// How many texts may stop an answer.
@@ -31,7 +32,7 @@ impl<'b> Generation<'b> {
         Generation {
             members: Vec::new(),
             max_tokens: [None; 2],
-            thinks_by_level: !model.contains("gemini-2"),
+            thinks_by_level: !has(model, Constraint::ThinkingBudget),
             effort: None,
             thinking: Vec::new(),
             thinking_has_measure: false,
@@ -50,6 +51,8 @@ impl<'b> Generation<'b> {
             "max_completion_tokens" => self.max_tokens[1] = Some(field.number()?),
             "temperature" => self.member("temperature", field.number()?),
             "top_p" => self.member("topP", field.number()?),
+            "top_k" => self.member("topK", field.number()?),
+            "modalities" => self.modalities(field, losses)?,
             "presence_penalty" => self.member("presencePenalty", field.number()?),
             "frequency_penalty" => self.member("frequencyPenalty", field.number()?),
             "top_logprobs" => self.member("logprobs", field.number()?),
@@ -79,6 +82,24 @@ impl<'b> Generation<'b> {
 
     fn member(&mut self, name: &str, json: &str) {
         write_member(&mut self.members, name, json);
+    }
+
+    /// Text is what a model answers with anyway; one that makes images may be asked for them, too.
+    fn modalities(&mut self, field: &Field<'b, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
+        let elements = field.elements()?;
+        if elements.iter().all(|modality| modality.get() == r#""text""#) {
+            return Ok(());
+        }
+        let mut modalities = Vec::new();
+        for modality in elements {
+            modalities.push(match modality.get() {
+                r#""text""# => r#""TEXT""#,
+                r#""image""# => r#""IMAGE""#,
+                _ => return losses.lose("modalities", field),
+            });
+        }
+        self.member("responseModalities", &["[", &modalities.join(","), "]"].concat());
+        Ok(())
     }
 
     fn stop(&mut self, field: &Field<'b, '_>) -> Result<(), Untranslatable> {

@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::Untranslatable;
+use crate::constraints::{Constraint, has};
 use crate::openai_gemini::field::{Field, Losses};
 use crate::openai_gemini::parts::{self, Kinds, next, write_text};
 
@@ -26,7 +27,13 @@ pub(super) struct Conversation<'b> {
     parts: Vec<u8>,
     /// Names of the functions that were called, as JSON, by the ids of the calls: Gemini wants the name again with the result.
     called: HashMap<Cow<'b, str>, &'b str>,
+    /// Whether the model refuses calls without a signature.
+    needs_signatures: bool,
 }
+
+/// What Google documents for calls that have no signature, because another model made them or a client lost it
+/// (ai.google.dev, Thought signatures, FAQ).
+const NO_SIGNATURE: &str = r#""skip_thought_signature_validator""#;
 
 /// The members of a message.
 #[derive(Default)]
@@ -38,9 +45,18 @@ struct Message<'b, 'p> {
     calls: Option<Field<'b, 'p>>,
     answers: Option<Field<'b, 'p>>,
     signature: Option<&'b str>,
+    images: Option<Field<'b, 'p>>,
 }
 
 impl<'b> Conversation<'b> {
+    /// One that has not begun, with this model.
+    pub fn new(model: &str) -> Self {
+        Conversation {
+            needs_signatures: has(model, Constraint::SignedCalls),
+            ..Conversation::default()
+        }
+    }
+
     /// Takes the body's `messages`.
     pub fn read(&mut self, field: &Field<'b, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
         for (index, message) in field.elements()?.into_iter().enumerate() {
@@ -52,6 +68,9 @@ impl<'b> Conversation<'b> {
     fn message(&mut self, field: &Field<'b, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
         let members = field.members()?;
         let mut message = Message::default();
+        let is_of_a_tool = members
+            .iter()
+            .any(|(name, value)| name == "role" && value.get() == r#""tool""#);
         for (name, value) in &members {
             let member = field.member(name, value);
             match &**name {
@@ -62,17 +81,23 @@ impl<'b> Conversation<'b> {
                 "tool_calls" => message.calls = Some(member),
                 "extra_content" => message.signature = signature(&member, losses)?,
                 "tool_call_id" => message.answers = Some(member),
-                "name" => losses.lose("messages.name", &member)?,
-                "annotations" if member.json() == "[]" => {}
-                "annotations" => losses.lose("messages.annotations", &member)?,
-                "audio" => return Err(member.refuse("What another provider keeps is not within reach.")),
-                "function_call" => return Err(member.refuse("Send the call as `tool_calls`.")),
+                "images" => message.images = Some(member),
+                // The name of a tool is known from the call that its result answers.
+                "name" if is_of_a_tool => {}
+                "name" => losses.lose("messages[].name", &member)?,
+                "annotations" => losses.lose("messages[].annotations", &member)?,
+                "audio" => losses.lose("messages[].audio", &member)?,
+                "function_call" => losses.lose("messages[].function_call", &member)?,
+                // The same again as `reasoning_content`, or what another provider thought.
+                "reasoning" => losses.lose("messages[].reasoning", &member)?,
+                "reasoning_details" => losses.lose("messages[].reasoning_details", &member)?,
+                "cache_control" => losses.lose("cache_control", &member)?,
                 _ => losses.unknown(&member)?,
             }
         }
         for (name, value) in &members {
             let speaker = match &**name {
-                "refusal" | "reasoning_content" | "tool_calls" | "extra_content" => "assistant",
+                "refusal" | "reasoning_content" | "tool_calls" | "extra_content" | "images" => "assistant",
                 "tool_call_id" => "tool",
                 _ => continue,
             };
@@ -115,6 +140,9 @@ impl<'b> Conversation<'b> {
         if let Some(refusal) = message.refusal.filter(|text| *text != "\"\"") {
             write_text(&mut said, refusal);
         }
+        if let Some(images) = message.images {
+            parts::write(&images, Kinds::USER, losses, &mut said)?;
+        }
         if let Some(signature) = message.signature {
             // Gemini itself sends a signature that has no text to stand on with an empty one.
             if said.len() == before {
@@ -124,7 +152,7 @@ impl<'b> Conversation<'b> {
         }
         if let Some(calls) = message.calls {
             for (index, call) in calls.elements()?.into_iter().enumerate() {
-                self.call(&calls.element(index, call), losses, &mut said)?;
+                self.call(&calls.element(index, call), index == 0, losses, &mut said)?;
             }
         }
         self.say(Speaker::Model, &said);
@@ -134,6 +162,7 @@ impl<'b> Conversation<'b> {
     fn call(
         &mut self,
         call: &Field<'b, '_>,
+        is_first: bool,
         losses: &mut Losses,
         out: &mut Vec<u8>,
     ) -> Result<(), Untranslatable> {
@@ -149,6 +178,7 @@ impl<'b> Conversation<'b> {
                 "extra_content" => signed = signature(&member, losses)?,
                 // Where it stood in a stream; some clients send it back.
                 "index" => {}
+                "cache_control" => losses.lose("cache_control", &member)?,
                 _ => losses.unknown(&member)?,
             }
         }
@@ -176,7 +206,9 @@ impl<'b> Conversation<'b> {
             arguments.as_bytes()
         });
         out.extend_from_slice(b"}}");
-        if let Some(signature) = signed {
+        // Of parallel calls the first alone is signed.
+        let stand_in = (is_first && self.needs_signatures).then_some(NO_SIGNATURE);
+        if let Some(signature) = signed.or(stand_in) {
             add_member(out, "thoughtSignature", signature);
         }
         self.called.insert(id.text()?, name);
@@ -200,14 +232,19 @@ impl<'b> Conversation<'b> {
         result.extend_from_slice(br#","name":"#);
         result.extend_from_slice(name.as_bytes());
         result.extend_from_slice(br#","response":{"output":"#);
+        let mut media = Vec::new();
         match message.content {
-            Some(content) => parts::write_joined(&content, losses, &mut result)?,
+            Some(content) => parts::write_result(&content, losses, &mut result, &mut media)?,
             None => result.extend_from_slice(b"\"\""),
         }
         result.extend_from_slice(b"}}}");
         self.turn_of(Speaker::User);
         next(&mut self.results);
         self.results.extend_from_slice(&result);
+        if !media.is_empty() {
+            next(&mut self.parts);
+            self.parts.append(&mut media);
+        }
         Ok(())
     }
 

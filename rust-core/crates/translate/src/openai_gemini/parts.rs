@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use crate::Untranslatable;
 use crate::json::write_string;
 use crate::openai_gemini::field::{Field, Losses};
+use crate::openai_gemini::urls;
 
 /// Which kinds of parts a message may have.
 #[derive(Debug, Clone, Copy)]
@@ -26,14 +27,22 @@ impl Kinds {
     };
 }
 
+/// The types of parts that are known.
+const KINDS: [&str; 5] = ["text", "refusal", "image_url", "file", "input_audio"];
+
 /// One part of a message's content.
-enum Part<'b> {
+pub(super) enum Part<'b> {
     /// A string as JSON.
     Text(&'b str),
     Media {
         media_type: Cow<'b, str>,
         /// In base64.
         data: Cow<'b, str>,
+    },
+    /// At an address on the web.
+    Link {
+        media_type: &'static str,
+        url: Cow<'b, str>,
     },
 }
 
@@ -55,24 +64,37 @@ pub(super) fn write(
         match read(&content.element(index, part), kinds, losses)? {
             Part::Text("\"\"") => {}
             Part::Text(text) => write_text(out, text),
-            Part::Media { media_type, data } => {
-                next(out);
-                out.extend_from_slice(br#"{"inlineData":{"mimeType":"#);
-                write_string(out, &media_type);
-                out.extend_from_slice(br#","data":"#);
-                write_string(out, &data);
-                out.extend_from_slice(b"}}");
-            }
+            media => write_media(&media, out),
         }
     }
     Ok(())
 }
 
-/// Appends the texts of a `content` as one string.
-pub(super) fn write_joined(
+fn write_media(part: &Part<'_>, out: &mut Vec<u8>) {
+    let (before, media_type, name, value) = match part {
+        Part::Text(_) => return,
+        Part::Media { media_type, data } => ("inlineData", &**media_type, "data", data),
+        Part::Link { media_type, url } => ("fileData", *media_type, "fileUri", url),
+    };
+    next(out);
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(before.as_bytes());
+    out.extend_from_slice(br#"":{"mimeType":"#);
+    write_string(out, media_type);
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    write_string(out, value);
+    out.extend_from_slice(b"}}");
+}
+
+/// Appends the texts of a tool's result as one string, and to `media` its other parts: a function's response has no place for them
+/// in models before Gemini 3.
+pub(super) fn write_result(
     content: &Field<'_, '_>,
     losses: &mut Losses,
     out: &mut Vec<u8>,
+    media: &mut Vec<u8>,
 ) -> Result<(), Untranslatable> {
     if content.is_string() {
         out.extend_from_slice(content.json().as_bytes());
@@ -80,9 +102,12 @@ pub(super) fn write_joined(
     }
     out.push(b'"');
     for (index, part) in elements(content)?.into_iter().enumerate() {
-        if let Part::Text(text) = read(&content.element(index, part), Kinds::TEXT, losses)? {
-            let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-            out.extend_from_slice(inside.unwrap_or_default().as_bytes());
+        match read(&content.element(index, part), Kinds::USER, losses)? {
+            Part::Text(text) => {
+                let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                out.extend_from_slice(inside.unwrap_or_default().as_bytes());
+            }
+            part => write_media(&part, media),
         }
     }
     out.push(b'"');
@@ -98,6 +123,12 @@ fn elements<'b>(content: &Field<'b, '_>) -> Result<Vec<&'b serde_json::value::Ra
 fn read<'b>(part: &Field<'b, '_>, kinds: Kinds, losses: &mut Losses) -> Result<Part<'b>, Untranslatable> {
     let members = part.members()?;
     let (mut kind, mut value) = (None, None);
+    if let Some((name, value)) = members.iter().find(|(name, _)| name == "type") {
+        let member = part.member(name, value);
+        if !KINDS.contains(&&*member.text()?) {
+            return Err(member.refuse("The provider has no counterpart for parts of this type here."));
+        }
+    }
     for (name, member) in &members {
         let member = part.member(name, member);
         match &**name {
@@ -107,6 +138,12 @@ fn read<'b>(part: &Field<'b, '_>, kinds: Kinds, losses: &mut Losses) -> Result<P
                     return Err(part.refuse("It must hold one thing."));
                 }
             }
+            "cache_control" => losses.lose("cache_control", &member)?,
+            "prompt_cache_breakpoint" => {
+                losses.lose("messages[].content[].prompt_cache_breakpoint", &member)?;
+            }
+            // Where it stood in an answer; some clients send it back.
+            "index" => {}
             _ => losses.unknown(&member)?,
         }
     }
@@ -132,9 +169,8 @@ fn read_image<'b>(image: &Field<'b, '_>, losses: &mut Losses) -> Result<Part<'b>
     for (name, value) in image.members()? {
         let member = image.member(&name, value);
         match &*name {
-            "url" => url = Some(read_data_url(&member)?),
-            "detail" if member.json() == r#""auto""# => {}
-            "detail" => losses.lose("messages.content.image_url.detail", &member)?,
+            "url" => url = Some(urls::read(&member, "image/jpeg")?),
+            "detail" => losses.lose("messages[].content[].image_url.detail", &member)?,
             _ => losses.unknown(&member)?,
         }
     }
@@ -146,9 +182,9 @@ fn read_file<'b>(file: &Field<'b, '_>, losses: &mut Losses) -> Result<Part<'b>, 
     for (name, value) in file.members()? {
         let member = file.member(&name, value);
         match &*name {
-            "file_data" => data = Some(read_data_url(&member)?),
+            "file_data" => data = Some(urls::read(&member, "application/pdf")?),
             "file_id" => return Err(member.refuse("A file that another provider keeps is not within reach.")),
-            "filename" => losses.lose("messages.content.file.filename", &member)?,
+            "filename" => losses.lose("messages[].content[].file.filename", &member)?,
             _ => losses.unknown(&member)?,
         }
     }
@@ -178,40 +214,6 @@ fn read_audio<'b>(audio: &Field<'b, '_>, losses: &mut Losses) -> Result<Part<'b>
         }),
         _ => Err(audio.refuse("It must have data and a format.")),
     }
-}
-
-/// Reads `data:{media type};base64,{data}` (RFC 2397). Other parameters of the media type are left out: what they could
-/// say, base64 data of an image or a document says itself.
-fn read_data_url<'b>(field: &Field<'b, '_>) -> Result<Part<'b>, Untranslatable> {
-    let url = field.text()?;
-    let is_data = url
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
-    if !is_data {
-        return Err(field
-            .refuse("The provider fetches no URLs: send a data: URL with the media type and base64 data."));
-    }
-    let read = |url: &str| -> Option<(std::ops::Range<usize>, usize)> {
-        let comma = url.find(',')?;
-        let head = url.get(5..comma)?.strip_suffix(";base64")?;
-        let media_type = head.find(';').unwrap_or(head.len());
-        (media_type > 0).then_some((5..5 + media_type, comma + 1))
-    };
-    let (media_type, data) = read(&url)
-        .ok_or_else(|| field.refuse("It must be data:, a media type, ;base64, a comma and the data."))?;
-    Ok(match url {
-        Cow::Borrowed(url) => Part::Media {
-            media_type: Cow::Borrowed(url.get(media_type).unwrap_or_default()),
-            data: Cow::Borrowed(url.get(data..).unwrap_or_default()),
-        },
-        Cow::Owned(mut url) => {
-            let data = url.split_off(data);
-            Part::Media {
-                media_type: Cow::Owned(url.get(media_type).unwrap_or_default().to_owned()),
-                data: Cow::Owned(data),
-            }
-        }
-    })
 }
 
 /// Appends a part that is a text; `literal` is a string as JSON.

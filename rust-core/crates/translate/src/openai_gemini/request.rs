@@ -15,7 +15,7 @@ use crate::{Asked, Target, Untranslatable};
 pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
     let body = Field::body(body)?;
     let mut request = Request {
-        conversation: Conversation::default(),
+        conversation: Conversation::new(target.model),
         tools: Tools::default(),
         generation: Generation::new(target.model),
         asked: Asked::default(),
@@ -52,23 +52,14 @@ impl<'b> Request<'b> {
             "tools" => self.tools.read(field, &mut self.losses),
             "tool_choice" => self.tools.read_choice(field, &mut self.losses),
             "parallel_tool_calls" => {
-                if field.boolean()? {
-                    return Ok(());
-                }
+                field.boolean()?;
                 self.losses.lose("parallel_tool_calls", field)
             }
-            "functions" | "function_call" => Err(field.refuse("Send the functions as `tools`.")),
-            "web_search_options" => {
-                Err(field.refuse("The provider's search of the web is not within reach."))
-            }
-            "audio" => Err(field.refuse("The provider cannot answer with audio here.")),
-            "moderation" => Err(field.refuse("The provider has no moderation of the client's choice.")),
-            "modalities" => modalities(field),
             _ => {
                 if self.generation.read(name, field, &mut self.losses)? {
                     return Ok(());
                 }
-                self.without_counterpart(name, field)
+                self.losses.lose(name, field)
             }
         }
     }
@@ -78,36 +69,14 @@ impl<'b> Request<'b> {
             let option = field.member(&name, value);
             match &*name {
                 "include_usage" => self.asked.include_usage = option.boolean()?,
-                // No answer is padded here, and a client cannot tell.
                 "include_obfuscation" => {
                     option.boolean()?;
+                    self.losses.lose("stream_options.include_obfuscation", &option)?;
                 }
                 _ => self.losses.unknown(&option)?,
             }
         }
         Ok(())
-    }
-
-    /// Takes preferences, unless they only say what is so anyway.
-    fn without_counterpart(&mut self, name: &str, field: &Field<'b, '_>) -> Result<(), Untranslatable> {
-        let lost = match name {
-            "logit_bias" | "metadata" if field.json() == "{}" => return Ok(()),
-            "store" if field.json() == "false" => return Ok(()),
-            "service_tier" if matches!(field.json(), r#""auto""# | r#""default""#) => return Ok(()),
-            "logit_bias" => "logit_bias",
-            "metadata" => "metadata",
-            "store" => "store",
-            "service_tier" => "service_tier",
-            "user" => "user",
-            "safety_identifier" => "safety_identifier",
-            "prompt_cache_key" => "prompt_cache_key",
-            "prompt_cache_options" => "prompt_cache_options",
-            "prompt_cache_retention" => "prompt_cache_retention",
-            "prediction" => "prediction",
-            "verbosity" => "verbosity",
-            _ => return self.losses.unknown(field),
-        };
-        self.losses.lose(lost, field)
     }
 
     fn write(mut self, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
@@ -134,14 +103,4 @@ impl<'b> Request<'b> {
         self.asked.dropped = self.losses.names();
         Ok(self.asked)
     }
-}
-
-fn modalities(field: &Field<'_, '_>) -> Result<(), Untranslatable> {
-    for (index, modality) in field.elements()?.into_iter().enumerate() {
-        if modality.get() != r#""text""# {
-            let modality = field.element(index, modality);
-            return Err(modality.refuse("The provider can answer with text only here."));
-        }
-    }
-    Ok(())
 }

@@ -1,5 +1,5 @@
 use crate::json::write_number;
-use crate::openai_gemini::generated::{Candidate, FunctionCall, Logprobs, Token, inside};
+use crate::openai_gemini::generated::{Candidate, FunctionCall, Logprobs, Part, Token, inside};
 use crate::{AnswerError, Usage};
 
 /// OpenAI's word for a token that is as good as impossible.
@@ -11,8 +11,17 @@ pub(super) struct Said<'b> {
     pub text: Vec<&'b str>,
     pub reasoning: Vec<&'b str>,
     pub calls: Vec<Call<'b>>,
+    /// Pictures, and other data at addresses.
+    pub images: Vec<Image<'b>>,
     /// The signature of a part that is no call.
     pub signature: Option<&'b str>,
+}
+
+#[derive(Debug)]
+pub(super) enum Image<'b> {
+    /// Its media type and its data in base64.
+    Data(&'b str, &'b str),
+    Address(&'b str),
 }
 
 #[derive(Debug)]
@@ -36,7 +45,6 @@ impl<'b> Said<'b> {
     /// Reads a candidate's parts. Parts of unknown kinds are passed over.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] when it holds data, for which chat completions have no place;
     /// [`AnswerError::Malformed`] when a part is not as Gemini describes it.
     pub fn read(candidate: &Candidate<'b>) -> Result<Self, AnswerError> {
         let mut said = Said::default();
@@ -45,10 +53,10 @@ impl<'b> Said<'b> {
             .as_ref()
             .and_then(|content| content.parts.as_deref());
         for part in parts.unwrap_or_default() {
-            if part.inline_data.is_some() || part.file_data.is_some() {
-                return Err(AnswerError::Failed("data_in_answer"));
-            }
             let signature = part.thought_signature.map(inside).transpose()?;
+            if part.thought != Some(true) {
+                said.images.extend(Image::read(part)?);
+            }
             if let Some(call) = &part.function_call {
                 said.calls.push(Call::read(call, signature)?);
                 continue;
@@ -68,7 +76,11 @@ impl<'b> Said<'b> {
 
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty() && self.signature.is_none()
+        self.text.is_empty()
+            && self.reasoning.is_empty()
+            && self.calls.is_empty()
+            && self.images.is_empty()
+            && self.signature.is_none()
     }
 
     /// Appends the members of a message or delta that not every one has, each with a comma before it. Calls are numbered from
@@ -77,6 +89,13 @@ impl<'b> Said<'b> {
         if !self.reasoning.is_empty() {
             out.extend_from_slice(br#","reasoning_content":"#);
             write_joined(&self.reasoning, out);
+        }
+        for (position, image) in self.images.iter().enumerate() {
+            out.extend_from_slice(if position == 0 { br#","images":["# } else { b"," });
+            image.write(out);
+        }
+        if !self.images.is_empty() {
+            out.push(b']');
         }
         if !self.calls.is_empty() {
             out.extend_from_slice(br#","tool_calls":["#);
@@ -92,6 +111,37 @@ impl<'b> Said<'b> {
         if let Some(signature) = self.signature {
             write_signature(signature, out);
         }
+    }
+}
+
+impl<'b> Image<'b> {
+    /// The picture that a part is, if it is one. Data of other kinds come only when they are asked for.
+    fn read(part: &Part<'b>) -> Result<Option<Self>, AnswerError> {
+        if let Some(data) = &part.inline_data {
+            let media_type = data.mime_type.map(inside).transpose()?.unwrap_or_default();
+            let data = data.data.map(inside).transpose()?.unwrap_or_default();
+            let is_image = media_type.starts_with("image/") && !data.is_empty();
+            return Ok(is_image.then_some(Image::Data(media_type, data)));
+        }
+        let Some(file) = &part.file_data else {
+            return Ok(None);
+        };
+        let media_type = file.mime_type.map(inside).transpose()?.unwrap_or("image/");
+        let address = file.file_uri.map(inside).transpose()?.unwrap_or_default();
+        Ok((media_type.starts_with("image/") && !address.is_empty()).then_some(Image::Address(address)))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"type":"image_url","image_url":{"url":""#);
+        match self {
+            Image::Data(media_type, data) => {
+                for piece in ["data:", media_type, ";base64,", data] {
+                    out.extend_from_slice(piece.as_bytes());
+                }
+            }
+            Image::Address(address) => out.extend_from_slice(address.as_bytes()),
+        }
+        out.extend_from_slice(br#""}}"#);
     }
 }
 

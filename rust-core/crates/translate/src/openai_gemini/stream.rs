@@ -1,6 +1,6 @@
 use crate::json::write_number;
 use crate::openai_gemini::answer::{answer_id, parse, write_head};
-use crate::openai_gemini::error::{write_failure, write_reported};
+use crate::openai_gemini::error::write_reported;
 use crate::openai_gemini::generated::{Candidate, Finish, UsageMetadata};
 use crate::openai_gemini::said::{CallIds, Said, write_joined, write_logprobs, write_usage};
 use crate::{AnswerError, Asked, Step, Usage, write_data};
@@ -77,17 +77,7 @@ impl Stream {
         if !matches!(step, Ok(Step::Continues)) {
             self.state = State::Failed;
         }
-        match step {
-            Ok(step) => Ok(step),
-            Err(error) => {
-                out.truncate(start);
-                let AnswerError::Failed(reason) = error else {
-                    return Err(error);
-                };
-                write_data(out, |out| write_failure(reason, out));
-                Ok(Step::Failed)
-            }
-        }
+        step.inspect_err(|_| out.truncate(start))
     }
 
     fn read(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
@@ -180,8 +170,8 @@ impl Stream {
             return Err(AnswerError::Failed("ended early"));
         }
         for choice in &self.choices {
-            let reason = choice.finish.map(|finish| finish.name(choice.calls > 0));
-            self.write_chunk(choice.index, reason, out, |out| {
+            let end = choice.finish.map(|finish| (finish, choice.calls > 0));
+            self.write_chunk(choice.index, end, out, |out| {
                 if !choice.has_begun {
                     out.extend_from_slice(br#""role":"assistant","content":"""#);
                 }
@@ -220,7 +210,7 @@ impl Stream {
     fn write_chunk(
         &self,
         index: u32,
-        reason: Option<&str>,
+        end: Option<(Finish, bool)>,
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
@@ -230,11 +220,10 @@ impl Stream {
             write_number(out, u64::from(index));
             out.extend_from_slice(br#","delta":{"#);
             write(out);
-            match reason {
-                Some(reason) => {
-                    out.extend_from_slice(br#","finish_reason":""#);
-                    out.extend_from_slice(reason.as_bytes());
-                    out.extend_from_slice(br#""}]"#);
+            match end {
+                Some((finish, has_calls)) => {
+                    finish.write(has_calls, out);
+                    out.extend_from_slice(b"}]");
                 }
                 None => out.extend_from_slice(br#","finish_reason":null}]"#),
             }

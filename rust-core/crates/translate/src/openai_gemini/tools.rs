@@ -22,6 +22,9 @@ impl Tools {
                     "type" if member.json() == r#""function""# => {}
                     "type" => return Err(member.refuse("The provider has no tools but functions.")),
                     "function" => function = Some(member),
+                    // Its type is refused.
+                    "custom" => {}
+                    "cache_control" => losses.lose("cache_control", &member)?,
                     _ => losses.unknown(&member)?,
                 }
             }
@@ -41,10 +44,10 @@ impl Tools {
                 "parameters" if member.is_object() => parameters = Some(member.json()),
                 "parameters" => return Err(member.refuse("It must be an object.")),
                 "strict" => {
-                    if member.boolean()? {
-                        losses.lose("tools.function.strict", &member)?;
-                    }
+                    member.boolean()?;
+                    losses.lose("tools[].function.strict", &member)?;
                 }
+                "cache_control" => losses.lose("cache_control", &member)?,
                 _ => losses.unknown(&member)?,
             }
         }

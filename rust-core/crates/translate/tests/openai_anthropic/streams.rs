@@ -283,10 +283,10 @@ fn the_signature_stands_with_its_thinking() {
     assert_eq!(
         details,
         [
-            json!({"type": "thinking", "index": 0, "thinking": "a"}),
-            json!({"type": "thinking", "index": 0, "signature": "s0"}),
-            json!({"type": "redacted_thinking", "index": 1, "data": "d"}),
-            json!({"type": "thinking", "index": 2, "signature": "s2"}),
+            json!({"type": "reasoning.text", "index": 0, "text": "a"}),
+            json!({"type": "reasoning.text", "index": 0, "signature": "s0"}),
+            json!({"type": "reasoning.encrypted", "index": 1, "data": "d"}),
+            json!({"type": "reasoning.text", "index": 2, "signature": "s2"}),
         ]
     );
 }
@@ -305,8 +305,8 @@ fn thinking_that_a_client_has_put_together_returns_byte_for_byte() {
             .filter_map(|fragment| fragment[name].as_str())
             .collect::<String>()
     };
-    let (thinking, signature) = (join("thinking"), join("signature"));
-    let detail = json!({"type": "thinking", "index": 0, "thinking": thinking, "signature": signature});
+    let (thinking, signature) = (join("text"), join("signature"));
+    let detail = json!({"type": "reasoning.text", "index": 0, "text": thinking, "signature": signature});
     for details in [vec![detail], fragments] {
         let message = json!({"role": "assistant", "content": "Hi", "reasoning_details": details});
         let sent = sent(&json!({"model": "gpt", "messages": [message]}));

@@ -41,16 +41,7 @@ fn a_failure_in_a_stream_is_one_error_with_no_good_end_behind_it() {
     let text = json!({"candidates": [{"content": {"parts": [{"text": "a"}]}}]});
     let end = json!({"candidates": [{"finishReason": "STOP"}]});
     let reported = json!({"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}});
-    let ended = |reason: &str| json!({"candidates": [{"finishReason": reason}]});
-    for failure in [
-        reported.clone(),
-        json!([reported]),
-        json!({"error": "?"}),
-        ended("MALFORMED_FUNCTION_CALL"),
-        ended("MISSING_THOUGHT_SIGNATURE"),
-        ended("OTHER"),
-        json!({"candidates": [{"content": {"parts": [{"inlineData": {"mimeType": "image/png", "data": ""}}]}}]}),
-    ] {
+    for failure in [reported.clone(), json!([reported]), json!({"error": "?"})] {
         let (out, step) = streamed_events(&[text.clone(), failure.clone(), failure, end.clone()]);
         assert_eq!(step, Ok(Step::Failed));
         assert_eq!(out.matches(r#"data: {"error":{"message":"#).count(), 1, "{out}");

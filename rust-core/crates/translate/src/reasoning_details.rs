@@ -1,0 +1,163 @@
+//! `reasoning_details` of an assistant's message: what a provider thought, for clients that send it back. Their form is
+//! OpenRouter's, whichever provider thought, so that a conversation can go on at another one.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The type of reasoning that can be read.
+pub(crate) const TEXT: &str = "reasoning.text";
+/// And of reasoning that only its provider can read.
+pub(crate) const ENCRYPTED: &str = "reasoning.encrypted";
+
+/// A block of reasoning. Strings are the insides of JSON strings, as they came: a signature covers them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Detail<'b> {
+    /// Text in the fragments that it came in.
+    Text {
+        fragments: Vec<&'b str>,
+        signature: Option<&'b str>,
+    },
+    Encrypted(&'b str),
+}
+
+/// The blocks that a message brings back.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Details<'b> {
+    pub(crate) blocks: Vec<Detail<'b>>,
+    /// Whether there were any of another kind, or of another provider's form.
+    pub(crate) lost: bool,
+}
+
+/// An element, or a fragment of one as it is streamed. `thinking` is Anthropic's name for the text.
+#[derive(Deserialize)]
+struct Element<'b> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'b RawValue>,
+    #[serde(borrow)]
+    index: Option<&'b RawValue>,
+    #[serde(borrow)]
+    text: Option<&'b RawValue>,
+    #[serde(borrow)]
+    thinking: Option<&'b RawValue>,
+    #[serde(borrow)]
+    signature: Option<&'b RawValue>,
+    #[serde(borrow)]
+    data: Option<&'b RawValue>,
+    #[serde(borrow)]
+    format: Option<&'b RawValue>,
+}
+
+/// Reads them, in OpenRouter's words or in Anthropic's own (`thinking`, `redacted_thinking`). A client that only collects the
+/// fragments of a stream is understood, too: those of one `index` in a row are one block.
+pub(crate) fn read(value: Option<&RawValue>) -> Details<'_> {
+    let mut details = Details::default();
+    let Some(value) = value else { return details };
+    let Ok(elements) = serde_json::from_str::<Vec<Element<'_>>>(value.get()) else {
+        details.lost = true;
+        return details;
+    };
+    let mut open: Option<Open<'_>> = None;
+    for element in elements {
+        match element.kind.and_then(inside) {
+            Some("thinking" | TEXT) if element.is_known() => {
+                let goes_on =
+                    |open: &Open<'_>| open.index.is_some() && open.index == element.index.map(RawValue::get);
+                let mut block = match open.take() {
+                    Some(block) if goes_on(&block) => block,
+                    before => {
+                        details.blocks.extend(before.map(|block| block.end(None)));
+                        Open {
+                            index: element.index.map(RawValue::get),
+                            fragments: Vec::new(),
+                        }
+                    }
+                };
+                block
+                    .fragments
+                    .extend(element.text.or(element.thinking).and_then(inside));
+                match element
+                    .signature
+                    .and_then(inside)
+                    .filter(|signature| !signature.is_empty())
+                {
+                    Some(signature) => details.blocks.push(block.end(Some(signature))),
+                    None => open = Some(block),
+                }
+            }
+            Some("redacted_thinking" | ENCRYPTED) if element.is_known() => {
+                details.blocks.extend(open.take().map(|block| block.end(None)));
+                match element.data.and_then(inside) {
+                    Some(data) => details.blocks.push(Detail::Encrypted(data)),
+                    None => details.lost = true,
+                }
+            }
+            _ => details.lost = true,
+        }
+    }
+    details.blocks.extend(open.map(|block| block.end(None)));
+    details
+}
+
+struct Open<'b> {
+    index: Option<&'b str>,
+    fragments: Vec<&'b str>,
+}
+
+impl<'b> Open<'b> {
+    fn end(self, signature: Option<&'b str>) -> Detail<'b> {
+        Detail::Text {
+            fragments: self.fragments,
+            signature,
+        }
+    }
+}
+
+impl Element<'_> {
+    /// Whether it has Claude's form: OpenRouter says so of each, and others do not say.
+    fn is_known(&self) -> bool {
+        let format = self.format.and_then(inside).unwrap_or("unknown");
+        format.starts_with("anthropic") || format.starts_with("unknown")
+    }
+}
+
+/// What stands between the quotes of a string, its escapes as they are.
+fn inside(value: &RawValue) -> Option<&str> {
+    value.get().strip_prefix('"')?.strip_suffix('"')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Detail, read};
+    use serde_json::value::RawValue;
+
+    fn value(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn both_forms_are_the_same_blocks() {
+        let ours = value(
+            r#"[{"type":"reasoning.text","index":0,"text":"a","signature":"s"},{"type":"reasoning.encrypted","index":1,"data":"d"}]"#,
+        );
+        let anthropics = value(
+            r#"[{"type":"thinking","index":0,"thinking":"a"},{"type":"thinking","index":0,"signature":"s"},{"type":"redacted_thinking","data":"d"}]"#,
+        );
+        assert_eq!(read(Some(&ours)), read(Some(&anthropics)));
+        assert_eq!(read(Some(&ours)).blocks[1], Detail::Encrypted("d"));
+        assert!(!read(Some(&ours)).lost);
+    }
+
+    #[test]
+    fn blocks_of_other_providers_are_lost() {
+        for foreign in [
+            r#"[{"type":"reasoning.encrypted","data":"d","format":"openai-responses-v1"}]"#,
+            r#"[{"type":"reasoning.summary","summary":"s"}]"#,
+            r#"[{"type":"reasoning.encrypted"}]"#,
+            r#""secret""#,
+        ] {
+            let foreign = value(foreign);
+            let details = read(Some(&foreign));
+            assert!(details.lost && details.blocks.is_empty());
+        }
+    }
+}
