@@ -11,8 +11,12 @@ use serde_json::{Value, json};
 mod answers;
 #[path = "cases/chat.rs"]
 mod chat;
+#[path = "cases/losses.rs"]
+mod losses;
 #[path = "cases/messages.rs"]
 mod messages;
+#[path = "cases/probes.rs"]
+mod probes;
 
 type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<Asked, Untranslatable>;
 
