@@ -1,6 +1,10 @@
 //! What models refuse, and what they take in its place: one row a fact, with its source. Writers read it to say a request so
 //! that the model takes it. A model that no row names takes everything.
 
+mod table;
+
+pub use table::ROWS;
+
 /// One thing that a model does not take as others do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Constraint {
@@ -16,6 +20,12 @@ pub enum Constraint {
     NoThinking,
     /// It refuses a function call of the turn at hand that lacks its thought signature.
     SignedCalls,
+    /// It takes a `temperature` or a `top_p`, and not both.
+    OneOfTemperatureAndTopP,
+    /// It takes no sampling but the default one.
+    DefaultSampling,
+    /// It does not stop at texts.
+    NoStop,
 }
 
 /// The models of a row.
@@ -25,6 +35,8 @@ pub enum Models {
     With(&'static [&'static str]),
     /// Those whose name begins with a series and a version of at least this one (major, minor).
     From(&'static str, (u32, u32)),
+    /// Those with a version of at least the first and below the second, but for chat models, which do not reason.
+    Between(&'static str, (u32, u32), (u32, u32)),
 }
 
 /// A fact about some models.
@@ -37,97 +49,6 @@ pub struct Row {
     /// Where that is written or was seen.
     pub source: &'static str,
 }
-
-const fn row(models: Models, constraint: Constraint, source: &'static str) -> Row {
-    Row {
-        models,
-        constraint,
-        source,
-    }
-}
-
-const EFFORT: &str = "platform.claude.com, Effort: supported models and levels";
-const SIGNATURES: &str = "ai.google.dev, Thought signatures: model behavior; FAQ on calls of other models";
-
-/// All that is known.
-pub const ROWS: &[Row] = &[
-    row(
-        Models::From("gpt-", (0, 0)),
-        Constraint::MaxCompletionTokens,
-        "OpenAI's API reference, Chat Completions: max_tokens is deprecated, and refused by reasoning models",
-    ),
-    row(
-        Models::From("o", (1, 0)),
-        Constraint::MaxCompletionTokens,
-        "OpenAI's API reference, Chat Completions: max_tokens is refused by o-series models",
-    ),
-    row(
-        Models::With(&["chatgpt-4o-latest", "chatgpt-4o"]),
-        Constraint::MaxCompletionTokens,
-        "OpenAI's API reference, Chat Completions: max_tokens is deprecated",
-    ),
-    row(
-        Models::From("gpt-", (5, 4)),
-        Constraint::ToolsWithoutEffort,
-        "openai/openai-openapi#541; BerriAI/litellm#34569: from 5.6 on an explicit none is demanded",
-    ),
-    row(
-        Models::With(&["claude-opus-4-5"]),
-        Constraint::EffortLevels(&["low", "medium", "high"]),
-        EFFORT,
-    ),
-    row(
-        Models::With(&["claude-opus-4-6", "claude-sonnet-4-6"]),
-        Constraint::EffortLevels(&["low", "medium", "high", "max"]),
-        EFFORT,
-    ),
-    row(
-        Models::With(&[
-            "claude-haiku-4-5",
-            "claude-sonnet-4-5",
-            "claude-opus-4-1",
-            "claude-opus-4-0",
-            "claude-opus-4-20250514",
-            "claude-opus-4@20250514",
-            "claude-sonnet-4-0",
-            "claude-sonnet-4-20250514",
-            "claude-sonnet-4@20250514",
-            "claude-3-7-sonnet",
-        ]),
-        Constraint::ThinkingBudget,
-        "platform.claude.com, Extended thinking; Oaklight/llm-rosetta#289, oratis/LISA#218: effort is refused",
-    ),
-    row(
-        Models::With(&[
-            "claude-3-5-sonnet",
-            "claude-3-5-haiku",
-            "claude-3-opus",
-            "claude-3-sonnet",
-            "claude-3-haiku",
-        ]),
-        Constraint::NoThinking,
-        "platform.claude.com, Extended thinking: supported models",
-    ),
-    row(
-        Models::With(&["gemini-2"]),
-        Constraint::ThinkingBudget,
-        "ai.google.dev, Thinking: levels and budgets",
-    ),
-    row(
-        Models::From("gemini-", (3, 0)),
-        Constraint::SignedCalls,
-        SIGNATURES,
-    ),
-    row(
-        Models::With(&[
-            "gemini-pro-latest",
-            "gemini-flash-latest",
-            "gemini-flash-lite-latest",
-        ]),
-        Constraint::SignedCalls,
-        SIGNATURES,
-    ),
-];
 
 /// What is known of a model, by its name at the provider.
 pub fn of(model: &str) -> impl Iterator<Item = Constraint> {
@@ -147,6 +68,10 @@ impl Models {
         match self {
             Models::With(parts) => parts.iter().any(|part| has_part(model, part)),
             Models::From(series, least) => version(model, series).is_some_and(|version| version >= least),
+            Models::Between(series, least, end) => {
+                let is_between = |version: (u32, u32)| version >= least && version < end;
+                !model.contains("-chat") && version(model, series).is_some_and(is_between)
+            }
         }
     }
 }
@@ -202,9 +127,9 @@ const LEVELS: [(&str, u64); 6] = [
     ("max", 32_768),
 ];
 
-/// How a Claude model is asked for one of OpenAI's levels of effort; `None` for a level that is none. `minimal` is its lowest.
+/// How a model is asked for one of OpenAI's levels of effort; `None` for a level that is none.
 #[must_use]
-pub fn claude_effort<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
+pub fn effort<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
     let at = LEVELS.iter().position(|(name, _)| *name == level)?;
     for constraint in of(model) {
         match constraint {
@@ -213,12 +138,12 @@ pub fn claude_effort<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
             Constraint::EffortLevels(levels) => {
                 let below = LEVELS[..=at].iter().rev();
                 let known = below.map(|(name, _)| *name).find(|name| levels.contains(name));
-                return Some(Effort::Level(known.unwrap_or("low")));
+                return Some(Effort::Level(known.or(levels.first().copied()).unwrap_or(level)));
             }
             _ => {}
         }
     }
-    Some(Effort::Level(if level == "minimal" { "low" } else { level }))
+    Some(Effort::Level(level))
 }
 
 /// The fewest tokens of thought that a Claude model takes.
@@ -226,7 +151,7 @@ pub const LEAST_BUDGET: u64 = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::{Constraint, Effort, ROWS, claude_effort, has};
+    use super::{Constraint, Effort, ROWS, effort, has};
 
     #[test]
     fn every_row_names_its_source() {
@@ -261,30 +186,21 @@ mod tests {
     #[test]
     fn a_model_that_no_row_names_takes_every_level() {
         for level in ["low", "medium", "high", "xhigh", "max"] {
-            assert_eq!(claude_effort("claude-opus-9", level), Some(Effort::Level(level)));
+            assert_eq!(effort("claude-opus-9", level), Some(Effort::Level(level)));
         }
-        assert_eq!(claude_effort("claude-opus-9", "huge"), None);
+        assert_eq!(effort("claude-opus-9", "huge"), None);
     }
 
     #[test]
     fn a_level_that_a_model_has_not_becomes_the_one_below() {
         let bedrock = "us.anthropic.claude-opus-4-5-20251101-v1:0";
-        assert_eq!(claude_effort(bedrock, "max"), Some(Effort::Level("high")));
+        assert_eq!(effort(bedrock, "max"), Some(Effort::Level("high")));
+        assert_eq!(effort("claude-opus-4-6", "xhigh"), Some(Effort::Level("high")));
+        assert_eq!(effort("claude-opus-4-6", "max"), Some(Effort::Level("max")));
         assert_eq!(
-            claude_effort("claude-opus-4-6", "xhigh"),
-            Some(Effort::Level("high"))
-        );
-        assert_eq!(
-            claude_effort("claude-opus-4-6", "max"),
-            Some(Effort::Level("max"))
-        );
-        assert_eq!(
-            claude_effort("claude-haiku-4-5-20251001", "high"),
+            effort("claude-haiku-4-5-20251001", "high"),
             Some(Effort::Budget(16_384))
         );
-        assert_eq!(
-            claude_effort("claude-3-haiku-20240307", "high"),
-            Some(Effort::Nothing)
-        );
+        assert_eq!(effort("claude-3-haiku-20240307", "high"), Some(Effort::Nothing));
     }
 }

@@ -5,8 +5,7 @@
 //! `seed`, `logprobs` and their kin follow [`Target::untranslatable`](crate::Target::untranslatable); what says nothing to the model is
 //! left out. System and developer messages lose
 //! their place among the others: they become `system`, in their order, as at Anthropic's own endpoint for OpenAI's clients.
-//! `temperature`, `top_p` and `top_k` pass, a temperature above 1 as 1 where it may be changed; models that take none of
-//! them (version 2026-10-21 of the API) refuse the request, so a route to such a model takes these fields out before.
+//! `temperature`, `top_p` and `top_k` pass as far as the model takes them, a temperature above 1 as 1 where it may be changed.
 //! `response_format` with a schema is `output_config.format` and loses its name; `json_object` is an instruction, as
 //! Anthropic has no such mode. `reasoning_effort` is `output_config.effort`, `minimal` its lowest, `none` disables thinking; models
 //! that have no effort think with a budget, unless the request excludes it. Keywords of schemas that Anthropic refuses stand in
@@ -36,6 +35,7 @@ mod parts;
 mod preferences;
 mod reasoning;
 mod request;
+mod sampling;
 mod stream;
 mod tokens;
 mod tools;

@@ -50,7 +50,7 @@ fn pretty(bytes: &[u8]) -> String {
 
 fn target(drop: UntranslatableFields) -> Target<'static> {
     Target {
-        model: "gpt-4.1",
+        model: "gpt-5.2",
         max_output_tokens: 4096,
         untranslatable: drop,
     }
@@ -77,7 +77,7 @@ fn sent_to(model: &str, body: &str) -> Result<String, Untranslatable> {
 /// What is sent for a request with these messages, and with other fields behind them.
 fn sent(messages: &str, fields: &str) -> Result<Value, Untranslatable> {
     let body = format!(r#"{{"model":"c","max_tokens":5,"messages":{messages}{fields}}}"#);
-    sent_to("gpt-4.1", &body).map(|sent| json(sent.as_bytes()))
+    sent_to("gpt-5.2", &body).map(|sent| json(sent.as_bytes()))
 }
 
 fn refused_at(messages: &str, fields: &str) -> String {

@@ -15,6 +15,8 @@ mod chat;
 mod losses;
 #[path = "cases/messages.rs"]
 mod messages;
+#[path = "cases/models.rs"]
+mod models;
 #[path = "cases/probes.rs"]
 mod probes;
 

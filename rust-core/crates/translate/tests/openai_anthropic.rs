@@ -25,7 +25,7 @@ const CREATED: u64 = 1_750_000_000;
 
 fn target(drop: UntranslatableFields) -> Target<'static> {
     Target {
-        model: "claude-opus-4-7",
+        model: "claude-opus-9",
         max_output_tokens: 4096,
         untranslatable: drop,
     }

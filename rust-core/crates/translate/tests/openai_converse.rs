@@ -23,7 +23,7 @@ const CREATED: u64 = 1_764_000_000;
 
 fn target(drop: UntranslatableFields) -> Target<'static> {
     Target {
-        model: "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        model: "anthropic.claude-opus-9-v1:0",
         max_output_tokens: 4096,
         untranslatable: drop,
     }

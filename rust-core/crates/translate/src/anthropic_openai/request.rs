@@ -6,7 +6,7 @@ use super::left_out::{LeftOut, Place};
 use super::messages::Turns;
 use super::misfit::misfit;
 use super::tools::put_tools;
-use crate::constraints::{Constraint, has};
+use crate::constraints::{Constraint, Effort, effort, has};
 use crate::json::write_string;
 use crate::schema::can_be_strict;
 use crate::{Asked, Target, Untranslatable};
@@ -60,10 +60,7 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
         &mut left_out,
         out,
     )?;
-    for (name, value) in [("temperature", body.temperature), ("top_p", body.top_p)] {
-        put_field(name, value.map(|number| number.0), out);
-    }
-    put_stop(body, out);
+    put_sampling(body, target.model, &mut left_out, out)?;
     put_form(body, target.model, &mut left_out, out)?;
     if let Some(metadata) = &body.metadata {
         put_user(metadata, &mut left_out, out)?;
@@ -116,6 +113,33 @@ fn put_limit(limit: Option<Number<'_>>, model: &str, out: &mut Vec<u8>) -> Resul
     }
 }
 
+/// How words are chosen and where the answer stops, as far as the model lets a client say so.
+fn put_sampling(
+    body: &Body<'_>,
+    model: &str,
+    left_out: &mut LeftOut,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let is_fixed = has(model, Constraint::DefaultSampling);
+    for (name, value) in [("temperature", body.temperature), ("top_p", body.top_p)] {
+        let Some(value) = value else { continue };
+        if !is_fixed {
+            put_field(name, Some(value.0), out);
+        } else if value.0.parse() != Ok(1.0) {
+            left_out.preference(&Place::Body.field(name), name)?;
+        }
+    }
+    let stops = body
+        .stop_sequences
+        .as_ref()
+        .is_some_and(|stops| !stops.is_empty());
+    if stops && has(model, Constraint::NoStop) {
+        return left_out.preference(&Place::Body.field("stop_sequences"), "stop_sequences");
+    }
+    put_stop(body, out);
+    Ok(())
+}
+
 fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
     let mut before = ",\"stop\":[";
     let sequences = body.stop_sequences.as_deref().unwrap_or_default();
@@ -146,8 +170,7 @@ fn put_form(
             left_out.preference(&config_place.field("effort"), "output_config.effort")?;
         }
     } else if let Some(effort) = &config.effort {
-        put(out, ",\"reasoning_effort\":");
-        write_string(out, &effort.0);
+        put_effort(&config_place.field("effort"), &effort.0, model, left_out, out)?;
     }
     match (&config.format, &body.output_format) {
         (Some(_), Some(_)) => Err(Place::Body
@@ -158,6 +181,27 @@ fn put_form(
         (None, Some(format)) => put_format(&Place::Body.field("output_format"), format, left_out, out),
         (None, None) => Ok(()),
     }
+}
+
+/// The effort, or the highest below it that the model has. A level that is not known passes.
+fn put_effort(
+    place: &Place<'_>,
+    level: &str,
+    model: &str,
+    left_out: &mut LeftOut,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let said = match effort(model, level) {
+        Some(Effort::Nothing) => return left_out.preference(place, "output_config.effort"),
+        Some(Effort::Level(said)) => said,
+        Some(Effort::Budget(_)) | None => level,
+    };
+    if said != level {
+        left_out.note("output_config.effort");
+    }
+    put(out, ",\"reasoning_effort\":");
+    write_string(out, said);
+    Ok(())
 }
 
 fn put_format(

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
-use crate::constraints::{Constraint, Effort, LEAST_BUDGET, claude_effort, has};
+use crate::constraints::{Constraint, Effort, LEAST_BUDGET, effort, has};
 use crate::json::write_number;
 use crate::openai_anthropic::body::Body;
 use crate::openai_anthropic::json_text::is_object;
@@ -41,7 +41,9 @@ pub(super) fn write<'b>(
         return Ok(None);
     }
     let unknown = || Untranslatable::new(NAME, "the provider has no such reasoning_effort");
-    match claude_effort(model, level).ok_or_else(unknown)? {
+    match effort(model, level).ok_or_else(unknown)? {
+        // Anthropic's lowest.
+        Effort::Level("minimal") => Ok(Some("low")),
         Effort::Level(said) => {
             if said != level && level != "minimal" {
                 left_out.note(NAME);

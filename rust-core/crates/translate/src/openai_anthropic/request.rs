@@ -7,6 +7,7 @@ use crate::openai_anthropic::json_text::{JsonText, is_object};
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::messages;
 use crate::openai_anthropic::preferences::{in_order, leave_out};
+use crate::openai_anthropic::sampling;
 use crate::openai_anthropic::tools::Tools;
 use crate::openai_anthropic::unreadable::unreadable;
 use crate::schema::write_for_claude;
@@ -70,7 +71,7 @@ fn write(
         out.push(b']');
     }
     tools.write(&mut left_out, out)?;
-    write_sampling(body, &mut left_out, out)?;
+    sampling::write(body, target.model, &mut left_out, out)?;
     write_stop(body.stop, out)?;
     write_rest(body, &mut left_out, out)?;
     if body.stream == Some(true) {
@@ -175,44 +176,6 @@ fn schema<'b>(
             "the provider has the types text, json_object and json_schema only",
         )),
     }
-}
-
-/// The fields that newer models refuse; whether this one does is known to the provider.
-fn write_sampling(body: &Body<'_>, left_out: &mut LeftOut, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    let invalid = |name: &'static str, range: &str| {
-        Untranslatable::new(name, format!("{name} has to be a number {range}"))
-    };
-    if let Some(temperature) = body.temperature {
-        let range = "between 0 and 2";
-        let value: f64 = temperature
-            .get()
-            .parse()
-            .map_err(|_| invalid("temperature", range))?;
-        if !(0.0..=2.0).contains(&value) {
-            return Err(invalid("temperature", range));
-        }
-        out.extend_from_slice(b",\"temperature\":");
-        if value > 1.0 {
-            // The provider's end of the scale.
-            left_out
-                .leave("temperature", || "temperature above 1".to_owned())
-                .map_err(|refused| Untranslatable::new("temperature", refused.message))?;
-            out.push(b'1');
-        } else {
-            out.extend_from_slice(temperature.get().as_bytes());
-        }
-    }
-    for (name, value) in [("top_p", body.top_p), ("top_k", body.top_k)] {
-        let Some(value) = value else { continue };
-        if value.get().parse::<f64>().is_err() {
-            return Err(invalid(name, "of the provider's range"));
-        }
-        out.extend_from_slice(b",\"");
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b"\":");
-        out.extend_from_slice(value.get().as_bytes());
-    }
-    Ok(())
 }
 
 fn write_stop(stop: Option<&RawValue>, out: &mut Vec<u8>) -> Result<(), Untranslatable> {

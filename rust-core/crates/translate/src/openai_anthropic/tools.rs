@@ -6,7 +6,7 @@ use crate::openai_anthropic::json_text::{JsonText, is_object};
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::object::{Word, object};
 use crate::openai_anthropic::unreadable::unreadable;
-use crate::schema::write_for_claude;
+use crate::schema::{write_arguments, write_for_claude};
 
 object! {
     /// A tool that the model may call.
@@ -177,7 +177,7 @@ impl<'t, 'b> Tools<'t, 'b> {
             Some(schema) if schema.starts_with('{') && function.strict == Some(true) => {
                 write_for_claude(schema, out);
             }
-            Some(schema) if schema.starts_with('{') => out.extend_from_slice(schema.as_bytes()),
+            Some(schema) if schema.starts_with('{') => write_arguments(schema, out),
             Some(_) => {
                 let path = path("function.parameters");
                 return Err(Untranslatable::new(

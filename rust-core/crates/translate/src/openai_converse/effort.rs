@@ -1,7 +1,7 @@
 //! `reasoning_effort`, as the model at hand is asked for it.
 
 use crate::Untranslatable;
-use crate::constraints::{Effort, LEAST_BUDGET, claude_effort};
+use crate::constraints::{Effort, LEAST_BUDGET, effort};
 use crate::openai_converse::chat::{Chat, Message};
 use crate::openai_converse::preferences::Preferences;
 use crate::openai_converse::text::{inner, write_all};
@@ -20,14 +20,16 @@ pub(super) fn write<'b>(
     model: &str,
     preferences: &mut Preferences,
 ) -> Result<Option<&'b str>, Untranslatable> {
-    let Some(effort) = chat.reasoning_effort else {
+    let Some(value) = chat.reasoning_effort else {
         return Ok(None);
     };
-    let level = inner(effort).unwrap_or_default();
-    match claude_effort(model, level) {
+    let level = inner(value).unwrap_or_default();
+    match effort(model, level) {
+        // Converse's lowest.
+        Some(Effort::Level("minimal")) => return Ok(Some("low")),
         Some(Effort::Level(said)) => {
             if said != level && level != "minimal" {
-                preferences.note(NAME, effort);
+                preferences.note(NAME, value);
             }
             return Ok(Some(said));
         }
@@ -47,7 +49,7 @@ pub(super) fn write<'b>(
         }
         Some(Effort::Nothing) | None => {}
     }
-    preferences.leave_out(NAME, effort, || NAME.to_owned())?;
+    preferences.leave_out(NAME, value, || NAME.to_owned())?;
     Ok(None)
 }
 

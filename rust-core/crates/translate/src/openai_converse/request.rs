@@ -45,7 +45,7 @@ fn write_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<
     out.push(b'{');
     let instruction = asks_for_json(&chat).then_some(JSON_OBJECT);
     write_messages(out, &messages, target.model, instruction, &mut preferences)?;
-    write_inference(out, &chat, &mut preferences)?;
+    write_inference(out, &chat, target.model, &mut preferences)?;
     let has_calls = messages.iter().any(|message| {
         message.tool_calls.is_some_and(|calls| calls.get() != "[]") || message.tool_call_id.is_some()
     });

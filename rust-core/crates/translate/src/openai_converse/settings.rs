@@ -1,6 +1,7 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
+use crate::constraints::{Constraint, has};
 use crate::json::write_string;
 use crate::openai_converse::chat::{Chat, ResponseFormat};
 use crate::openai_converse::content::missing;
@@ -81,6 +82,7 @@ impl<'o> Fields<'o> {
 pub(super) fn write_inference(
     out: &mut Vec<u8>,
     chat: &Chat<'_>,
+    model: &str,
     preferences: &mut Preferences,
 ) -> Result<(), Untranslatable> {
     let mut fields = Fields::of("inferenceConfig", out);
@@ -98,7 +100,12 @@ pub(super) fn write_inference(
         }
         write_all(fields.field("maxTokens"), &[most.get()]);
     }
-    if let Some(temperature) = chat.temperature {
+    let samples = !has(model, Constraint::DefaultSampling);
+    if let Some(temperature) = chat.temperature.filter(|_| !samples) {
+        number(temperature, "temperature")?;
+        preferences.leave_out("temperature", temperature, || "temperature".to_owned())?;
+    }
+    if let Some(temperature) = chat.temperature.filter(|_| samples) {
         let mut written = temperature.get();
         if number(temperature, "temperature")? > 1.0 {
             let reason = "Converse takes a temperature of at most 1.";
@@ -109,7 +116,12 @@ pub(super) fn write_inference(
     }
     if let Some(top_p) = chat.top_p {
         number(top_p, "top_p")?;
-        write_all(fields.field("topP"), &[top_p.get()]);
+        let both = chat.temperature.is_some() && has(model, Constraint::OneOfTemperatureAndTopP);
+        if both || !samples {
+            preferences.leave_out("top_p", top_p, || "top_p".to_owned())?;
+        } else {
+            write_all(fields.field("topP"), &[top_p.get()]);
+        }
     }
     if let Some(stop) = chat.stop {
         let stops: Vec<&RawValue> = match inner(stop) {

@@ -5,6 +5,7 @@ use crate::openai_converse::chat::{Chat, Tool, ToolChoice};
 use crate::openai_converse::content::{List, missing, required, ttl, write_cache_point};
 use crate::openai_converse::preferences::Preferences;
 use crate::openai_converse::text::{Text, inner, parse, parse_list, write_all, wrong_type};
+use crate::schema::write_arguments;
 
 /// What a client says of the tools that the model is to use.
 enum Choice<'b> {
@@ -140,14 +141,9 @@ fn write_tool(tool: &Tool<'_>, number: usize, blocks: &mut List<'_>) -> Result<(
             write_all(out, &[r#","description":"#, description.get()]);
         }
     }
-    write_all(
-        out,
-        &[
-            r#","inputSchema":{"json":"#,
-            schema(function.parameters, || param(".parameters"))?,
-            "}",
-        ],
-    );
+    write_all(out, &[r#","inputSchema":{"json":"#]);
+    write_arguments(schema(function.parameters, || param(".parameters"))?, out);
+    out.push(b'}');
     if function.strict == Some(true) {
         write_all(out, &[r#","strict":true"#]);
     }

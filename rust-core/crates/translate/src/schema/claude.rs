@@ -47,6 +47,47 @@ pub(crate) fn write(schema: &str, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends the schema of a tool's arguments as Anthropic and Converse take it: that of an object, at whose root there is no choice
+/// of schemas. A choice stands in the description.
+///
+/// Source: anthropics/claude-code#27337 ("input_schema does not support oneOf, allOf, or anyOf at the top level"),
+/// anomalyco/opencode#35516.
+pub(crate) fn write_arguments(schema: &str, out: &mut Vec<u8>) {
+    const CHOICES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+    let members = Members::of(schema).filter(|members| {
+        members.get("type").is_none() || CHOICES.iter().any(|choice| members.get(choice).is_some())
+    });
+    let Some(members) = members else {
+        out.extend_from_slice(schema.as_bytes());
+        return;
+    };
+    let mut described = String::new();
+    let start = out.len();
+    out.push(b'{');
+    write_name("type", start, out);
+    out.extend_from_slice(b"\"object\"");
+    for (name, value) in &members.0 {
+        match &**name {
+            "type" | "description" => {}
+            name if CHOICES.contains(&name) => describe(name, value.get(), &mut described),
+            name => {
+                write_name(name, start, out);
+                out.extend_from_slice(value.get().as_bytes());
+            }
+        }
+    }
+    write_description(&members, described, false, start, out);
+    out.push(b'}');
+}
+
+/// Adds a keyword to what the description says.
+fn describe(name: &str, value: &str, described: &mut String) {
+    described.push_str(if described.is_empty() { "{" } else { ", " });
+    for piece in [name, ": ", value] {
+        described.push_str(piece);
+    }
+}
+
 /// The bytes of JSON but for the blanks between its tokens.
 fn without_blanks(json: &[u8]) -> impl Iterator<Item = u8> {
     let (mut in_string, mut escaped) = (false, false);
@@ -89,12 +130,7 @@ fn write_schema(schema: &str, depth: usize, out: &mut Vec<u8>) {
                 write_named(value, depth, out);
             }
             Fate::Gone => {}
-            Fate::Described => {
-                described.push_str(if described.is_empty() { "{" } else { ", " });
-                described.push_str(name);
-                described.push_str(": ");
-                described.push_str(value);
-            }
+            Fate::Described => describe(name, value, &mut described),
         }
     }
     write_description(&members, described, is_reference, start, out);
@@ -219,6 +255,21 @@ mod tests {
                 r#"{"$schema":"x","type":"object","properties":{"a":{"oneOf":[{"type":"object","additionalProperties":true}]}}}"#
             ),
             r#"{"type":"object","properties":{"a":{"anyOf":[{"type":"object","additionalProperties":false}]}},"additionalProperties":false}"#
+        );
+    }
+
+    #[test]
+    fn arguments_are_an_object_without_a_choice_at_its_root() {
+        let written = |schema: &str| {
+            let mut out = Vec::new();
+            super::write_arguments(schema, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let taken = r#"{ "type": "object", "properties": {"a": {"anyOf": []}} }"#;
+        assert_eq!(written(taken), taken);
+        assert_eq!(
+            written(r#"{"properties":{"a":{}},"anyOf":[{"required":["a"]}],"description":"d"}"#),
+            r#"{"type":"object","properties":{"a":{}},"description":"d\n\n{anyOf: [{\"required\":[\"a\"]}]}"}"#
         );
     }
 
