@@ -42,6 +42,7 @@ mod stream_events;
 mod text;
 mod tool_ids;
 mod tools;
+mod turns;
 mod usage;
 
 pub use answer::answer;

@@ -69,6 +69,11 @@ pub(super) struct DocumentNames {
 }
 
 impl DocumentNames {
+    /// How many names were given.
+    pub(super) fn count(&self) -> usize {
+        self.given.len()
+    }
+
     /// The name of a file without its extension and without characters that Converse refuses, with a number if need be.
     pub(super) fn name(&mut self, file_name: &str) -> String {
         let stem = allowed(file_name.rsplit_once('.').map_or(file_name, |(stem, _)| stem));

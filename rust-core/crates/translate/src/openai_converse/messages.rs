@@ -12,6 +12,7 @@ use crate::openai_converse::settings::is_claude;
 use crate::openai_converse::text::{parse_list, write_all};
 use crate::openai_converse::tool_ids::tool_use_id;
 use crate::openai_converse::tools::tool_name;
+use crate::openai_converse::turns::{Turn, Turns};
 
 /// A message, its number in the request, and whose it is.
 struct Said<'m, 'b> {
@@ -65,48 +66,6 @@ fn speaker(number: usize, message: &Message<'_>) -> Result<Speaker, Untranslatab
     )
 }
 
-/// The turns of a conversation, each opened when its first block comes: roles alternate, whatever says nothing between them.
-struct Turns<'o> {
-    out: &'o mut Vec<u8>,
-    speaker: Option<Speaker>,
-}
-
-struct Turn<'t, 'o> {
-    turns: &'t mut Turns<'o>,
-    speaker: Speaker,
-}
-
-impl Turns<'_> {
-    /// Ends the last turn and the list; whether there was one.
-    fn end(self) -> bool {
-        write_all(self.out, if self.speaker.is_some() { &["]}]"] } else { &["]"] });
-        self.speaker.is_some()
-    }
-}
-
-impl Blocks for Turn<'_, '_> {
-    fn length(&self) -> usize {
-        self.turns.out.len()
-    }
-
-    fn next(&mut self) -> &mut Vec<u8> {
-        let turns = &mut *self.turns;
-        if turns.speaker == Some(self.speaker) {
-            turns.out.push(b',');
-            return turns.out;
-        }
-        let before = if turns.speaker.is_some() { "]}," } else { "" };
-        let role = if self.speaker == Speaker::Assistant {
-            "assistant"
-        } else {
-            "user"
-        };
-        write_all(turns.out, &[before, r#"{"role":""#, role, r#"","content":["#]);
-        turns.speaker = Some(self.speaker);
-        turns.out
-    }
-}
-
 impl Conversation<'_> {
     fn write_turns(&mut self, all: &[Said<'_, '_>], out: &mut Vec<u8>) -> Result<(), Untranslatable> {
         write_all(out, &[r#""messages":["#]);
@@ -114,8 +73,12 @@ impl Conversation<'_> {
         for run in all.split_inclusive(|said| said.speaker == Speaker::Assistant) {
             // The user's side up to the assistant's next turn: what tools say stands first in it.
             for speaker in [Speaker::Tool, Speaker::User, Speaker::Assistant] {
+                let (start, documents) = (turns.out.len(), self.document_names.count());
                 for said in run.iter().filter(|said| said.speaker == speaker) {
                     self.write_turn(said, &mut turns)?;
+                }
+                if speaker == Speaker::User && self.document_names.count() > documents {
+                    turns.introduce_documents(start);
                 }
             }
         }

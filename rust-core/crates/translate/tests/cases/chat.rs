@@ -265,6 +265,20 @@ fn a_conversation_with_calls_has_a_tool_at_converse() {
     assert!(sent.get("toolConfig").is_none());
 }
 
+/// Converse refuses documents in a turn without a text.
+#[test]
+fn documents_that_nobody_speaks_of_have_a_text_at_converse() {
+    let file = json!({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}});
+    let of = |content: Value| {
+        let body = asking(json!({"messages": [{"role": "user", "content": content}]}));
+        let (sent, _) = written(openai_converse::request, "nova", REFUSE, &body).unwrap();
+        sent["messages"][0]["content"].as_array().unwrap().len()
+    };
+    assert_eq!(of(json!([file])), 2);
+    assert_eq!(of(json!([file, {"type": "text", "text": "{\"document\":"}])), 2);
+    assert_eq!(of(json!("{\"document\":")), 1);
+}
+
 #[test]
 fn json_without_a_schema_is_an_instruction_where_there_is_no_mode_for_it() {
     let body = asking(json!({"response_format": {"type": "json_object"}}));
