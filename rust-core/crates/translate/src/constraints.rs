@@ -26,6 +26,8 @@ pub enum Constraint {
     DefaultSampling,
     /// It does not stop at texts.
     NoStop,
+    /// It takes no `frequency_penalty` and no `presence_penalty`.
+    NoPenalties,
 }
 
 /// The models of a row.
@@ -136,14 +138,30 @@ pub fn effort<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
             Constraint::NoThinking => return Some(Effort::Nothing),
             Constraint::ThinkingBudget => return Some(Effort::Budget(LEVELS[at].1)),
             Constraint::EffortLevels(levels) => {
-                let below = LEVELS[..=at].iter().rev();
-                let known = below.map(|(name, _)| *name).find(|name| levels.contains(name));
-                return Some(Effort::Level(known.or(levels.first().copied()).unwrap_or(level)));
+                return Some(Effort::Level(nearest(levels, level)));
             }
             _ => {}
         }
     }
     Some(Effort::Level(level))
+}
+
+/// The level among those of a model that stands for one of OpenAI's: itself, else the highest below it, else the lowest.
+#[must_use]
+pub fn nearest<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
+    let at = LEVELS.iter().position(|(name, _)| *name == level);
+    let below = LEVELS.iter().take(at.map_or(0, |at| at + 1)).rev();
+    let known = below.filter_map(|(name, _)| levels.iter().find(|known| *known == name));
+    known.copied().next().or(levels.first().copied()).unwrap_or(level)
+}
+
+/// The levels of effort that a model is known to take, the lowest first.
+#[must_use]
+pub fn levels(model: &str) -> Option<&'static [&'static str]> {
+    of(model).find_map(|constraint| match constraint {
+        Constraint::EffortLevels(levels) => Some(levels),
+        _ => None,
+    })
 }
 
 /// The fewest tokens of thought that a Claude model takes.

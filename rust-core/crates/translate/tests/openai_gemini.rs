@@ -44,7 +44,7 @@ fn asked() -> Asked {
 
 fn sent(body: &Value) -> Result<Value, Untranslatable> {
     let mut out = Vec::new();
-    request(body.to_string().as_bytes(), &target("gemini-3-pro"), &mut out)?;
+    request(body.to_string().as_bytes(), &target("gemini-9-pro"), &mut out)?;
     Ok(serde_json::from_slice(&out).unwrap())
 }
 

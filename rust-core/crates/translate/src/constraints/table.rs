@@ -136,6 +136,26 @@ pub const ROWS: &[Row] = &[
         "ai.google.dev, Thinking: levels and budgets",
     ),
     row(
+        Models::With(&["gemini-3-pro"]),
+        Constraint::EffortLevels(&["low", "high"]),
+        "ai.google.dev, Thinking levels; jenslys/opencode-gemini-auth#14, heyhuynhgiabuu/proxypal#170",
+    ),
+    row(
+        Models::With(&["gemini-3.1-pro"]),
+        Constraint::EffortLevels(&["low", "medium", "high"]),
+        "ai.google.dev, Thinking levels; langchain-ai/langchainjs#10101",
+    ),
+    row(
+        Models::Between("gemini-", (3, 0), (4, 0)),
+        Constraint::EffortLevels(&["minimal", "low", "medium", "high"]),
+        "ai.google.dev, Thinking levels; withceleste/celeste-python#292",
+    ),
+    row(
+        Models::Between("gemini-", (2, 5), (4, 0)),
+        Constraint::NoPenalties,
+        "google-gemini/cookbook#1290, vercel/ai#8943: Penalty is not enabled for this model",
+    ),
+    row(
         Models::From("gemini-", (3, 0)),
         Constraint::SignedCalls,
         SIGNATURES,

@@ -1,7 +1,7 @@
 //! `reasoning_effort`, as the model at hand is asked for it.
 
 use crate::Untranslatable;
-use crate::constraints::{Effort, LEAST_BUDGET, effort};
+use crate::constraints::{Constraint, Effort, LEAST_BUDGET, effort, has};
 use crate::openai_converse::chat::{Chat, Message};
 use crate::openai_converse::preferences::Preferences;
 use crate::openai_converse::text::{inner, write_all};
@@ -24,6 +24,10 @@ pub(super) fn write<'b>(
         return Ok(None);
     };
     let level = inner(value).unwrap_or_default();
+    let thinks_if_asked = has(model, Constraint::ThinkingBudget) || has(model, Constraint::NoThinking);
+    if level == "none" && thinks_if_asked {
+        return Ok(None);
+    }
     match effort(model, level) {
         // Converse's lowest.
         Some(Effort::Level("minimal")) => return Ok(Some("low")),

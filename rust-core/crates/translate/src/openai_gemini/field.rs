@@ -227,6 +227,11 @@ impl Losses {
         self.0.lose(name, at, || field.path())
     }
 
+    /// Notes a field that was said in another way than the client said it.
+    pub fn note(&mut self, name: &'static str, field: &Field<'_, '_>) {
+        self.0.note(name, field.value.as_ptr().addr());
+    }
+
     /// The names of what was left out, in the order of the body.
     pub fn names(self) -> Vec<&'static str> {
         self.0.into_names()

@@ -1,5 +1,5 @@
 use crate::Untranslatable;
-use crate::constraints::{Constraint, has};
+use crate::constraints::{Constraint, has, levels, nearest};
 use crate::openai_gemini::field::{Field, Losses};
 
 /// How many texts may stop an answer.
@@ -14,6 +14,9 @@ pub(super) struct Generation<'b> {
     max_tokens: [Option<&'b str>; 2],
     /// Whether the model takes a level of thinking. Gemini 2 takes a number of tokens instead.
     thinks_by_level: bool,
+    /// The levels that it is known to take.
+    levels: Option<&'static [&'static str]>,
+    has_penalties: bool,
     /// The members of `thinkingConfig` that stand for `reasoning_effort`, and those that the client named itself.
     effort: Option<Effort>,
     thinking: Vec<u8>,
@@ -33,6 +36,8 @@ impl<'b> Generation<'b> {
             members: Vec::new(),
             max_tokens: [None; 2],
             thinks_by_level: !has(model, Constraint::ThinkingBudget),
+            levels: levels(model),
+            has_penalties: !has(model, Constraint::NoPenalties),
             effort: None,
             thinking: Vec::new(),
             thinking_has_measure: false,
@@ -53,6 +58,10 @@ impl<'b> Generation<'b> {
             "top_p" => self.member("topP", field.number()?),
             "top_k" => self.member("topK", field.number()?),
             "modalities" => self.modalities(field, losses)?,
+            "presence_penalty" | "frequency_penalty" if !self.has_penalties => {
+                field.number()?;
+                losses.lose(name, field)?;
+            }
             "presence_penalty" => self.member("presencePenalty", field.number()?),
             "frequency_penalty" => self.member("frequencyPenalty", field.number()?),
             "top_logprobs" => self.member("logprobs", field.number()?),
@@ -145,20 +154,31 @@ impl<'b> Generation<'b> {
     /// The levels and numbers of tokens are those of Google's endpoint for OpenAI's clients (ai.google.dev,
     /// "OpenAI compatibility").
     fn reasoning_effort(&mut self, field: &Field<'b, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
-        let (level, budget) = match &*field.text()? {
-            "none" => (None, "0"),
-            "minimal" => (Some("MINIMAL"), "1024"),
-            "low" => (Some("LOW"), "1024"),
-            "medium" => (Some("MEDIUM"), "8192"),
-            "high" => (Some("HIGH"), "24576"),
-            "xhigh" | "max" => (Some("XHIGH"), "24576"),
+        let asked = field.text()?;
+        let said = self.levels.map_or(&*asked, |levels| nearest(levels, &asked));
+        let budget = match &*asked {
+            "none" => "0",
+            "minimal" | "low" => "1024",
+            "medium" => "8192",
+            "high" | "xhigh" | "max" => "24576",
             _ => return Err(field.refuse("It must be none, minimal, low, medium, high, xhigh or max.")),
         };
-        self.effort = match level {
+        self.effort = match &*asked {
             _ if !self.thinks_by_level => Some(Effort::Budget(budget)),
-            Some(level) => Some(Effort::Level(level)),
             // These models cannot be kept from thinking.
-            None => return losses.lose("reasoning_effort", field),
+            "none" => return losses.lose("reasoning_effort", field),
+            _ => {
+                if said != asked {
+                    losses.note("reasoning_effort", field);
+                }
+                Some(Effort::Level(match said {
+                    "minimal" => "MINIMAL",
+                    "low" => "LOW",
+                    "medium" => "MEDIUM",
+                    "high" => "HIGH",
+                    _ => "XHIGH",
+                }))
+            }
         };
         Ok(())
     }

@@ -103,6 +103,50 @@ fn openais_models_are_asked_for_an_effort_that_they_have() {
 }
 
 #[test]
+fn gemini_models_think_at_a_level_that_they_have() {
+    let level = |model: &str, effort: &str| {
+        let body = asking(json!({"reasoning_effort": effort}));
+        let (sent, dropped) = written(openai_gemini::request, model, REFUSE, &body).unwrap();
+        (
+            sent["generationConfig"]["thinkingConfig"]["thinkingLevel"].clone(),
+            dropped.len(),
+        )
+    };
+    assert_eq!(level("gemini-3-pro-preview", "medium"), (json!("LOW"), 1));
+    assert_eq!(level("gemini-3-pro-preview", "minimal"), (json!("LOW"), 1));
+    assert_eq!(level("gemini-3.1-pro-preview", "medium"), (json!("MEDIUM"), 0));
+    assert_eq!(level("gemini-3.5-flash", "minimal"), (json!("MINIMAL"), 0));
+    assert_eq!(level("gemini-3.5-flash", "max"), (json!("HIGH"), 1));
+    assert_eq!(level("gemini-9", "max"), (json!("XHIGH"), 0));
+}
+
+#[test]
+fn gemini_models_have_penalties_no_longer() {
+    let penalty = json!({"presence_penalty": 0.5});
+    holds(
+        openai_gemini::request,
+        &[
+            ("gemini-2.5-flash", penalty.clone(), Some("presence_penalty")),
+            (
+                "gemini-3-pro",
+                json!({"frequency_penalty": 1}),
+                Some("frequency_penalty"),
+            ),
+            ("gemini-2.5-pro", json!({"frequency_penalty": 0.0}), None),
+            ("gemini-2.0-flash", penalty, None),
+        ],
+    );
+}
+
+#[test]
+fn not_to_think_is_what_a_model_with_a_budget_does_anyway() {
+    let body = asking(json!({"reasoning_effort": "none"}));
+    let haiku = "anthropic.claude-haiku-4-5-20251001-v1:0";
+    let (sent, dropped) = written(openai_converse::request, haiku, REFUSE, &body).unwrap();
+    assert!(sent.get("additionalModelRequestFields").is_none() && dropped.is_empty());
+}
+
+#[test]
 fn arguments_of_a_tool_are_an_object_without_a_choice_at_the_root() {
     let parameters = json!({"properties": {"a": {}}, "anyOf": [{"required": ["a"]}]});
     let tools = json!({"tools": [{"type": "function", "function": {"name": "f", "parameters": parameters}}]});

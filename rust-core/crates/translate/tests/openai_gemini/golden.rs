@@ -84,7 +84,7 @@ fn every_golden_case_comes_out_as_written() {
                     Some(true) => UntranslatableFields::Drop,
                     _ => UntranslatableFields::Refuse,
                 },
-                ..target(settings["model"].as_str().unwrap_or("gemini-3-pro-preview"))
+                ..target(settings["model"].as_str().unwrap_or("gemini-9-pro"))
             };
             let asked = request(body.as_bytes(), &target, &mut out)
                 .unwrap_or_else(|error| panic!("{name}: {error:?}"));
