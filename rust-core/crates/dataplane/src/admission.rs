@@ -224,7 +224,7 @@ async fn route_and_admit<'c>(
             .stored_of(tenant)
             .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
     }?;
-    let first = model.first(incoming.dialect, incoming.body_at);
+    let first = model.first(incoming.dialect, &call.model, incoming.body_at);
     let place = first.as_ref().map_or(0, |(place, ..)| *place);
     let target = &model.targets[place];
     let named = target.named(model, &call.model);
@@ -238,7 +238,7 @@ async fn route_and_admit<'c>(
     let tokens = || most_tokens(&call, model);
     let attending = target
         .upstream
-        .begin(incoming.body_at, incoming.is_whole(), tokens);
+        .begin(incoming.body_at, &named.model, incoming.is_whole(), tokens);
     let is_at_target = Cell::new(false);
     let wanted = Wanted {
         is_at_target: &is_at_target,

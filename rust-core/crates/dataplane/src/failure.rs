@@ -96,7 +96,7 @@ impl Failure {
         Failure::TimedOut(if is_over { Timeout::Answer } else { timeout })
     }
 
-    /// What it says of the provider's health.
+    /// What it says of the health of the provider and its model.
     pub(crate) fn verdict(self, sent: Sent) -> Verdict {
         match (self, Reason::of(self, sent)) {
             (
@@ -108,9 +108,8 @@ impl Failure {
             ) => Verdict::Busy(Duration::from_secs(pause.into())),
             (_, Some(Reason::RateLimited)) => Verdict::Busy(SHORT_PAUSE),
             (Failure::Declined { status: 500, .. }, _) => Verdict::Nothing,
-            (_, Some(Reason::Unreachable | Reason::Overloaded | Reason::Timeout | Reason::ServerError)) => {
-                Verdict::Failed
-            }
+            (_, Some(Reason::Unreachable)) => Verdict::Unreachable,
+            (_, Some(Reason::Overloaded | Reason::Timeout | Reason::ServerError)) => Verdict::Failed,
             _ => Verdict::Nothing,
         }
     }

@@ -46,7 +46,9 @@ pub(crate) async fn elsewhere<'c>(
         let reason = Reason::of(failure, open.reached.sent());
         let turns = reason.is_some_and(|reason| sender.model.fall_back_on.has(reason));
         let next = match turns {
-            true => sender.model.next(dialect, tried, Instant::now()),
+            true => sender
+                .model
+                .next(dialect, &sender.call.model, tried, Instant::now()),
             false => None,
         };
         let (place, way) = match next {
@@ -120,7 +122,8 @@ fn prepare<'c>(
         }
     };
     let tokens = || most_tokens(&sender.call, sender.model);
-    let attending = target.upstream.begin(Instant::now(), incoming.is_whole(), tokens);
+    let upstream = &target.upstream;
+    let attending = upstream.begin(Instant::now(), &named.model, incoming.is_whole(), tokens);
     Some(Chosen {
         place,
         named,

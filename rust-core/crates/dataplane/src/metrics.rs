@@ -279,7 +279,7 @@ impl Metrics {
         );
         registry.register(
             "provider_paused",
-            "Whether a provider is passed over where a model has another one, because it failed or asked for that",
+            "Whether a provider, or one of its models, is passed over where a model has another one, because it failed or asked for that",
             m.providers_paused.clone(),
         );
         registry.register(

@@ -258,18 +258,19 @@ impl Model {
         stands_for(&self.name, asked)
     }
 
-    /// Where a request in a dialect goes first, and how; and whose shares it was that decided.
+    /// Where a request in a dialect for the model `asked` goes first, and how; and whose shares it was that decided.
     ///
     /// # Errors
     /// Why it can go nowhere: the reason of the target that is nearest to taking it.
     pub(crate) fn first(
         &self,
         dialect: Dialect,
+        asked: &str,
         now: Instant,
     ) -> Result<(usize, Way<'_>, Places), Rejection> {
         let chosen = match &self.targets[..] {
             [_] => Some((0, Places::default())),
-            _ => self.choose(dialect, Places::default(), now),
+            _ => self.choose(dialect, asked, Places::default(), now),
         };
         if let Some((chosen, among)) = chosen {
             return Ok((chosen, self.targets[chosen].way(dialect, now)?, among));
@@ -284,8 +285,14 @@ impl Model {
     }
 
     /// Where a request that was tried elsewhere goes next.
-    pub(crate) fn next(&self, dialect: Dialect, tried: Places, now: Instant) -> Option<(usize, Way<'_>)> {
-        let (chosen, _) = self.choose(dialect, tried, now)?;
+    pub(crate) fn next(
+        &self,
+        dialect: Dialect,
+        asked: &str,
+        tried: Places,
+        now: Instant,
+    ) -> Option<(usize, Way<'_>)> {
+        let (chosen, _) = self.choose(dialect, asked, tried, now)?;
         Some((chosen, self.targets[chosen].way(dialect, now).ok()?))
     }
 
@@ -296,9 +303,12 @@ impl Model {
             && targets.any(|(place, target)| !tried.has(place) && target.way(dialect, now).is_ok())
     }
 
-    fn choose(&self, dialect: Dialect, tried: Places, now: Instant) -> Option<(usize, Places)> {
+    fn choose(&self, dialect: Dialect, asked: &str, tried: Places, now: Instant) -> Option<(usize, Places)> {
         let serves = |place: usize, target: &Target| !tried.has(place) && target.way(dialect, now).is_ok();
-        let available = |target: &Target| target.upstream.pool.health.is_available(now);
+        let available = |target: &Target| {
+            let health = &target.upstream.pool.health;
+            health.is_available(|| target.named(self, asked).model, now)
+        };
         self.pick(|place, target| available(target) && serves(place, target))
             .or_else(|| self.pick(serves))
     }

@@ -232,7 +232,7 @@ impl Sender<'_, '_> {
                 _ => failure.verdict(open.reached.sent()),
             };
             if let Some(attending) = &mut open.attending {
-                attending.heard(verdict, std::time::Instant::now());
+                attending.heard(verdict, name, std::time::Instant::now());
             }
             open.leave();
             gateway
@@ -274,9 +274,11 @@ impl Sender<'_, '_> {
         if let Some(attending) = &mut open.attending {
             match is_down && status != 500 {
                 // It is the client whom it has waited for.
-                true if status == 408 && is_cut => attending.heard(Verdict::Nothing, self.incoming.now),
-                true => attending.heard(Verdict::Failed, std::time::Instant::now()),
-                false => attending.heard(Verdict::Well, self.incoming.now),
+                true if status == 408 && is_cut => {
+                    attending.heard(Verdict::Nothing, name, self.incoming.now);
+                }
+                true => attending.heard(Verdict::Failed, name, std::time::Instant::now()),
+                false => attending.heard(Verdict::Well, name, self.incoming.now),
             }
         }
         let may_be_too_long =

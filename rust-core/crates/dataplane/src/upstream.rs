@@ -93,11 +93,17 @@ impl Upstream {
         self.pool.health.wait(self.rate, now)
     }
 
-    /// Counts a request that may come to `tokens` as under way there, until what is returned is dropped. `is_whole`: whether
-    /// all of it is there.
-    pub(crate) fn begin(&self, now: Instant, is_whole: bool, tokens: impl FnOnce() -> u64) -> Attending {
+    /// Counts a request for `model`, as the provider calls it, that may come to `tokens` as under way there, until what is
+    /// returned is dropped. `is_whole`: whether all of it is there.
+    pub(crate) fn begin(
+        &self,
+        now: Instant,
+        model: &str,
+        is_whole: bool,
+        tokens: impl FnOnce() -> u64,
+    ) -> Attending {
         let tokens = if self.rate.counts_tokens() { tokens() } else { 0 };
-        self.pool.health.begin(now, self.rate, tokens, is_whole)
+        self.pool.health.begin(now, model, self.rate, tokens, is_whole)
     }
 
     /// The head of requests in a dialect; `None` when the provider does not speak it.

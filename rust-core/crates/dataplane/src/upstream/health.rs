@@ -1,50 +1,53 @@
-//! Whether a provider is worth asking, by what came of asking it.
+//! Whether a provider is worth asking for a model, by the outcomes of earlier requests.
 //!
-//! After [`FAILURES`] attempts in a row that failed it is passed over for a while, wherever a model has somewhere else to
-//! go; then one request is let through to see, and the next one if nothing is heard of that soon. A model that has nowhere
-//! else is sent to its provider all the same: nothing would be gained by failing for it.
+//! Providers limit and overload each model by itself, so what one says of a request (429, `Retry-After`, 503, silence) holds for
+//! the model that was asked for, as the provider names it. Only where no connection comes about, or the provider takes not
+//! all of a request, no model can be reached: that holds for the whole provider.
+//!
+//! After [`condition::FAILURES`] attempts in a row that failed, requests go to another target for a while, wherever their model has one;
+//! then one request is let through as a probe, and the next one if nothing is heard of that soon. A model that has no other
+//! target is sent to its provider all the same: nothing would be gained by failing for it.
 
-use std::cell::Cell;
+mod condition;
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use proofgate_ledger::record::Sent;
 
+use self::condition::{Condition, Probe};
 use super::rate::{Rate, RateLimits, Taken};
 
-/// Failures in a row from which on a provider is passed over.
-const FAILURES: u32 = 5;
-/// How long, at first; twice as long with each request in vain after that.
-const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// How long at most, also when a provider asks for more.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Requests for each of which one may be sent again to the same provider, and what is saved up of that at most.
 const REQUESTS_PER_RETRY: u32 = 10;
 const MOST_SAVED: u32 = 10 * REQUESTS_PER_RETRY;
+/// Models of one provider whose failures are remembered, at most: behind a wildcard, clients choose the names.
+const MOST_MODELS: usize = 1024;
 
-/// What came of an attempt, as far as it tells how its provider is.
+/// What the outcome of an attempt says of its provider and the model there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It answers.
+    /// The model answers.
     Well,
-    /// It could not be reached, or says itself that it cannot answer.
+    /// The provider could not be reached, or took not all of the request.
+    Unreachable,
+    /// The model does not answer, or the provider says that it cannot.
     Failed,
-    /// It wants to be left alone for so long.
+    /// The model is to be left alone for so long.
     Busy(Duration),
     /// Nothing follows from it.
     Nothing,
 }
 
-/// How a provider is.
+/// The health of a provider.
 pub(crate) struct Health {
-    /// Failures since it was last well.
-    failures: Cell<u32>,
-    /// Pauses since then.
-    pauses: Cell<u32>,
-    /// When the one request may go that tells whether it is well again; `None` while it is.
-    paused_until: Cell<Option<Instant>>,
-    /// Since when that request is under way, if it is.
-    probing: Cell<Option<Instant>>,
+    /// Whether it can be reached.
+    reach: Rc<Condition>,
+    /// Those of its models that are not well, by the names that it has for them; at most [`MOST_MODELS`].
+    models: RefCell<HashMap<Box<str>, Rc<Condition>>>,
     in_flight: Cell<u32>,
     /// What is left for sending again.
     saved: Cell<u32>,
@@ -55,10 +58,8 @@ pub(crate) struct Health {
 impl Default for Health {
     fn default() -> Self {
         Health {
-            failures: Cell::default(),
-            pauses: Cell::default(),
-            paused_until: Cell::default(),
-            probing: Cell::default(),
+            reach: Rc::default(),
+            models: RefCell::default(),
             in_flight: Cell::default(),
             saved: Cell::new(MOST_SAVED),
             rate: Rate::default(),
@@ -67,25 +68,24 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Whether a request that could go elsewhere should come here.
-    pub(crate) fn is_available(&self, now: Instant) -> bool {
-        self.paused_until
-            .get()
-            .is_none_or(|until| until <= now && !self.is_probed(now))
+    /// Whether the provider is to be asked, apart from what is known of a model.
+    pub(crate) fn is_reachable(&self, now: Instant) -> bool {
+        self.reach.is_available(now)
     }
 
-    /// Whether a request is under way for which others wait. They do for no longer than for the pause before it: it may be a
-    /// slow one.
-    fn is_probed(&self, now: Instant) -> bool {
-        let since = self.probing.get();
-        let patience = Self::pause_after(self.pauses.get().saturating_sub(1));
-        since.is_some_and(|since| now.saturating_duration_since(since) < patience)
+    /// Whether a request for the model that `name` returns, if it could go to another target, should come here. The name is
+    /// asked for only while some model is not well.
+    pub(crate) fn is_available<'n>(&self, name: impl FnOnce() -> Cow<'n, str>, now: Instant) -> bool {
+        self.is_reachable(now) && {
+            let models = self.models.borrow();
+            models.is_empty() || models.get(&*name()).is_none_or(|model| model.is_available(now))
+        }
     }
 
-    /// How long the next pause is after so many.
-    fn pause_after(pauses: u32) -> Duration {
-        let factor = 1_u32.checked_shl(pauses).unwrap_or(u32::MAX);
-        FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)
+    /// Whether it, or one of its models, is passed over.
+    pub(crate) fn is_passed_over(&self, now: Instant) -> bool {
+        let models = self.models.borrow();
+        !self.is_reachable(now) || models.values().any(|model| !model.is_available(now))
     }
 
     /// Requests that are under way there.
@@ -98,23 +98,22 @@ impl Health {
         self.rate.wait(limits, now)
     }
 
-    /// Counts a request that may come to `tokens` as under way, until what is returned is dropped. `is_whole`: whether all of it
-    /// is there; for one that its client still sends nobody waits.
+    /// Counts a request for `model` that may come to `tokens` as under way, until what is returned is dropped. `is_whole`:
+    /// whether all of it is there; for one that its client still sends nobody waits.
     pub(super) fn begin(
         self: &Rc<Self>,
         now: Instant,
+        model: &str,
         limits: RateLimits,
         tokens: u64,
         is_whole: bool,
     ) -> Attending {
         self.in_flight.set(self.in_flight.get().saturating_add(1));
         self.saved.set(MOST_SAVED.min(self.saved.get() + 1));
-        let is_due = self.paused_until.get().is_some_and(|until| until <= now);
-        let probes = is_due && !self.is_probed(now);
+        let of_model = self.of(model).and_then(|model| model.probe(now));
         let mut attending = Attending {
             began: now,
-            probes,
-            probing: None,
+            probes: [self.reach.probe(now), of_model],
             taken: Some(self.rate.take(limits, tokens, now)),
             health: Rc::clone(self),
         };
@@ -130,21 +129,36 @@ impl Health {
         left.map(|left| self.saved.set(left)).is_some()
     }
 
-    fn pause(&self, now: Instant, pause: Duration) {
-        let until = now.checked_add(pause.min(LONGEST_PAUSE));
-        self.paused_until.set(self.paused_until.get().max(until));
+    /// The condition of a model that is not well; `None` of one that is.
+    fn of(&self, model: &str) -> Option<Rc<Condition>> {
+        let models = self.models.borrow();
+        match models.is_empty() {
+            true => None,
+            false => models.get(model).cloned(),
+        }
     }
 
-    fn failed(&self, now: Instant, in_vain: bool) {
-        self.failures.set(self.failures.get().saturating_add(1));
-        let is_enough = match self.paused_until.get() {
-            Some(_) => in_vain,
-            None => self.failures.get() >= FAILURES,
-        };
-        if is_enough {
-            let pause = Self::pause_after(self.pauses.get());
-            self.pauses.set(self.pauses.get().saturating_add(1));
-            self.pause(now, pause);
+    /// The condition of a model of which something bad is to be remembered.
+    fn of_unwell(&self, model: &str) -> Rc<Condition> {
+        if let Some(known) = self.of(model) {
+            return known;
+        }
+        let mut models = self.models.borrow_mut();
+        if models.len() >= MOST_MODELS {
+            // One without a pause has least to lose, else the one whose pause ends first.
+            let first = models.iter().min_by_key(|(_, model)| model.paused_until());
+            if let Some(name) = first.map(|(name, _)| name.clone()) {
+                models.remove(&name);
+            }
+        }
+        Rc::clone(models.entry(model.into()).or_default())
+    }
+
+    /// A request for `model` that began at `began` was answered.
+    fn recover(&self, model: &str, began: Instant) {
+        let is_over = self.of(model).is_some_and(|model| model.recover(began));
+        if is_over {
+            self.models.borrow_mut().remove(model);
         }
     }
 }
@@ -153,49 +167,39 @@ impl Health {
 pub(crate) struct Attending {
     health: Rc<Health>,
     began: Instant,
-    /// Whether it was let through to see whether the provider is well again.
-    probes: bool,
-    /// Since when others wait for it, if they do.
-    probing: Option<Instant>,
+    /// What it was let through to show: whether the provider is well again, and the model.
+    probes: [Option<Probe>; 2],
     /// What it took of the provider's limits, until that is settled.
     taken: Option<Taken>,
 }
 
 impl Attending {
-    /// Takes note of what came of it.
-    pub(crate) fn heard(&mut self, verdict: Verdict, now: Instant) {
-        let probed = self.end_probe();
-        let health = &*self.health;
-        // What was under way before a pause does not tell that it is over, nor that it was too short.
-        let is_after = health.paused_until.get().is_none_or(|until| until <= self.began);
+    /// Takes note of its outcome; `model` is what it was sent for, as at its begin.
+    pub(crate) fn heard(&mut self, verdict: Verdict, model: &str, now: Instant) {
+        let [probed_reach, probed_model] = self.probes.each_mut().map(|probe| probe.take().is_some());
+        let (health, began) = (&*self.health, self.began);
         match verdict {
             Verdict::Well => {
-                health.failures.set(0);
-                if is_after {
-                    health.pauses.set(0);
-                    health.paused_until.set(None);
-                }
+                health.reach.recover(began);
+                health.recover(model, began);
             }
-            Verdict::Failed => health.failed(now, probed && is_after),
-            Verdict::Busy(pause) => health.pause(now, pause),
+            Verdict::Unreachable => health.reach.fail(began, now, probed_reach),
+            Verdict::Failed => {
+                health.reach.recover(began);
+                health.of_unwell(model).fail(began, now, probed_model);
+            }
+            Verdict::Busy(pause) => {
+                health.reach.recover(began);
+                health.of_unwell(model).pause(now, pause);
+            }
             Verdict::Nothing => {}
         }
     }
 
-    /// Has nobody wait for it any longer; says whether it was let through to see.
-    fn end_probe(&mut self) -> bool {
-        let since = self.probing.take();
-        if since.is_some() && self.health.probing.get() == since {
-            self.health.probing.set(None);
-        }
-        std::mem::take(&mut self.probes)
-    }
-
-    /// All of it is there: from now on others wait for it, if it was let through to see.
+    /// All of it is there: from now on others wait for it, if it was let through as a probe.
     pub(crate) fn is_whole(&mut self, now: Instant) {
-        if self.probes && !self.health.is_probed(now) {
-            self.health.probing.set(Some(now));
-            self.probing = Some(now);
+        for probe in self.probes.iter_mut().flatten() {
+            probe.is_whole(now);
         }
     }
 
@@ -212,7 +216,6 @@ impl Drop for Attending {
         self.health
             .in_flight
             .set(self.health.in_flight.get().saturating_sub(1));
-        self.end_probe();
         // It was turned away before anything of it was sent.
         if let Some(taken) = self.taken.take() {
             self.health.rate.settle(taken, Sent::No, Some(0));
@@ -221,172 +224,5 @@ impl Drop for Attending {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn begin(health: &Rc<Health>, now: Instant) -> Attending {
-        health.begin(now, RateLimits::default(), 0, true)
-    }
-
-    fn fail(health: &Rc<Health>, now: Instant) {
-        begin(health, now).heard(Verdict::Failed, now);
-    }
-
-    /// A provider that has just been paused.
-    fn paused(now: Instant) -> Rc<Health> {
-        let health = Rc::new(Health::default());
-        (0..FAILURES).for_each(|_| fail(&health, now));
-        health
-    }
-
-    #[test]
-    fn failures_in_a_row_pause_a_provider_and_fewer_do_not() {
-        let (health, now) = (Rc::new(Health::default()), Instant::now());
-        for _ in 0..3 {
-            (1..FAILURES).for_each(|_| fail(&health, now));
-            assert!(health.is_available(now));
-            begin(&health, now).heard(Verdict::Well, now);
-        }
-        (0..FAILURES).for_each(|_| fail(&health, now));
-        assert!(!health.is_available(now));
-    }
-
-    #[test]
-    fn after_the_pause_one_request_is_let_through_and_its_success_ends_it() {
-        let now = Instant::now();
-        let (health, later) = (paused(now), now + FIRST_PAUSE);
-        assert!(health.is_available(later));
-        let mut probe = begin(&health, later);
-        assert!(!health.is_available(later), "the probe is under way");
-        // Another that goes there all the same, because it has nowhere else, is no probe.
-        let mut other = begin(&health, later);
-        other.heard(Verdict::Nothing, later);
-        assert!(!health.is_available(later));
-        probe.heard(Verdict::Well, later);
-        assert!(health.is_available(later));
-        (1..FAILURES).for_each(|_| fail(&health, later));
-        assert!(health.is_available(later), "failures count from zero again");
-    }
-
-    #[test]
-    fn each_probe_in_vain_doubles_the_pause_up_to_a_minute() {
-        let mut now = Instant::now();
-        let health = paused(now);
-        for seconds in [5, 10, 20, 40, 60, 60] {
-            let end = now + Duration::from_secs(seconds);
-            assert!(!health.is_available(end - Duration::from_millis(1)));
-            assert!(health.is_available(end));
-            now = end;
-            fail(&health, now);
-        }
-    }
-
-    #[test]
-    fn a_probe_whose_client_goes_lets_the_next_one_try() {
-        let now = Instant::now();
-        let (health, later) = (paused(now), now + FIRST_PAUSE);
-        drop(begin(&health, later));
-        assert!(health.is_available(later));
-        assert_eq!(health.in_flight(), 0);
-    }
-
-    #[test]
-    fn an_answer_to_what_was_asked_after_the_pause_ends_it_while_the_probe_is_under_way() {
-        let now = Instant::now();
-        let (health, later) = (paused(now), now + FIRST_PAUSE);
-        let mut probe = begin(&health, later);
-        let after = later + Duration::from_secs(1);
-        begin(&health, after).heard(Verdict::Well, after);
-        assert!(health.is_available(after));
-        // It came last, and was asked before the others.
-        probe.heard(Verdict::Failed, after);
-        assert!(health.is_available(after));
-    }
-
-    #[test]
-    fn a_probe_that_hears_nothing_keeps_others_away_for_no_longer_than_the_pause_before_it() {
-        let now = Instant::now();
-        let (health, later) = (paused(now), now + FIRST_PAUSE);
-        let first = begin(&health, later);
-        let end = later + FIRST_PAUSE;
-        assert!(!health.is_available(end - Duration::from_millis(1)));
-        assert!(health.is_available(end));
-        let second = begin(&health, end);
-        drop(first);
-        assert!(!health.is_available(end), "the second probe is under way");
-        drop(second);
-        assert!(health.is_available(end));
-    }
-
-    #[test]
-    fn for_what_a_client_still_sends_nobody_waits_and_its_failure_tells_as_much() {
-        let now = Instant::now();
-        let (health, later) = (paused(now), now + FIRST_PAUSE);
-        let mut coming = health.begin(later, RateLimits::default(), 0, false);
-        assert!(health.is_available(later));
-        coming.heard(Verdict::Failed, later);
-        assert!(
-            !health.is_available(later + FIRST_PAUSE),
-            "the pause is twice as long"
-        );
-        assert!(health.is_available(later + 2 * FIRST_PAUSE));
-    }
-
-    #[test]
-    fn what_a_client_has_sent_in_the_end_is_waited_for() {
-        let now = Instant::now();
-        let (health, later) = (paused(now), now + FIRST_PAUSE);
-        let mut coming = health.begin(later, RateLimits::default(), 0, false);
-        let mut second = health.begin(later, RateLimits::default(), 0, false);
-        coming.is_whole(later);
-        second.is_whole(later);
-        assert!(!health.is_available(later));
-        drop(second);
-        assert!(!health.is_available(later), "nobody waited for that one");
-        drop(coming);
-        assert!(health.is_available(later));
-    }
-
-    #[test]
-    fn a_probe_is_waited_for_as_long_as_the_pause_before_it_was() {
-        let mut now = Instant::now();
-        let health = paused(now);
-        for seconds in [5, 10, 20] {
-            now += Duration::from_secs(seconds);
-            fail(&health, now);
-        }
-        now += Duration::from_secs(40);
-        let _silent = begin(&health, now);
-        assert!(!health.is_available(now + Duration::from_secs(39)));
-        assert!(health.is_available(now + Duration::from_secs(40)));
-    }
-
-    #[test]
-    fn an_answer_from_before_the_pause_does_not_end_it() {
-        let now = Instant::now();
-        let health = Rc::new(Health::default());
-        let mut early = begin(&health, now);
-        (0..FAILURES).for_each(|_| fail(&health, now));
-        early.heard(Verdict::Well, now);
-        assert!(!health.is_available(now));
-    }
-
-    #[test]
-    fn a_provider_that_asks_for_a_pause_gets_it_but_not_for_longer_than_a_minute() {
-        for (asked, given) in [(7, 7), (3600, 60)] {
-            let (health, now) = (Rc::new(Health::default()), Instant::now());
-            begin(&health, now).heard(Verdict::Busy(Duration::from_secs(asked)), now);
-            let end = now + Duration::from_secs(given);
-            assert!(!health.is_available(end - Duration::from_millis(1)));
-            assert!(health.is_available(end));
-        }
-    }
-
-    #[test]
-    fn of_ten_requests_one_may_be_sent_again_beyond_what_was_saved() {
-        let (health, now) = (Rc::new(Health::default()), Instant::now());
-        assert_eq!((0..100).filter(|_| health.take_retry()).count(), 10);
-        (0..30).for_each(|_| drop(begin(&health, now)));
-        assert_eq!((0..100).filter(|_| health.take_retry()).count(), 3);
-    }
-}
+#[path = "health_tests.rs"]
+mod tests;

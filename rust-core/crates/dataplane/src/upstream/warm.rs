@@ -23,7 +23,7 @@ impl Upstream {
     /// Makes up for what is missing of the idle connections that are to be there; to be called once a second. None is made
     /// to a provider that no request would be sent to.
     pub(crate) fn keep_warm(&self, now: Instant) {
-        if self.min_idle > 0 && !self.lacks_key(now) && self.pool.health.is_available(now) {
+        if self.min_idle > 0 && !self.lacks_key(now) && self.pool.health.is_reachable(now) {
             self.pool.warm(&self.name, self.min_idle, now);
         }
     }

@@ -27,6 +27,7 @@ mod interrupted;
 mod keys;
 mod many_streams;
 mod media;
+mod model_health;
 mod objects;
 mod policies;
 mod provider_limits;
