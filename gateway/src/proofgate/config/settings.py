@@ -320,8 +320,9 @@ class Timeouts(Section):
     upstream_first_byte_seconds: Seconds | None = None
     """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of
     the answer's head. As long as `upstreamResponseSeconds` when it is not set."""
-    upstream_response_seconds: Seconds = 60.0
-    """For a provider's next bytes, once its answer has begun."""
+    upstream_response_seconds: Seconds = 600.0
+    """For a provider's next bytes, once its answer has begun. As long as the official clients wait by
+    default: reasoning models may be silent for minutes."""
     answer_seconds: Seconds = 3600.0
     """From a request's head to the end of its answer, however steadily that comes."""
     heartbeat_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 15.0

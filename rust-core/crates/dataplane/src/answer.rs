@@ -135,6 +135,15 @@ struct FieldViolation<'a> {
 }
 
 impl Answer<'_> {
+    /// The same for an exchange of which a provider may have run the request, or not: what may have been paid for, no client
+    /// is to send again by itself.
+    pub(crate) fn of_exchange(mut self, may_have_run: bool) -> Self {
+        if may_have_run {
+            self.fields.should_retry = Some(false);
+        }
+        self
+    }
+
     fn kind(&self) -> &'static str {
         match self.status {
             429 => "rate_limit_error",

@@ -90,6 +90,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         }
         Heard::Nothing(failure) => {
             let (outcome, answer) = (failure.outcome(), failure.answer());
+            let answer = answer.of_exchange(open.may_have_run());
             Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await
         }
     }

@@ -68,6 +68,8 @@ pub(crate) struct OpenExchange {
     attempts: u32,
     /// What attempts before may have used, about which nobody knows.
     unsettled: Used,
+    /// Whether one of them may have been answered and paid for.
+    has_left_unsettled: bool,
     /// Tokens that its answers may have.
     answer_tokens: u64,
     /// What its tokens cost, where that is known: the price that held when it was admitted.
@@ -274,6 +276,7 @@ impl OpenExchange {
             attending: None,
             attempts: 1,
             unsettled: Used::default(),
+            has_left_unsettled: false,
             answer_tokens: admitted.answer_tokens,
             price: admitted.target.price(admitted.upstream_model, started_at),
             policy: None,
@@ -346,6 +349,7 @@ impl OpenExchange {
         let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;
         if self.reached.sent() == Sent::Maybe {
             self.unsettled = self.unsettled_besides();
+            self.has_left_unsettled = true;
         }
         if let Some(observed) = &mut self.observed {
             observed.turns_to(&target.upstream.name, upstream_model);
@@ -519,6 +523,11 @@ impl OpenExchange {
             Some(status) => status >= 400,
             None => self.reached.executed == Executed::No,
         }
+    }
+
+    /// Whether a provider may have answered it, and is paid for that.
+    pub(crate) fn may_have_run(&self) -> bool {
+        self.has_left_unsettled || !self.is_unused()
     }
 
     /// What attempts before may have used, and this one as much as was set aside for it.

@@ -153,6 +153,7 @@ impl Relay<'_, '_> {
             }
             Aborted::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
         };
+        let answer = answer.of_exchange(open.may_have_run());
         open.error = Some(answer.code);
         if let Aborted::Upstream(Failure::Reported) = aborted {
             return Box::pin(end_as_reported(gateway, reply, &answer_head, open, workspace)).await;

@@ -35,6 +35,7 @@ mod raw;
 mod receipts;
 mod relayed;
 mod retire;
+mod retries;
 mod routes;
 mod sending;
 mod smuggling;
