@@ -360,7 +360,8 @@ async fn admit<'c>(
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
         gateway.metrics.limited();
-        turn_away(Rejection::from(exceeded), None, RequestOutcome::Refused, None)
+        let rejection = Rejection::over_limit(exceeded, call, pricing::most_answer_tokens(call, model));
+        turn_away(rejection, None, RequestOutcome::Refused, None)
     })?;
     let mut granted = Granted::new(gateway, grant);
     let judged = match incoming.form {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
-use proofgate_limits::Exceeded;
+use proofgate_limits::{Exceeded, Limit};
 use proofgate_policy::Fault;
-use proofgate_providers::{BadBatch, BadRequest, Family};
+use proofgate_providers::{BadBatch, BadRequest, Call, Dialect, Family};
 use proofgate_translate::Untranslatable;
 use proofgate_wire::ProtocolError;
 
@@ -555,6 +555,43 @@ impl From<Fault> for Rejection {
 
 /// For longer no client is told to wait and try again by itself, in seconds.
 pub(crate) const LONGEST_WAIT: u32 = 60;
+
+/// The field of a request that bounds the tokens of its answer, where its dialect has one.
+fn answer_bound(dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::Chat => Some("max_completion_tokens"),
+        Dialect::Completions | Dialect::Messages => Some("max_tokens"),
+        Dialect::Responses => Some("max_output_tokens"),
+        Dialect::Gemini => Some("generationConfig.maxOutputTokens"),
+        _ => None,
+    }
+}
+
+impl Rejection {
+    /// A request that would pass a limit; `answer`: tokens that would be reserved for what it is answered.
+    pub(crate) fn over_limit(exceeded: Exceeded, call: &Call<'_>, answer: u64) -> Self {
+        let rejection = Rejection::from(exceeded);
+        let counts_tokens = !matches!(exceeded.limit, Limit::RequestsPerMinute | Limit::Concurrency);
+        let Some(field) = answer_bound(call.dialect).filter(|_| counts_tokens && answer > 0) else {
+            return rejection;
+        };
+        if !exceeded.is_never() {
+            return rejection;
+        }
+        let advice = match call.max_tokens {
+            Some(_) => "a lower value reserves less",
+            None => "the request does not name it, and a value reserves as much as it says",
+        };
+        Rejection {
+            message: Cow::Owned(format!(
+                "{}. {answer} tokens would be reserved for the answer: {field} bounds them, {advice}.",
+                rejection.message
+            )),
+            param: Some(Cow::Borrowed(field)),
+            ..rejection
+        }
+    }
+}
 
 impl From<Exceeded> for Rejection {
     fn from(exceeded: Exceeded) -> Self {

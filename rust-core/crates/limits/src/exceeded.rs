@@ -61,6 +61,10 @@ pub enum Scope {
     Model,
 }
 
+/// How long a request is told to wait for those under way to end, whose reservations are all that keeps it out: most need
+/// a fraction of what they reserve.
+pub(crate) const RESERVED_WAIT: Duration = Duration::from_secs(2);
+
 /// A request would pass a limit. When it would pass several, this is the one that keeps it out longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
@@ -72,9 +76,11 @@ pub struct Exceeded {
     pub value: u64,
     /// What is left of it now, in its unit.
     pub remaining: u64,
+    /// What requests under way have reserved of it, in its unit, where the request would pass if they used nothing of that; else 0.
+    pub reserved: u64,
     /// Time until the same request passes every limit, if nothing else is admitted or settled before: exact to the
     /// microsecond, and earlier it cannot pass. Zero when it only waits for another request to end, which can be any
-    /// moment. `None`: it never passes, because it alone asks for more than the limit.
+    /// moment; two seconds at most when it waits for what is `reserved`. `None`: it never passes, because it alone asks for more than the limit.
     pub retry_after: Option<Duration>,
 }
 
@@ -127,6 +133,17 @@ impl fmt::Display for Exceeded {
                 out,
                 "the request alone needs more than this {owner} {kind} of {value} {noun}: make it smaller"
             ),
+            Some(seconds) if self.reserved > 0 => {
+                let reserved = match self.limit.is_money() {
+                    true => dollars(self.reserved),
+                    false => self.reserved.to_string(),
+                };
+                write!(
+                    out,
+                    "this {owner} {kind} of {value} {noun} has no room now, because {reserved} of it are reserved by requests \
+                     under way: try again in {seconds} s"
+                )
+            }
             Some(seconds) => write!(
                 out,
                 "this {owner} {kind} of {value} {noun} is reached: try again in {seconds} s"

@@ -293,7 +293,10 @@ impl Limiter {
         let used = used.booked(grant.money_counted);
         let (unused, beyond) = (grant.reserved.beyond(used), used.beyond(grant.reserved));
         for share in grant.shares() {
-            self.end(share.subject, |own| own.take(grant.moment, 0, share.of(unused)));
+            self.end(share.subject, |own| {
+                own.release(grant.moment, share.of(grant.reserved));
+                own.take(grant.moment, 0, share.of(unused));
+            });
             let beyond = share.of(beyond);
             if beyond != Used::default() && share.subject != NONE {
                 if beyond.tokens > 0 {
@@ -310,7 +313,9 @@ impl Limiter {
     pub fn keep(&mut self, mut grant: Grant) {
         self.forget_unrecorded(&mut grant);
         for share in grant.shares() {
-            self.end(share.subject, |_| {});
+            self.end(share.subject, |own| {
+                own.release(grant.moment, share.of(grant.reserved))
+            });
         }
     }
 
@@ -321,7 +326,8 @@ impl Limiter {
         for share in grant.shares() {
             let requests = if keep_request { 0 } else { share.requests() };
             self.end(share.subject, |own| {
-                own.take(grant.moment, requests, share.of(grant.reserved))
+                own.release(grant.moment, share.of(grant.reserved));
+                own.take(grant.moment, requests, share.of(grant.reserved));
             });
         }
     }
@@ -472,6 +478,7 @@ impl Limiter {
             let own = &mut self.subjects[share.subject as usize].own;
             own.in_flight += 1;
             own.add(booking.at, share.requests(), share.of(booking.used));
+            own.reserve(booking.at, share.of(booking.used));
             self.change(share.subject);
         }
     }

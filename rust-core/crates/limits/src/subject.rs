@@ -3,7 +3,7 @@
 use crate::calendar;
 use crate::config::Ceilings;
 use crate::demand::Used;
-use crate::exceeded::{Exceeded, Limit, Scope};
+use crate::exceeded::{Exceeded, Limit, RESERVED_WAIT, Scope};
 use crate::snapshot::{Second, SubjectName, Usage};
 use crate::window::{HELD_SECONDS, Window};
 use crate::{DAY_SECONDS, MICROS};
@@ -57,6 +57,10 @@ pub(crate) struct Consumption {
     month: u64,
     /// Nanodollars.
     month_cost: u64,
+    /// What of the day's and of the month's is reserved by requests under way.
+    day_reserved: Used,
+    /// Nanodollars.
+    month_reserved: u64,
     pub(crate) in_flight: u64,
     /// `None` while the last minute is empty.
     pub(crate) window: Option<Box<Window>>,
@@ -71,9 +75,10 @@ impl Consumption {
         }
         if self.day < to.day {
             (self.day, self.day_tokens, self.day_cost) = (to.day, 0, 0);
+            self.day_reserved = Used::default();
         }
         if self.month < to.month {
-            (self.month, self.month_cost) = (to.month, 0);
+            (self.month, self.month_cost, self.month_reserved) = (to.month, 0, 0);
         }
     }
 
@@ -107,10 +112,51 @@ impl Consumption {
         }
     }
 
+    /// Takes note that what was booked at `at` is reserved by a request under way.
+    #[inline]
+    pub(crate) fn reserve(&mut self, at: Moment, asked: Used) {
+        if let Some(window) = &mut self.window {
+            window.reserve(at.second, asked.tokens);
+        }
+        if self.day == at.day {
+            self.day_reserved.tokens = self.day_reserved.tokens.saturating_add(asked.tokens);
+            self.day_reserved.cost = self.day_reserved.cost.saturating_add(asked.cost);
+        }
+        if self.month == at.month {
+            self.month_reserved = self.month_reserved.saturating_add(asked.cost);
+        }
+    }
+
+    /// The request that reserved it has ended; what it used stays booked.
+    #[inline]
+    pub(crate) fn release(&mut self, at: Moment, asked: Used) {
+        if let Some(window) = &mut self.window {
+            window.release(at.second, asked.tokens);
+        }
+        if self.day == at.day {
+            self.day_reserved = self.day_reserved.beyond(asked);
+        }
+        if self.month == at.month {
+            self.month_reserved = self.month_reserved.saturating_sub(asked.cost);
+        }
+    }
+
+    /// What of a limit's consumption is reserved by requests under way.
+    fn reserved(&self, limit: Limit) -> u64 {
+        match limit {
+            Limit::TokensPerMinute => self.window.as_deref().map_or(0, Window::reserved),
+            Limit::TokensPerDay => self.day_reserved.tokens,
+            Limit::MoneyPerDay => self.day_reserved.cost,
+            Limit::MoneyPerMonth => self.month_reserved,
+            Limit::RequestsPerMinute | Limit::Concurrency => 0,
+        }
+    }
+
     /// Replaces everything; seconds that have not begun count as `second`, because clocks of workers differ.
     pub(crate) fn replace(&mut self, usage: &Usage, second: u64) {
         (self.day, self.day_tokens, self.day_cost) = (usage.day, usage.day_tokens, usage.day_cost);
         (self.month, self.month_cost) = (usage.month, usage.month_cost);
+        (self.day_reserved, self.month_reserved) = (Used::default(), 0);
         self.in_flight = usage.in_flight;
         if let Some(window) = &mut self.window {
             window.restart(second);
@@ -302,12 +348,20 @@ impl Subject {
                     Some(opens_at(self.leaves_at(now.second, excess, |held| held.tokens)))
                 }
             };
+            // Of what others have admitted, nobody tells how much is only reserved.
+            let reserved = self.own.reserved(limit);
+            let fits_settled = used.saturating_sub(reserved).saturating_add(needed) <= value;
+            let waits_for_others = reserved > 0 && fits_settled;
             let new = Exceeded {
                 limit,
                 scope,
                 value,
                 remaining: value.saturating_sub(used),
-                retry_after,
+                reserved: if waits_for_others { reserved } else { 0 },
+                retry_after: match waits_for_others {
+                    true => retry_after.map(|after| after.min(RESERVED_WAIT)),
+                    false => retry_after,
+                },
             };
             if longest.is_none_or(|longest| waits_longer(&new, &longest)) {
                 longest = Some(new);

@@ -19,8 +19,11 @@ pub(crate) struct Window {
     occupied: u64,
     requests: u64,
     tokens: u64,
+    /// Of the tokens, those of requests under way.
+    reserved: u64,
     requests_in: [u32; SLOTS],
     tokens_in: [u64; SLOTS],
+    reserved_in: [u64; SLOTS],
 }
 
 impl Window {
@@ -30,21 +33,49 @@ impl Window {
             occupied: 0,
             requests: 0,
             tokens: 0,
+            reserved: 0,
             requests_in: [0; SLOTS],
             tokens_in: [0; SLOTS],
+            reserved_in: [0; SLOTS],
         }
     }
 
     /// Forgets everything and starts at `second`.
     pub(crate) fn restart(&mut self, second: u64) {
         self.empty_slots(self.occupied);
-        (self.requests, self.tokens) = (0, 0);
+        (self.requests, self.tokens, self.reserved) = (0, 0, 0);
         self.newest = second;
     }
 
     /// Requests and tokens in the window.
     pub(crate) fn sums(&self) -> (u64, u64) {
         (self.requests, self.tokens)
+    }
+
+    /// Tokens in the window that requests under way have reserved.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Takes note that tokens booked in a second are reserved by a request under way.
+    #[inline]
+    pub(crate) fn reserve(&mut self, second: u64, tokens: u64) {
+        if self.holds(second) {
+            let slot = slot(second);
+            self.reserved_in[slot] = self.reserved_in[slot].saturating_add(tokens);
+            self.reserved = self.reserved.saturating_add(tokens);
+        }
+    }
+
+    /// The request that reserved them has ended.
+    #[inline]
+    pub(crate) fn release(&mut self, second: u64, tokens: u64) {
+        if self.holds(second) {
+            let slot = slot(second);
+            let tokens = tokens.min(self.reserved_in[slot]);
+            self.reserved_in[slot] -= tokens;
+            self.reserved = self.reserved.saturating_sub(tokens);
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -155,8 +186,10 @@ impl Window {
             left &= left - 1;
             self.requests = self.requests.saturating_sub(u64::from(self.requests_in[slot]));
             self.tokens = self.tokens.saturating_sub(self.tokens_in[slot]);
+            self.reserved = self.reserved.saturating_sub(self.reserved_in[slot]);
             self.requests_in[slot] = 0;
             self.tokens_in[slot] = 0;
+            self.reserved_in[slot] = 0;
         }
         self.occupied &= !slots;
     }

@@ -29,6 +29,7 @@ fn a_tenant_gets_as_many_requests_in_a_minute_as_it_may() {
             scope: Scope::Tenant,
             value: 3,
             remaining: 0,
+            reserved: 0,
             retry_after: seconds(57.5),
         }
     );
@@ -178,11 +179,53 @@ fn the_limit_that_keeps_a_request_out_longest_is_told() {
         "for ever"
     );
     let (mut limiter, acme) = support::limiter([1, 0, 100, 0], [0; 4]);
-    let _held = limiter.admit(acme, KEY, 60, START).unwrap();
+    consume(&mut limiter, acme, KEY, 60, START);
     assert_eq!(
         limiter.admit(acme, KEY, 60, START).unwrap_err().limit,
         Limit::TokensPerDay
     );
+}
+
+#[test]
+fn what_fits_once_requests_under_way_have_ended_is_told_to_come_back_soon() {
+    for limits in [[0, 1000, 0, 0], [0, 0, 1000, 0]] {
+        let (mut limiter, acme) = limiter(limits, [0; 4]);
+        consume(&mut limiter, acme, KEY, 100, START);
+        let held = limiter.admit(acme, KEY, 800, START).unwrap();
+        let refused = limiter.admit(acme, KEY, 500, START).unwrap_err();
+        assert_eq!((refused.reserved, refused.remaining), (800, 100));
+        assert_eq!(refused.retry_after_seconds(), Some(2));
+        assert!(
+            refused
+                .to_string()
+                .contains("800 of it are reserved by requests under way")
+        );
+        // One that does not fit behind what is used is told when that leaves.
+        let refused = limiter.admit(acme, KEY, 901, START).unwrap_err();
+        assert_eq!(refused.reserved, 0);
+        assert!(refused.retry_after_seconds() > Some(60));
+        assert!(refused.to_string().contains("is reached"));
+        limiter.settle(held, 20, START);
+        let held = limiter.admit(acme, KEY, 500, START).unwrap();
+        // What nobody counted stays booked, and nobody gives it back.
+        limiter.keep(held);
+        let refused = limiter.admit(acme, KEY, 500, START).unwrap_err();
+        assert_eq!(refused.reserved, 0);
+        assert!(refused.retry_after_seconds() > Some(50));
+    }
+}
+
+#[test]
+fn a_reservation_that_has_left_the_window_or_the_day_keeps_nobody_out_and_promises_nothing() {
+    let (mut limiter, acme) = limiter([0, 1000, 1000, 0], [0; 4]);
+    let early = limiter.admit(acme, KEY, 900, MIDNIGHT - SECOND).unwrap();
+    let later = MIDNIGHT + 61 * SECOND;
+    consume(&mut limiter, acme, KEY, 900, later);
+    let refused = limiter.admit(acme, KEY, 200, later).unwrap_err();
+    assert_eq!(refused.reserved, 0, "{refused}");
+    limiter.settle(early, 0, later);
+    let refused = limiter.admit(acme, KEY, 200, later).unwrap_err();
+    assert_eq!((refused.reserved, refused.remaining), (0, 100));
 }
 
 #[test]

@@ -64,7 +64,6 @@ fn money_is_set_aside_before_it_is_spent_and_settled_by_what_it_was() {
     let first = limiter.admit(acme, KEY, costs("large", 600), START).unwrap();
     assert_eq!(first.reserved_cost(), Some(600));
     let refused = limiter.admit(acme, KEY, costs("large", 500), START).unwrap_err();
-    let until_midnight = Duration::from_micros(MIDNIGHT - START);
     assert_eq!(
         refused,
         Exceeded {
@@ -72,8 +71,14 @@ fn money_is_set_aside_before_it_is_spent_and_settled_by_what_it_was() {
             scope: Scope::Tenant,
             value: 1000,
             remaining: 400,
-            retry_after: Some(until_midnight),
+            reserved: 600,
+            retry_after: Some(Duration::from_secs(2)),
         }
+    );
+    let told = refused.to_string();
+    assert!(
+        told.contains("0.0000006 of it are reserved by requests under way"),
+        "{told}"
     );
     assert_eq!(refused.code(), "dollars_per_day_exceeded");
     limiter.settle(first, Used { tokens: 1, cost: 100 }, START);

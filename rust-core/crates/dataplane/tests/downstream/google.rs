@@ -426,7 +426,12 @@ async fn a_limit_tells_how_long_to_wait_in_googles_words() {
     // Waiting does not help who asks for more than there ever is.
     let kinds = document["error"]["details"].as_array().unwrap().iter();
     let kinds: Vec<_> = kinds.map(|detail| detail["@type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["type.googleapis.com/google.rpc.ErrorInfo"]);
+    let expected = ["ErrorInfo", "BadRequest"].map(|kind| format!("type.googleapis.com/google.rpc.{kind}"));
+    assert_eq!(kinds, expected);
+    assert_eq!(
+        document["error"]["details"][1]["fieldViolations"][0]["field"],
+        "generationConfig.maxOutputTokens"
+    );
 }
 
 #[tokio::test]

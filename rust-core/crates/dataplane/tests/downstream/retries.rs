@@ -1,4 +1,4 @@
-//! Whether a client is told to try again: never by itself what may have been paid for.
+//! Whether a client is told to try again: never by itself what may have been paid for, and soon what only waits for others.
 
 use h2::client::ResponseFuture;
 use http::Request;
@@ -25,6 +25,11 @@ fn chat(max_tokens: u64) -> Value {
 fn hint(answer: &Answer) -> Option<&str> {
     let hint = answer.headers.get("x-should-retry")?;
     Some(hint.to_str().unwrap())
+}
+
+fn message(answer: &Answer) -> String {
+    let document: Value = serde_json::from_slice(&answer.body).unwrap();
+    document["error"]["message"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -64,4 +69,56 @@ async fn an_answer_that_cannot_be_translated_is_not_tried_again() {
     let answer = read(sent).await.unwrap();
     let told = (answer.status.as_u16(), &*answer.code(), hint(&answer));
     assert_eq!(told, (502, "upstream_answer_malformed", Some("false")));
+}
+
+#[tokio::test]
+async fn what_waits_for_reservations_alone_is_told_to_come_back_in_seconds() {
+    let mut gateway = Gateway::with(|document| {
+        document["tenants"][0]["limits"] = json!({"tokens_per_day": 100_000});
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let first = ask(&mut client, "/v1/chat/completions", &chat(64_000)).await;
+    let exchange = gateway.upstream.exchange().await;
+    let second = ask(&mut client, "/v1/chat/completions", &chat(64_000)).await;
+    let refused = read(second).await.unwrap();
+    let told = (refused.status.as_u16(), &*refused.code(), hint(&refused));
+    assert_eq!(told, (429, "tokens_per_day_exceeded", Some("true")));
+    let wait: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=5).contains(&wait), "{wait}");
+    assert!(
+        message(&refused).contains("reserved by requests under way"),
+        "{}",
+        message(&refused)
+    );
+    exchange
+        .answer(br#"{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29}}"#)
+        .await;
+    assert_eq!(read(first).await.unwrap().status, 200);
+    let third = ask(&mut client, "/v1/chat/completions", &chat(64_000)).await;
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(read(third).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_request_that_is_larger_than_its_limit_is_told_which_field_makes_it_so() {
+    let gateway = Gateway::with(|document| {
+        document["tenants"][0]["limits"] = json!({"tokens_per_minute": 60_000});
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let old = chat(64_000);
+    let responses = json!({"model": MODEL, "max_output_tokens": 64_000, "input": "hi"});
+    for (path, body, field) in [
+        ("/v1/chat/completions", &old, "max_completion_tokens"),
+        ("/v1/messages", &old, "max_tokens"),
+        ("/v1/responses", &responses, "max_output_tokens"),
+    ] {
+        let refused = read(ask(&mut client, path, body).await).await.unwrap();
+        assert_eq!((refused.status.as_u16(), hint(&refused)), (429, Some("false")));
+        assert_eq!(refused.code(), "request_exceeds_limit");
+        let message = message(&refused);
+        assert!(message.contains(field) && message.contains("64000"), "{message}");
+    }
+    assert_eq!(gateway.upstream.requests(), 0);
 }
