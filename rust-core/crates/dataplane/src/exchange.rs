@@ -67,6 +67,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
     }
     let until = sender.until;
     drop(sender);
+    let choices = u64::from(sender.call.n).saturating_mul(sender.call.prompts as u64);
     match heard {
         Heard::ClientGone => {
             open.store().await;
@@ -81,6 +82,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
                 silence: upstream.idle,
                 until,
                 keeps_usage,
+                choices,
                 translation: chosen.translated.map(|translated| translated.back),
             };
             pin!(relay.run(open, begun, upstream)).await

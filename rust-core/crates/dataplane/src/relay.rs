@@ -41,6 +41,8 @@ pub(crate) struct Relay<'r, 'c> {
     pub(crate) silence: Duration,
     /// When its answer must be over.
     pub(crate) until: Option<Instant>,
+    /// Answers that the request asks for.
+    pub(crate) choices: u64,
     /// Whether the gateway asked for usage and the client did not.
     pub(crate) keeps_usage: bool,
     /// The way back, where the provider does not speak what the client does.
@@ -60,6 +62,7 @@ impl Relay<'_, '_> {
             reply,
             silence,
             until,
+            choices,
             keeps_usage,
             translation,
         } = self;
@@ -86,7 +89,7 @@ impl Relay<'_, '_> {
         let most = open.catalog.terms.limits.body_bytes;
         let head = &mut reply.buffers.head;
         let frames = frames_of(translation.as_deref(), &mut answer_head, head, most);
-        let mut progress = Progress::new(spoken, keeps_usage, translation, frames);
+        let mut progress = Progress::new(spoken, choices, keeps_usage, translation, frames);
         if answer_head.is_recording() {
             answer_head.scrutiny = Scrutiny::None;
             // Also a file that says it is a stream of them.

@@ -256,10 +256,21 @@ impl Translation {
         }
     }
 
-    /// The provider's stream is over: of a dialect in which that is its good end, writes the client's. Says whether it is.
+    /// Whether events of a stream are the client's already.
+    pub(crate) fn passes_events(&self) -> bool {
+        matches!(self.pair, Pair::AnthropicInvoke | Pair::AnthropicRawPredict)
+    }
+
+    /// The body of the provider's stream has ended well: writes the client's end, if the stream has told why it finished. Returns
+    /// whether it has; some providers leave out the mark that follows.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<bool, AnswerError> {
         match &mut self.stream {
             Some(Stream::OpenAiGemini(stream)) => Ok(stream.finish(out)? == Step::Ended),
+            Some(Stream::AnthropicOpenAi(stream)) => Ok(stream.event("", b"[DONE]", out)? == Step::Ended),
+            Some(Stream::OpenAiAnthropic(stream)) => {
+                let stop = br#"{"type":"message_stop"}"#;
+                Ok(stream.event("message_stop", stop, out)? == Step::Ended)
+            }
             _ => Ok(false),
         }
     }

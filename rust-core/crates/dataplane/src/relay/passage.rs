@@ -3,7 +3,7 @@
 use proofgate_inspect::Denial;
 use proofgate_providers::{
     BYTE_ORDER_MARK, BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, Growth,
-    is_usage_alone,
+    StreamFinish, is_usage_alone,
 };
 
 use super::inspection::{append, inspect};
@@ -30,6 +30,8 @@ pub(super) struct Progress {
     pub(super) ended: bool,
     /// How far the candidates of a stream are that has no end marker: it leaves as it came, in Gemini's dialect.
     pub(super) candidates: Option<CandidateEnds>,
+    /// What the stream has told of why its choices finished: without an end marker it is whole with that.
+    pub(super) finish: StreamFinish,
     /// Whether all from some event on is held back, because that may be the last one.
     holds: bool,
     /// Bytes that have come since the end marker was seen.
@@ -59,6 +61,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(
         dialect: Dialect,
+        choices: u64,
         keeps_usage: bool,
         translation: Option<Box<Translation>>,
         frames: Option<Box<FrameEvents>>,
@@ -69,6 +72,7 @@ impl Progress {
             ends: EventEnds::default(),
             ended: false,
             candidates: (translation.is_none() && dialect == Dialect::Gemini).then(CandidateEnds::default),
+            finish: StreamFinish::new(dialect, choices),
             holds: false,
             behind: 0,
             in_event: false,
@@ -167,8 +171,8 @@ impl Passage<'_> {
 
     /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
     ///
-    /// A stream is whole with its dialect's good end, and with nothing else: official clients take one that just ends for a
-    /// short answer.
+    /// A stream is whole with its dialect's good end, or when every choice has told why it finished and the body ends well.
+    /// One that just ends, official clients would take for a short answer.
     pub(super) fn finish(&mut self) -> Result<(), Aborted> {
         if !self.progress.known {
             let begin = std::mem::take(&mut self.workspace.partial);
@@ -325,6 +329,7 @@ impl Passage<'_> {
                 _ => Event::Leaves,
             };
         }
+        self.progress.finish.event(event);
         match EventMeaning::of(self.progress.dialect, event) {
             EventMeaning::GoodEnd => Event::Ends,
             EventMeaning::Failure if self.answer_head.is_stream_of_success() => Event::Fails,

@@ -52,6 +52,7 @@ impl Passage<'_> {
         let Some(translation) = &mut self.progress.translation else {
             return Ok(());
         };
+        self.progress.finish.event(event);
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
         let released = match translation.event(event, &mut out).map_err(failed)? {
@@ -76,7 +77,13 @@ impl Passage<'_> {
         };
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
-        if !translation.finish(&mut out).unwrap_or(false) {
+        let is_whole = match translation.passes_events() {
+            // Of frames the last one may be cut, and Bedrock sends all of its events.
+            true if self.progress.frames.is_some() => false,
+            true => self.progress.finish.is_whole_with(&self.workspace.partial),
+            false => translation.finish(&mut out).unwrap_or(false),
+        };
+        if !is_whole {
             return Ok(false);
         }
         self.progress.ended = true;
@@ -87,7 +94,8 @@ impl Passage<'_> {
     /// The same of a stream that leaves as it came. What says that it failed may have no end of its own.
     fn finish_candidates(&mut self) -> Result<bool, Aborted> {
         let Some(candidates) = &mut self.progress.candidates else {
-            return Ok(false);
+            self.progress.ended = self.progress.finish.is_whole_with(&self.workspace.partial);
+            return Ok(self.progress.ended);
         };
         if candidates.event(&self.workspace.partial) == EventMeaning::Failure {
             let rest = std::mem::take(&mut self.workspace.partial);

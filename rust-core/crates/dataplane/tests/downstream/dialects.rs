@@ -312,7 +312,7 @@ async fn a_stream_of_a_message_is_whole_with_its_own_end_and_counts_what_its_las
 async fn a_stream_that_ends_before_its_good_end_is_a_failure_that_the_client_is_told() {
     let mut gateway = gateway().await;
     let chunk =
-        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":null}]}\n\n";
     let delta = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\n";
     for (path, document, events, begin) in [
         (
@@ -324,7 +324,7 @@ async fn a_stream_that_ends_before_its_good_end_is_a_failure_that_the_client_is_
         (
             "/v1/messages",
             message(true),
-            vec![START, DELTA],
+            vec![START],
             "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\"",
         ),
         (

@@ -40,6 +40,7 @@ mod routes;
 mod sending;
 mod smuggling;
 mod streaming;
+mod stream_ends;
 mod telemetry;
 mod tenants;
 mod tls;

@@ -1,0 +1,155 @@
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::dialect::Dialect;
+use crate::stream_events::{EventMeaning, data_of};
+
+/// Whether a stream has told why each of its choices finished: with that, and the good end of its body, it is whole also
+/// without the mark at its end, which some providers leave out (`data: [DONE]`, `message_stop`).
+///
+/// Only events that give a reason are parsed.
+#[derive(Debug)]
+pub struct StreamFinish {
+    dialect: Dialect,
+    /// Answers that were asked for.
+    choices: u64,
+    /// Which of them have finished, a bit for each index.
+    finished: u64,
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Vec<Choice>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: u32,
+    finish_reason: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct MessageEvent<'d> {
+    #[serde(borrow)]
+    r#type: Cow<'d, str>,
+    delta: Option<MessageDelta>,
+}
+
+#[derive(Deserialize)]
+struct MessageDelta {
+    stop_reason: Option<IgnoredAny>,
+}
+
+impl StreamFinish {
+    /// A stream at its begin, for a request that asks for so many answers.
+    #[must_use]
+    pub fn new(dialect: Dialect, choices: u64) -> Self {
+        StreamFinish {
+            dialect,
+            choices: choices.max(1),
+            finished: 0,
+        }
+    }
+
+    /// Takes a whole event.
+    pub fn event(&mut self, event: &[u8]) {
+        static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"finish_reason\""));
+        static STOP: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"stop_reason\""));
+        match self.dialect {
+            Dialect::Chat | Dialect::Completions if gives(event, &FINISH) => {
+                let chunk = serde_json::from_slice::<Chunk>(&data_of(event));
+                for choice in chunk.into_iter().flat_map(|chunk| chunk.choices) {
+                    if choice.finish_reason.is_some() {
+                        self.finished |= 1u64.checked_shl(choice.index).unwrap_or(0);
+                    }
+                }
+            }
+            Dialect::Messages | Dialect::Invoke if gives(event, &STOP) => {
+                let data = data_of(event);
+                let event = serde_json::from_slice::<MessageEvent<'_>>(&data).ok();
+                let event = event.filter(|event| event.r#type == "message_delta");
+                let reason = event.and_then(|event| event.delta?.stop_reason);
+                self.finished |= u64::from(reason.is_some());
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the answer is whole, should its body end well behind `rest`, an event without the empty line at its end, or
+    /// nothing.
+    pub fn is_whole_with(&mut self, rest: &[u8]) -> bool {
+        let rest = rest.trim_ascii();
+        if !rest.is_empty() {
+            let is_event = serde_json::from_slice::<IgnoredAny>(&data_of(rest)).is_ok();
+            if !is_event || EventMeaning::of(self.dialect, rest) == EventMeaning::Failure {
+                return false;
+            }
+            self.event(rest);
+        }
+        u64::from(self.finished.count_ones()) >= self.choices
+    }
+}
+
+/// Whether an event gives a member of this name another value than `null`.
+fn gives(event: &[u8], name: &Finder<'_>) -> bool {
+    name.find_iter(event).any(|at| {
+        let value = event.get(at + name.needle().len()..).unwrap_or_default();
+        let value = value.trim_ascii_start().strip_prefix(b":");
+        value.is_some_and(|value| !value.trim_ascii_start().starts_with(b"null"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(dialect: Dialect, choices: u64, events: &[&str], rest: &str) -> bool {
+        let mut finish = StreamFinish::new(dialect, choices);
+        events.iter().for_each(|event| finish.event(event.as_bytes()));
+        finish.is_whole_with(rest.as_bytes())
+    }
+
+    #[test]
+    fn a_stream_is_whole_when_every_choice_has_finished() {
+        let begun = r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":null}]}"#;
+        let first = r#"data: {"choices":[{"index":0,"finish_reason" : "stop"}]}"#;
+        let second = r#"data: {"choices":[{"index":1,"finish_reason":"length"}]}"#;
+        for dialect in [Dialect::Chat, Dialect::Completions] {
+            assert!(!finished(dialect, 1, &[begun], ""));
+            assert!(finished(dialect, 1, &[begun, first], "\n"));
+            assert!(!finished(dialect, 2, &[first, first], ""));
+            assert!(finished(dialect, 2, &[second, begun, first], ""));
+            assert!(
+                finished(dialect, 1, &[begun], first),
+                "the empty line may be missing"
+            );
+            assert!(
+                !finished(dialect, 1, &[first], r#"data: {"cho"#),
+                "an event is cut"
+            );
+            assert!(!finished(
+                dialect,
+                1,
+                &[first],
+                r#"data: {"error":{"message":"m"}}"#
+            ));
+        }
+        let huge = r#"data: {"choices":[{"index":4294967295,"finish_reason":"stop"}]}"#;
+        assert!(!finished(Dialect::Chat, 1, &[huge], ""));
+    }
+
+    #[test]
+    fn a_message_is_whole_when_it_has_told_why_it_stopped() {
+        let start = r#"data: {"type":"message_start","message":{"stop_reason":null}}"#;
+        let quoted = r#"data: {"type":"content_block_delta","delta":{"text":"\"stop_reason\": 1"}}"#;
+        let delta = r#"data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
+        assert!(!finished(Dialect::Messages, 1, &[start, quoted], ""));
+        assert!(finished(Dialect::Messages, 1, &[start, delta], ""));
+    }
+}
