@@ -257,6 +257,9 @@ pub(crate) async fn send(
 /// Most bytes of an error's body that are read to see what it says.
 const ERROR_BYTES: usize = 64 * 1024;
 
+/// What is kept of an answer that begins with a failure, in bytes.
+const SAID: usize = 4096;
+
 /// Reads on until the body of an answer is whole, and returns it decoded; what was read stays in `answer`. `None` when it is too long for an
 /// error, or does not come to its end.
 pub(crate) async fn whole_body<H>(
@@ -318,6 +321,8 @@ pub(crate) struct EarlyFailure {
     pub(crate) status: u16,
     /// Whether it says that the prompt is too long.
     pub(crate) is_too_long: bool,
+    /// The begin of what says so.
+    pub(crate) said: Vec<u8>,
 }
 
 /// Reads an answer of success, in the dialect `spoken`, until it has begun to be one; what was read stays in `answer`. Returns the failure that it begins
@@ -345,6 +350,7 @@ pub(crate) async fn early_failure<H>(
             failure = Some(EarlyFailure {
                 status,
                 is_too_long: matches!(status, 400 | 413) && says_prompt_is_too_long(events),
+                said: events.get(..events.len().min(SAID)).unwrap_or_default().to_vec(),
             });
         }
         beginning != Beginning::Unknown

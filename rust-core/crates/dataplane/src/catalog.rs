@@ -54,6 +54,7 @@ struct UpstreamPlan {
     rate: RateLimits,
     first_byte: Duration,
     idle: Duration,
+    key: Option<Box<str>>,
     route: UpstreamRoute,
 }
 
@@ -169,6 +170,7 @@ impl Blueprint {
                     .or(all.upstream_first_byte)
                     .unwrap_or(all.upstream_response),
                 idle: own.idle.unwrap_or(all.upstream_response),
+                key: provider.api_key.as_deref().map(Into::into),
                 route: route.map_err(fail)?,
             });
         }
@@ -361,6 +363,7 @@ impl Catalog {
                 rate: plan.rate,
                 first_byte: plan.first_byte,
                 idle: plan.idle,
+                key: plan.key,
             })
         });
         let upstreams: Vec<_> = upstreams.collect();

@@ -52,6 +52,7 @@ async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
         rate: RateLimits::default(),
         first_byte: Duration::MAX,
         idle: Duration::MAX,
+        key: None,
         pool: Rc::new(Pool::new(
             Route::new(
                 base,

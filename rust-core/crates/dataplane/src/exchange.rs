@@ -56,6 +56,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         rewritten,
         until: incoming.now.checked_add(timeouts.answer).map(Instant::from_std),
         has_passed: Cell::new(false),
+        set_aside: Cell::default(),
     };
     let may_turn = sender.may_turn(chosen.place);
     let mut heard = pin!(sender.send(reply, &mut open, &mut chosen, may_turn)).await;
@@ -66,8 +67,8 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         heard = Box::pin(elsewhere).await;
     }
     let until = sender.until;
-    drop(sender);
     let choices = u64::from(sender.call.n).saturating_mul(sender.call.prompts as u64);
+    drop(sender);
     match heard {
         Heard::ClientGone => {
             open.store().await;
@@ -81,8 +82,8 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
                 reply,
                 silence: upstream.idle,
                 until,
-                keeps_usage,
                 choices,
+                keeps_usage,
                 translation: chosen.translated.map(|translated| translated.back),
             };
             pin!(relay.run(open, begun, upstream)).await

@@ -76,6 +76,7 @@ pub(crate) async fn elsewhere<'c>(
             continue;
         };
         *chosen = prepared;
+        sender.set_aside.take();
         if !turn_to(sender, open, chosen, failure).await {
             break;
         }
@@ -86,7 +87,10 @@ pub(crate) async fn elsewhere<'c>(
         }
     }
     say_attempts(sender, reply, open.attempts());
-    Heard::Nothing(failure)
+    match sender.set_aside.take() {
+        Some(answer) => answer.restore(reply),
+        None => Heard::Nothing(failure),
+    }
 }
 
 /// Tells the client how often its request was sent; what was said of the attempt before is taken back.

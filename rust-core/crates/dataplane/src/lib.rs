@@ -58,6 +58,7 @@ mod pricing;
 mod priority;
 mod receipts;
 mod recorder;
+mod refusals;
 mod rejection;
 mod relay;
 mod reload;

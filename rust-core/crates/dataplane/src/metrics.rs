@@ -51,6 +51,7 @@ pub(crate) struct Metrics {
     pub(crate) predecessor_missing: Gauge,
     pub(crate) ready: Gauge,
     provider_failures: Family<ProviderFailure, Counter>,
+    provider_refusals: Family<ProviderRefusal, Counter>,
     providers_paused: Family<ProviderLabel, Gauge>,
     idle_connections: Family<ProviderLabel, Gauge>,
     traffic: Arc<Shown>,
@@ -83,6 +84,12 @@ struct SignalLabel {
 struct ProviderFailure {
     provider: String,
     failure: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderRefusal {
+    provider: String,
+    status: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -141,6 +148,7 @@ impl Metrics {
             predecessor_missing: Gauge::default(),
             ready: Gauge::default(),
             provider_failures: Family::default(),
+            provider_refusals: Family::default(),
             providers_paused: Family::default(),
             idle_connections: Family::default(),
             traffic: Arc::default(),
@@ -278,6 +286,11 @@ impl Metrics {
             m.provider_failures.clone(),
         );
         registry.register(
+            "provider_refusals",
+            "Answers by which a provider refused the gateway's key or a model to it, by HTTP status; the log has their words",
+            m.provider_refusals.clone(),
+        );
+        registry.register(
             "provider_paused",
             "Whether a provider, or one of its models, is passed over where a model has another one, because it failed or asked for that",
             m.providers_paused.clone(),
@@ -328,6 +341,15 @@ impl Metrics {
             failure,
         };
         self.provider_failures.get_or_create(&labels).inc();
+    }
+
+    /// A provider refused the gateway's key, or a model to it.
+    pub(crate) fn provider_refused(&self, provider: &str, status: u16) {
+        let labels = ProviderRefusal {
+            provider: provider.to_owned(),
+            status,
+        };
+        self.provider_refusals.get_or_create(&labels).inc();
     }
 
     /// Shows whether a provider is passed over, and how many connections to it are idle.

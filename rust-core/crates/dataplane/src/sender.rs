@@ -1,6 +1,7 @@
 //! Sends an admitted request to one of its model's providers, as far as the head of an answer that is taken.
 
 mod passing;
+mod set_aside;
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -25,6 +26,10 @@ use crate::routes::{Model, Places, Reason};
 use crate::upstream::Verdict;
 
 use self::passing::{Broken, Passing};
+pub(crate) use self::set_aside::SetAside;
+
+/// How long the body is waited for that gives the reason of a refusal.
+const UNTIL_A_REASON: Duration = Duration::from_secs(5);
 
 /// How long an answer that might be a failure waits for its first event, where no heartbeat says so.
 const UNTIL_THE_FIRST_EVENT: Duration = Duration::from_secs(15);
@@ -54,6 +59,8 @@ pub(crate) struct Sender<'s, 'c> {
     pub(crate) until: Option<Instant>,
     /// Whether bytes of a body that was still coming have been taken, so that it cannot be sent once more.
     pub(crate) has_passed: Cell<bool>,
+    /// An answer that the request went on from, while no other provider was sent it.
+    pub(crate) set_aside: Cell<Option<Box<SetAside>>>,
 }
 
 impl Sender<'_, '_> {
@@ -164,11 +171,10 @@ impl Sender<'_, '_> {
             head: out,
             upstream: answer,
         } = &mut *reply.buffers;
+        let declined = Cell::new(None);
         let accept = |head: &ResponseHead<'_>| {
             let may_turn = may_turn && !self.has_passed.get();
-            if let Some(failure) = self.turned_away(head, may_turn) {
-                return Err(failure);
-            }
+            declined.set(self.turned_away(head, may_turn));
             gateway.spare.lend(out);
             let options = AnswerOptions {
                 close: closes.get(),
@@ -244,6 +250,11 @@ impl Sender<'_, '_> {
             Ok(begun) => begun,
             Err(failure) => return failed(failure, open),
         };
+        if let Some(failure) = declined.take() {
+            let heard = failed(failure, open);
+            self.set_aside(begun, keeps_usage, out, answer);
+            return heard;
+        }
         let may_turn = may_turn && !self.has_passed.get();
         let status = begun.head.status;
         if may_turn && begun.head.is_success() && self.model.fall_back_on.may_be_answered() {
@@ -263,16 +274,25 @@ impl Sender<'_, '_> {
                 () = reply.client.gone() => return Heard::ClientGone,
                 () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
             };
-            if let Some(failure) = early.and_then(|early| self.declined(early)) {
-                return failed(failure, open);
+            if let Some((failure, early)) = early.and_then(|early| Some((self.declined(&early)?, early))) {
+                let heard = failed(failure, open);
+                match failure {
+                    Failure::Unauthorized => {
+                        gateway.report_refusal(upstream, name, early.status, None, &early.said);
+                    }
+                    _ => self.set_aside(begun, keeps_usage, out, answer),
+                }
+                return heard;
             }
         }
+        let is_refused = Reason::of_status(status) == Some(Reason::Unauthorized);
         let is_down = matches!(
             Reason::of_status(status),
             Some(Reason::Overloaded | Reason::ServerError)
         );
         if let Some(attending) = &mut open.attending {
             match is_down && status != 500 {
+                _ if is_refused => {}
                 // It is the client whom it has waited for.
                 true if status == 408 && is_cut => {
                     attending.heard(Verdict::Nothing, name, self.incoming.now);
@@ -284,18 +304,25 @@ impl Sender<'_, '_> {
         let may_be_too_long =
             matches!(status, 400 | 413) && may_turn && self.model.fall_back_on.has(Reason::ContextLength);
         let may_be_the_key = status == 400 && upstream.family == Family::Google;
-        if may_be_too_long || may_be_the_key {
+        if may_be_too_long || may_be_the_key || is_refused {
+            let patience = match is_refused {
+                true => upstream.idle.min(UNTIL_A_REASON),
+                false => upstream.idle,
+            };
             let framing = begun.head.framing;
             let read = Box::pin(whole_body(&mut begun, framing, lent, answer));
             // What does not come to its end, whoever relays it meets again.
             let body = tokio::select! {
                 biased;
-                body = reply.deadline.within_until(upstream.idle, self.until, read) => body.ok().flatten(),
+                body = reply.deadline.within_until(patience, self.until, read) => body.ok().flatten(),
                 () = reply.client.gone() => return Heard::ClientGone,
                 () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
             };
             let body = body.unwrap_or_default();
-            let failure = if may_be_the_key && says_key_is_refused(&body) {
+            let failure = if is_refused || (may_be_the_key && says_key_is_refused(&body)) {
+                // It speaks of the gateway's key, and may quote it.
+                let kind = begun.head.error_kind.as_deref();
+                gateway.report_refusal(upstream, name, status, kind, &body);
                 Some(Failure::Unauthorized)
             } else if may_be_too_long && says_prompt_is_too_long(&body) {
                 Some(Failure::Declined {
@@ -311,6 +338,9 @@ impl Sender<'_, '_> {
                     .metrics
                     .provider_failed(&upstream.name, failure.answer().code);
                 open.leave();
+                if let Failure::Declined { .. } = failure {
+                    self.set_aside(begun, keeps_usage, out, answer);
+                }
                 return Heard::Nothing(failure);
             }
         }
@@ -318,8 +348,9 @@ impl Sender<'_, '_> {
     }
 
     /// What a failure with which an answer begins says against relaying it.
-    fn declined(&self, EarlyFailure { status, is_too_long }: EarlyFailure) -> Option<Failure> {
-        let reason = match is_too_long {
+    fn declined(&self, early: &EarlyFailure) -> Option<Failure> {
+        let status = early.status;
+        let reason = match early.is_too_long {
             true => Some(Reason::ContextLength),
             false => Reason::of_status(status),
         };
@@ -339,11 +370,8 @@ impl Sender<'_, '_> {
         if head.status < 400 {
             return None;
         }
-        let reason = Reason::of_status(head.status);
-        if reason == Some(Reason::Unauthorized) {
-            // It speaks of the gateway's key, and may quote it.
-            return Some(Failure::Unauthorized);
-        }
+        // What speaks of the gateway's key is read first.
+        let reason = Reason::of_status(head.status).filter(|reason| *reason != Reason::Unauthorized);
         let reason = reason.filter(|reason| may_turn && self.model.fall_back_on.has(*reason))?;
         Some(Failure::Declined {
             status: head.status,

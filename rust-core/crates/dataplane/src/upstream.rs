@@ -35,6 +35,7 @@ use self::wire::{Socket, Wire};
 use crate::access_token::AccessToken;
 use crate::config::{Http, StreamUsage};
 use crate::path_end::PathEnd;
+use crate::refusals::RefusalLog;
 use crate::signer::Signer;
 
 /// Idle connections kept for each provider, and how long they may idle.
@@ -73,6 +74,8 @@ pub(crate) struct Upstream {
     pub(crate) first_byte: Duration,
     /// How long an answer may be silent.
     pub(crate) idle: Duration,
+    /// The key that requests to it present, so that it is never logged.
+    pub(crate) key: Option<Box<str>>,
     pub(crate) pool: Rc<Pool>,
 }
 
@@ -164,6 +167,8 @@ pub(crate) struct Pool {
     /// When [`Pool::close_expired`] was called last: near enough to tell how long a connection has idled.
     second: Cell<Instant>,
     reported: Cell<Option<Instant>>,
+    /// When it refused a key or a model.
+    pub(crate) refusals: RefusalLog,
 }
 
 struct Idle {
@@ -196,6 +201,7 @@ impl Pool {
             left: Cell::default(),
             second: Cell::new(Instant::now()),
             reported: Cell::default(),
+            refusals: RefusalLog::default(),
         }
     }
 
