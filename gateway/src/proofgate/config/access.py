@@ -80,9 +80,9 @@ class HostedTools(Section):
     state or reach outside."""
 
     allow: Annotated[Listed[HostedTool], Field(max_length=32)] = ()
-    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without the
-    date behind it. Others are left out of a request and named in the answer, or the request is refused if it
-    has no other tool."""
+    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without
+    the date behind it. Others are left out of a request and named in the answer, or the request is refused
+    if it has no other tool."""
 
 
 class Plan(Section):
