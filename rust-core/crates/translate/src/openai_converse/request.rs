@@ -49,7 +49,7 @@ fn write_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<
     let has_calls = messages.iter().any(|message| {
         message.tool_calls.is_some_and(|calls| calls.get() != "[]") || message.tool_call_id.is_some()
     });
-    write_tools(out, &chat, has_calls, &mut preferences)?;
+    write_tools(out, &chat, target.model, has_calls, &mut preferences)?;
     let effort = effort::write(out, &chat, &messages, target.model, &mut preferences)?;
     write_output(out, &chat, target.model, effort, &mut preferences)?;
     out.push(b'}');

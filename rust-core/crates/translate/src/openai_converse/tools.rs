@@ -4,8 +4,9 @@ use crate::Untranslatable;
 use crate::openai_converse::chat::{Chat, Tool, ToolChoice};
 use crate::openai_converse::content::{List, missing, required, ttl, write_cache_point};
 use crate::openai_converse::preferences::Preferences;
+use crate::openai_converse::settings::is_claude;
 use crate::openai_converse::text::{Text, inner, parse, parse_list, write_all, wrong_type};
-use crate::schema::write_arguments;
+use crate::schema::{write_arguments, write_for_claude};
 
 /// What a client says of the tools that the model is to use.
 enum Choice<'b> {
@@ -25,6 +26,7 @@ const NOT_TO_BE_CALLED: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"n
 pub(super) fn write_tools(
     out: &mut Vec<u8>,
     chat: &Chat<'_>,
+    model: &str,
     has_calls: bool,
     preferences: &mut Preferences,
 ) -> Result<(), Untranslatable> {
@@ -86,7 +88,7 @@ pub(super) fn write_tools(
     write_all(out, &[r#","toolConfig":{"tools":["#]);
     let mut blocks = List::new(out);
     for (number, tool) in tools.iter().enumerate() {
-        write_tool(tool, number, &mut blocks)?;
+        write_tool(tool, number, model, &mut blocks)?;
     }
     write_all(out, &["]", &chosen, "}"]);
     Ok(())
@@ -127,7 +129,12 @@ fn check(tool: &Tool<'_>, number: usize, preferences: &mut Preferences) -> Resul
     preferences.unknown(function.unknown.as_ref(), || format!("tools[{number}].function"))
 }
 
-fn write_tool(tool: &Tool<'_>, number: usize, blocks: &mut List<'_>) -> Result<(), Untranslatable> {
+fn write_tool(
+    tool: &Tool<'_>,
+    number: usize,
+    model: &str,
+    blocks: &mut List<'_>,
+) -> Result<(), Untranslatable> {
     use crate::openai_converse::content::Blocks as _;
 
     let param = |field: &str| format!("tools[{number}].function{field}");
@@ -142,7 +149,12 @@ fn write_tool(tool: &Tool<'_>, number: usize, blocks: &mut List<'_>) -> Result<(
         }
     }
     write_all(out, &[r#","inputSchema":{"json":"#]);
-    write_arguments(schema(function.parameters, || param(".parameters"))?, out);
+    let schema = schema(function.parameters, || param(".parameters"))?;
+    if function.strict == Some(true) && is_claude(model) {
+        write_for_claude(schema, out);
+    } else {
+        write_arguments(schema, out);
+    }
     out.push(b'}');
     if function.strict == Some(true) {
         write_all(out, &[r#","strict":true"#]);

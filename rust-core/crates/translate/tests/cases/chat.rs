@@ -40,6 +40,12 @@ fn a_keyword_that_claude_refuses_stands_in_the_description() {
     )
     .unwrap();
     assert_eq!(sent["tools"][0]["input_schema"], expected);
+    let body = asking(json!({"tools": [tool]}));
+    let (sent, _) = written(openai_converse::request, "anthropic.claude", REFUSE, &body).unwrap();
+    assert_eq!(
+        sent["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"]["json"],
+        expected
+    );
 }
 
 /// 24-effort-at-haiku.
