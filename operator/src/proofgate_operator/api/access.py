@@ -146,9 +146,9 @@ class HostedTools(Section):
     state or reach outside."""
 
     allow: Annotated[tuple[HostedTool, ...], Field(max_length=32, json_schema_extra=SET)] = ()
-    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without the
-    date behind it: web_search, code_execution_20250825, googleSearch. Others are left out of a request and
-    named in the answer, or the request is refused if it has no other tool."""
+    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without
+    the date behind it: web_search, code_execution_20250825, googleSearch. Others are left out of a request
+    and named in the answer, or the request is refused if it has no other tool."""
 
 
 class Terms(Section):
@@ -226,8 +226,8 @@ TenantOfTheGateway = Annotated[
         json_schema_extra=rules(
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
-                "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools, limits, keyLimits,"
-                " modelBudgets, policy, policies and payloads of its own",
+                "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools, limits,"
+                " keyLimits, modelBudgets, policy, policies and payloads of its own",
             }
         )
     ),

@@ -51,7 +51,8 @@ class Timeouts(Section):
     """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of
     the answer's head. Absent: as upstreamResponseSeconds."""
     upstream_response_seconds: Annotated[int, Field(ge=1, le=3600)] = 600
-    """Longest silence of a provider in the middle of its answer. The official clients wait as long by default."""
+    """Longest silence of a provider in the middle of its answer. The official clients wait as long by
+    default."""
     answer_seconds: Annotated[int, Field(ge=1, le=86_400)] = 3600
     """From a request's head to the end of its answer, however steadily that comes."""
     heartbeat_seconds: Annotated[int, Field(ge=0, le=3600)] = 15
