@@ -350,6 +350,10 @@ async fn admit<'c>(
             None,
         ));
     }
+    if call.has_dearer_tier && plan.quotas.has_budget_for(&model.name) {
+        let rejection = Rejection::TIER_NOT_PRICED;
+        return Err(turn_away(rejection, None, RequestOutcome::Refused, None));
+    }
     let grant = gateway.limiter.borrow_mut().admit(counter, key, demand, now);
     let limited = !plan.quotas.is_unlimited();
     if limited {

@@ -167,6 +167,17 @@ impl Rejection {
             ..Fields::NONE
         },
     };
+    /// A budget counts what the request costs, and its tier has a price of its own that is not configured.
+    pub(crate) const TIER_NOT_PRICED: Rejection = Rejection {
+        status: 400,
+        code: "service_tier_not_priced",
+        message: Cow::Borrowed(
+            "This request counts in a budget, and this service_tier may cost more than the price that the gateway knows of the \
+             model, so nothing was sent. Leave it out, or ask for auto, default, standard or flex.",
+        ),
+        param: Some(Cow::Borrowed("service_tier")),
+        fields: Fields::NONE,
+    };
     pub(crate) const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",

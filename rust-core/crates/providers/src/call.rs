@@ -42,10 +42,23 @@ pub struct Call<'b> {
     pub token_ids: Option<&'static str>,
     /// Its tools, as far as it matters who runs them.
     pub tools: Tools,
+    /// Whether a `service_tier` is asked for that may cost more than the default one.
+    pub has_dearer_tier: bool,
     model_value: Range<usize>,
     /// Bytes of the text and of the attachments, each of these counted with at most [`ATTACHMENT`].
     counted_bytes: usize,
 }
+
+/// Service tiers that cost as much as none, or less: OpenAI's `auto`, `default` and `flex`, Anthropic's `auto` and
+/// `standard_only`, Groq's `on_demand`.
+const PLAIN_TIERS: [&str; 6] = [
+    "auto",
+    "default",
+    "flex",
+    "on_demand",
+    "standard",
+    "standard_only",
+];
 
 impl<'b> Call<'b> {
     /// Reads a request body without keeping its text.
@@ -114,6 +127,7 @@ impl<'b> Call<'b> {
             messages: 0,
             token_ids: None,
             tools: Tools::default(),
+            has_dearer_tier: false,
             model_value: 0..0,
             counted_bytes: 0,
         }
@@ -262,6 +276,13 @@ impl<'b> Call<'b> {
                     Event::String(format) => format.decoded(&mut walk.name) == "sse",
                     Event::Null => false,
                     _ => return Err(BadRequest::InvalidField(Field::StreamFormat)),
+                };
+                walk.collect(event, meaning)?;
+            }
+            Read::ServiceTier => {
+                self.has_dearer_tier = match event {
+                    Event::String(tier) => !PLAIN_TIERS.contains(&tier.decoded(&mut walk.name)),
+                    event => event != Event::Null,
                 };
                 walk.collect(event, meaning)?;
             }

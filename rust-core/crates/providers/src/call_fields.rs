@@ -21,6 +21,8 @@ pub(crate) enum Read {
     /// How an answer is to come that is no stream of events unless this is `sse`.
     StreamFormat,
     StreamOptions,
+    /// How urgently the provider is to answer, which some prices depend on.
+    ServiceTier,
     MaxTokens(Field),
     Count(Field),
     Tools,
@@ -48,6 +50,7 @@ const CHAT: Fields = &[
         Read::MaxTokens(Field::MaxCompletionTokens),
     ),
     ("n", Read::Count(Field::N)),
+    ("service_tier", Read::ServiceTier),
     ("web_search_options", Read::Unserved("web_search_options")),
 ];
 
@@ -58,6 +61,7 @@ const COMPLETIONS: Fields = &[
     ("stream_options", Read::StreamOptions),
     ("max_tokens", Read::MaxTokens(Field::MaxTokens)),
     ("n", Read::Count(Field::N)),
+    ("service_tier", Read::ServiceTier),
     ("best_of", Read::Count(Field::BestOf)),
 ];
 
@@ -68,6 +72,7 @@ const RESPONSES: Fields = &[
     ("stream", Read::Stream),
     ("max_output_tokens", Read::MaxTokens(Field::MaxOutputTokens)),
     ("tools", Read::Tools),
+    ("service_tier", Read::ServiceTier),
     ("previous_response_id", Read::Unserved("previous_response_id")),
     ("conversation", Read::Unserved("conversation")),
     ("prompt", Read::Unserved("prompt")),
@@ -93,6 +98,7 @@ const MESSAGES: Fields = &[
     ("stream", Read::Stream),
     ("max_tokens", Read::MaxTokens(Field::MaxTokens)),
     ("tools", Read::Tools),
+    ("service_tier", Read::ServiceTier),
     ("mcp_servers", Read::Unserved("mcp_servers")),
     ("container", Read::Unserved("container")),
     ("thread", Read::Unserved("thread")),

@@ -1,4 +1,5 @@
-//! Whether a client is told to try again: never by itself what may have been paid for, and soon what only waits for others.
+//! Whether a client is told to try again: never by itself what may have been paid for, and soon what only waits for others; and what
+//! it is told to change before.
 
 use h2::client::ResponseFuture;
 use http::Request;
@@ -121,4 +122,36 @@ async fn a_request_that_is_larger_than_its_limit_is_told_which_field_makes_it_so
         assert!(message.contains(field) && message.contains("64000"), "{message}");
     }
     assert_eq!(gateway.upstream.requests(), 0);
+}
+
+#[tokio::test]
+async fn a_dearer_service_tier_is_refused_by_name_where_a_budget_counts_and_passes_elsewhere() {
+    let mut gateway = Gateway::with(|document| {
+        document["prices"] = json!([{"model": "*", "effective_from": 0, "input": "1", "output": "1"}]);
+        document["tenants"][0]["limits"] = json!({"nanodollars_per_day": 1_000_000_000_u64});
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let tier = |tier: &str| {
+        let mut body = chat(5);
+        body["service_tier"] = json!(tier);
+        body
+    };
+    let sent = ask(&mut client, "/v1/chat/completions", &tier("priority")).await;
+    let refused = read(sent).await.unwrap();
+    let told = (refused.status.as_u16(), &*refused.code());
+    assert_eq!(told, (400, "service_tier_not_priced"));
+    let document: Value = serde_json::from_slice(&refused.body).unwrap();
+    assert_eq!(document["error"]["param"], "service_tier");
+    for plain in ["auto", "default", "flex"] {
+        let sent = ask(&mut client, "/v1/chat/completions", &tier(plain)).await;
+        gateway.upstream.exchange().await.answer(b"{}").await;
+        assert_eq!(read(sent).await.unwrap().status, 200);
+    }
+    gateway.reload(|document| document["tenants"][0]["limits"] = json!({"tokens_per_day": 100_000}));
+    let sent = ask(&mut client, "/v1/chat/completions", &tier("priority")).await;
+    let exchange = gateway.upstream.exchange().await;
+    assert!(String::from_utf8_lossy(&exchange.body).contains("priority"));
+    exchange.answer(b"{}").await;
+    assert_eq!(read(sent).await.unwrap().status, 200);
 }
