@@ -38,6 +38,12 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z][a-z0-9-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
+NODE_CLIENTS := $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/clients/package-lock.json | cut -c1-16)
+export PROOFGATE_NODE_CLIENTS := $(NODE_CLIENTS)
+AGENTS := $(PROOFGATE_CACHE)/agents-$(shell sha256sum e2e/agents/package-lock.json | cut -c1-16)
+export PROOFGATE_AGENTS := $(AGENTS)
+
 ##@ Try it
 
 .PHONY: demo
@@ -98,6 +104,10 @@ test-haproxy-lts: ## The tests of HAProxy again, with the current long-term rele
 .PHONY: test-operator
 test-operator: ## The operator's process and the chart on a real control plane, without nodes
 	$(RUN) run control-plane
+
+.PHONY: test-agents
+test-agents: develop $(AGENTS)/.ready ## Coding agents, unmodified, through a gateway before providers that refuse (2 minutes)
+	@pytest -q -n0 e2e/agents
 
 .PHONY: test-e2e
 test-e2e: ## The end-to-end tests on a real cluster; leaves nothing running
@@ -247,15 +257,13 @@ promtool: $(SETUP) ## Build what reads the chart's alerts (4 minutes, once)
 go-binaries: $(SETUP) ## Build what the worker's tests run beside it: a verifier, a witness, an object store (5 minutes, once)
 	@"$(PY)" -m e2e.go_binaries
 
-# The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
-NODE_CLIENTS := $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/clients/package-lock.json | cut -c1-16)
-export PROOFGATE_NODE_CLIENTS := $(NODE_CLIENTS)
-
 .PHONY: node-clients
 node-clients: $(SETUP) $(NODE_CLIENTS)/.ready ## Install the official clients of Node
 
-$(NODE_CLIENTS)/.ready:
-	@rm -rf "$(@D)" && mkdir -p "$(@D)" && cp e2e/worker/clients/package.json e2e/worker/clients/package-lock.json "$(@D)"
+$(NODE_CLIENTS)/.ready: FROM = e2e/worker/clients
+$(AGENTS)/.ready: FROM = e2e/agents
+$(NODE_CLIENTS)/.ready $(AGENTS)/.ready:
+	@rm -rf "$(@D)" && mkdir -p "$(@D)" && cp $(FROM)/package.json $(FROM)/package-lock.json "$(@D)"
 	@cd "$(@D)" && npm ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
