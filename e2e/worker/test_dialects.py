@@ -137,7 +137,7 @@ def test_the_anthropic_client_reads_the_gateways_errors(claude: anthropic.Anthro
         claude.with_options(api_key="wrong-key-0123456789abcdef").messages.create(
             model=CLAUDE, max_tokens=1, messages=HELLO
         )
-    with pytest.raises(anthropic.BadRequestError):
+    with pytest.raises(anthropic.PermissionDeniedError):
         claude.messages.create(
             model=CLAUDE, max_tokens=1, messages=HELLO, tools=[{"type": "web_search_20250305", "name": "web_search"}]
         )
@@ -250,9 +250,9 @@ def test_googles_client_is_told_what_is_not_served(google: genai.Client) -> None
             lambda: generate(model=GEMINI, contents="hi", config={"cached_content": "cachedContents/1"}),
             "UNSERVED_FIELD",
         ),
-        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"google_search": {}}]}), "UNSERVED_TOOL"),
-        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"code_execution": {}}]}), "UNSERVED_TOOL"),
-        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"url_context": {}}]}), "UNSERVED_TOOL"),
+        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"google_search": {}}]}), "HOSTED_TOOL_NOT_ALLOWED"),
+        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"code_execution": {}}]}), "HOSTED_TOOL_NOT_ALLOWED"),
+        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"url_context": {}}]}), "HOSTED_TOOL_NOT_ALLOWED"),
     ]
     for asked, reason in refused:
         with pytest.raises(errors.ClientError) as raised:

@@ -19,6 +19,7 @@ SECRET = "AKIAIOSFODNN7EXAMPLQ"
 RULES: list[dict[str, Any]] = [
     {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "score": 100, "action": "Block"},
     {"id": "weak-a", "reason": "Weak sign a.", "literals": ["alphasign"], "score": 60, "action": "Flag"},
+    {"id": "weak-b", "reason": "Weak sign b.", "literals": ["betasign"], "score": 60, "action": "Flag"},
     {
         "id": "staff-number",
         "reason": "It holds a staff number.",
