@@ -76,7 +76,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "http": "http1",
                 "rate": {"requests_per_minute": None, "tokens_per_minute": None},
                 "timeouts": {"connect_ms": 0, "first_byte_ms": 0, "idle_ms": 0},
-                "betas": [],
+                "betas": None,
                 "aws": None,
                 "vertex": None,
             }

@@ -390,7 +390,7 @@ async fn errors_have_googles_shape_whatever_is_wrong() {
         (
             format!("{model}:generateContent"),
             r#"{"contents":[],"tools":[{"googleSearch":{}}]}"#,
-            (400, "INVALID_ARGUMENT", "UNSERVED_TOOL"),
+            (403, "PERMISSION_DENIED", "HOSTED_TOOL_NOT_ALLOWED"),
         ),
     ] {
         let (status, document) = told(&gateway, "POST", &path, body.as_bytes()).await;
