@@ -18,7 +18,7 @@ from pathlib import Path
 
 import uvloop
 
-from e2e.garden.exceptions import EXEMPTIONS
+from e2e.garden.exceptions import EXEMPTIONS, leaves_http
 from e2e.garden.guard import sort
 from e2e.garden.judge import Outcome, judge, unaccounted
 from e2e.garden.oracles import MissingTool, Oracle, build, running
@@ -31,6 +31,7 @@ SHOWN_DIFFERENCES = 10  # of each oracle
 
 def consult(oracle: Oracle, messages: Sequence[Message]) -> bool:
     """Asks one oracle about all messages and says what came of it; whether nothing was wrong."""
+    messages = [message for message in messages if not leaves_http(oracle.name, message)]
     started = time.monotonic()
     asked = 0
 

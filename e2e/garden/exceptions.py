@@ -38,6 +38,17 @@ def _field(message: Message, pattern: bytes) -> bool:
     return re.search(rb"\r\n" + pattern, head, re.IGNORECASE) is not None
 
 
+def leaves_http(oracle: str, message: Message) -> bool:
+    """Whether this oracle takes what stands behind the head for another protocol, and so cannot be asked.
+
+    llhttp does where Connection and Upgrade offer one (llhttp src/native/http.c, llhttp__before_headers_complete). The
+    gateway never answers 101, so whoever sent the offer goes on in HTTP/1.1 (RFC 9110 section 7.8), and closes behind a
+    request without a body.
+    """
+    offers = _field(message, rb"upgrade:") and _field(message, rb"connection:[^\r]*upgrade")
+    return oracle in {"node", "httptools"} and offers
+
+
 def _above_root(target: str) -> bool:
     depth = 0
     path = re.sub("%2e", ".", target.partition("?")[0], flags=re.IGNORECASE).replace("%2F", "/").replace("%2f", "/")

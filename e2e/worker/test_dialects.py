@@ -250,9 +250,18 @@ def test_googles_client_is_told_what_is_not_served(google: genai.Client) -> None
             lambda: generate(model=GEMINI, contents="hi", config={"cached_content": "cachedContents/1"}),
             "UNSERVED_FIELD",
         ),
-        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"google_search": {}}]}), "HOSTED_TOOL_NOT_ALLOWED"),
-        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"code_execution": {}}]}), "HOSTED_TOOL_NOT_ALLOWED"),
-        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"url_context": {}}]}), "HOSTED_TOOL_NOT_ALLOWED"),
+        (
+            lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"google_search": {}}]}),
+            "HOSTED_TOOL_NOT_ALLOWED",
+        ),
+        (
+            lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"code_execution": {}}]}),
+            "HOSTED_TOOL_NOT_ALLOWED",
+        ),
+        (
+            lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"url_context": {}}]}),
+            "HOSTED_TOOL_NOT_ALLOWED",
+        ),
     ]
     for asked, reason in refused:
         with pytest.raises(errors.ClientError) as raised:

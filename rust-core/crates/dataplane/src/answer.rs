@@ -25,10 +25,6 @@ pub(crate) struct Fields {
     pub www_authenticate: Option<&'static str>,
     /// `allow` (RFC 9110 section 10.2.1).
     pub allow: Option<&'static str>,
-    /// `upgrade` (RFC 9110 section 15.5.22).
-    pub upgrade: Option<&'static str>,
-    /// `accept-encoding` (RFC 9110 section 15.5.16).
-    pub accept_encoding: Option<&'static str>,
     /// `retry-after`, in seconds (RFC 9110 section 10.2.3).
     pub retry_after: Option<u32>,
     /// `x-should-retry`: the official clients obey it.
@@ -39,8 +35,6 @@ impl Fields {
     pub(crate) const NONE: Fields = Fields {
         www_authenticate: None,
         allow: None,
-        upgrade: None,
-        accept_encoding: None,
         retry_after: None,
         should_retry: None,
     };
@@ -281,8 +275,9 @@ impl Answer<'_> {
         let fields = [
             ("www-authenticate", self.fields.www_authenticate),
             ("allow", self.fields.allow),
-            ("upgrade", self.fields.upgrade),
-            ("accept-encoding", self.fields.accept_encoding),
+            // RFC 9110 sections 15.5.16 and 15.5.22.
+            ("accept-encoding", (self.status == 415).then_some("identity")),
+            ("upgrade", (self.status == 426).then_some("HTTP/1.1")),
             ("retry-after", retry_after.as_deref()),
             ("x-should-retry", should_retry),
         ];

@@ -91,10 +91,7 @@ impl Rejection {
             "The body of this request is compressed (Content-Encoding), which is not read here. Send it as it is.",
         ),
         param: None,
-        fields: Fields {
-            accept_encoding: Some("identity"),
-            ..Fields::NONE
-        },
+        fields: Fields::NONE,
     };
     /// A line of a batch's input is longer than a request may be.
     pub(crate) const BATCH_LINE_TOO_LONG: Rejection = Rejection {
@@ -444,13 +441,8 @@ impl Rejection {
 
 impl From<ProtocolError> for Rejection {
     fn from(refusal: ProtocolError) -> Self {
-        let is_websocket = refusal == ProtocolError::WebSocketRequested;
         Rejection {
             message: Cow::Owned(refusal.to_string()),
-            fields: Fields {
-                upgrade: is_websocket.then_some("HTTP/1.1"),
-                ..Fields::NONE
-            },
             ..Rejection::new(refusal.status(), refusal.code(), "")
         }
     }

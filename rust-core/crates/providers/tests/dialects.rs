@@ -266,7 +266,9 @@ fn who_runs_a_tool_is_told_by_what_the_api_says_of_it() {
 }
 
 fn tools_of(dialect: Dialect, body: &str) -> (Tools, Vec<String>) {
-    let tools = Call::parse(dialect, body.as_bytes()).expect(body).tools;
+    let Ok(Call { tools, .. }) = Call::parse(dialect, body.as_bytes()) else {
+        unreachable!("{body} was not read");
+    };
     let kinds = tools.hosted.iter().map(|tool| tool.kind.to_string()).collect();
     (tools, kinds)
 }
@@ -305,9 +307,11 @@ proptest! {
         let (known, _) = tools_of(Dialect::Responses, &body);
         let mut left = Vec::new();
         known.leave_out(body.as_bytes(), |tool| &*tool.kind == "mcp", &mut left);
-        let left: serde_json::Value = serde_json::from_slice(&left).expect("valid JSON");
-        let mut expected: serde_json::Value = serde_json::from_str(&body).expect("valid JSON");
-        expected["tools"].as_array_mut().unwrap().retain(|tool| tool["type"] != "mcp");
+        let left: serde_json::Value = serde_json::from_slice(&left).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let mut expected: serde_json::Value = serde_json::from_str(&body).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        if let Some(tools) = expected["tools"].as_array_mut() {
+            tools.retain(|tool| tool["type"] != "mcp");
+        }
         prop_assert_eq!(left, expected);
     }
 }

@@ -121,7 +121,7 @@ fn what_the_provider_keeps_or_runs_is_not_served() {
     ] {
         for tools in [format!(r#"[{{"{tool}":{{}}}}]"#), format!(r#"{{"{tool}":{{}}}}"#)] {
             let body = format!(r#"{{"contents":[],"tools":{tools}}}"#);
-            let tools = Call::parse(Dialect::Gemini, body.as_bytes()).expect(&body).tools;
+            let tools = Call::parse(Dialect::Gemini, body.as_bytes()).unwrap().tools;
             assert_eq!((&*tools.hosted[0].kind, tools.of_client), (tool, false), "{body}");
         }
     }
