@@ -24,12 +24,15 @@ CRD = "governancegateways.proofgate.dev"
 
 @pytest.fixture(scope="module")
 def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Manifest]]:
-    """Install the previous chart, make a gateway, upgrade to this chart; return the gateway as it was."""
+    """Install the previous chart, make gateways, upgrade to this chart; return one as it was."""
     with control_plane(tmp_path_factory.mktemp("upgrade"), controllers=False) as plane:
         plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
         helm(plane, "install", RELEASE, str(PREVIOUS), "--namespace", "team", *IMAGES)
         wait_for(lambda: established(plane, CRD), "the CRD is established")
-        plane.apply(gateway_manifest(), namespace="team")
+        # One that stays as it is, and one for each test that changes its own.
+        for name in ("demo", "changed", "deleted"):
+            manifest = gateway_manifest()
+            plane.apply(manifest | {"metadata": {"name": name}}, namespace="team")
         before = plane.get("ggw", "demo", "team")
         assert before
         helm(plane, "upgrade", RELEASE, str(CHART), "--namespace", "team", *IMAGES)
@@ -48,8 +51,8 @@ def test_gateways_survive_an_upgrade_of_the_chart_unchanged(upgraded: tuple[Cont
 
 def test_fields_that_are_new_work_after_the_upgrade(upgraded: tuple[ControlPlane, Manifest]) -> None:
     plane, _ = upgraded
-    plane.api.patch("ggw", "demo", {"spec": {"monitoring": {"intervalSeconds": 60}}}, "team")
-    after = plane.get("ggw", "demo", "team")
+    plane.api.patch("ggw", "changed", {"spec": {"monitoring": {"intervalSeconds": 60}}}, "team")
+    after = plane.get("ggw", "changed", "team")
     assert after and after["spec"]["monitoring"]["intervalSeconds"] == 60
 
 
@@ -67,7 +70,11 @@ def test_a_gateway_can_be_deleted_once_the_operators_are_gone(
 ) -> None:
     plane, _ = upgraded
     helm(plane, "uninstall", RELEASE, "--namespace", "team")
-    assert plane.get("deployment", NAME, "team") is None
-    assert plane.get("ggw", "demo", "team"), "uninstalling keeps the gateways"
-    plane.api.delete("ggw", "demo", "team")
-    wait_for(lambda: plane.get("ggw", "demo", "team") is None, "the gateway is gone")
+    try:
+        assert plane.get("deployment", NAME, "team") is None
+        assert plane.get("ggw", "deleted", "team"), "uninstalling keeps the gateways"
+        plane.api.delete("ggw", "deleted", "team")
+        wait_for(lambda: plane.get("ggw", "deleted", "team") is None, "the gateway is gone")
+    finally:
+        # For the tests that may come behind it.
+        helm(plane, "install", RELEASE, str(CHART), "--namespace", "team", *IMAGES)
