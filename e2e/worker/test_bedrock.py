@@ -331,25 +331,27 @@ def test_credentials_that_change_are_used_at_once_and_none_of_them_shows(
     gateway: LocalGateway, upstream: BedrockUpstream, client: openai.OpenAI
 ) -> None:
     other = Credentials("AKIDROTATED", "rotated/SECRET", "rotated/TOKEN==", CREDENTIALS.region)
+
+    def accepted() -> bool:
+        try:
+            client.chat.completions.create(model=NOVA, messages=HELLO)
+        except openai.InternalServerError:
+            return False
+        return True
+
     upstream.credentials = other
     try:
         with pytest.raises(openai.InternalServerError, match="does not accept the gateway's key"):
             client.chat.completions.create(model=NOVA, messages=HELLO)
         assert upstream.faults.pop().startswith("it is for another key")
         write_credentials(gateway.folder, other)
-
-        def accepted() -> bool:
-            try:
-                client.chat.completions.create(model=NOVA, messages=HELLO)
-            except openai.InternalServerError:
-                return False
-            return True
-
         wait_until(accepted, PATIENCE, "the new credentials are used")
     finally:
         upstream.credentials = CREDENTIALS
-        upstream.faults.clear()
         write_credentials(gateway.folder, CREDENTIALS)
+        # The other tests' requests are signed with them.
+        wait_until(accepted, PATIENCE, "the first credentials are used again")
+        upstream.faults.clear()
     places = [
         (gateway.folder / "worker.log").read_text(),
         gateway.admin_text("/status"),
