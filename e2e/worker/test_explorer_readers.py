@@ -60,6 +60,11 @@ def sign_in(page: Browser, url: str, reader: str, view: str = "#/exchanges") -> 
     page.wait_for(f"Signed in as {reader}")
 
 
+def named(tenant: str | None) -> str:
+    """A tenant as the page names it; a request without a valid key is no tenant's."""
+    return tenant or "nobody's"
+
+
 def is_indexed(ledger: Indexed, request_id: str) -> bool:
     """Whether the index has an exchange with its end."""
     return any(of["id"] == request_id and of["outcome"] != "open" for of in ledger.rows())
@@ -98,7 +103,7 @@ def test_a_reader_signs_in_with_a_key_that_stays_in_the_tab_and_is_in_no_address
 def test_exchanges_are_listed_the_newest_first_and_found_by_filters(ledger: Indexed, page: Browser) -> None:
     sign_in(page, ledger.url, "officer")
     rows, told = cells(page, "table.wide"), ledger.rows()[::-1]
-    assert [row[1] for row in rows] == [of["tenant"] for of in told] and len(rows) >= 7
+    assert [row[1] for row in rows] == [named(of["tenant"]) for of in told] and len(rows) >= 7
     ids = [of["id"] for of in told]
     oldest_first = ["plain", "second attempt", "redacted", "refused", "globex"]
     assert sorted(oldest_first, key=lambda name: ids.index(ledger.ids[name])) == oldest_first[::-1]
@@ -291,8 +296,8 @@ def test_what_a_hostile_writer_put_into_records_is_shown_as_text_and_what_is_mis
 def test_tenants_are_told_with_their_totals_and_the_shards_that_recorded_them(ledger: Indexed, page: Browser) -> None:
     sign_in(page, ledger.url, "officer", "#/tenants")
     rows = {row[0]: row for row in cells(page, "table.wide")}
-    told = {of["tenant"]: of for of in ledger.rows(path="tenants")}
-    assert set(rows) == set(told) == {"acme", "globex"}
+    told = {named(of["tenant"]): of for of in ledger.rows(path="tenants")}
+    assert set(rows) == set(told) >= {"acme", "globex"}
     of_acme = [of for of in ledger.rows() if of["tenant"] == "acme"]
     assert [rows["acme"][1], rows["acme"][2], rows["acme"][7]] == [str(len(of_acme)), "1", "0"] and len(of_acme) >= 6
     for tenant, of in told.items():
@@ -312,7 +317,7 @@ def test_tenants_of_an_index_that_keeps_fewer_days_than_a_week_are_told(ledger: 
         try:
             sign_in(page, ledger.url, "officer", "#/tenants")
             page.wait_for("A tenant lives on the shard")
-            assert [row[0] for row in cells(page, "table.wide")] == ["acme", "globex"]
+            assert {"acme", "globex"} <= {row[0] for row in cells(page, "table.wide")}
         finally:
             with catalogue:
                 catalogue.execute("DELETE FROM meta WHERE name = 'pruned_before'")
