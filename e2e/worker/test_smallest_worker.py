@@ -1,4 +1,4 @@
-"""A worker of 512 MiB, the default, outlives whoever has a valid key and every connection that it may have."""
+"""A worker of 640 MiB, the default, outlives whoever has a valid key and every connection that it may have."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 from e2e.local_gateway import LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.worker.memory_group import memory_group
-from e2e.worker.test_memory import BODY, chunked, connect, head, is_served
+from e2e.worker.test_memory import chunked, connect, head, is_served
 
-POD = 512 << 20
+POD = 640 << 20
+BODY = 32 << 20
 # All that a worker takes, but for one that shows that others are served.
 CONNECTIONS = 4096 - 1
 
@@ -32,7 +33,7 @@ def _descriptors() -> Iterator[None]:
 def smallest_worker(folder: Path) -> Iterator[LocalGateway]:
     """A worker in a pod's bounds, with the settings that the operator gives it."""
     with memory_group(POD) as group:
-        settings = {"limits": {"bodyBytes": BODY, "bufferedBytes": 192 << 20}}
+        settings = {"limits": {"bodyBytes": BODY, "bufferedBytes": 210 << 20}}
         with local_gateway(folder, settings=settings, worker_prefix=group.prefix) as gateway:
             assert gateway.worker is not None
             yield gateway
@@ -66,6 +67,6 @@ def test_whole_bodies_that_are_refused_on_all_connections_leave_room_for_others(
     with smallest_worker(folder) as gateway, ExitStack() as stack:
         for number in range(CONNECTIONS):
             connection = stack.enter_context(connect(gateway))
-            connection.sendall(large if number % 64 == 0 else small)
+            connection.sendall(large if number % 192 == 0 else small)
             assert number % 512 or is_served(gateway)
         wait_until(lambda: is_served(gateway), PATIENCE, "the other tenant is served")

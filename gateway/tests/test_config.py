@@ -139,7 +139,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
         },
         "limits": {
             "head_bytes": 16384,
-            "body_bytes": 10485760,
+            "body_bytes": 33554432,
             "upload_bytes": 536870912,
             "connections": 4096,
             "buffered_bytes": 201326592,
@@ -180,7 +180,7 @@ def test_the_digest_notices_who_may_use_what(config_directory: ConfigDirectory) 
         ("name: acme", "name: acme\n    policy: {mode: DryRun}"),
         (f"keyHashes: [{ACME_HASH}]", f"keys: [{{hash: {ACME_HASH}, expiresAt: 2026-12-31T00:00:00Z}}]"),
         ("timeouts:", "cors: {allowedOrigins: ['*']}\ntimeouts:"),
-        ("timeouts:", "limits: {bufferedBytes: 41943040}\ntimeouts:"),
+        ("timeouts:", "limits: {bufferedBytes: 268435456}\ntimeouts:"),
         ("timeouts:", "profiling: {stages: true}\ntimeouts:"),
         ("timeouts:", "policy: {threshold: 5}\ntimeouts:"),
         ("timeouts:", "policy: {rules: [{id: x, reason: y, regex: z}]}\ntimeouts:"),

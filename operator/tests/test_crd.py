@@ -73,7 +73,7 @@ def test_a_spec_without_options_reads_as_its_defaults() -> None:
     spec = manifest()["spec"]
     minimal = {key: spec[key] for key in ("providers", "models", "tenants")}
     read = GatewaySpec.model_validate(minimal)
-    assert (read.replicas, read.worker.cpu, read.worker.memory) == (2, "1", "512Mi")
+    assert (read.replicas, read.worker.cpu, read.worker.memory) == (2, "1", "640Mi")
     assert read.ledger.volume.retain_policy == "Retain"
     assert read.load_balancer.replicas == 2
     assert not read.paused

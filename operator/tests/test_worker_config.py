@@ -416,7 +416,7 @@ def test_whose_bodies_are_stored_is_taken_on_and_only_the_first_and_the_last_rol
     nobody, one = stored(None), stored(None, tenants=tenant(payloads="Stored"))
     committed, everybody = stored({}), stored({"mode": "Stored", "maxBytes": 4096})
     files = {
-        asked: worker_config.worker_config(made, 512 << 20, DEFAULTS)
+        asked: worker_config.worker_config(made, 640 << 20, DEFAULTS)
         for asked, made in (("nobody", nobody), ("one", one), ("everybody", everybody))
     }
     assert "payloads" not in files["nobody"]["ledger"]

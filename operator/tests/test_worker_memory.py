@@ -32,10 +32,11 @@ def running(memory: str) -> World:
     return world.settle()
 
 
-def held(world: World) -> int:
-    """The bytes that the workers' file lets them hold."""
+def limits(world: World) -> tuple[int, int]:
+    """The bytes of the longest body, and those that the workers' file lets them hold."""
     text = world.settle().child("ConfigMap", "demo-config")["data"]["gateway.yaml"]
-    return int(yaml.safe_load(text)["limits"]["bufferedBytes"])
+    said = yaml.safe_load(text)["limits"]
+    return said["bodyBytes"], said["bufferedBytes"]
 
 
 def config_valid(plan: Plan) -> tuple[str, str, str]:
@@ -44,26 +45,27 @@ def config_valid(plan: Plan) -> tuple[str, str, str]:
 
 
 def test_more_memory_is_used_when_the_last_worker_that_has_less_is_gone() -> None:
-    world = running("512Mi")
-    assert held(world) == 192 * MIB
+    world = running("640Mi")
+    assert limits(world) == (32 * MIB, 210 * MIB)
     world.manifest["spec"]["worker"]["memory"] = "2Gi"
-    assert held(world) == 192 * MIB
+    assert limits(world) == (32 * MIB, 210 * MIB)
     world.pods[1] = worker(1, "2Gi")
-    assert held(world) == 192 * MIB
+    assert limits(world) == (32 * MIB, 210 * MIB)
     world.pods[0] = worker(0, "2Gi")
-    assert held(world) == 1728 * MIB
+    assert limits(world) == (32 * MIB, 1618 * MIB)
 
 
 def test_less_memory_holds_at_once_for_those_that_still_have_more() -> None:
     world = running("2Gi")
     world.manifest["spec"]["worker"]["memory"] = "512Mi"
-    assert held(world) == 192 * MIB
+    # A ninth of what bodies have, in whole mebibytes.
+    assert limits(world) == (26 * MIB, 112 * MIB)
 
 
 def test_a_worker_from_before_there_was_a_least_keeps_what_a_worker_needs() -> None:
     world = World(worker={"memory": "512Mi"})
     world.pods = [worker(0, "256Mi")]
-    assert held(world) == 64 * MIB
+    assert limits(world) == (12 * MIB, 54 * MIB)
 
 
 def test_too_little_memory_is_a_condition_and_leaves_the_workers_as_they_are() -> None:
@@ -86,9 +88,11 @@ def analysed(memory: str, **analysis: int) -> World:
 def test_what_analysis_takes_is_not_for_bodies_and_answers() -> None:
     sizes = {"maxCopyBytes": 32 * MIB, "maxAnswerBytes": 4 * MIB, "window": 2048, "maxPairs": 128}
     # Copies, one answer that is read, and what is kept of answers.
-    assert held(analysed("512Mi", **sizes)) == (192 - 32 - (4 * 4 + 1) - 75) * MIB
-    default = held(analysed("512Mi"))
-    assert (192 - 26) * MIB < default < (192 - 25) * MIB
+    rest = 242 - 32 - (4 * 4 + 1) - 75
+    assert limits(analysed("512Mi", **sizes)) == (13 * MIB, (rest - 5 * 13) * MIB)
+    body, held = limits(analysed("512Mi"))
+    assert body == 24 * MIB
+    assert (242 - 26 - 5 * 24) * MIB < held < (242 - 25 - 5 * 24) * MIB
 
 
 @pytest.mark.parametrize(
@@ -112,9 +116,9 @@ def test_more_analysis_than_the_memory_has_room_for_is_a_condition_that_says_how
 def test_a_worker_that_is_too_small_for_new_analysis_keeps_what_a_worker_needs_until_it_is_replaced() -> None:
     world = analysed("512Mi", maxCopyBytes=1 << 30)
     world.manifest["spec"]["worker"]["memory"] = "2Gi"
-    assert held(world) == 40 * MIB
+    assert limits(world) == (10 * MIB, 40 * MIB)
     world.pods = [worker(0, "2Gi"), worker(1, "2Gi")]
-    assert held(world) > 600 * MIB
+    assert limits(world)[1] > 400 * MIB
 
 
 @pytest.mark.parametrize("memory", ["384Mi", "1.5Gi", "500M", "4Ti"])

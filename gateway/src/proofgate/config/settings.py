@@ -342,8 +342,8 @@ class Limits(Section):
 
     head_bytes: Annotated[int, Field(ge=1024, le=1 << 20)] = 16 << 10
     """Of one request's head, 1 KiB to 1 MiB."""
-    body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 10 << 20
-    """Of one request's body, 1 KiB to 1 GiB."""
+    body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 32 << 20
+    """Of one request's body, 1 KiB to 1 GiB: by default what Anthropic takes."""
     upload_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = 512 << 20
     """Of one form with files, which passes without being held, 1 KiB to 1 TiB."""
     connections: Annotated[int, Field(ge=1, le=1 << 20)] = 4096

@@ -7,15 +7,21 @@ from pydantic import Field
 from proofgate_operator.api.fields import Cores, Image, Quantity, Section, rules
 from proofgate_operator.api.pod_template import PodTemplate
 
-#: Bytes that a worker takes besides the bodies and answers that it holds: docs/operations.md, "Memory".
-MEMORY_OTHERWISE = 320 << 20
-#: Bytes of bodies and answers that a worker must be let hold: it refuses less than four times its bodyBytes.
-BUFFERED_LEAST = 40 << 20
-#: Bytes of memory without which a worker could not hold its largest bodies.
+#: Bytes that a worker takes besides the bodies and answers that it has: docs/operations.md, "Memory".
+MEMORY_OTHERWISE = 270 << 20
+#: The longest body in bytes, as Anthropic takes it, where the memory has room for that, and where it has least.
+BODY_MOST = 32 << 20
+BODY_LEAST = 10 << 20
+#: What one body takes while it is read, in its own sizes, and how many must find room in what is held.
+BODY_READ = 5
+BODIES_HELD = 4
+#: Bytes of bodies and answers without which a worker is too small.
+BODIES_LEAST = (BODY_READ + BODIES_HELD) * BODY_LEAST
+#: Bytes of memory without which a worker could not have its largest bodies.
 MEMORY_LEAST = 384 << 20
 MEMORY_FAULT = (
-    "spec.worker.memory must be at least 384Mi: a worker takes 320Mi besides the bodies and answers that it"
-    " holds, and needs 64Mi for those"
+    "spec.worker.memory must be at least 384Mi: a worker takes 270Mi besides the bodies and answers that it"
+    " has, and needs 114Mi for those"
 )
 
 
@@ -48,9 +54,10 @@ class Worker(Section):
                 }
             )
         ),
-    ] = "512Mi"
-    """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 320Mi, and beyond
-    what spec.analysis takes, is for the bodies and answers that it holds: at least 40Mi."""
+    ] = "640Mi"
+    """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 270Mi, and beyond
+    what spec.analysis takes, is for bodies and answers, at least 90Mi. The longest body is a ninth of that, at
+    most 32Mi."""
     image: Image | None = None
     """Image of the worker. Absent: the one the operator was installed with."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60

@@ -20,7 +20,14 @@ from proofgate_operator.api.upstream import (
     Provider,
     ProviderTls,
 )
-from proofgate_operator.api.worker import BUFFERED_LEAST, MEMORY_LEAST, MEMORY_OTHERWISE
+from proofgate_operator.api.worker import (
+    BODIES_HELD,
+    BODIES_LEAST,
+    BODY_MOST,
+    BODY_READ,
+    MEMORY_LEAST,
+    MEMORY_OTHERWISE,
+)
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
 from proofgate_operator.build.naming import Defaults, Manifest, child, names
 from proofgate_operator.build.tenant_keys import keys_entry
@@ -53,17 +60,18 @@ _PAYLOAD_BUDGET_BYTES = 16 << 20
 
 
 def memory_otherwise(gateway: Gateway) -> int:
-    """Return the bytes that a worker takes besides the bodies and answers that it holds."""
+    """Return the bytes that a worker takes besides the bodies and answers that it has."""
     analysis = 0 if gateway.spec.analysis is None else gateway.spec.analysis.memory
     payloads = 0 if _payloads(gateway) is None else _PAYLOAD_BUDGET_BYTES
     return MEMORY_OTHERWISE + analysis + payloads
 
 
-def _buffered_bytes(gateway: Gateway, memory: int) -> int:
-    """Return what a worker may hold of bodies and answers, in bytes; `memory` is all that it has."""
+def _limits(gateway: Gateway, memory: int) -> Manifest:
+    """Return how long a body may be and what a worker may hold of all, in bytes; `memory` is all that it has."""
     # A worker from before the spec asked for more is smaller, and its file has to be one that it accepts.
-    rest = max(memory, MEMORY_LEAST) - memory_otherwise(gateway)
-    return min(max(rest, BUFFERED_LEAST), _MOST_BUFFERED_BYTES)
+    rest = max(max(memory, MEMORY_LEAST) - memory_otherwise(gateway), BODIES_LEAST)
+    body = min(BODY_MOST, rest // (BODY_READ + BODIES_HELD) >> 20 << 20)
+    return {"bodyBytes": body, "bufferedBytes": min(rest - BODY_READ * body, _MOST_BUFFERED_BYTES)}
 
 
 def listen(port: int, defaults: Defaults) -> str:
@@ -165,7 +173,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         "models": [model.as_written() for model in spec.models],
         **_plans(gateway),
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
-        "limits": {"bufferedBytes": _buffered_bytes(gateway, memory)},
+        "limits": _limits(gateway, memory),
         "metrics": {"labelSets": spec.monitoring.label_sets},
         "timeouts": {
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,

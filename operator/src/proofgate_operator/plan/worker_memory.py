@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import quantity, whole
-from proofgate_operator.api.worker import BUFFERED_LEAST, MEMORY_FAULT, MEMORY_LEAST
+from proofgate_operator.api.worker import BODIES_LEAST, MEMORY_FAULT, MEMORY_LEAST
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.statefulset import CONTAINER
 from proofgate_operator.build.worker_config import memory_otherwise
@@ -35,11 +35,11 @@ def memory_problems(gateway: Gateway) -> Iterator[Problem]:
     memory, otherwise = whole(gateway.spec.worker.memory), memory_otherwise(gateway)
     if memory < MEMORY_LEAST:
         yield Problem("SpecInvalid", MEMORY_FAULT)
-    elif memory - otherwise < BUFFERED_LEAST:
+    elif memory - otherwise < BODIES_LEAST:
         message = (
-            f"spec.worker.memory must be at least {_mebibytes(otherwise + BUFFERED_LEAST)}Mi with this"
+            f"spec.worker.memory must be at least {_mebibytes(otherwise + BODIES_LEAST)}Mi with this"
             f" spec.analysis: a worker takes {_mebibytes(otherwise)}Mi with it besides the bodies and answers"
-            " that it holds, and needs 40Mi for those; or make maxCopyBytes, maxAnswerBytes, window or"
+            " that it has, and needs 90Mi for those; or make maxCopyBytes, maxAnswerBytes, window or"
             " maxPairs smaller"
         )
         yield Problem("SpecInvalid", message)
