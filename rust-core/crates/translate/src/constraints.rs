@@ -12,6 +12,10 @@ pub enum Constraint {
     MaxCompletionTokens,
     /// In chat completions it takes functions only with a `reasoning_effort` of `none`.
     ToolsWithoutEffort,
+    /// It reasons where a request names no `reasoning_effort`, too.
+    ReasonsByDefault,
+    /// It exists at OpenAI's `/v1/responses` and not in chat completions.
+    ResponsesOnly,
     /// It takes these levels of effort only, the lowest first.
     EffortLevels(&'static [&'static str]),
     /// It has no effort: how much it thinks is a number of tokens.
@@ -39,6 +43,8 @@ pub enum Models {
     From(&'static str, (u32, u32)),
     /// Those with a version of at least the first and below the second, but for chat models, which do not reason.
     Between(&'static str, (u32, u32), (u32, u32)),
+    /// Those whose name begins with a series and a version, and has one of these words behind it, between hyphens.
+    Variants(&'static str, &'static [&'static str]),
 }
 
 /// A fact about some models.
@@ -73,6 +79,10 @@ impl Models {
             Models::Between(series, least, end) => {
                 let is_between = |version: (u32, u32)| version >= least && version < end;
                 !model.contains("-chat") && version(model, series).is_some_and(is_between)
+            }
+            Models::Variants(series, words) => {
+                let mut own = model.split(['-', ':', '/']);
+                version(model, series).is_some() && own.any(|word| words.contains(&word))
             }
         }
     }
@@ -164,12 +174,34 @@ pub fn levels(model: &str) -> Option<&'static [&'static str]> {
     })
 }
 
+/// The level of effort that stands for a number of tokens of thought: the highest that is worth no more.
+#[must_use]
+pub fn effort_of_budget(model: &str, budget: u64) -> &'static str {
+    let within = LEVELS.iter().rev().find(|(_, tokens)| *tokens <= budget);
+    let level = within.map_or("low", |(level, _)| level);
+    nearest(levels(model).unwrap_or(&["low", "medium", "high"]), level)
+}
+
+/// Whether a request that is not one of Responses has to reach a model of OpenAI's own by `/v1/responses`: chat completions
+/// refuse its functions beside an `effort` (`None` is the model's default), or do not have the model at all.
+#[must_use]
+pub fn wants_responses(model: &str, has_tools: bool, effort: Option<&str>) -> bool {
+    let refuses_tools = || {
+        has(model, Constraint::ToolsWithoutEffort)
+            && match effort {
+                Some(effort) => effort != "none",
+                None => has(model, Constraint::ReasonsByDefault),
+            }
+    };
+    has(model, Constraint::ResponsesOnly) || (has_tools && refuses_tools())
+}
+
 /// The fewest tokens of thought that a Claude model takes.
 pub const LEAST_BUDGET: u64 = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::{Constraint, Effort, ROWS, effort, has};
+    use super::{Constraint, Effort, ROWS, effort, effort_of_budget, has, wants_responses};
 
     #[test]
     fn every_row_names_its_source() {
@@ -220,5 +252,44 @@ mod tests {
             Some(Effort::Budget(16_384))
         );
         assert_eq!(effort("claude-3-haiku-20240307", "high"), Some(Effort::Nothing));
+    }
+
+    #[test]
+    fn chat_requests_reach_openais_own_models_by_responses_where_chat_completions_refuse_them() {
+        for (model, tools, effort) in [
+            ("gpt-5.4", true, Some("low")),
+            ("gpt-5.4-mini", true, Some("xhigh")),
+            ("gpt-5.5", true, None),
+            ("gpt-5.6-terra", true, None),
+            ("openai/gpt-6", true, Some("high")),
+            ("gpt-5-codex", false, None),
+            ("gpt-5.1-codex-mini", false, None),
+            ("codex-mini-latest", false, None),
+            ("o3-pro-2025-06-10", false, None),
+            ("gpt-5.4-pro", false, Some("none")),
+            ("o4-mini-deep-research", false, None),
+        ] {
+            assert!(wants_responses(model, tools, effort), "{model}");
+        }
+        for (model, tools, effort) in [
+            ("gpt-5.4", true, None),
+            ("gpt-5.4", true, Some("none")),
+            ("gpt-5.6-terra", true, Some("none")),
+            ("gpt-5.6-terra", false, Some("high")),
+            ("gpt-5.2", true, Some("high")),
+            ("gpt-4o", true, None),
+            ("gemini-3-pro", true, Some("high")),
+            ("deepseek-reasoner", true, None),
+        ] {
+            assert!(!wants_responses(model, tools, effort), "{model}");
+        }
+    }
+
+    #[test]
+    fn a_budget_of_thought_is_the_highest_effort_that_costs_no_more() {
+        assert_eq!(effort_of_budget("gpt-5.6", 31_999), "xhigh");
+        assert_eq!(effort_of_budget("gpt-5.1", 31_999), "high");
+        assert_eq!(effort_of_budget("gpt-9", 4096), "medium");
+        assert_eq!(effort_of_budget("o3", 1), "low");
     }
 }

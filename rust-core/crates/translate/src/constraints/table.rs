@@ -34,7 +34,27 @@ pub const ROWS: &[Row] = &[
     row(
         Models::From("gpt-", (5, 4)),
         Constraint::ToolsWithoutEffort,
-        "openai/openai-openapi#541; BerriAI/litellm#34569: from 5.6 on an explicit none is demanded",
+        "openai/openai-openapi#541, pipecat-ai/pipecat#4043: Function tools with reasoning_effort are not supported",
+    ),
+    row(
+        Models::From("gpt-", (5, 5)),
+        Constraint::ReasonsByDefault,
+        "jeffdafoe/llm-memory-api#178 (5.5), BerriAI/litellm#34569 (5.6): tools alone are refused, an explicit none is taken",
+    ),
+    row(
+        Models::Variants("gpt-", &["codex", "pro"]),
+        Constraint::ResponsesOnly,
+        "developers.openai.com, Models: endpoints; alvinunreal/tmuxai#82: only supported in v1/responses",
+    ),
+    row(
+        Models::Variants("o", &["pro", "deep"]),
+        Constraint::ResponsesOnly,
+        "developers.openai.com, Models: endpoints; Deep research; aaif-goose/goose#2564 (o3-pro)",
+    ),
+    row(
+        Models::With(&["codex-mini-latest", "computer-use-preview"]),
+        Constraint::ResponsesOnly,
+        "aaif-goose/goose#2564: only supported in v1/responses; developers.openai.com, Computer use",
     ),
     row(
         Models::Between("gpt-", (3, 0), (5, 0)),
