@@ -23,6 +23,7 @@ pub mod anthropic_raw_predict;
 pub mod openai_anthropic;
 pub mod openai_converse;
 pub mod openai_gemini;
+pub mod openai_responses;
 
 pub mod constraints;
 

@@ -67,6 +67,7 @@ const LOSSES: &[Loss] = &[
     loss("tools[].function.strict", Harmless, &["false"]),
     loss("service_tier", Lossy, &["\"auto\"", "\"default\""]),
     loss("parallel_tool_calls", Lossy, &["true"]),
+    loss("stop", Lossy, &["[]"]),
     loss("seed", Lossy, &[]),
     loss("frequency_penalty", Lossy, &["0", "0.0", "-0", "-0.0"]),
     loss("presence_penalty", Lossy, &["0", "0.0", "-0", "-0.0"]),

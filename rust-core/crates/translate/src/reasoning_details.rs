@@ -8,6 +8,10 @@ use serde_json::value::RawValue;
 pub(crate) const TEXT: &str = "reasoning.text";
 /// And of reasoning that only its provider can read.
 pub(crate) const ENCRYPTED: &str = "reasoning.encrypted";
+/// And of a summary of the second.
+pub(crate) const SUMMARY: &str = "reasoning.summary";
+/// The format of what OpenAI's Responses think.
+pub(crate) const RESPONSES: &str = "openai-responses-v1";
 
 /// A block of reasoning. Strings are the insides of JSON strings, as they came: a signature covers them.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,6 +39,10 @@ struct Element<'b> {
     kind: Option<&'b RawValue>,
     #[serde(borrow)]
     index: Option<&'b RawValue>,
+    #[serde(borrow)]
+    id: Option<&'b RawValue>,
+    #[serde(borrow)]
+    summary: Option<&'b RawValue>,
     #[serde(borrow)]
     text: Option<&'b RawValue>,
     #[serde(borrow)]
@@ -120,6 +128,69 @@ impl Element<'_> {
     }
 }
 
+/// An item of reasoning of OpenAI's Responses. Strings are the insides of JSON strings, as they came.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ResponseDetail<'b> {
+    pub(crate) id: Option<&'b str>,
+    /// The parts of the summary, each in the fragments that it came in.
+    pub(crate) summary: Vec<Vec<&'b str>>,
+    /// The encrypted content.
+    pub(crate) data: &'b str,
+}
+
+/// Reads the items of OpenAI's Responses, and whether there was anything else. The parts of a summary stand before the encrypted
+/// content of their item; fragments of one `index` in a row are one part.
+pub(crate) fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, bool) {
+    let Some(value) = value else {
+        return (Vec::new(), false);
+    };
+    let Ok(elements) = serde_json::from_str::<Vec<Element<'_>>>(value.get()) else {
+        return (Vec::new(), true);
+    };
+    let (mut items, mut lost) = (Vec::new(), false);
+    let mut summary: Vec<Vec<&str>> = Vec::new();
+    let mut part: Option<&str> = None;
+    for element in elements {
+        let kind = element.kind.and_then(inside);
+        if !element.is_of_responses() {
+            lost = true;
+            continue;
+        }
+        match (kind, element.data.and_then(inside)) {
+            (Some(SUMMARY), _) => {
+                let index = element.index.map(RawValue::get);
+                if summary.is_empty() || index.is_none() || index != part {
+                    summary.push(Vec::new());
+                }
+                part = index;
+                if let Some(last) = summary.last_mut() {
+                    last.extend(element.summary.and_then(inside));
+                }
+            }
+            (Some(ENCRYPTED), Some(data)) if !data.is_empty() => {
+                items.push(ResponseDetail {
+                    id: element.id.and_then(inside).filter(|id| !id.is_empty()),
+                    summary: std::mem::take(&mut summary),
+                    data,
+                });
+                part = None;
+            }
+            _ => lost = true,
+        }
+    }
+    (items, lost || !summary.is_empty())
+}
+
+impl Element<'_> {
+    /// Whether it says that OpenAI's Responses made it, or has the id of one of their items.
+    fn is_of_responses(&self) -> bool {
+        match self.format.and_then(inside) {
+            Some(format) if format != "unknown" => format.starts_with("openai-responses"),
+            _ => self.id.and_then(inside).is_some_and(|id| id.starts_with("rs_")),
+        }
+    }
+}
+
 /// What stands between the quotes of a string, its escapes as they are.
 fn inside(value: &RawValue) -> Option<&str> {
     value.get().strip_prefix('"')?.strip_suffix('"')
@@ -127,7 +198,7 @@ fn inside(value: &RawValue) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Detail, read};
+    use super::{Detail, read, read_responses};
     use serde_json::value::RawValue;
 
     fn value(json: &str) -> Box<RawValue> {
@@ -158,6 +229,36 @@ mod tests {
             let foreign = value(foreign);
             let details = read(Some(&foreign));
             assert!(details.lost && details.blocks.is_empty());
+        }
+    }
+    #[test]
+    fn a_summary_belongs_to_the_encrypted_content_behind_it() {
+        let ours = value(
+            r#"[{"type":"reasoning.summary","index":0,"format":"openai-responses-v1","summary":"a"},
+            {"type":"reasoning.summary","index":0,"format":"openai-responses-v1","summary":"b"},
+            {"type":"reasoning.summary","index":1,"format":"openai-responses-v1","summary":"c"},
+            {"type":"reasoning.encrypted","index":2,"id":"rs_1","data":"d"},
+            {"type":"reasoning.encrypted","index":3,"format":"openai-responses-v1","data":"e"}]"#,
+        );
+        let (items, lost) = read_responses(Some(&ours));
+        assert!(!lost);
+        assert_eq!(items[0].summary, [vec!["a", "b"], vec!["c"]]);
+        assert_eq!((items[0].id, items[0].data), (Some("rs_1"), "d"));
+        assert_eq!((items[1].id, items[1].data), (None, "e"));
+        assert!(read(Some(&ours)).lost, "another provider does not read them");
+    }
+
+    #[test]
+    fn what_has_no_encrypted_content_or_another_format_is_lost() {
+        for foreign in [
+            r#"[{"type":"reasoning.summary","format":"openai-responses-v1","summary":"a"}]"#,
+            r#"[{"type":"reasoning.encrypted","data":"d"}]"#,
+            r#"[{"type":"reasoning.encrypted","data":"d","format":"anthropic-claude-v1"}]"#,
+            "3",
+        ] {
+            let foreign = value(foreign);
+            let (items, lost) = read_responses(Some(&foreign));
+            assert!(items.is_empty() && lost);
         }
     }
 }

@@ -6,32 +6,32 @@ use serde_json::value::RawValue;
 /// A JSON string as it stands in a body, quotes and escapes included: what is only passed on is not unescaped and escaped
 /// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct JsonText<'b>(&'b str);
+pub(crate) struct JsonText<'b>(&'b str);
 
 impl<'b> JsonText<'b> {
     /// The string that a value is, if it is one.
-    pub(super) fn of(value: &'b RawValue) -> Option<Self> {
+    pub(crate) fn of(value: &'b RawValue) -> Option<Self> {
         let raw = value.get();
         (raw.len() >= 2 && raw.starts_with('"')).then_some(JsonText(raw))
     }
 
     /// It with its quotes.
-    pub(super) fn raw(self) -> &'b str {
+    pub(crate) fn raw(self) -> &'b str {
         self.0
     }
 
     /// It without its quotes, still escaped.
-    pub(super) fn inner(self) -> &'b str {
+    pub(crate) fn inner(self) -> &'b str {
         self.0.get(1..self.0.len().saturating_sub(1)).unwrap_or_default()
     }
 
     /// Whether it has no character.
-    pub(super) fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.inner().is_empty()
     }
 
     /// Whether it has no character but white space, which Anthropic refuses as a text.
-    pub(super) fn is_blank(self) -> bool {
+    pub(crate) fn is_blank(self) -> bool {
         match self.inner().bytes().next() {
             None => true,
             Some(b'\\') => self.decoded().is_some_and(|text| text.trim().is_empty()),
@@ -43,7 +43,7 @@ impl<'b> JsonText<'b> {
     }
 
     /// The characters that it means. `None` for half a surrogate pair.
-    pub(super) fn decoded(self) -> Option<Cow<'b, str>> {
+    pub(crate) fn decoded(self) -> Option<Cow<'b, str>> {
         if self.inner().contains('\\') {
             return serde_json::from_str(self.0).ok().map(Cow::Owned);
         }
@@ -59,6 +59,6 @@ impl<'de: 'b, 'b> Deserialize<'de> for JsonText<'b> {
 }
 
 /// Whether a value is an object.
-pub(super) fn is_object(value: &RawValue) -> bool {
+pub(crate) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }

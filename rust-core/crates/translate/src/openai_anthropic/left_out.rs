@@ -5,16 +5,16 @@ use crate::losses::has_effect;
 use crate::{Untranslatable, UntranslatableFields};
 
 /// The fields of a request that were left out, or what refuses them.
-pub(super) struct LeftOut(Dropped);
+pub(crate) struct LeftOut(Dropped);
 
 impl LeftOut {
     /// Nothing yet.
-    pub(super) fn new(fields: UntranslatableFields) -> Self {
+    pub(crate) fn new(fields: UntranslatableFields) -> Self {
         LeftOut(Dropped::new(fields))
     }
 
     /// The names of what was left out.
-    pub(super) fn into_names(self) -> Vec<&'static str> {
+    pub(crate) fn into_names(self) -> Vec<&'static str> {
         self.0.into_names()
     }
 
@@ -22,7 +22,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// [`Untranslatable`] when such fields are refused.
-    pub(super) fn leave(
+    pub(crate) fn leave(
         &mut self,
         name: &'static str,
         path: impl FnOnce() -> String,
@@ -34,7 +34,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// As for [`leave`](LeftOut::leave).
-    pub(super) fn leave_value(
+    pub(crate) fn leave_value(
         &mut self,
         name: &'static str,
         value: Option<&RawValue>,
@@ -46,7 +46,7 @@ impl LeftOut {
     }
 
     /// Notes a field that was said in another way than the client said it.
-    pub(super) fn note(&mut self, name: &'static str) {
+    pub(crate) fn note(&mut self, name: &'static str) {
         self.0.note(name, 0);
     }
 
@@ -54,7 +54,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// As for [`leave`](LeftOut::leave).
-    pub(super) fn leave_unknown(
+    pub(crate) fn leave_unknown(
         &mut self,
         unknown: Option<&str>,
         path: impl FnOnce(&str) -> String,

@@ -1,6 +1,6 @@
 /// How deep a JSON text that comes in fragments stands: enough to see that it was cut, without keeping it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Nesting {
+pub(crate) struct Nesting {
     depth: u64,
     in_string: bool,
     escaped: bool,
@@ -9,7 +9,7 @@ pub(super) struct Nesting {
 
 impl Nesting {
     /// Takes the next fragment.
-    pub(super) fn push(&mut self, fragment: &str) {
+    pub(crate) fn push(&mut self, fragment: &str) {
         for byte in fragment.bytes() {
             match byte {
                 _ if self.escaped => self.escaped = false,
@@ -24,12 +24,12 @@ impl Nesting {
     }
 
     /// Whether anything has come.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.begun
     }
 
     /// Whether it ends within an object, an array or a string.
-    pub(super) fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.depth > 0 || self.in_string
     }
 }

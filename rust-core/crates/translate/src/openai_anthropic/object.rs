@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// A word of a request, such as a role or a name: unescaped, and borrowed where it has no escapes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Word<'b>(#[serde(borrow)] pub(super) Cow<'b, str>);
+pub(crate) struct Word<'b>(#[serde(borrow)] pub(crate) Cow<'b, str>);
 
 impl std::ops::Deref for Word<'_> {
     type Target = str;
@@ -80,5 +80,5 @@ macro_rules! key {
     };
 }
 
-pub(super) use key;
-pub(super) use object;
+pub(crate) use key;
+pub(crate) use object;

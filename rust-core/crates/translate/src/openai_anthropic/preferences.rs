@@ -41,7 +41,7 @@ pub(super) fn leave_out(body: &Body<'_>, left_out: &mut LeftOut) -> Result<(), U
 }
 
 /// What was left out, in the order of the request's fields; fields that no list knows stand last.
-pub(super) fn in_order(mut names: Vec<&'static str>, text: &str) -> Vec<&'static str> {
+pub(crate) fn in_order(mut names: Vec<&'static str>, text: &str) -> Vec<&'static str> {
     if names.len() < 2 {
         return names;
     }

@@ -48,7 +48,7 @@ impl Tokens {
 }
 
 /// Writes OpenAI's `usage` object.
-pub(super) fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
+pub(crate) fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
     let total = usage.input.saturating_add(usage.output);
     for (before, number) in [
         ("{\"prompt_tokens\":", usage.input),

@@ -4,7 +4,7 @@ use crate::dropped::plain_name;
 /// What is wrong with a request that cannot be read: where, as a path of its fields. Nothing of its text is quoted.
 ///
 /// `part` is a slice of `body` in which the error's line and column count.
-pub(super) fn unreadable(body: &str, part: &str, error: &serde_json::Error) -> Untranslatable {
+pub(crate) fn unreadable(body: &str, part: &str, error: &serde_json::Error) -> Untranslatable {
     if !error.is_data() {
         return Untranslatable::new("", "the body is not JSON");
     }
