@@ -11,7 +11,8 @@
 //!   More than one answer (`n`), audio, web search, the older `functions` and tools of other types are refused by name.
 //!   `prediction`, `cache_control` and the `name` of a speaker are left out.
 //! * A summary of the reasoning is asked for when the client wants to see thoughts: when the extra field `thinking`, in
-//!   Anthropic's words, is neither `disabled` nor has `display: omitted`. Its `budget_tokens` are an effort where the request names none.
+//!   Anthropic's words, has `display: summarized`, or is `enabled` and has no `display`. OpenAI gives summaries to verified organizations
+//!   alone. `budget_tokens` are an effort where the request names none.
 //! * Reasoning is `reasoning_content` of an answer for those who read, and `reasoning_details` for those who continue: for each item
 //!   `{"type":"reasoning.summary","index","id","format","summary"}` for each part of the summary and
 //!   `{"type":"reasoning.encrypted","index","id","format","data"}`, with the format `openai-responses-v1`, as OpenRouter has it. It

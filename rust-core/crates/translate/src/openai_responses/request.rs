@@ -169,9 +169,14 @@ fn put(before: &mut &str, name: &str, value: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether the client wants to see what the model thinks.
+/// Whether the client wants to see what the model thinks. Where it does not say so, a summary is not asked for: OpenAI refuses it to
+/// organizations that are not verified (windmill-labs/windmill#10147), and the newest models of Anthropic show none either.
 fn shows(thinking: &Thinking<'_>) -> bool {
-    thinking.kind.as_deref() != Some("disabled") && thinking.display.as_deref() != Some("omitted")
+    match (thinking.kind.as_deref(), thinking.display.as_deref()) {
+        (Some("disabled"), _) => false,
+        (_, Some(display)) => display == "summarized",
+        (kind, None) => kind == Some("enabled"),
+    }
 }
 
 /// The effort that a client asks for by `thinking` alone.

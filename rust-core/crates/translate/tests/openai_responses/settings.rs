@@ -107,9 +107,10 @@ fn a_summary_is_asked_for_where_thoughts_are_to_be_seen() {
     let reasoning = |fields: Value| sent(&asking(fields)).get("reasoning").cloned();
     let summary = json!({"summary": "auto"});
     assert_eq!(
-        reasoning(json!({"thinking": {"type": "adaptive"}})),
+        reasoning(json!({"thinking": {"type": "adaptive", "display": "summarized"}})),
         Some(summary)
     );
+    assert_eq!(reasoning(json!({"thinking": {"type": "adaptive"}})), None);
     assert_eq!(
         reasoning(json!({"thinking": {"type": "enabled", "budget_tokens": 10_000}})),
         Some(json!({"effort": "medium", "summary": "auto"}))
