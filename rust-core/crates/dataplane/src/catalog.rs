@@ -418,6 +418,15 @@ impl Catalog {
         self.keepers.get(&*tenant.name)
     }
 
+    /// Whether all providers of `model` are the one whose account is that of `tenant` alone.
+    pub(crate) fn keeps_for(&self, tenant: &Tenant, model: &Model) -> bool {
+        let keeper = self.stored_of(tenant).and_then(|kept| kept.targets.first());
+        keeper.is_some_and(|keeper| {
+            let mut targets = model.targets.iter();
+            targets.all(|target| target.upstream.name == keeper.upstream.name)
+        })
+    }
+
     /// The models that `tenant` may use, each with the name of its first provider, sorted by name; none that stand for others.
     pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c str)> {
         let allowed = &self.terms.plan(tenant).allowed;

@@ -98,6 +98,11 @@ pub enum BadRequest {
         "\"{0}\" is not served here: it stands for what the provider keeps for every tenant of this gateway alike, or does where no rule sees it. Send the content itself."
     )]
     UnservedField(&'static str),
+    /// A field names what the provider keeps, and its account is not the tenant's alone.
+    #[error(
+        "\"{0}\" names what the provider keeps, for every tenant of this gateway alike. Send the content itself, as clients do with \"store\": false; or ask the operator for an account of your own (objectsOf)."
+    )]
+    KeptByProvider(&'static str),
     /// One tool is the client's and the provider's, or the provider runs too many.
     #[error(
         "A tool of \"tools\" is described by the client and run by the provider at the same time, or the provider runs more than 128 of them. Send each in an object of its own."
@@ -120,7 +125,7 @@ impl BadRequest {
             BadRequest::InvalidField(_) | BadRequest::SeveralInStream => "invalid_value",
             BadRequest::AmbiguousName(_) => "ambiguous_name",
             BadRequest::ModelInBody | BadRequest::OtherModel => "ambiguous_model",
-            BadRequest::UnservedField(_) => "unserved_field",
+            BadRequest::UnservedField(_) | BadRequest::KeptByProvider(_) => "unserved_field",
             BadRequest::UnservedTool => "unserved_tool",
             BadRequest::TooManyStrings => "too_many_strings",
         }
@@ -132,7 +137,9 @@ impl BadRequest {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject | BadRequest::TooManyStrings => None,
             BadRequest::MissingModel | BadRequest::ModelInBody | BadRequest::OtherModel => Some("model"),
             BadRequest::InvalidField(field) => Some(field.name()),
-            BadRequest::AmbiguousName(name) | BadRequest::UnservedField(name) => Some(name),
+            BadRequest::AmbiguousName(name)
+            | BadRequest::UnservedField(name)
+            | BadRequest::KeptByProvider(name) => Some(name),
             BadRequest::UnservedTool => Some("tools"),
             BadRequest::SeveralInStream => Some("n"),
         }

@@ -44,6 +44,9 @@ pub struct Call<'b> {
     pub tools: Tools,
     /// Whether a `service_tier` is asked for that may cost more than the default one.
     pub has_dearer_tier: bool,
+    /// The first field that names what the provider keeps, in OpenAI's dialects: it may go only where the account is the
+    /// tenant's alone. In the others such a field is refused.
+    pub kept: Option<&'static str>,
     model_value: Range<usize>,
     /// Bytes of the text and of the attachments, each of these counted with at most [`ATTACHMENT`].
     counted_bytes: usize,
@@ -128,6 +131,7 @@ impl<'b> Call<'b> {
             token_ids: None,
             tools: Tools::default(),
             has_dearer_tier: false,
+            kept: None,
             model_value: 0..0,
             counted_bytes: 0,
         }
@@ -203,10 +207,11 @@ impl<'b> Call<'b> {
             text,
             left_out,
             tools,
+            kept,
             ..
         } = walk;
         let mut request = self;
-        request.tools = tools;
+        (request.tools, request.kept) = (tools, kept);
         request.counted_bytes = text.text().len() + left_out;
         reader.finish()?;
         if text.overflowed() {
@@ -312,6 +317,10 @@ impl<'b> Call<'b> {
             Read::ModelInPath if event == Event::Null => {}
             Read::ModelInPath => return Err(BadRequest::ModelInBody),
             Read::Unserved(field) => walk.nothing(event, field)?,
+            Read::Kept(field) => {
+                walk.note_kept(Some(field), event)?;
+                walk.collect(event, meaning)?;
+            }
             Read::Text => walk.collect(event, meaning)?,
         }
         Ok(())
@@ -442,6 +451,7 @@ struct Walk<'b, 'w, 't> {
     /// Bytes that count in an estimate and are not in the text.
     left_out: usize,
     tools: Tools,
+    kept: Option<&'static str>,
 }
 
 impl<'b, 'w, 't> Walk<'b, 'w, 't> {
@@ -463,6 +473,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             is_free: false,
             left_out: 0,
             tools: Tools::default(),
+            kept: None,
         };
         match walk.reader.read()? {
             Event::ObjectStart => Ok(walk),
@@ -516,10 +527,10 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                 if is_role {
                     is_instructions = matches!(word.decoded(&mut self.name), "system" | "developer");
                 } else if self.refuses_ids && is_type && word.decoded(&mut self.name) == "item_reference" {
-                    return Err(BadRequest::UnservedField("item_reference"));
+                    self.note_kept(Some("item_reference"), value)?;
                 }
             }
-            Self::check_kept(kept, value)?;
+            self.note_kept(kept, value)?;
             self.collect(value, meaning)?;
             self.is_free = false;
         }
@@ -650,12 +661,16 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
     }
 
-    /// Refuses a value that names what the provider keeps.
-    fn check_kept(kept: Option<&'static str>, value: Event<'_>) -> Result<(), BadRequest> {
-        match kept {
-            Some(name) if value != Event::Null => Err(BadRequest::UnservedField(name)),
-            _ => Ok(()),
+    /// Notes a value that names what the provider keeps, or refuses it where no account is a tenant's alone.
+    fn note_kept(&mut self, kept: Option<&'static str>, value: Event<'_>) -> Result<(), BadRequest> {
+        let Some(name) = kept.filter(|_| value != Event::Null) else {
+            return Ok(());
+        };
+        if self.dialect.family() != Family::OpenAi {
+            return Err(BadRequest::UnservedField(name));
         }
+        self.kept.get_or_insert(name);
+        Ok(())
     }
 
     /// Takes the text of the value that `event` begins; `under` is what its key says. The depth limit of the reader bounds
@@ -687,7 +702,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                         self.text.push_key(key);
                     }
                     let value = self.reader.read()?;
-                    Self::check_kept(kept, value)?;
+                    self.note_kept(kept, value)?;
                     if let Event::String(string) = value {
                         if let Some(kind) = kind {
                             beside = beside.max(Beside::of(kind, string.decoded(&mut self.name)));

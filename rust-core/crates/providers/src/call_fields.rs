@@ -33,6 +33,8 @@ pub(crate) enum Read {
     /// What the provider keeps for all tenants of the gateway alike, or does on its own: not served unless it is `null`,
     /// `false` or an empty array.
     Unserved(&'static str),
+    /// The id of what the provider keeps: it may go where the account is the tenant's alone.
+    Kept(&'static str),
     /// Text like any other.
     Text,
 }
@@ -73,8 +75,8 @@ const RESPONSES: Fields = &[
     ("max_output_tokens", Read::MaxTokens(Field::MaxOutputTokens)),
     ("tools", Read::Tools),
     ("service_tier", Read::ServiceTier),
-    ("previous_response_id", Read::Unserved("previous_response_id")),
-    ("conversation", Read::Unserved("conversation")),
+    ("previous_response_id", Read::Kept("previous_response_id")),
+    ("conversation", Read::Kept("conversation")),
     ("prompt", Read::Unserved("prompt")),
     ("background", Read::Unserved("background")),
 ];

@@ -123,26 +123,6 @@ fn what_a_provider_keeps_for_all_tenants_is_not_served() {
             "web_search_options",
         ),
         (
-            Dialect::Chat,
-            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}"#,
-            "file_id",
-        ),
-        (
-            Dialect::Chat,
-            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"File_Id":"f"}}]}]}"#,
-            "file_id",
-        ),
-        (
-            Dialect::Responses,
-            r#"{"model":"m","previous_response_id":"resp_1"}"#,
-            "previous_response_id",
-        ),
-        (
-            Dialect::Responses,
-            r#"{"model":"m","conversation":{"id":"c"}}"#,
-            "conversation",
-        ),
-        (
             Dialect::Responses,
             r#"{"model":"m","prompt":{"id":"p"}}"#,
             "prompt",
@@ -151,16 +131,6 @@ fn what_a_provider_keeps_for_all_tenants_is_not_served() {
             Dialect::Responses,
             r#"{"model":"m","background":true}"#,
             "background",
-        ),
-        (
-            Dialect::Responses,
-            r#"{"model":"m","input":[{"type":"item_reference","id":"i"}]}"#,
-            "item_reference",
-        ),
-        (
-            Dialect::Responses,
-            r#"{"model":"m","input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}"#,
-            "file_id",
         ),
         (
             Dialect::Messages,
@@ -184,6 +154,50 @@ fn what_a_provider_keeps_for_all_tenants_is_not_served() {
     }
     let nothing = r#"{"model":"m","messages":[],"mcp_servers":[],"container":null}"#;
     assert!(read(Dialect::Messages, nothing).is_ok());
+}
+
+#[test]
+fn what_an_account_of_openai_keeps_is_noted_by_name() {
+    for (dialect, body, field) in [
+        (
+            Dialect::Responses,
+            r#"{"model":"m","previous_response_id":"r"}"#,
+            Some("previous_response_id"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","conversation":{"id":"c"}}"#,
+            Some("conversation"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":[{"type":"item_reference","id":"i"}]}"#,
+            Some("item_reference"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}"#,
+            Some("file_id"),
+        ),
+        (
+            Dialect::Chat,
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}"#,
+            Some("file_id"),
+        ),
+        (
+            Dialect::Chat,
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"File_Id":"f"}}]}]}"#,
+            Some("file_id"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","previous_response_id":null,"input":[{"type":"function_call","call_id":"i"}]}"#,
+            None,
+        ),
+    ] {
+        let call = Call::parse(dialect, body.as_bytes()).unwrap();
+        assert_eq!(call.kept, field, "{body}");
+    }
 }
 
 #[test]

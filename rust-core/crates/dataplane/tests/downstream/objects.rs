@@ -763,3 +763,31 @@ async fn files_are_asked_for_over_http_2_as_well() {
         assert_eq!(read(asked).await.unwrap().status, 200);
     }
 }
+
+#[tokio::test]
+async fn what_a_tenants_own_account_keeps_is_referred_to_by_that_tenant_alone() {
+    let mut gateway = keeper(|_| ()).await;
+    let body = json!({"model": MODEL, "input": [
+        {"role": "user", "content": "Hello"}, {"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "And?"}]});
+    let _client = post_json(&gateway, "/v1/responses", &body).await;
+    let sent = gateway.upstream.exchange().await;
+    let sent: Value = serde_json::from_slice(&sent.body).unwrap();
+    assert_eq!(sent["input"], body["input"]);
+
+    let text = body.to_string();
+    let fields = format!(
+        "Content-Type: application/json\r\nContent-Length: {}\r\n",
+        text.len()
+    );
+    let mut other = send(&gateway, GLOBEX, "POST /v1/responses", &fields, text.as_bytes()).await;
+    let refused = answer(&mut other).await;
+    assert_eq!((refused.status, refused.code().as_str()), (400, "unserved_field"));
+    let told: Value = serde_json::from_str(&refused.body).unwrap();
+    assert_eq!(told["error"]["param"], "item_reference");
+    assert!(
+        told["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("\"store\": false")
+    );
+}
