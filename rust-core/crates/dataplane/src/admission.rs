@@ -34,7 +34,7 @@ use crate::request_policy::{self, DeniedRequest, Rewritten};
 use crate::routes::{Model, Named, Target, Way};
 use crate::stored_path::StoredCall;
 use crate::telemetry::Observed;
-use crate::translation::{Pair, Translation};
+use crate::translation::{Pairs, Translation};
 use crate::upload::{Held, Upload};
 use crate::upstream::Attending;
 
@@ -224,6 +224,11 @@ async fn route_and_admit<'c>(
             .stored_of(tenant)
             .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
     }?;
+    if let Some(field) = call.kept
+        && !incoming.catalog.keeps_for(tenant, model)
+    {
+        return Err(Rejection::from(BadRequest::KeptByProvider(field)).into());
+    }
     let first = model.first(incoming.dialect, &call.model, incoming.body_at);
     let place = first.as_ref().map_or(0, |(place, ..)| *place);
     let target = &model.targets[place];
@@ -234,7 +239,7 @@ async fn route_and_admit<'c>(
         .traffic
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
-    let (_, Way { template, pair }, among) = first?;
+    let (_, Way { template, pairs }, among) = first?;
     let tokens = || most_tokens(&call, model);
     let attending = target
         .upstream
@@ -246,7 +251,7 @@ async fn route_and_admit<'c>(
         model,
         target,
         named: &named,
-        pair,
+        pairs,
         series,
     };
     let admitted = admit(incoming, reply, wanted, reading, &mut room).await;
@@ -278,7 +283,7 @@ struct Wanted<'w> {
     target: &'w Target,
     named: &'w Named<'w>,
     /// What lies between the client and the provider, if they do not speak the same.
-    pair: Option<Pair>,
+    pairs: Option<Pairs>,
     series: Arc<Series>,
 }
 
@@ -297,7 +302,7 @@ async fn admit<'c>(
         model,
         target,
         named,
-        pair,
+        pairs,
         series,
     } = wanted;
     let IncomingCall { gateway, catalog, .. } = *incoming;
@@ -429,9 +434,9 @@ async fn admit<'c>(
         judged.rewritten = Some(written.map_err(|Exhausted| Rejection::OVERLOADED)?);
     }
     is_at_target.set(true);
-    let translated = match pair {
+    let translated = match pairs {
         None => None,
-        Some(pair) => {
+        Some(pairs) => {
             let body = judged
                 .rewritten
                 .as_ref()
@@ -442,7 +447,7 @@ async fn admit<'c>(
                 max_output_tokens: model.max_output_tokens,
                 now,
             };
-            let translated = translate(incoming, pair, &said, target, &named.model, reply.extra);
+            let translated = translate(incoming, pairs, &said, target, &named.model, reply.extra);
             // It has had its rules, which cost more than anything else here: it counts as a request.
             let note = || judged.note.clone();
             Some(translated.map_err(|rejection| {
@@ -518,15 +523,15 @@ pub(crate) struct Said<'s> {
 /// Says a request in the dialect of a provider that calls the model `model`; what was left out of it is named in a header line, in `extra`.
 pub(crate) fn translate(
     incoming: &IncomingCall<'_>,
-    pair: Pair,
+    pairs: Pairs,
     said: &Said<'_>,
     target: &Target,
     model: &str,
     extra: &mut Vec<u8>,
 ) -> Result<Translated, Rejection> {
     let Said { body, call, .. } = *said;
-    let betas = match (pair, &incoming.fields) {
-        (pair, Some(fields)) if pair.has_betas_in_body() => {
+    let betas = match (pairs, &incoming.fields) {
+        (pairs, Some(fields)) if pairs.has_betas_in_body() => {
             fields.allowed_betas(target.upstream.betas.as_deref(), extra)
         }
         _ => Vec::new(),
@@ -537,24 +542,23 @@ pub(crate) fn translate(
         untranslatable: target.upstream.untranslatable,
     };
     let mut translated = Buffer::new(&incoming.gateway.budget);
-    let most = pair.most_bytes(body.len(), model);
-    let asked = translated.write(most, |out| {
-        pair.request(body, &call.model, &provider, &betas, out)
+    let most = pairs.most_bytes(body.len(), model);
+    let way = translated.write(most, |out| {
+        pairs.request(body, &call.model, &provider, &betas, out)
     });
-    let mut asked = asked.map_err(|Exhausted| Rejection::OVERLOADED)??;
-    asked.model = call.model.to_string();
-    if !asked.dropped.is_empty() {
+    let way = way.map_err(|Exhausted| Rejection::OVERLOADED)??;
+    if !way.dropped().is_empty() {
         // Names of fields are tokens.
         let _ = encode::write_header(
             extra,
             "x-proofgate-dropped-fields",
-            asked.dropped.join(", ").as_bytes(),
+            way.dropped().join(", ").as_bytes(),
         );
     }
     let prompt = call.estimated_prompt_tokens();
     Ok(Translated {
         body: translated,
-        back: Box::new(Translation::new(pair, asked, said.now / 1_000_000, prompt)),
+        back: Box::new(Translation::new(way, &call.model, said.now / 1_000_000, prompt)),
     })
 }
 

@@ -113,16 +113,16 @@ fn prepare<'c>(
     let incoming = sender.incoming;
     let target = &sender.model.targets[place];
     let named = target.named(sender.model, &sender.call.model);
-    let translated = match way.pair {
+    let translated = match way.pairs {
         None => None,
-        Some(pair) => {
+        Some(pairs) => {
             let said = Said {
                 body: sender.body(),
                 call: &sender.call,
                 max_output_tokens: sender.model.max_output_tokens,
                 now: incoming.gateway.clock.unix_micros(incoming.now),
             };
-            Some(translate(incoming, pair, &said, target, &named.model, reply.extra).ok()?)
+            Some(translate(incoming, pairs, &said, target, &named.model, reply.extra).ok()?)
         }
     };
     let tokens = || most_tokens(&sender.call, sender.model);

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::path_end::PathEnd;
 use crate::pricing::Prices;
 use crate::rejection::Rejection;
-use crate::translation::Pair;
+use crate::translation::Pairs;
 use crate::upstream::Upstream;
 
 /// Longest name of a model, in bytes.
@@ -65,7 +65,7 @@ pub(crate) struct Named<'m> {
 pub(crate) struct Way<'m> {
     pub(crate) template: &'m RequestTemplate,
     /// What lies between the client and the provider, if they do not speak the same.
-    pub(crate) pair: Option<Pair>,
+    pub(crate) pairs: Option<Pairs>,
 }
 
 /// Some of a model's targets.
@@ -214,12 +214,12 @@ impl Target {
         let upstream = &*self.upstream;
         let (model, at) = (&*self.upstream_model, &upstream.path_end);
         let passed = upstream.template(dialect).filter(|_| at.passes(dialect, model));
-        let pair = match (passed, at) {
+        let pairs = match (passed, at) {
             (Some(_), _) => None,
-            (None, PathEnd::Publisher { .. }) => Pair::at_publisher(dialect, model),
-            (None, _) => Pair::between(dialect, upstream.family, model),
+            (None, PathEnd::Publisher { .. }) => Pairs::at_publisher(dialect, model),
+            (None, _) => Pairs::between(dialect, upstream.family, model),
         };
-        let template = pair.map_or(passed, |pair| upstream.template(pair.upstream()));
+        let template = pairs.map_or(passed, |pairs| upstream.template(pairs.upstream()));
         let template = template.ok_or_else(|| match at {
             PathEnd::Publisher { .. } => Rejection::unserved_at_publisher(),
             _ => Rejection::unserved_dialect(upstream.family),
@@ -233,7 +233,7 @@ impl Target {
         if let Some(wait) = upstream.wait(now) {
             return Err(Rejection::provider_at_its_limit(wait));
         }
-        Ok(Way { template, pair })
+        Ok(Way { template, pairs })
     }
 }
 

@@ -1,97 +1,78 @@
 //! A client and a provider that do not speak the same dialect.
+//!
+//! What no single pair lies between is said in chat completions on its way: the client's side of it is translated to them, and they
+//! to the provider's. Nothing is lost there that either side could have said to the other: what a provider thought goes through
+//! them as `reasoning_details`.
 
-use proofgate_providers::{Dialect, EXCEPTION, Family, event_parts};
-use proofgate_translate::openai_gemini::embeddings;
-use proofgate_translate::{
-    AnswerError, Asked, EventKind, Step, Target, Untranslatable, anthropic_invoke, anthropic_openai,
-    anthropic_raw_predict, openai_anthropic, openai_converse, openai_gemini,
-};
+mod hop;
+mod names;
+mod pair;
 
-/// Who speaks what.
+use proofgate_providers::{Dialect, EventEnds, Family};
+use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable};
+
+use hop::Hop;
+use pair::Pair;
+
+/// The model that a request names between two pairs: of no name that a table of models knows, so that nothing is mended there
+/// for a model that will not read it.
+const MODEL_BETWEEN: &str = "-";
+
+/// What lies between a client and a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pair {
-    /// A client of chat completions, and Anthropic's messages.
-    OpenAiAnthropic,
-    /// A client of Anthropic's messages, and chat completions.
-    AnthropicOpenAi,
-    /// A client of chat completions, and Google's Gemini.
-    OpenAiGemini,
-    /// A client of OpenAI's embeddings, and Google's.
-    OpenAiGeminiEmbeddings,
-    /// A client of Google's embeddings: the body names the model besides the path.
-    GeminiEmbeddings,
-    /// A client of chat completions, and Amazon Bedrock's Converse.
-    OpenAiConverse,
-    /// A client of Anthropic's messages, and a Claude model that Amazon Bedrock invokes.
-    AnthropicInvoke,
-    /// A client of Anthropic's messages, and a Claude model on Vertex AI.
-    AnthropicRawPredict,
-    /// A client of chat completions, and a Claude model on Vertex AI.
-    OpenAiRawPredict,
+pub(crate) struct Pairs {
+    /// The one that the client speaks to.
+    near: Pair,
+    /// The one that speaks to the provider, where the first one writes chat completions for it.
+    far: Option<Pair>,
 }
 
-/// The version of Anthropic's API that translated requests are written in: it still knows sampling fields.
-const ANTHROPIC_VERSION: &[u8] = b"anthropic-version: 2023-06-01\r\n";
-
-impl Pair {
+impl Pairs {
     /// What lies between a client and a provider that knows the model as `model`; `None` when nothing can.
-    pub(crate) fn between(client: Dialect, provider: Family, model: &str) -> Option<Pair> {
-        match (client, provider) {
-            (Dialect::Chat, Family::Anthropic) => Some(Pair::OpenAiAnthropic),
-            (Dialect::Messages, Family::OpenAi) => Some(Pair::AnthropicOpenAi),
-            (Dialect::Chat, Family::Google) => Some(Pair::OpenAiGemini),
-            (Dialect::Embeddings, Family::Google) => Some(Pair::OpenAiGeminiEmbeddings),
-            (Dialect::GeminiEmbeddings, Family::Google) => Some(Pair::GeminiEmbeddings),
-            (Dialect::Chat, Family::Amazon) => Some(Pair::OpenAiConverse),
-            (Dialect::Messages, Family::Amazon) => {
-                anthropic_invoke::takes_messages(model).then_some(Pair::AnthropicInvoke)
-            }
-            _ => None,
-        }
+    pub(crate) fn between(client: Dialect, provider: Family, model: &str) -> Option<Pairs> {
+        Pairs::found(client, |client| Pair::between(client, provider, model))
     }
 
     /// The same of a model on Vertex AI, whose publisher says what is spoken there.
-    pub(crate) fn at_publisher(client: Dialect, model: &str) -> Option<Pair> {
-        match (client, anthropic_raw_predict::takes_messages(model)) {
-            (Dialect::Messages, true) => Some(Pair::AnthropicRawPredict),
-            (Dialect::Chat, true) => Some(Pair::OpenAiRawPredict),
-            (Dialect::Chat, false) => Some(Pair::OpenAiGemini),
-            _ => None,
+    pub(crate) fn at_publisher(client: Dialect, model: &str) -> Option<Pairs> {
+        Pairs::found(client, |client| Pair::at_publisher(client, model))
+    }
+
+    /// The pair of the client's dialect that `pair` finds, or that of chat completions behind one to them.
+    fn found(client: Dialect, pair: impl Fn(Dialect) -> Option<Pair>) -> Option<Pairs> {
+        if let Some(near) = pair(client) {
+            return Some(Pairs { near, far: None });
         }
+        let near = Pair::between(client, Family::OpenAi, MODEL_BETWEEN)?;
+        let far = pair(Dialect::Chat)?;
+        (near.upstream() == Dialect::Chat).then_some(Pairs { near, far: Some(far) })
+    }
+
+    fn last(self) -> Pair {
+        self.far.unwrap_or(self.near)
     }
 
     /// Whether the provider is told in the body which of Anthropic's betas are used, and not in the head.
     pub(crate) fn has_betas_in_body(self) -> bool {
-        matches!(self, Pair::AnthropicInvoke | Pair::AnthropicRawPredict)
+        self.far.is_none() && self.near.has_betas_in_body()
     }
 
     /// What the provider speaks.
     pub(crate) fn upstream(self) -> Dialect {
-        match self {
-            Pair::OpenAiAnthropic | Pair::AnthropicRawPredict | Pair::OpenAiRawPredict => Dialect::Messages,
-            Pair::AnthropicOpenAi => Dialect::Chat,
-            Pair::OpenAiGemini => Dialect::Gemini,
-            Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => Dialect::GeminiEmbeddings,
-            Pair::OpenAiConverse => Dialect::Converse,
-            Pair::AnthropicInvoke => Dialect::Invoke,
-        }
+        self.last().upstream()
     }
 
-    /// How many bytes a request may have at the provider at most, whose body has `length`: a text may become longer by what is
-    /// escaped anew, a message by what frames it, and each of some texts by the name of the model.
+    /// How many bytes a request may have at the provider at most, whose body has `length`, and on its way there.
     pub(crate) fn most_bytes(self, length: usize, model: &str) -> usize {
-        let most = length.saturating_mul(2).saturating_add(4096);
-        match self {
-            Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => {
-                // The shortest of them take three bytes.
-                let texts = embeddings::MOST_TEXTS.min(length / 3 + 1);
-                most.saturating_add(texts.saturating_mul(model.len().saturating_add(128)))
-            }
-            _ => most,
+        let near = self.near.most_bytes(length, model);
+        match self.far {
+            Some(far) => near.saturating_add(far.most_bytes(near, model)),
+            None => near,
         }
     }
 
-    /// Writes what the provider is sent for a model that the client calls `asked_for`. `betas`: those of Anthropic's that the client uses and may use.
+    /// Writes what the provider is sent for a model that the client calls `asked_for`. `betas`: those of Anthropic's that the client
+    /// uses and may use.
     pub(crate) fn request(
         self,
         body: &[u8],
@@ -99,179 +80,182 @@ impl Pair {
         target: &Target<'_>,
         betas: &[&str],
         out: &mut Vec<u8>,
-    ) -> Result<Asked, Untranslatable> {
-        match self {
-            Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
-            Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
-            Pair::OpenAiGemini => openai_gemini::request(body, target, out),
-            Pair::OpenAiGeminiEmbeddings => embeddings::request(body, target, out),
-            Pair::GeminiEmbeddings => embeddings::renamed(body, asked_for, target, out),
-            Pair::OpenAiConverse => openai_converse::request(body, target, out),
-            Pair::AnthropicInvoke => anthropic_invoke::request(body, target, betas, out),
-            Pair::AnthropicRawPredict => anthropic_raw_predict::request(body, betas, out),
-            Pair::OpenAiRawPredict => anthropic_raw_predict::chat_request(body, target, out),
-        }
+    ) -> Result<Way, Untranslatable> {
+        let Some(far) = self.far else {
+            let near = self.near.request(body, asked_for, target, betas, out)?;
+            return Ok(Way {
+                pairs: self,
+                near,
+                far: None,
+            });
+        };
+        let between_target = Target {
+            model: MODEL_BETWEEN,
+            ..*target
+        };
+        let mut between = Vec::new();
+        let mut near = self
+            .near
+            .request(body, asked_for, &between_target, betas, &mut between)?;
+        let asked = far
+            .request(&between, asked_for, target, &[], out)
+            .map_err(|refused| names::refusal(self.near, refused))?;
+        names::add_dropped(self.near, &asked.dropped, &mut near.dropped);
+        Ok(Way {
+            pairs: self,
+            near,
+            far: Some(asked),
+        })
+    }
+}
+
+/// What the way back has to know of a request that was said in another dialect.
+pub(crate) struct Way {
+    pairs: Pairs,
+    near: Asked,
+    far: Option<Asked>,
+}
+
+impl Way {
+    /// The names of the fields that the request lost, as the client calls them.
+    pub(crate) fn dropped(&self) -> &[&'static str] {
+        &self.near.dropped
     }
 }
 
 /// The way back of one exchange.
 pub(crate) struct Translation {
-    pair: Pair,
-    asked: Asked,
-    /// When the answer was made, in unix seconds.
-    created: u64,
-    /// Tokens of the prompt, about.
-    prompt_tokens: u64,
-    stream: Option<Stream>,
+    near: Hop,
+    far: Option<Far>,
 }
 
-enum Stream {
-    OpenAiAnthropic(openai_anthropic::Stream),
-    AnthropicOpenAi(anthropic_openai::Stream),
-    OpenAiGemini(openai_gemini::Stream),
-    OpenAiConverse(openai_converse::Stream),
-    AnthropicInvoke(anthropic_invoke::Stream),
-    AnthropicRawPredict(anthropic_raw_predict::Stream),
+/// The way back between the provider and chat completions.
+struct Far {
+    hop: Hop,
+    /// Events of chat completions that an event of the provider's became.
+    events: Vec<u8>,
 }
 
 impl Translation {
-    pub(crate) fn new(pair: Pair, asked: Asked, created: u64, prompt_tokens: u64) -> Self {
+    /// `model`: as the client calls it; `created`: when the answer was made, in unix seconds; `prompt_tokens`: about how many
+    /// tokens the prompt has.
+    pub(crate) fn new(way: Way, model: &str, created: u64, prompt_tokens: u64) -> Self {
+        let Way { pairs, near, far } = way;
+        let hop = |pair, mut asked: Asked| {
+            model.clone_into(&mut asked.model);
+            Hop::new(pair, asked, created, prompt_tokens)
+        };
+        let far = pairs.far.zip(far).map(|(pair, asked)| Far {
+            hop: hop(pair, asked),
+            events: Vec::new(),
+        });
         Translation {
-            pair,
-            asked,
-            created,
-            prompt_tokens,
-            stream: None,
+            near: hop(pairs.near, near),
+            far,
         }
+    }
+
+    fn last(&self) -> &Hop {
+        self.far.as_ref().map_or(&self.near, |far| &far.hop)
     }
 
     /// What the provider speaks.
     pub(crate) fn upstream(&self) -> Dialect {
-        self.pair.upstream()
+        self.last().upstream()
     }
 
     /// Whether the client wants a stream.
     pub(crate) fn is_streamed(&self) -> bool {
-        self.asked.stream
+        self.near.is_streamed()
     }
 
     /// The names of the fields that the request lost.
     pub(crate) fn dropped(&self) -> &[&'static str] {
-        &self.asked.dropped
+        self.near.dropped()
     }
 
     /// Header lines of the request.
     pub(crate) fn fields(&self) -> &'static [u8] {
-        match self.pair {
-            Pair::OpenAiAnthropic => ANTHROPIC_VERSION,
-            _ => b"",
+        self.last().fields()
+    }
+
+    /// Of how many bytes a whole answer of `length` is at most, with all that it becomes on its way.
+    pub(crate) fn most_of_answer(&self, length: usize) -> usize {
+        // What a hop writes may be longer by its escapes.
+        let near = length.saturating_mul(3);
+        match self.far {
+            Some(_) => near.saturating_mul(3),
+            None => near,
         }
     }
 
     /// Writes a whole answer of success.
     pub(crate) fn answer(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        match self.pair {
-            Pair::OpenAiAnthropic | Pair::OpenAiRawPredict => {
-                openai_anthropic::answer(body, &self.asked, self.created, out)
-            }
-            Pair::AnthropicOpenAi => anthropic_openai::answer(body, &self.asked, out),
-            Pair::OpenAiGemini => openai_gemini::answer(body, &self.asked, self.created, out),
-            Pair::OpenAiGeminiEmbeddings => embeddings::answer(body, &self.asked, self.prompt_tokens, out),
-            Pair::GeminiEmbeddings => {
-                out.extend_from_slice(body);
-                return Ok(());
-            }
-            Pair::OpenAiConverse => openai_converse::answer(body, &self.asked, self.created, out),
-            Pair::AnthropicInvoke => return anthropic_invoke::answer(body, out),
-            Pair::AnthropicRawPredict => return anthropic_raw_predict::answer(body, out),
-        }
-        .map(|_usage| ())
+        let Some(far) = &self.far else {
+            return self.near.answer(body, out);
+        };
+        let mut between = Vec::new();
+        far.hop.answer(body, &mut between)?;
+        self.near.answer(&between, out)
     }
 
     /// Writes what the provider says of a failure. `kind`: how a field of the answer's head names it.
     pub(crate) fn error(&self, status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
-        match self.pair {
-            Pair::OpenAiAnthropic | Pair::OpenAiRawPredict => openai_anthropic::error(status, body, out),
-            Pair::AnthropicOpenAi => anthropic_openai::error(status, body, out),
-            Pair::OpenAiGemini | Pair::OpenAiGeminiEmbeddings => openai_gemini::error(status, body, out),
-            Pair::GeminiEmbeddings => out.extend_from_slice(body),
-            Pair::OpenAiConverse => openai_converse::error(status, kind, body, out),
-            Pair::AnthropicInvoke => anthropic_invoke::error(status, kind, body, out),
-            Pair::AnthropicRawPredict => anthropic_raw_predict::error(status, body, out),
-        }
+        let Some(far) = &self.far else {
+            return self.near.error(status, kind, body, out);
+        };
+        let mut between = Vec::new();
+        far.hop.error(status, kind, body, &mut between);
+        self.near.error(status, None, &between, out);
     }
 
     /// For how many seconds the provider wants no further request, where it says so in an error's body and not in a header.
     pub(crate) fn retry_after(&self, body: &[u8]) -> Option<u64> {
-        match self.pair {
-            Pair::OpenAiGemini | Pair::OpenAiGeminiEmbeddings => openai_gemini::retry_after(body),
-            _ => None,
-        }
+        self.last().retry_after(body)
     }
 
     /// Takes an event of a stream and writes those that the client gets for it.
     pub(crate) fn event(&mut self, event: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        let (name, data) = event_parts(event);
-        if data.is_empty() {
-            // A comment, or a name alone: what keeps the connection busy.
-            return Ok(Step::Continues);
-        }
-        let (pair, asked) = (self.pair, &self.asked);
-        let new = || {
-            Ok(match pair {
-                Pair::OpenAiAnthropic | Pair::OpenAiRawPredict => {
-                    Stream::OpenAiAnthropic(openai_anthropic::Stream::new(asked, self.created))
-                }
-                Pair::AnthropicOpenAi => {
-                    Stream::AnthropicOpenAi(anthropic_openai::Stream::new(asked, self.prompt_tokens))
-                }
-                Pair::OpenAiGemini => Stream::OpenAiGemini(openai_gemini::Stream::new(asked, self.created)),
-                Pair::OpenAiConverse => {
-                    Stream::OpenAiConverse(openai_converse::Stream::new(asked, self.created))
-                }
-                Pair::AnthropicInvoke => Stream::AnthropicInvoke(anthropic_invoke::Stream::new()),
-                Pair::AnthropicRawPredict => {
-                    Stream::AnthropicRawPredict(anthropic_raw_predict::Stream::new())
-                }
-                Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => {
-                    return Err(AnswerError::Malformed("embeddings are no stream"));
-                }
-            })
+        let Some(far) = &mut self.far else {
+            return self.near.event(event, out);
         };
-        let stream = match &mut self.stream {
-            Some(stream) => stream,
-            none => none.insert(new()?),
-        };
-        let (kind, of_kind) = match name.strip_prefix(EXCEPTION) {
-            Some(exception) => (EventKind::Exception, exception),
-            None => (EventKind::Event, name),
-        };
-        match stream {
-            Stream::OpenAiAnthropic(stream) => stream.event(name, &data, out),
-            Stream::AnthropicOpenAi(stream) => stream.event(name, &data, out),
-            Stream::OpenAiGemini(stream) => stream.event(name, &data, out),
-            Stream::OpenAiConverse(stream) => stream.event(kind, of_kind, &data, out),
-            Stream::AnthropicInvoke(stream) => stream.event(kind, of_kind, &data, out),
-            Stream::AnthropicRawPredict(stream) => stream.event(name, &data, out),
-        }
+        far.events.clear();
+        let step = far.hop.event(event, &mut far.events)?;
+        told(&mut self.near, &far.events, step, out)
     }
 
     /// Whether events of a stream are the client's already.
     pub(crate) fn passes_events(&self) -> bool {
-        matches!(self.pair, Pair::AnthropicInvoke | Pair::AnthropicRawPredict)
+        self.far.is_none() && self.near.passes_events()
     }
 
     /// The body of the provider's stream has ended well: writes the client's end, if the stream has told why it finished. Returns
     /// whether it has; some providers leave out the mark that follows.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<bool, AnswerError> {
-        match &mut self.stream {
-            Some(Stream::OpenAiGemini(stream)) => Ok(stream.finish(out)? == Step::Ended),
-            Some(Stream::AnthropicOpenAi(stream)) => Ok(stream.event("", b"[DONE]", out)? == Step::Ended),
-            Some(Stream::OpenAiAnthropic(stream)) => {
-                let stop = br#"{"type":"message_stop"}"#;
-                Ok(stream.event("message_stop", stop, out)? == Step::Ended)
-            }
-            _ => Ok(false),
+        let Some(far) = &mut self.far else {
+            return self.near.finish(out);
+        };
+        far.events.clear();
+        if !far.hop.finish(&mut far.events)? {
+            return Ok(false);
         }
+        Ok(told(&mut self.near, &far.events, Step::Ended, out)? == Step::Ended)
+    }
+}
+
+/// Tells the client whole events of chat completions, after which their stream is as far as `step`.
+fn told(near: &mut Hop, mut events: &[u8], step: Step, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    let mut ends = EventEnds::default();
+    let mut told = Step::Continues;
+    while told == Step::Continues
+        && let Some(length) = ends.next_end(events)
+    {
+        let (event, rest) = events.split_at(length);
+        told = near.event(event, out)?;
+        events = rest;
+    }
+    match told == step {
+        true => Ok(step),
+        false => Err(AnswerError::Malformed("its end was told as none, or none as one")),
     }
 }

@@ -125,8 +125,8 @@ impl Passage<'_> {
             return Ok(());
         }
         let body = std::mem::take(&mut self.workspace.partial);
-        // What it becomes may be longer than it by its escapes; the room is kept until all of it is sent.
-        let most = body.len().saturating_mul(3);
+        // The room is kept until all of it is sent.
+        let most = translation.most_of_answer(body.len());
         if self.workspace.make_room(most).is_err() {
             return Err(Aborted::Policy(Rejection::ANSWER_OVERLOADED));
         }

@@ -8,6 +8,7 @@
 mod abuse;
 mod azure;
 mod bedrock;
+mod chained;
 mod client;
 mod dialects;
 mod drain;

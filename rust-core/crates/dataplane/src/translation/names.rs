@@ -1,0 +1,56 @@
+//! What fields of chat completions are called by a client that does not speak them.
+
+use std::borrow::Cow;
+
+use proofgate_translate::Untranslatable;
+
+use super::pair::Pair;
+
+/// Names in chat completions, and those in Anthropic's messages for the same.
+const MESSAGES: &[(&str, &str)] = &[
+    ("max_completion_tokens", "max_tokens"),
+    ("max_tokens", "max_tokens"),
+    ("messages", "messages"),
+    ("model", "model"),
+    ("parallel_tool_calls", "tool_choice.disable_parallel_tool_use"),
+    ("reasoning_effort", "output_config.effort"),
+    ("response_format", "output_config.format"),
+    ("stop", "stop_sequences"),
+    ("stream", "stream"),
+    ("temperature", "temperature"),
+    ("tool_choice", "tool_choice"),
+    ("tools", "tools"),
+    ("top_p", "top_p"),
+    ("user", "metadata.user_id"),
+];
+
+fn names(near: Pair) -> &'static [(&'static str, &'static str)] {
+    match near {
+        Pair::AnthropicOpenAi => MESSAGES,
+        _ => &[],
+    }
+}
+
+/// The client's name for a field of chat completions, by the name that its path begins with. Places within it are not the
+/// client's, so they are not told.
+fn name(near: Pair, field: &str) -> Option<&'static str> {
+    let first = field.split(['.', '[']).next().unwrap_or_default();
+    let mut known = names(near).iter();
+    known.find(|(chat, _)| *chat == first).map(|(_, own)| *own)
+}
+
+/// A refusal on the far side, as the client can read it.
+pub(super) fn refusal(near: Pair, refused: Untranslatable) -> Untranslatable {
+    let param = name(near, &refused.param).map_or(refused.param, Cow::Borrowed);
+    Untranslatable { param, ..refused }
+}
+
+/// Adds what the far side lost.
+pub(super) fn add_dropped(near: Pair, lost: &[&'static str], dropped: &mut Vec<&'static str>) {
+    for field in lost {
+        let own = name(near, field).unwrap_or(field);
+        if !dropped.contains(&own) {
+            dropped.push(own);
+        }
+    }
+}
