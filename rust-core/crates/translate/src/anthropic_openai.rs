@@ -5,7 +5,8 @@
 //! a tool's result stand in the user's message behind all results, since only the user can show them. Thinking of earlier turns
 //! that has a signature is signed for its own provider: it is left out, and named in [`Asked::dropped`](crate::Asked::dropped)
 //! whatever the target says; without one it is `reasoning_content` again, which DeepSeek and Kimi demand. On the way back are lost which stop sequence matched
-//! and the provider's citations; thinking has an empty signature.
+//! and the provider's citations. Thinking has an empty signature, unless encrypted reasoning came with it (`reasoning_details`): its
+//! signature carries that, a block for each.
 //!
 //! Texts of several blocks are joined by line feeds where a role is understood by all providers only as a string (system,
 //! assistant, tool), and stay parts in the user's turns. Turns of one role in a row become one, as Anthropic has it; in
@@ -14,20 +15,28 @@
 //! The limit is sent as `max_completion_tokens` to models with names of OpenAI's own (`gpt-5`, `o3`), whose reasoning ones
 //! refuse `max_tokens`, and as `max_tokens` to all others, since kin refuse the new name (Mistral) or ignore it. OpenAI's own models
 //! from `gpt-5.4` on take tools here only without an effort: theirs is `none` then.
+//!
+//! [`request_for_responses`] writes a chat request that [`openai_responses`](crate::openai_responses) takes on to `/v1/responses`, as
+//! [`openai_responses::wants`](crate::openai_responses::wants) says: effort and tools stay together, `thinking` passes, results of tools
+//! keep their pictures and documents, documents may have addresses, and thinking that a signature of ours stands behind is
+//! `reasoning_details` again. [`answer`] and [`Stream`] are the same for both.
 
 mod answer;
 mod arguments;
+mod block_events;
 mod blocks;
 mod body;
 mod chat;
 mod content;
 mod error;
+mod form;
 mod json;
 mod left_out;
 mod messages;
 mod misfit;
 mod request;
 mod results;
+mod sealed;
 mod stop;
 mod stream;
 mod tools;
@@ -35,5 +44,5 @@ mod usage;
 
 pub use answer::answer;
 pub use error::error;
-pub use request::request;
+pub use request::{request, request_for_responses};
 pub use stream::Stream;

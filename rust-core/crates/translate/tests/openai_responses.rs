@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 mod answers;
 #[path = "openai_responses/any_input.rs"]
 mod any_input;
+#[path = "openai_responses/chain.rs"]
+mod chain;
 #[path = "openai_responses/errors.rs"]
 mod errors;
 #[path = "openai_responses/golden.rs"]

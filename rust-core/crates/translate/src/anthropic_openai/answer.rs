@@ -58,7 +58,9 @@ fn put_answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, An
 /// Writes the blocks of an answer: pieces of one kind in a row are one block.
 fn put_content(said: &Said<'_>, id: &str, finish: Finish, out: &mut Vec<u8>) -> Result<Held, AnswerError> {
     let mut held = Held::default();
-    let mut begun: Option<bool> = None;
+    let start = out.len();
+    // Whether the open block, if there is one, is one of thinking.
+    let mut open: Option<bool> = None;
     said.each(|piece| {
         let (text, thinks) = match piece {
             Spoken::Thinking(text) => (text, true),
@@ -67,19 +69,23 @@ fn put_content(said: &Said<'_>, id: &str, finish: Finish, out: &mut Vec<u8>) -> 
                 held.refusal = true;
                 (text, false)
             }
+            Spoken::Sealed(_) => ("", true),
         };
-        if begun != Some(thinks) {
-            end_block(begun, out);
-            put(out, if begun.is_some() { "," } else { "" });
+        if open != Some(thinks) {
+            end_block(open, "", out);
+            put(out, if out.len() > start { "," } else { "" });
             put(out, if thinks { THINKING } else { TEXT });
-            begun = Some(thinks);
+            open = Some(thinks);
         }
         put(out, text);
+        if let Spoken::Sealed(sealed) = piece {
+            end_block(open.take(), &sealed.signature(), out);
+        }
         Ok::<(), AnswerError>(())
     })?;
-    end_block(begun, out);
+    end_block(open, "", out);
     for (at, call) in said.tool_calls.iter().flatten().enumerate() {
-        put(out, if held.calls || begun.is_some() { "," } else { "" });
+        put(out, if out.len() > start { "," } else { "" });
         held.calls = true;
         held.torso |= put_call(call, id, at as u64, finish, out)?;
     }
@@ -89,9 +95,13 @@ fn put_content(said: &Said<'_>, id: &str, finish: Finish, out: &mut Vec<u8>) -> 
 const THINKING: &str = "{\"type\":\"thinking\",\"thinking\":\"";
 const TEXT: &str = "{\"type\":\"text\",\"text\":\"";
 
-fn end_block(thinks: Option<bool>, out: &mut Vec<u8>) {
+fn end_block(thinks: Option<bool>, signature: &str, out: &mut Vec<u8>) {
     match thinks {
-        Some(true) => put(out, "\",\"signature\":\"\"}"),
+        Some(true) => {
+            put(out, "\",\"signature\":\"");
+            put(out, signature);
+            put(out, "\"}");
+        }
         Some(false) => put(out, "\"}"),
         None => {}
     }

@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 
-use super::answer::put_call_id;
 use super::arguments::Progress;
+use super::block_events::{put_call, put_delta, put_start, put_stop};
 use super::chat::{Arguments, Spoken, ToolCall};
 use super::json::put;
+use super::sealed::Sealed;
 use super::stop::Held;
-use crate::json::{write_number, write_string};
-use crate::{AnswerError, write_event};
+use crate::AnswerError;
+use crate::json::write_string;
 
 /// Bytes that are held of a stream: names and ids of its calls, and what waits for a block to close.
 const MOST_HELD: usize = 1 << 20;
@@ -41,6 +42,8 @@ struct Block {
     open: bool,
     /// What stands between quotes and has not been written.
     held: String,
+    /// The signature of thinking that is over.
+    signature: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +73,10 @@ impl Blocks {
                 self.refusal = true;
                 (Kind::Text, text)
             }
+            Spoken::Sealed(sealed) => return self.seal(sealed, out),
         };
-        if self.waiting.back().is_none_or(|last| last.kind != kind) {
+        let is_over = |last: &Block| last.kind != kind || last.signature.is_some();
+        if self.waiting.back().is_none_or(is_over) {
             self.wait(kind);
         }
         if let Some(block) = self.waiting.back_mut() {
@@ -166,7 +171,22 @@ impl Blocks {
             kind,
             open: false,
             held: String::new(),
+            signature: None,
         });
+    }
+
+    /// Takes the encrypted reasoning behind what was thought, with which a block of thinking is over.
+    fn seal(&mut self, sealed: Sealed<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+        let is_open = |last: &Block| last.kind == Kind::Thinking && last.signature.is_none();
+        if !self.waiting.back().is_some_and(is_open) {
+            self.wait(Kind::Thinking);
+        }
+        let signature = sealed.signature();
+        self.held = self.held.saturating_add(signature.len());
+        if let Some(block) = self.waiting.back_mut() {
+            block.signature = Some(signature);
+        }
+        self.advance(out)
     }
 
     /// Writes what can be written by now.
@@ -237,7 +257,9 @@ impl Blocks {
                 Kind::Call(number) => {
                     let call = self.calls.get(number).filter(|call| !call.name.is_empty());
                     let call = call.ok_or(AnswerError::Malformed("a tool's call without a name"))?;
-                    put_start(index, out, |out| put_call(call, answer, number, out));
+                    put_start(index, out, |out| {
+                        put_call([&call.id, &call.name], answer, number, out)
+                    });
                 }
             }
         }
@@ -261,11 +283,11 @@ impl Blocks {
             {
                 call.closed = true;
             }
-            write_event(out, "content_block_stop", |out| {
-                put(out, "{\"type\":\"content_block_stop\",\"index\":");
-                write_number(out, self.index);
-                out.push(b'}');
-            });
+            if let Some(signature) = &block.signature {
+                put_delta(self.index, ["signature_delta", "signature", signature], out);
+                self.held = self.held.saturating_sub(signature.len());
+            }
+            put_stop(self.index, out);
             self.index = self.index.saturating_add(1);
         }
     }
@@ -296,45 +318,4 @@ fn begins_another(call: &Call, fragment: &ToolCall<'_>, arguments: Arguments<'_>
         Some(id) if !call.id.is_empty() => id != call.id,
         _ => call.progress.is_whole() && !matches!(arguments, Arguments::None),
     }
-}
-
-fn put_start(index: u64, out: &mut Vec<u8>, block: impl FnOnce(&mut Vec<u8>)) {
-    write_event(out, "content_block_start", |out| {
-        put(out, "{\"type\":\"content_block_start\",\"index\":");
-        write_number(out, index);
-        put(out, ",\"content_block\":");
-        block(out);
-        out.push(b'}');
-    });
-}
-
-fn put_call(call: &Call, answer: &str, number: usize, out: &mut Vec<u8>) {
-    put(out, "{\"type\":\"tool_use\",\"id\":\"");
-    put_call_id(
-        (!call.id.is_empty()).then_some(&call.id),
-        answer,
-        number as u64,
-        out,
-    );
-    put(out, "\",\"name\":\"");
-    put(out, &call.name);
-    put(out, "\",\"input\":{}}");
-}
-
-fn put_delta(index: u64, [kind, field, text]: [&str; 3], out: &mut Vec<u8>) {
-    write_event(out, "content_block_delta", |out| {
-        put(out, "{\"type\":\"content_block_delta\",\"index\":");
-        write_number(out, index);
-        for piece in [
-            ",\"delta\":{\"type\":\"",
-            kind,
-            "\",\"",
-            field,
-            "\":\"",
-            text,
-            "\"}}",
-        ] {
-            put(out, piece);
-        }
-    });
 }

@@ -138,8 +138,8 @@ object! {
     /// Whether the model is to think, and how much.
     Thinking<'a> {
         "type" => kind: Text<'a>,
-        "budget_tokens" => budget_tokens: IgnoredAny,
-        "display" => display: IgnoredAny,
+        "budget_tokens" => budget_tokens: Number<'a>,
+        "display" => display: Text<'a>,
     }
 }
 

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use super::json::inside_quotes;
+use super::sealed::{Detail, Sealed, details};
 use crate::AnswerError;
 
 /// A whole answer, or a chunk.
@@ -59,6 +60,8 @@ pub(super) struct Said<'a> {
     reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning_details: Option<&'a RawValue>,
     #[serde(borrow)]
     pub tool_calls: Option<Vec<ToolCall<'a>>>,
 }
@@ -185,7 +188,12 @@ pub(super) enum Spoken<'a> {
     Text(&'a str),
     /// Text by which the model declines.
     Refusal(&'a str),
+    /// Encrypted reasoning, which belongs to the thinking before it.
+    Sealed(Sealed<'a>),
 }
+
+/// What stands between two parts of one thought.
+const BETWEEN: Spoken<'_> = Spoken::Thinking("\\n\\n");
 
 impl<'a> Said<'a> {
     /// Visits thinking and text in the order in which they are meant; none of them is empty.
@@ -193,10 +201,27 @@ impl<'a> Said<'a> {
         &self,
         mut visit: impl FnMut(Spoken<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Some send their reasoning under both names.
+        // Some send their reasoning under both names, and again as details.
+        let details = details(self.reasoning_details);
+        let reads = details.iter().any(|detail| matches!(detail, Detail::Read(_)));
         let reasoning = inside_quotes(self.reasoning_content).or(inside_quotes(self.reasoning));
-        if let Some(thinking) = reasoning {
+        if let Some(thinking) = reasoning.filter(|_| !reads) {
             visit(Spoken::Thinking(thinking))?;
+        }
+        let mut goes_on = false;
+        for detail in details {
+            match detail {
+                Detail::Read(text) => {
+                    if std::mem::replace(&mut goes_on, true) {
+                        visit(BETWEEN)?;
+                    }
+                    visit(Spoken::Thinking(text))?;
+                }
+                Detail::Sealed(sealed) => {
+                    goes_on = false;
+                    visit(Spoken::Sealed(sealed))?;
+                }
+            }
         }
         match self
             .content

@@ -6,6 +6,7 @@ use super::body::{Block, Content, Piece, Source};
 use super::json::{Text, put, put_continued};
 use super::left_out::{LeftOut, Place};
 use super::misfit::content_within;
+use super::request::Way;
 use crate::Untranslatable;
 use crate::json::write_string;
 
@@ -140,14 +141,16 @@ pub(super) struct Parts<'o> {
     pub(super) left_out: &'o mut LeftOut,
     pub(super) out: &'o mut Vec<u8>,
     begun: bool,
+    way: Way,
 }
 
 impl<'o> Parts<'o> {
-    pub(super) fn new(left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
+    pub(super) fn new(way: Way, left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
         Parts {
             left_out,
             out,
             begun: false,
+            way,
         }
     }
 
@@ -261,6 +264,15 @@ impl<'o> Parts<'o> {
                         Piece::Block(block) => self.block(&place.item(at), block)?,
                     }
                 }
+            }
+            // The address stands where the data would.
+            Some("url") if self.way == Way::Responses => {
+                self.only(place, source, &["type", "url"])?;
+                let url = source.url.as_ref().ok_or_else(|| place.field("url").required())?;
+                self.texts([&block.title, &block.context]);
+                self.begin("{\"type\":\"file\",\"file\":{\"file_data\":");
+                write_string(self.out, &url.0);
+                put(self.out, "}}");
             }
             _ => return Err(source_refused(place)),
         }

@@ -4,7 +4,8 @@ use super::body::{Block, Content, Message, Piece};
 use super::content::{Joined, Parts, block_refused, only_text_of, put_text_only, text_of};
 use super::json::{inside_quotes, put};
 use super::left_out::{LeftOut, Place};
-use super::results;
+use super::request::Way;
+use super::{results, sealed};
 use crate::Untranslatable;
 use crate::constraints::{Constraint, has};
 use crate::json::write_string;
@@ -21,15 +22,17 @@ pub(super) struct Turns<'o> {
     begun: bool,
     /// Whether the model may be sent what it thought: OpenAI's own take no such field.
     keeps_thoughts: bool,
+    pub(super) way: Way,
 }
 
 impl<'o> Turns<'o> {
-    pub(super) fn new(model: &str, left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
+    pub(super) fn new(model: &str, way: Way, left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
         Turns {
             left_out,
             out,
             begun: false,
             keeps_thoughts: !has(model, Constraint::MaxCompletionTokens),
+            way,
         }
     }
 
@@ -144,7 +147,7 @@ impl<'o> Turns<'o> {
             self.only_text(turn)?;
         } else {
             self.out.push(b'[');
-            let mut parts = Parts::new(self.left_out, self.out);
+            let mut parts = Parts::new(self.way, self.left_out, self.out);
             turn.each(|place, piece| match piece {
                 Piece::Block(block) if is(block, "tool_result") => results::show(place, block, &mut parts),
                 _ => Ok(()),
@@ -183,13 +186,15 @@ impl<'o> Turns<'o> {
         self.begin("{\"role\":\"assistant\",\"content\":");
         let mut joined = Joined::default();
         let mut thoughts: Vec<&str> = Vec::new();
+        let mut details = Details::default();
         let mut calls = 0;
         turn.each(|place, piece| {
             match piece {
                 Piece::Text(text) => joined.push(text, self.out),
                 Piece::Block(block) => match block.kind.as_ref().map(|kind| &*kind.0) {
                     Some("text") => joined.push(text_of(place, block, self.left_out)?, self.out),
-                    Some("thinking") if self.keeps_thoughts && inside_quotes(block.signature).is_none() => {
+                    Some("thinking") if self.reveals(block, &mut details) => {}
+                    Some("thinking") if self.keeps_thoughts && !is_signed(block) => {
                         thoughts.extend(inside_quotes(block.thinking));
                     }
                     Some("thinking" | "redacted_thinking") => self.left_out.note("thinking"),
@@ -201,7 +206,7 @@ impl<'o> Turns<'o> {
         })?;
         if !joined.begun() {
             if calls == 0 {
-                if !thoughts.is_empty() {
+                if !thoughts.is_empty() || details.count > 0 {
                     self.left_out.note("thinking");
                 }
                 self.out.truncate(start);
@@ -215,11 +220,25 @@ impl<'o> Turns<'o> {
             thoughts.iter().for_each(|thought| put(self.out, thought));
             self.out.push(b'"');
         }
+        if details.count > 0 {
+            put(self.out, ",\"reasoning_details\":[");
+            self.out.append(&mut details.json);
+            self.out.push(b']');
+        }
         if calls > 0 {
             self.calls(turn)?;
         }
         self.out.push(b'}');
         Ok(())
+    }
+
+    /// Takes reasoning that came encrypted out of the signature of a block, where Responses get it again; whether it did.
+    fn reveals(&self, block: &Block<'_>, details: &mut Details) -> bool {
+        let Details { json, count } = details;
+        let signature = inside_quotes(block.signature).filter(|_| self.way == Way::Responses);
+        signature.is_some_and(|signature| {
+            sealed::put_details(signature, inside_quotes(block.thinking), count, json)
+        })
     }
 
     fn calls(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), Untranslatable> {
@@ -257,6 +276,18 @@ impl<'o> Turns<'o> {
         put(self.out, "}}");
         Ok(())
     }
+}
+
+/// Elements of `reasoning_details`.
+#[derive(Default)]
+struct Details {
+    json: Vec<u8>,
+    count: u64,
+}
+
+/// Whether another provider has signed a block of thinking; a signature of ours carries what came with it.
+fn is_signed(block: &Block<'_>) -> bool {
+    inside_quotes(block.signature).is_some_and(|signature| !sealed::is_ours(signature))
 }
 
 /// Messages of one role in a row; the first is the `at`th of the request.

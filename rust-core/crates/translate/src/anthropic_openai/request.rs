@@ -1,14 +1,14 @@
 //! A Messages request as a chat request.
 
-use super::body::{Body, Format, Metadata, OutputConfig, Thinking};
+use super::body::{Body, Metadata, Thinking};
+use super::form::put_form;
 use super::json::{Number, put};
 use super::left_out::{LeftOut, Place};
 use super::messages::Turns;
 use super::misfit::misfit;
 use super::tools::put_tools;
-use crate::constraints::{Constraint, Effort, effort, has};
+use crate::constraints::{Constraint, has};
 use crate::json::write_string;
-use crate::schema::can_be_strict;
 use crate::{Asked, Target, Untranslatable};
 
 /// The longest `user` that OpenAI takes, in characters (its error `string_above_max_length`).
@@ -26,9 +26,36 @@ const LONGEST_USER: usize = 64;
 ///
 /// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
 pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    translate(body, target, Way::Chat, out)
+}
+
+/// Appends to `out` the chat request that [`openai_responses::request`](crate::openai_responses::request) makes one of Responses of.
+///
+/// It is as that of [`request`], but for what Responses take and chat completions do not: an effort beside tools, `thinking`,
+/// pictures and documents in the results of tools, documents by URL, and reasoning that came encrypted. `stop_sequences` are a
+/// preference without counterpart.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_for_responses(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    translate(body, target, Way::Responses, out)
+}
+
+/// Which of OpenAI's APIs a request goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Chat,
+    Responses,
+}
+
+fn translate(body: &[u8], target: &Target<'_>, way: Way, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
     let start = out.len();
     let asked = match serde_json::from_slice(body) {
-        Ok(body) => put_request(&body, target, out),
+        Ok(body) => put_request(&body, target, way, out),
         Err(_) => Err(misfit(body)),
     };
     if asked.is_err() {
@@ -37,7 +64,12 @@ pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<As
     asked
 }
 
-fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+fn put_request(
+    body: &Body<'_>,
+    target: &Target<'_>,
+    way: Way,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
     let mut left_out = LeftOut::new(target.untranslatable);
     let model = body
         .model
@@ -46,7 +78,7 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
     put(out, "{\"model\":");
     write_string(out, target.model);
     put(out, ",\"messages\":[");
-    let mut turns = Turns::new(target.model, &mut left_out, out);
+    let mut turns = Turns::new(target.model, way, &mut left_out, out);
     if let Some(system) = &body.system {
         turns.system(system)?;
     }
@@ -60,13 +92,13 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
         &mut left_out,
         out,
     )?;
-    put_sampling(body, target.model, &mut left_out, out)?;
-    put_form(body, target.model, &mut left_out, out)?;
+    put_sampling(body, target.model, way, &mut left_out, out)?;
+    put_form(body, target.model, way, &mut left_out, out)?;
     if let Some(metadata) = &body.metadata {
         put_user(metadata, &mut left_out, out)?;
     }
     refuse(body)?;
-    leave_out(body, &mut left_out)?;
+    leave_out(body, way, &mut left_out)?;
     let stream = body.stream == Some(true);
     if stream {
         put(
@@ -86,7 +118,7 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
 }
 
 /// A field whose value is JSON already.
-fn put_field(name: &str, json: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn put_field(name: &str, json: Option<&str>, out: &mut Vec<u8>) {
     if let Some(json) = json {
         put(out, ",\"");
         put(out, name);
@@ -117,6 +149,7 @@ fn put_limit(limit: Option<Number<'_>>, model: &str, out: &mut Vec<u8>) -> Resul
 fn put_sampling(
     body: &Body<'_>,
     model: &str,
+    way: Way,
     left_out: &mut LeftOut,
     out: &mut Vec<u8>,
 ) -> Result<(), Untranslatable> {
@@ -133,7 +166,7 @@ fn put_sampling(
         .stop_sequences
         .as_ref()
         .is_some_and(|stops| !stops.is_empty());
-    if stops && has(model, Constraint::NoStop) {
+    if stops && (way == Way::Responses || has(model, Constraint::NoStop)) {
         return left_out.preference(&Place::Body.field("stop_sequences"), "stop_sequences");
     }
     put_stop(body, out);
@@ -150,87 +183,6 @@ fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
     if !sequences.is_empty() {
         out.push(b']');
     }
-}
-
-/// How much work an answer is worth and which form it has.
-fn put_form(
-    body: &Body<'_>,
-    model: &str,
-    left_out: &mut LeftOut,
-    out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let config_place = &Place::Body.field("output_config");
-    let none = OutputConfig::default();
-    let config = body.output_config.as_ref().unwrap_or(&none);
-    left_out.unknown(config_place, config.unknown.as_deref())?;
-    let has_tools = body.tools.as_ref().is_some_and(|tools| !tools.is_empty());
-    if has_tools && has(model, Constraint::ToolsWithoutEffort) {
-        put(out, ",\"reasoning_effort\":\"none\"");
-        if config.effort.is_some() {
-            left_out.preference(&config_place.field("effort"), "output_config.effort")?;
-        }
-    } else if let Some(effort) = &config.effort {
-        put_effort(&config_place.field("effort"), &effort.0, model, left_out, out)?;
-    }
-    match (&config.format, &body.output_format) {
-        (Some(_), Some(_)) => Err(Place::Body
-            .field("output_format")
-            .refused("output_config.format says it already.")),
-        (Some(format), None) => put_format(&config_place.field("format"), format, left_out, out),
-        // The name that the field had in a beta.
-        (None, Some(format)) => put_format(&Place::Body.field("output_format"), format, left_out, out),
-        (None, None) => Ok(()),
-    }
-}
-
-/// The effort, or the highest below it that the model has. A level that is not known passes.
-fn put_effort(
-    place: &Place<'_>,
-    level: &str,
-    model: &str,
-    left_out: &mut LeftOut,
-    out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let said = match effort(model, level) {
-        Some(Effort::Nothing) => return left_out.preference(place, "output_config.effort"),
-        Some(Effort::Level(said)) => said,
-        Some(Effort::Budget(_)) | None => level,
-    };
-    if said != level {
-        left_out.note("output_config.effort");
-    }
-    put(out, ",\"reasoning_effort\":");
-    write_string(out, said);
-    Ok(())
-}
-
-fn put_format(
-    place: &Place<'_>,
-    format: &Format<'_>,
-    left_out: &mut LeftOut,
-    out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    left_out.unknown(place, format.unknown.as_deref())?;
-    if format.kind.as_ref().is_none_or(|kind| kind.0 != "json_schema") {
-        return Err(place.field("type").refused("The type is json_schema."));
-    }
-    let schema = format
-        .schema
-        .as_ref()
-        .ok_or_else(|| place.field("schema").required())?;
-    put(
-        out,
-        ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",",
-    );
-    // Anthropic's answers always keep to the schema, OpenAI's only if it is strict, which not every schema can be; the name is
-    // demanded.
-    if can_be_strict(schema.0) {
-        put(out, "\"strict\":true,");
-    }
-    put(out, "\"schema\":");
-    put(out, schema.0);
-    put(out, "}}");
-    Ok(())
 }
 
 fn put_user(
@@ -279,11 +231,14 @@ fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
 }
 
 /// Leaves out preferences, where they ask for something else than is done anyway.
-fn leave_out(body: &Body<'_>, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
+fn leave_out(body: &Body<'_>, way: Way, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
     let is = |text: &Option<super::json::Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
     let thinks = |thinking: &Thinking<'_>| !is(&thinking.kind, "disabled");
     let preferences = [
-        ("thinking", body.thinking.as_ref().is_some_and(thinks)),
+        (
+            "thinking",
+            way == Way::Chat && body.thinking.as_ref().is_some_and(thinks),
+        ),
         (
             "service_tier",
             body.service_tier.is_some()

@@ -6,6 +6,7 @@ use super::json::put;
 use super::left_out::Place;
 use super::messages::{Turns, is};
 use super::misfit::content_within;
+use super::request::Way;
 use crate::Untranslatable;
 use crate::json::write_string;
 
@@ -30,6 +31,11 @@ pub(super) fn write(
     turns.begin("{\"role\":\"tool\",\"tool_call_id\":");
     write_string(turns.out, &id.0);
     put(turns.out, ",\"content\":");
+    if turns.way == Way::Responses && shows_something(place, block)? {
+        put_parts(place, block, turns)?;
+        turns.out.push(b'}');
+        return Ok(false);
+    }
     let start = turns.out.len();
     let (mut joined, mut shows) = (Joined::default(), false);
     if let Some(content) = &block.content {
@@ -57,6 +63,36 @@ pub(super) fn write(
     }
     turns.out.push(b'}');
     Ok(shows)
+}
+
+/// Whether a result holds a picture or a document.
+fn shows_something(place: &Place<'_>, result: &Block<'_>) -> Result<bool, Untranslatable> {
+    let Some(content) = &result.content else {
+        return Ok(false);
+    };
+    let content = content_within(&place.field("content"), content)?;
+    let mut pieces = content.pieces();
+    Ok(pieces.any(|piece| matches!(piece, Piece::Block(block) if is_shown(block))))
+}
+
+/// Writes a result as parts, where they may stand in it.
+fn put_parts(place: &Place<'_>, result: &Block<'_>, turns: &mut Turns<'_>) -> Result<(), Untranslatable> {
+    turns.out.push(b'[');
+    let mut parts = Parts::new(turns.way, turns.left_out, turns.out);
+    if result.is_error == Some(true) {
+        parts.text("Error:");
+    }
+    if let Some(content) = &result.content {
+        let place = place.field("content");
+        for (at, piece) in content_within(&place, content)?.pieces().enumerate() {
+            match piece {
+                Piece::Text(text) => parts.text(text),
+                Piece::Block(block) => parts.block(&place.item(at), block)?,
+            }
+        }
+    }
+    turns.out.push(b']');
+    Ok(())
 }
 
 /// Whether a block of a tool's result is one that only the user can show.

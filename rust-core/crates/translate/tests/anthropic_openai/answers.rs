@@ -107,3 +107,42 @@ fn strings_pass_byte_for_byte() {
             .contains(r#""text":"\u00e9\/\ud83d\ude00é""#)
     );
 }
+
+#[test]
+fn encrypted_reasoning_is_the_signature_of_the_thinking_before_it() {
+    let message = r#"{"content":"so","reasoning":"a\n\nb\u00e4","reasoning_details":[
+        {"type":"reasoning.summary","index":0,"summary":"a"},{"type":"reasoning.summary","index":1,"summary":"b\u00e4"},
+        {"type":"reasoning.encrypted","index":2,"id":"rs_1","format":"openai-responses-v1","data":"E\/1"},
+        {"type":"reasoning.encrypted","index":3,"data":"E2"},{"type":"reasoning.encrypted","index":4},
+        {"type":"reasoning.text","index":5,"text":"c"}]}"#;
+    let (message, _) = whole(message, r#""stop""#, NO_USAGE).unwrap();
+    let content = message["content"].as_array().unwrap();
+    let thinking: Vec<_> = content
+        .iter()
+        .filter_map(|block| block["thinking"].as_str())
+        .collect();
+    assert_eq!(thinking, ["a\n\nbä", "", "c"]);
+    assert_ne!(content[0]["signature"], content[1]["signature"]);
+    assert!(
+        content[1]["signature"]
+            .as_str()
+            .unwrap()
+            .starts_with("reasoning_details:")
+    );
+    assert_eq!(content[2]["signature"], "");
+    assert_eq!(content[3]["text"], "so");
+}
+
+#[test]
+fn details_that_can_be_read_alone_say_nothing_besides() {
+    for details in [
+        r#"[{"type":"reasoning.text","text":"a","signature":"s"}]"#,
+        r#""?""#,
+        "[1]",
+    ] {
+        let message = format!(r#"{{"content":"so","reasoning":"a","reasoning_details":{details}}}"#);
+        let (message, _) = whole(&message, r#""stop""#, NO_USAGE).unwrap();
+        assert_eq!(message["content"][0]["thinking"], "a");
+        assert_eq!(message["content"][0]["signature"], "");
+    }
+}

@@ -285,3 +285,40 @@ fn a_message_waits_for_the_id_that_azures_first_chunk_lacks() {
     let received = receive(&(filters.to_owned() + &chunks(&[r#"{"content":"a"}"#], "stop")));
     assert_eq!(received.of_type("message_start")[0]["message"]["id"], "c1");
 }
+
+#[test]
+fn encrypted_reasoning_ends_a_block_of_thinking_with_its_signature() {
+    let received = receive(&chunks(
+        &[
+            r#"{"reasoning_content":"a","reasoning_details":[{"type":"reasoning.summary","index":0,"summary":"a"}]}"#,
+            r#"{"reasoning_details":[{"type":"reasoning.encrypted","index":1,"id":"rs_1","data":"E1"}]}"#,
+            r#"{"reasoning_content":"b"}"#,
+            r#"{"reasoning_details":[{"type":"reasoning.encrypted","index":3,"id":"rs_2","data":"E2"}]}"#,
+            r#"{"reasoning_details":[{"type":"reasoning.encrypted","index":4,"id":"rs_3","data":"E3"}]}"#,
+            r#"{"content":"so"}"#,
+        ],
+        "stop",
+    ));
+    assert_eq!(received.end, Ok(()));
+    let starts = received.of_type("content_block_start");
+    let kinds: Vec<_> = starts
+        .iter()
+        .map(|start| start["content_block"]["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["thinking", "thinking", "thinking", "text"]);
+    let signatures: Vec<_> = received
+        .of_type("content_block_delta")
+        .into_iter()
+        .filter(|delta| delta["delta"]["type"] == "signature_delta")
+        .map(|delta| delta["index"].clone())
+        .collect();
+    assert_eq!(signatures, [0, 1, 2]);
+}
+
+#[test]
+fn encrypted_reasoning_is_held_within_the_bound() {
+    let data = "E".repeat(1 << 20);
+    let delta = format!(r#"{{"reasoning_details":[{{"type":"reasoning.encrypted","data":"{data}"}}]}}"#);
+    let received = receive(&chunks(&[&delta], "stop"));
+    assert_eq!(received.last, Err(AnswerError::TooLarge));
+}
