@@ -19,8 +19,9 @@
 //!   returns before all else of its message, the only order that a chat message can express. Without `data` it cannot return,
 //!   because the provider has kept nothing.
 //!
-//! Several messages of one response are one `content`, with an empty line between them. What OpenAI's own tools did is not
-//! part of a chat completion; a client cannot ask for them here.
+//! Several messages of one response are one `content`, with an empty line between them; their `phase` is lost. What OpenAI's own tools
+//! did is not part of a chat completion, and a client cannot ask for them here. `moderation` passes, and acts at the provider; its results
+//! are not part of the answer.
 
 mod answer;
 mod body;
