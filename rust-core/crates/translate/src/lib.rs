@@ -34,6 +34,7 @@ mod chat_place;
 mod dropped;
 mod error;
 mod events;
+mod field;
 mod json;
 mod losses;
 mod reasoning_details;

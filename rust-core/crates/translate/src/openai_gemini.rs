@@ -22,7 +22,6 @@ pub mod embeddings;
 
 mod answer;
 mod error;
-mod field;
 mod generated;
 mod generation;
 mod messages;

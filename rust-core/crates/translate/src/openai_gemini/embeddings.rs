@@ -12,8 +12,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::field::{Field, Losses};
 use crate::json::{write_number, write_string};
-use crate::openai_gemini::field::{Field, Losses};
 use crate::{AnswerError, Asked, Target, Untranslatable, Usage};
 
 /// Most texts of a request, as OpenAI's API has it: each becomes a request that names the model.

@@ -1,6 +1,6 @@
 use crate::Untranslatable;
 use crate::constraints::{Constraint, has, levels, nearest};
-use crate::openai_gemini::field::{Field, Losses};
+use crate::field::{Field, Losses};
 
 /// How many texts may stop an answer.
 const MOST_STOPS: usize = 5;

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 
 use crate::Untranslatable;
 use crate::constraints::{Constraint, has};
-use crate::openai_gemini::field::{Field, Losses};
+use crate::field::{Field, Losses};
 use crate::openai_gemini::parts::{self, Kinds, next, write_text};
 
 /// Who speaks in a turn of Gemini's; what tools return is the user's.

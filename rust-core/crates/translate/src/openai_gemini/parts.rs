@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 
 use crate::Untranslatable;
+use crate::field::{Field, Losses};
 use crate::json::write_string;
-use crate::openai_gemini::field::{Field, Losses};
 use crate::openai_gemini::urls;
 
 /// Which kinds of parts a message may have.

@@ -1,4 +1,4 @@
-use crate::openai_gemini::field::{Field, Losses};
+use crate::field::{Field, Losses};
 use crate::openai_gemini::generation::Generation;
 use crate::openai_gemini::messages::Conversation;
 use crate::openai_gemini::tools::Tools;

@@ -1,5 +1,5 @@
 use crate::Untranslatable;
-use crate::openai_gemini::field::{Field, Losses};
+use crate::field::{Field, Losses};
 
 /// The tools of a request and which of them the model may call.
 #[derive(Debug, Default)]

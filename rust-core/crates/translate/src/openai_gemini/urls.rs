@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::Untranslatable;
-use crate::openai_gemini::field::Field;
+use crate::field::Field;
 use crate::openai_gemini::parts::Part;
 
 /// Media types by the extension of a path, for Vertex AI demands one of each address.

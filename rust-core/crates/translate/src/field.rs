@@ -14,7 +14,7 @@ const MANY_MEMBERS: usize = 32;
 
 /// A value of a request as it stands there, and the way to it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field<'b, 'p> {
+pub(crate) struct Field<'b, 'p> {
     value: &'b str,
     step: Step<'p>,
     above: Option<&'p Field<'b, 'p>>,
@@ -28,7 +28,7 @@ enum Step<'p> {
 }
 
 /// The members of an object in their order, those that are `null` left out: OpenAI takes them as absent.
-pub(super) type Members<'b> = Vec<(Cow<'b, str>, &'b RawValue)>;
+pub(crate) type Members<'b> = Vec<(Cow<'b, str>, &'b RawValue)>;
 
 impl<'b, 'p> Field<'b, 'p> {
     /// The body itself.
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for Listed<'de> {
 
 /// Fields that the provider has no counterpart for: refused, or noted.
 #[derive(Debug)]
-pub(super) struct Losses(Dropped);
+pub(crate) struct Losses(Dropped);
 
 impl Losses {
     /// None yet.
