@@ -22,25 +22,25 @@
 //! `reasoning_details` again. [`answer`] and [`Stream`] are the same for both.
 
 mod answer;
-mod arguments;
+pub(crate) mod arguments;
 mod block_events;
 mod blocks;
 mod body;
-mod chat;
+pub(crate) mod chat;
 mod content;
-mod error;
+pub(crate) mod error;
 mod form;
-mod json;
+pub(crate) mod json;
 mod left_out;
 mod messages;
 mod misfit;
 mod request;
 mod results;
 mod sealed;
-mod stop;
+pub(crate) mod stop;
 mod stream;
 mod tools;
-mod usage;
+pub(crate) mod usage;
 
 pub use answer::answer;
 pub use error::error;

@@ -1,3 +1,5 @@
+use crate::responses_openai::AskedResponse;
+
 /// What becomes of a field of a request that the provider has no counterpart for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,4 +37,6 @@ pub struct Asked {
     pub base64: bool,
     /// The names of the fields that were left out, in the order of the request.
     pub dropped: Vec<&'static str>,
+    /// What the way back to a client of Responses has to know besides.
+    pub response: Option<Box<AskedResponse>>,
 }

@@ -24,6 +24,7 @@ pub mod openai_anthropic;
 pub mod openai_converse;
 pub mod openai_gemini;
 pub mod openai_responses;
+pub mod responses_openai;
 
 pub mod constraints;
 

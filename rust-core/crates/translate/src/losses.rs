@@ -1,5 +1,6 @@
-//! What a chat request may say that a provider has no words for, and what becomes of it: one list for all writers, so that the
-//! same loss has the same name and the same verdict wherever the request goes.
+//! What a request may say that a provider has no words for, and what becomes of it: one list for all writers, so that the
+//! same loss has the same name and the same verdict wherever the request goes. Below the fields of chat requests stand those that
+//! only a Responses request has.
 
 use crate::dropped::OTHER_FIELDS;
 
@@ -40,8 +41,12 @@ const OLDER: Class =
 const KEPT: Class =
     Impossible("What another provider keeps is not within reach of the provider of this model.");
 
-/// Every field that some writer leaves out or refuses. Source of the names: openai 3.54.0,
-/// `types/chat/completion_create_params.py`; OpenRouter's and Google's fields for clients of that API.
+const STATELESS: Class = Impossible(
+    "The provider of this model keeps no responses: send the whole conversation as input, with store: false.",
+);
+
+/// Every field that some writer leaves out or refuses. Source of the names of chat: openai
+/// 3.54.0, `types/chat/completion_create_params.py`; OpenRouter's and Google's fields for clients of that API.
 const LOSSES: &[Loss] = &[
     loss("user", Harmless, &[]),
     loss("safety_identifier", Harmless, &[]),
@@ -105,6 +110,37 @@ const LOSSES: &[Loss] = &[
     loss("function_call", OLDER, &[]),
     loss("messages[].function_call", OLDER, &[]),
     loss("messages[].audio", KEPT, &[]),
+    // Of a Responses request (openai 3.52.0, `types/responses/response_create_params.py`).
+    loss("include", Harmless, &["[]"]),
+    loss("client_metadata", Harmless, &["{}"]),
+    loss("access_programs", Harmless, &["{}"]),
+    loss("context_management", Harmless, &["[]"]),
+    // Of the tools that OpenAI runs.
+    loss("max_tool_calls", Harmless, &[]),
+    loss("truncation", Harmless, &["\"disabled\""]),
+    loss("image", Harmless, &["{}"]),
+    loss("reasoning.summary", Harmless, &[]),
+    loss("reasoning.generate_summary", Harmless, &[]),
+    loss("reasoning.context", Harmless, &["\"auto\""]),
+    loss("reasoning.mode", Lossy, &["\"standard\""]),
+    // How long an answer is said is a matter of style: clients ask for it by default, and no other provider has it.
+    loss("text.verbosity", Harmless, &["\"medium\""]),
+    loss("tools[].type", Harmless, &[]),
+    loss("tools[].format", Harmless, &[]),
+    loss("tools[].strict", Harmless, &["false"]),
+    loss("tools[].defer_loading", Harmless, &["false"]),
+    loss("tools[].output_schema", Harmless, &["{}"]),
+    loss("tools[].allowed_callers", Harmless, &["[\"direct\"]"]),
+    loss("tools[].async", Harmless, &["false"]),
+    loss("input[].type", Harmless, &[]),
+    loss("input[].encrypted_content", Harmless, &["\"\""]),
+    loss("input[].content[].prompt_cache_breakpoint", Harmless, &[]),
+    loss("input[].content[].detail", Harmless, &["\"auto\""]),
+    loss("input[].content[].type", Lossy, &[]),
+    loss("previous_response_id", STATELESS, &[]),
+    loss("conversation", STATELESS, &[]),
+    loss("prompt", STATELESS, &[]),
+    loss("background", STATELESS, &["false"]),
 ];
 
 /// The longest value that may be without effect, in bytes.

@@ -4,7 +4,7 @@
 ///
 /// It tells a torso from a whole object; what else may be wrong between the brackets is left to the client's parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     state: State,
     depth: u64,
 }
@@ -25,7 +25,7 @@ enum State {
 
 impl Progress {
     /// Takes the next fragment, as it stands between the quotes of a JSON string.
-    pub(super) fn take(&mut self, fragment: &str) {
+    pub(crate) fn take(&mut self, fragment: &str) {
         let mut rest = fragment.as_bytes();
         while let Some((&byte, behind)) = rest.split_first() {
             rest = behind;
@@ -79,15 +79,15 @@ impl Progress {
     }
 
     /// Whether nothing but blanks has come: a call without arguments.
-    pub(super) fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.state == State::Before
     }
 
-    pub(super) fn is_whole(self) -> bool {
+    pub(crate) fn is_whole(self) -> bool {
         self.state == State::Whole
     }
 
-    pub(super) fn is_broken(self) -> bool {
+    pub(crate) fn is_broken(self) -> bool {
         self.state == State::Broken
     }
 }

@@ -13,7 +13,7 @@ use crate::AnswerError;
 
 /// A whole answer, or a chunk.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer<'a> {
+pub(crate) struct Answer<'a> {
     #[serde(borrow)]
     pub id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -29,7 +29,7 @@ pub(super) struct Answer<'a> {
 
 /// What Groq says besides.
 #[derive(Debug, Deserialize)]
-pub(super) struct Groq<'a> {
+pub(crate) struct Groq<'a> {
     pub usage: Option<TokenUsage>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
@@ -37,7 +37,7 @@ pub(super) struct Groq<'a> {
 
 /// One of the answers that were asked for.
 #[derive(Debug, Deserialize)]
-pub(super) struct Choice<'a> {
+pub(crate) struct Choice<'a> {
     index: Option<u64>,
     #[serde(borrow)]
     pub message: Option<Said<'a>>,
@@ -46,20 +46,28 @@ pub(super) struct Choice<'a> {
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
+    pub logprobs: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub error: Option<&'a RawValue>,
 }
 
 /// What the model said, or a piece of it.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Said<'a> {
+pub(crate) struct Said<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
     refusal: Option<&'a RawValue>,
     #[serde(borrow)]
-    reasoning: Option<&'a RawValue>,
+    pub reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
-    reasoning_content: Option<&'a RawValue>,
+    pub reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub extra_content: Option<&'a RawValue>,
     #[serde(borrow)]
     reasoning_details: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -68,12 +76,14 @@ pub(super) struct Said<'a> {
 
 /// A call of a tool, or a piece of one.
 #[derive(Debug, Deserialize)]
-pub(super) struct ToolCall<'a> {
+pub(crate) struct ToolCall<'a> {
     pub index: Option<u64>,
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     function: Option<Function<'a>>,
+    #[serde(borrow)]
+    pub extra_content: Option<&'a RawValue>,
 }
 
 /// Which tool is called, and with what.
@@ -87,7 +97,7 @@ struct Function<'a> {
 
 /// Tokens, in the names of chat completions.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(super) struct TokenUsage {
+pub(crate) struct TokenUsage {
     #[serde(default)]
     pub prompt_tokens: Count,
     #[serde(default)]
@@ -103,7 +113,7 @@ pub(super) struct TokenUsage {
 
 /// Parts of the prompt's tokens.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(super) struct PromptDetails {
+pub(crate) struct PromptDetails {
     #[serde(default)]
     pub cached_tokens: Count,
     #[serde(default)]
@@ -112,14 +122,14 @@ pub(super) struct PromptDetails {
 
 /// Parts of the answer's tokens.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(super) struct CompletionDetails {
+pub(crate) struct CompletionDetails {
     #[serde(default)]
     pub reasoning_tokens: Count,
 }
 
 /// A number of tokens; `null` and what is less than nothing are 0.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Count(pub u64);
+pub(crate) struct Count(pub u64);
 
 impl<'a> Deserialize<'a> for Count {
     fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
@@ -149,12 +159,12 @@ impl<'a> Deserialize<'a> for Count {
 
 impl<'a> Answer<'a> {
     /// Reads an answer or a chunk.
-    pub(super) fn read(data: &'a [u8]) -> Result<Self, AnswerError> {
+    pub(crate) fn read(data: &'a [u8]) -> Result<Self, AnswerError> {
         serde_json::from_slice(data).map_err(|_| AnswerError::Malformed("no chat completion"))
     }
 
     /// The error that it reports, if it does; the whole of it if it is an error itself.
-    pub(super) fn error<'e>(&'e self, whole: &'e str) -> Option<&'e str> {
+    pub(crate) fn error<'e>(&'e self, whole: &'e str) -> Option<&'e str> {
         let groq = self.x_groq.as_ref().and_then(|groq| groq.error);
         let chosen = self.choice().and_then(|choice| choice.error);
         let error = self.error.or(groq).or(chosen).map(RawValue::get);
@@ -163,27 +173,27 @@ impl<'a> Answer<'a> {
     }
 
     /// The answer among those that were asked for: there is one.
-    pub(super) fn choice(&self) -> Option<&Choice<'a>> {
+    pub(crate) fn choice(&self) -> Option<&Choice<'a>> {
         let choices = self.choices.as_deref().unwrap_or_default();
         choices.iter().find(|choice| choice.index.unwrap_or(0) == 0)
     }
 
     /// What it says of usage. Groq says it twice.
-    pub(super) fn usage(&self) -> Option<TokenUsage> {
+    pub(crate) fn usage(&self) -> Option<TokenUsage> {
         self.usage.or(self.x_groq.as_ref().and_then(|groq| groq.usage))
     }
 }
 
 impl Choice<'_> {
     /// Why the model stopped, if it did.
-    pub(super) fn finish_reason(&self) -> Option<&str> {
+    pub(crate) fn finish_reason(&self) -> Option<&str> {
         inside_quotes(self.finish_reason)
     }
 }
 
 /// A piece of what the model says, as it stands between quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spoken<'a> {
+pub(crate) enum Spoken<'a> {
     Thinking(&'a str),
     Text(&'a str),
     /// Text by which the model declines.
@@ -197,7 +207,7 @@ const BETWEEN: Spoken<'_> = Spoken::Thinking("\\n\\n");
 
 impl<'a> Said<'a> {
     /// Visits thinking and text in the order in which they are meant; none of them is empty.
-    pub(super) fn each<E: From<AnswerError>>(
+    pub(crate) fn each<E: From<AnswerError>>(
         &self,
         mut visit: impl FnMut(Spoken<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -283,16 +293,16 @@ fn chunks(list: &RawValue) -> Result<Vec<Chunk<'_>>, AnswerError> {
 }
 
 impl<'a> ToolCall<'a> {
-    pub(super) fn id(&self) -> Option<&'a str> {
+    pub(crate) fn id(&self) -> Option<&'a str> {
         inside_quotes(self.id)
     }
 
-    pub(super) fn name(&self) -> Option<&'a str> {
+    pub(crate) fn name(&self) -> Option<&'a str> {
         inside_quotes(self.function.as_ref()?.name)
     }
 
     /// The arguments as JSON has them: a string, an object (as old versions of TGI send them), or nothing.
-    pub(super) fn arguments(&self) -> Result<Arguments<'a>, AnswerError> {
+    pub(crate) fn arguments(&self) -> Result<Arguments<'a>, AnswerError> {
         let Some(arguments) = self.function.as_ref().and_then(|function| function.arguments) else {
             return Ok(Arguments::None);
         };
@@ -306,7 +316,7 @@ impl<'a> ToolCall<'a> {
 
 /// The arguments of a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Arguments<'a> {
+pub(crate) enum Arguments<'a> {
     None,
     /// What stands between the quotes of the string that holds them.
     String(&'a str),

@@ -33,7 +33,7 @@ pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes an error; `message` writes what stands between its quotes.
-pub(super) fn put_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+pub(crate) fn put_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
     put(out, "{\"type\":\"error\",\"error\":{\"type\":\"");
     put(out, kind);
     put(out, "\",\"message\":\"");
@@ -43,7 +43,7 @@ pub(super) fn put_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &mu
 
 /// What a provider says of an error.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Told<'a> {
+pub(crate) struct Told<'a> {
     /// As it stands between quotes.
     message: Option<&'a str>,
     kind: Option<&'a str>,
@@ -68,7 +68,7 @@ struct Fields<'a> {
 impl<'a> Told<'a> {
     /// Reads an error: `{"error":{…}}` (OpenAI), `{"error":"…"}` (Ollama, TGI), `{"message":…}` (Mistral, vLLM) or the
     /// message itself.
-    pub(super) fn of(json: &'a str) -> Self {
+    pub(crate) fn of(json: &'a str) -> Self {
         if let Ok(text) = serde_json::from_str::<&RawValue>(json)
             && let Some(message) = inside_quotes(Some(text))
         {
@@ -104,13 +104,29 @@ impl<'a> Told<'a> {
         }
     }
 
+    /// Its message, as it stands between quotes.
+    pub(crate) fn message(&self) -> Option<&'a str> {
+        self.message
+    }
+
+    /// Its type, as it stands between quotes.
+    pub(crate) fn type_name(&self) -> Option<&'a str> {
+        self.kind
+    }
+
+    /// Its code, a word or a number.
+    pub(crate) fn code_name(&self) -> Option<&'a str> {
+        let code = self.code.map(RawValue::get)?;
+        Some(code.trim_matches('"'))
+    }
+
     /// What a client may read of it, as it stands between quotes, if its type is `kind`.
-    pub(super) fn message_under(&self, kind: &str) -> Option<&'a str> {
+    pub(crate) fn message_under(&self, kind: &str) -> Option<&'a str> {
         self.message.filter(|_| kind != "authentication_error")
     }
 
     /// Anthropic's type for it, from a code that is a status or from the names that OpenAI and kin use.
-    pub(super) fn kind(&self) -> Option<&'static str> {
+    pub(crate) fn kind(&self) -> Option<&'static str> {
         let code = self.code.map(RawValue::get).unwrap_or_default();
         let status = code.trim_matches('"').parse().ok().and_then(kind_of_status);
         status.or_else(|| {

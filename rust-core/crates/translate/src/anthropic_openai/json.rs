@@ -152,7 +152,7 @@ pub(super) fn put_continued(out: &mut Vec<u8>, before: u8, text: &str) {
 }
 
 /// What stands between the quotes of a JSON string, its escapes untouched; `None` for any other value and for `""`.
-pub(super) fn inside_quotes(value: Option<&RawValue>) -> Option<&str> {
+pub(crate) fn inside_quotes(value: Option<&RawValue>) -> Option<&str> {
     let inside = value?.get().strip_prefix('"')?.strip_suffix('"')?;
     (!inside.is_empty()).then_some(inside)
 }

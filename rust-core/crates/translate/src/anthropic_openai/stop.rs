@@ -4,7 +4,7 @@ use crate::AnswerError;
 
 /// Why the provider says that its answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Finish {
+pub(crate) enum Finish {
     /// The model was done, or called tools.
     Done,
     /// It was at one of the stop sequences (TGI says so; OpenAI does not tell it from `Done`).
@@ -19,7 +19,7 @@ pub(super) enum Finish {
 
 impl Finish {
     /// The meaning of a `finish_reason`; one that is not known is an end like any other.
-    pub(super) fn of(reason: &str) -> Self {
+    pub(crate) fn of(reason: &str) -> Self {
         match reason {
             "length" | "model_length" | "max_tokens" => Finish::Length,
             "stop_sequence" => Finish::StopSequence,
@@ -30,7 +30,7 @@ impl Finish {
     }
 
     /// Whether the answer was cut off, so that its last call may be a torso.
-    pub(super) fn cuts(self) -> bool {
+    pub(crate) fn cuts(self) -> bool {
         matches!(self, Finish::Length | Finish::Filtered)
     }
 
@@ -40,7 +40,7 @@ impl Finish {
     ///
     /// # Errors
     /// [`AnswerError::Failed`] when the end says that the provider could not go on.
-    pub(super) fn stop_reason(self, answer: Held) -> Result<&'static str, AnswerError> {
+    pub(crate) fn stop_reason(self, answer: Held) -> Result<&'static str, AnswerError> {
         match self {
             Finish::Failed => Err(AnswerError::Failed("the provider stopped with an error")),
             Finish::Filtered => Ok("refusal"),
@@ -56,7 +56,7 @@ impl Finish {
 
 /// What of an answer decides about its stop reason.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Held {
+pub(crate) struct Held {
     /// It calls tools.
     pub calls: bool,
     /// The last call has arguments that end in the middle.

@@ -9,7 +9,7 @@ use crate::json::write_number;
 ///
 /// Where the total is more than prompt and completion, the difference is reasoning that the completion leaves out (xAI,
 /// Gemini's compatibility).
-pub(super) fn usage_of(told: &TokenUsage) -> Option<Usage> {
+pub(crate) fn usage_of(told: &TokenUsage) -> Option<Usage> {
     let (prompt, completion) = (told.prompt_tokens.0, told.completion_tokens.0);
     let output = told.total_tokens.0.saturating_sub(prompt).max(completion);
     if prompt == 0 && output == 0 {
@@ -39,7 +39,7 @@ pub(super) fn usage_of(told: &TokenUsage) -> Option<Usage> {
 }
 
 /// Writes the object that Anthropic's answers and streams have: its input leaves the cache out.
-pub(super) fn put_usage(usage: &Usage, out: &mut Vec<u8>) {
+pub(crate) fn put_usage(usage: &Usage, out: &mut Vec<u8>) {
     let cached = usage.cache_read.saturating_add(usage.cache_write);
     put(out, "{\"input_tokens\":");
     write_number(out, usage.input.saturating_sub(cached));

@@ -87,6 +87,7 @@ fn write(
         json_by_tool: false,
         base64: false,
         dropped: in_order(left_out.into_names(), text),
+        response: None,
     })
 }
 

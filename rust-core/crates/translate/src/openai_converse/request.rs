@@ -60,6 +60,7 @@ fn write_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<
         json_by_tool: false,
         base64: false,
         dropped: preferences.names(),
+        response: None,
     })
 }
 

@@ -1,0 +1,296 @@
+//! The items of a request's `input`.
+
+use std::borrow::Cow;
+
+use crate::Untranslatable;
+use crate::field::{Field, Losses};
+use crate::responses_openai::content::{self, Part, required};
+use crate::responses_openai::conversation::Conversation;
+use crate::responses_openai::tool_calls::{call, result};
+use crate::responses_openai::tool_names::Kind;
+use crate::responses_openai::tools::{Tools, inside};
+
+/// The members of an item, by name; what only marks it for its provider is not read.
+#[derive(Default)]
+pub(super) struct Item<'b, 'p> {
+    kind: Option<Field<'b, 'p>>,
+    role: Option<Field<'b, 'p>>,
+    content: Option<Field<'b, 'p>>,
+    summary: Option<Field<'b, 'p>>,
+    encrypted_content: Option<Field<'b, 'p>>,
+    tools: Option<Field<'b, 'p>>,
+    execution: Option<Field<'b, 'p>>,
+    pub(super) id: Option<Field<'b, 'p>>,
+    pub(super) call_id: Option<Field<'b, 'p>>,
+    pub(super) name: Option<Field<'b, 'p>>,
+    pub(super) namespace: Option<Field<'b, 'p>>,
+    pub(super) arguments: Option<Field<'b, 'p>>,
+    pub(super) input: Option<Field<'b, 'p>>,
+    pub(super) action: Option<Field<'b, 'p>>,
+    pub(super) operation: Option<Field<'b, 'p>>,
+    pub(super) output: Option<Field<'b, 'p>>,
+    pub(super) status: Option<Field<'b, 'p>>,
+}
+
+/// What OpenAI's own tools did. The model said what it made of it.
+const HOSTED: [&str; 12] = [
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "program",
+    "program_output",
+    "configuration_update",
+    // What Codex keeps of a workspace beside the conversation.
+    "ghost_snapshot",
+];
+
+const REFERENCE: &str =
+    "The provider of this model keeps no items: send the item itself. Clients do so with store: false.";
+const COMPACTION: &str = "What OpenAI has compacted only OpenAI can read: send the conversation itself, or a summary of it as a message.";
+const COMPUTER: &str = "The provider of this model has no tool that uses a computer.";
+
+/// Takes the tools that stand among the items: those that a search found, and those that were added later.
+pub(super) fn read_tools<'b>(
+    input: &Field<'b, '_>,
+    tools: &mut Tools<'b>,
+    losses: &mut Losses,
+) -> Result<(), Untranslatable> {
+    if input.is_string() {
+        return Ok(());
+    }
+    for (index, item) in input.elements()?.into_iter().enumerate() {
+        // Most items hold no tools, and need not be read twice.
+        if !["\"tool_search_output\"", "\"additional_tools\""]
+            .iter()
+            .any(|kind| item.get().contains(kind))
+        {
+            continue;
+        }
+        let item = input.element(index, item);
+        let members = item.members()?;
+        let of_tools = |(name, kind): &(Cow<'_, str>, &serde_json::value::RawValue)| {
+            name == "type" && matches!(kind.get(), "\"tool_search_output\"" | "\"additional_tools\"")
+        };
+        if members.iter().any(of_tools)
+            && let Some((name, found)) = members.iter().find(|(name, _)| name == "tools")
+        {
+            tools.read(&item.member(name, found), losses)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the body's `input`: a string, or items.
+pub(super) fn read<'b>(
+    input: &Field<'b, '_>,
+    tools: &Tools<'b>,
+    conversation: &mut Conversation<'b>,
+    losses: &mut Losses,
+) -> Result<(), Untranslatable> {
+    if input.is_string() {
+        conversation.user(&[Part::Text(inside(input.json()))]);
+        return Ok(());
+    }
+    let items = input.elements();
+    let items = items.map_err(|_| input.refuse("It must be a string or an array of items."))?;
+    let mut reader = Reader {
+        tools,
+        conversation,
+        losses,
+        shells: Vec::new(),
+    };
+    for (index, item) in items.into_iter().enumerate() {
+        reader.item(&input.element(index, item))?;
+    }
+    Ok(())
+}
+
+struct Reader<'r, 'b> {
+    tools: &'r Tools<'b>,
+    conversation: &'r mut Conversation<'b>,
+    losses: &'r mut Losses,
+    /// Ids of items that are calls of a local shell, and the ids of the calls: their results may name either.
+    shells: Vec<(Cow<'b, str>, Cow<'b, str>)>,
+}
+
+impl<'b> Reader<'_, 'b> {
+    fn item(&mut self, field: &Field<'b, '_>) -> Result<(), Untranslatable> {
+        let members = field.members()?;
+        let mut item = Item::default();
+        for (name, value) in &members {
+            let place = match &**name {
+                "type" => &mut item.kind,
+                "role" => &mut item.role,
+                "content" => &mut item.content,
+                "summary" => &mut item.summary,
+                "encrypted_content" => &mut item.encrypted_content,
+                "tools" => &mut item.tools,
+                "execution" => &mut item.execution,
+                "id" => &mut item.id,
+                "call_id" => &mut item.call_id,
+                "name" => &mut item.name,
+                "namespace" => &mut item.namespace,
+                "arguments" => &mut item.arguments,
+                "input" => &mut item.input,
+                "action" => &mut item.action,
+                "operation" => &mut item.operation,
+                "output" => &mut item.output,
+                "status" => &mut item.status,
+                // Who called it, in which phase, and what else its provider notes of it.
+                _ => continue,
+            };
+            *place = Some(field.member(name, value));
+        }
+        let kind = item.kind.as_ref().map(Field::text).transpose()?;
+        match kind.as_deref() {
+            Some("message") => self.message(field, &item),
+            None if item.role.is_some() => self.message(field, &item),
+            None if item.id.is_some() => Err(field.refuse(REFERENCE)),
+            Some("item_reference") => Err(field.refuse(REFERENCE)),
+            Some("reasoning") => self.reasoning(&item),
+            Some("function_call") => self.call(Kind::Function, field, &item),
+            Some("custom_tool_call") => self.call(Kind::Custom, field, &item),
+            Some("local_shell_call") => self.call(Kind::LocalShell, field, &item),
+            Some("shell_call") => self.call(Kind::Shell, field, &item),
+            Some("apply_patch_call") => self.call(Kind::ApplyPatch, field, &item),
+            Some("tool_search_call" | "tool_search_output") if !self.is_of_client(&item)? => Ok(()),
+            Some("tool_search_call") => self.call(Kind::ToolSearch, field, &item),
+            Some("tool_search_output") => self.found(field, &item),
+            Some("function_call_output") => self.result(Kind::Function, field, &item),
+            Some("custom_tool_call_output") => self.result(Kind::Custom, field, &item),
+            Some("local_shell_call_output") => self.result(Kind::LocalShell, field, &item),
+            Some("shell_call_output") => self.result(Kind::Shell, field, &item),
+            Some("apply_patch_call_output") => self.result(Kind::ApplyPatch, field, &item),
+            // They are among the tools.
+            Some("additional_tools") => Ok(()),
+            Some("compaction" | "compaction_summary" | "compaction_trigger") => Err(field.refuse(COMPACTION)),
+            Some("computer_call" | "computer_call_output") => Err(field.refuse(COMPUTER)),
+            Some(kind) if HOSTED.contains(&kind) => self.losses.lose("input[].type", field),
+            _ => self.losses.unknown(field),
+        }
+    }
+
+    fn message(&mut self, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let role = required(field, item.role.as_ref(), "It must have a role.")?;
+        let content = required(field, item.content.as_ref(), "It must have a content.")?;
+        let said = role.text()?;
+        let parts = content::read(content, self.losses)?;
+        let takes_media = said == "user";
+        if !takes_media && parts.iter().any(|part| part.text().is_none()) {
+            self.losses.lose("input[].content[].type", content)?;
+        }
+        match &*said {
+            "user" => self.conversation.user(&parts),
+            "assistant" => self.conversation.assistant(&parts),
+            "system" | "developer" => self.conversation.system(&parts),
+            _ => return Err(role.refuse("It must be user, assistant, system or developer.")),
+        }
+        Ok(())
+    }
+
+    fn reasoning(&mut self, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let mut texts = Vec::new();
+        // What was thought itself, where there is no summary of it.
+        for said in [&item.summary, &item.content].into_iter().flatten() {
+            if texts.is_empty() {
+                texts = content::read(said, self.losses)?;
+            }
+        }
+        let texts: Vec<&str> = texts.iter().filter_map(Part::text).collect();
+        let encrypted = item.encrypted_content.as_ref();
+        let kept = encrypted.map(Field::text).transpose()?;
+        let is_read = self.conversation.thoughts().take(&texts, kept.as_deref());
+        match encrypted {
+            Some(encrypted) if !is_read => self.losses.lose("input[].encrypted_content", encrypted),
+            _ => Ok(()),
+        }
+    }
+
+    fn call(&mut self, kind: Kind, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let call = call(kind, field, item, &self.tools.names)?;
+        if let (Kind::LocalShell, Some(id)) = (kind, &item.id) {
+            self.shells.push((id.text()?, call.id.clone()));
+        }
+        self.conversation.call(call);
+        Ok(())
+    }
+
+    fn result(
+        &mut self,
+        kind: Kind,
+        field: &Field<'b, '_>,
+        item: &Item<'b, '_>,
+    ) -> Result<(), Untranslatable> {
+        let (id, parts) = result(kind, field, item, self.losses)?;
+        let shell = self
+            .shells
+            .iter()
+            .find(|(shell, _)| kind == Kind::LocalShell && *shell == id);
+        let id = shell.map_or(&id, |(_, call)| call);
+        self.conversation.result(id, parts);
+        Ok(())
+    }
+
+    fn is_of_client(&self, item: &Item<'b, '_>) -> Result<bool, Untranslatable> {
+        let execution = item.execution.as_ref().map(Field::text).transpose()?;
+        Ok(item.call_id.is_some() && execution.as_deref() != Some("server"))
+    }
+
+    /// A search found tools, which are sent with the others.
+    fn found(&mut self, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let id = required(field, item.call_id.as_ref(), "It must have a call_id.")?.text()?;
+        let mut names = Vec::new();
+        if let Some(tools) = &item.tools {
+            for (index, tool) in tools.elements()?.into_iter().enumerate() {
+                self.name_of(&tools.element(index, tool), None, &mut names)?;
+            }
+        }
+        let text = match names.is_empty() {
+            true => "No tools were found.".to_owned(),
+            false => format!("These tools can be called now: {}.", names.join(", ")),
+        };
+        let mut quoted = Vec::new();
+        crate::json::write_string(&mut quoted, &text);
+        let quoted = String::from_utf8(quoted).unwrap_or_default();
+        self.conversation
+            .result(&id, vec![Part::Owned(inside(&quoted).to_owned())]);
+        Ok(())
+    }
+
+    /// Adds the names at the provider of a tool, or of those in a namespace.
+    fn name_of(
+        &self,
+        tool: &Field<'b, '_>,
+        namespace: Option<&str>,
+        names: &mut Vec<String>,
+    ) -> Result<(), Untranslatable> {
+        let (mut kind, mut name, mut tools) = (Cow::Borrowed(""), None, None);
+        let members = tool.members()?;
+        for (member_name, value) in &members {
+            let member = tool.member(member_name, value);
+            match &**member_name {
+                "type" => kind = member.text()?,
+                "name" => name = Some(member.text()?),
+                "tools" => tools = Some(member),
+                _ => {}
+            }
+        }
+        let Some(name) = name else { return Ok(()) };
+        match (&*kind, tools) {
+            ("function", _) => names.push(self.tools.names.sent(Kind::Function, namespace, &name)),
+            ("custom", _) => names.push(self.tools.names.sent(Kind::Custom, namespace, &name)),
+            ("namespace", Some(tools)) if namespace.is_none() => {
+                for (index, tool) in tools.elements()?.into_iter().enumerate() {
+                    self.name_of(&tools.element(index, tool), Some(&name), names)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

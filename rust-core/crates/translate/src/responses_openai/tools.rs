@@ -1,0 +1,323 @@
+//! The tools of a request, as functions.
+
+use std::borrow::Cow;
+
+use crate::Untranslatable;
+use crate::field::{Field, Losses};
+use crate::json::write_string;
+use crate::responses_openai::tool_names::{Kind, Names};
+use crate::schema::can_be_strict;
+
+/// Appends text that is JSON already.
+pub(super) fn put(out: &mut Vec<u8>, json: &str) {
+    out.extend_from_slice(json.as_bytes());
+}
+
+/// What stands between the quotes of a string as JSON.
+pub(super) fn inside(literal: &str) -> &str {
+    let literal = literal.strip_prefix('"').unwrap_or(literal);
+    literal.strip_suffix('"').unwrap_or(literal)
+}
+
+/// Of the custom tool's one parameter.
+const INPUT: &str = "The whole text, as it is.";
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+const LOCAL_SHELL: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"},"description":"The program and its arguments."},"working_directory":{"type":"string"},"timeout_ms":{"type":"integer"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
+const SHELL: &str = r#"{"type":"object","properties":{"commands":{"type":"array","items":{"type":"string"},"description":"Command lines, which run at the same time."},"timeout_ms":{"type":"integer"},"max_output_length":{"type":"integer"}},"required":["commands"]}"#;
+const APPLY_PATCH: &str = r#"{"type":"object","properties":{"type":{"type":"string","enum":["create_file","update_file","delete_file"]},"path":{"type":"string"},"diff":{"type":"string","description":"A diff in the V4A format: lines that begin with a blank, + or -, each hunk after a line of @@. Of a new file, each line after a +. None to delete a file."}},"required":["type","path"]}"#;
+
+/// A function for the provider.
+struct Definition<'b> {
+    sent: String,
+    /// Insides of strings, one behind another with blank lines between.
+    descriptions: Vec<Cow<'b, str>>,
+    parameters: Cow<'b, str>,
+    strict: bool,
+}
+
+/// The tools of a request, and their names.
+#[derive(Default)]
+pub(super) struct Tools<'b> {
+    pub(super) names: Names,
+    definitions: Vec<Definition<'b>>,
+}
+
+/// A tool, its members by name.
+#[derive(Default)]
+struct Members<'b, 'p> {
+    kind: Cow<'b, str>,
+    name: Option<Cow<'b, str>>,
+    description: Option<&'b str>,
+    parameters: Option<Field<'b, 'p>>,
+    strict: bool,
+    format: Option<Field<'b, 'p>>,
+    tools: Option<Field<'b, 'p>>,
+    by_server: bool,
+}
+
+impl<'b> Tools<'b> {
+    /// Takes an array of tools.
+    pub(super) fn read(&mut self, field: &Field<'b, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
+        let tools = field.elements()?;
+        // Tools that the client names itself keep their names, whatever else there is.
+        for of_client in [true, false] {
+            for (index, tool) in tools.iter().enumerate() {
+                let tool = field.element(index, tool);
+                let members = tool.members()?;
+                let kind = members.iter().find(|(name, _)| name == "type");
+                let kind = kind
+                    .map(|(name, kind)| tool.member(name, kind).text())
+                    .transpose()?;
+                if matches!(kind.as_deref(), Some("function" | "custom")) == of_client {
+                    self.tool(&tool, None, losses)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tool(
+        &mut self,
+        tool: &Field<'b, '_>,
+        namespace: Option<(&str, &mut Vec<Cow<'b, str>>)>,
+        losses: &mut Losses,
+    ) -> Result<(), Untranslatable> {
+        let listed = tool.members()?;
+        let mut members = Members::default();
+        for (name, value) in &listed {
+            let member = tool.member(name, value);
+            match &**name {
+                "type" => members.kind = member.text()?,
+                "name" => members.name = Some(member.text()?),
+                "description" => members.description = Some(member.literal()?),
+                "parameters" => members.parameters = Some(member),
+                "strict" => members.strict = member.boolean()?,
+                "format" => members.format = Some(member),
+                "tools" => members.tools = Some(member),
+                "execution" => members.by_server = member.text()? != "client",
+                "environment" => check_environment(&member)?,
+                "defer_loading" => losses.lose("tools[].defer_loading", &member)?,
+                "output_schema" => losses.lose("tools[].output_schema", &member)?,
+                "allowed_callers" => losses.lose("tools[].allowed_callers", &member)?,
+                "async" => losses.lose("tools[].async", &member)?,
+                // A tool that is left out, or one that will be known: its members say nothing more.
+                _ => {}
+            }
+        }
+        let by_server = members.by_server || !listed.iter().any(|(name, _)| name == "execution");
+        match (&*members.kind, namespace) {
+            ("function", namespace) => self.function(tool, members, Kind::Function, namespace, losses),
+            ("custom", namespace) => self.function(tool, members, Kind::Custom, namespace, losses),
+            ("namespace", None) => self.namespace(tool, &members, losses),
+            ("local_shell", None) => {
+                self.own(
+                    Kind::LocalShell,
+                    "local_shell",
+                    "Runs a command.",
+                    LOCAL_SHELL.into(),
+                );
+                Ok(())
+            }
+            ("shell", None) => {
+                self.own(
+                    Kind::Shell,
+                    "shell",
+                    "Runs command lines in a shell.",
+                    SHELL.into(),
+                );
+                Ok(())
+            }
+            ("apply_patch", None) => {
+                let description = "Creates, changes or deletes a file.";
+                self.own(Kind::ApplyPatch, "apply_patch", description, APPLY_PATCH.into());
+                Ok(())
+            }
+            ("tool_search", None) if !by_server => {
+                let parameters = match &members.parameters {
+                    Some(parameters) => schema(parameters)?,
+                    None => NO_PARAMETERS,
+                };
+                let description = members.description.map_or("Finds tools to call.", inside);
+                self.own(Kind::ToolSearch, "tool_search", description, parameters.into());
+                Ok(())
+            }
+            ("computer" | "computer_use_preview", None) => Err(tool.refuse(
+                "The provider of this model has no tool that uses a computer; a function can do it.",
+            )),
+            // Run by OpenAI, or not known; all tools that a search of its own would find are sent.
+            _ => losses.lose("tools[].type", tool),
+        }
+    }
+
+    fn function(
+        &mut self,
+        tool: &Field<'b, '_>,
+        members: Members<'b, '_>,
+        kind: Kind,
+        namespace: Option<(&str, &mut Vec<Cow<'b, str>>)>,
+        losses: &mut Losses,
+    ) -> Result<(), Untranslatable> {
+        let name = members.name.filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| tool.refuse("It must have a name."))?;
+        let (namespace, mut descriptions) = match namespace {
+            Some((namespace, before)) => (Some(namespace), std::mem::take(before)),
+            None => (None, Vec::new()),
+        };
+        let Some(sent) = self.names.add(kind, namespace, &name) else {
+            return Ok(());
+        };
+        let sent = sent.sent.to_string();
+        let description = members.description.map(inside).filter(|text| !text.is_empty());
+        descriptions.extend(description.map(Cow::Borrowed));
+        let (parameters, strict) = match kind {
+            Kind::Custom => {
+                descriptions.push("Call it with one string, input, which is the whole text.".into());
+                let format = members.format.as_ref();
+                let grammar = format.map(|format| grammar(format, losses)).transpose()?;
+                (Cow::Owned(custom_parameters(grammar.flatten().as_deref())), false)
+            }
+            _ => {
+                let schema = members.parameters.as_ref().map_or(Ok(NO_PARAMETERS), schema)?;
+                (Cow::Borrowed(schema), members.strict && can_be_strict(schema))
+            }
+        };
+        if members.strict && !strict {
+            losses.note("tools[].strict", tool);
+        }
+        self.definitions.push(Definition {
+            sent,
+            descriptions,
+            parameters,
+            strict,
+        });
+        Ok(())
+    }
+
+    /// Functions in a group: what is said of the group stands before what is said of its first.
+    fn namespace(
+        &mut self,
+        tool: &Field<'b, '_>,
+        members: &Members<'b, '_>,
+        losses: &mut Losses,
+    ) -> Result<(), Untranslatable> {
+        let name = members.name.as_deref().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| tool.refuse("It must have a name."))?;
+        let description = members.description.map(inside).filter(|text| !text.is_empty());
+        let mut before: Vec<_> = description.map(Cow::Borrowed).into_iter().collect();
+        let Some(tools) = &members.tools else {
+            return Ok(());
+        };
+        for (index, tool) in tools.elements()?.into_iter().enumerate() {
+            self.tool(&tools.element(index, tool), Some((name, &mut before)), losses)?;
+        }
+        Ok(())
+    }
+
+    /// A tool whose parameters OpenAI defines.
+    fn own(&mut self, kind: Kind, name: &str, description: &'b str, parameters: Cow<'b, str>) {
+        let Some(tool) = self.names.add(kind, None, name) else {
+            return;
+        };
+        let sent = tool.sent.to_string();
+        self.definitions.push(Definition {
+            sent,
+            descriptions: vec![description.into()],
+            parameters,
+            strict: false,
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.definitions.is_empty()
+    }
+
+    /// Keeps those alone that have one of these names at the provider.
+    pub(super) fn keep(&mut self, names: &[String]) {
+        self.definitions
+            .retain(|definition| names.contains(&definition.sent));
+    }
+
+    /// Appends the member `tools`, a comma before it, if there are any.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut before = ",\"tools\":[";
+        for definition in &self.definitions {
+            put(out, std::mem::replace(&mut before, ","));
+            put(out, r#"{"type":"function","function":{"name":"#);
+            write_string(out, &definition.sent);
+            if !definition.descriptions.is_empty() {
+                put(out, r#","description":""#);
+                put(out, &definition.descriptions.join("\\n\\n"));
+                out.push(b'"');
+            }
+            put(out, r#","parameters":"#);
+            put(out, &definition.parameters);
+            put(
+                out,
+                if definition.strict {
+                    r#","strict":true}}"#
+                } else {
+                    "}}"
+                },
+            );
+        }
+        if !self.definitions.is_empty() {
+            out.push(b']');
+        }
+    }
+}
+
+fn schema<'b>(parameters: &Field<'b, '_>) -> Result<&'b str, Untranslatable> {
+    match parameters.is_object() {
+        true if inside_braces_is_blank(parameters.json()) => Ok(NO_PARAMETERS),
+        true => Ok(parameters.json()),
+        false => Err(parameters.refuse("It must be a schema of an object.")),
+    }
+}
+
+fn inside_braces_is_blank(json: &str) -> bool {
+    let inside = json.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
+}
+
+/// What says which texts a custom tool takes, as the inside of a string. No provider holds to it: the model is told of it.
+fn grammar(format: &Field<'_, '_>, losses: &mut Losses) -> Result<Option<String>, Untranslatable> {
+    let (mut syntax, mut definition) = (Cow::Borrowed("lark"), None);
+    for (name, value) in format.members()? {
+        let member = format.member(&name, value);
+        match &*name {
+            "syntax" => syntax = member.text()?,
+            "definition" => definition = Some(inside(member.literal()?)),
+            _ => {}
+        }
+    }
+    if definition.is_some() {
+        losses.note("tools[].format", format);
+    }
+    let syntax = if syntax == "regex" {
+        "regular expression"
+    } else {
+        "Lark grammar"
+    };
+    Ok(definition.map(|definition| format!("{INPUT} It has to match this {syntax}:\\n{definition}")))
+}
+
+fn custom_parameters(description: Option<&str>) -> String {
+    let description = description.unwrap_or(INPUT);
+    format!(
+        r#"{{"type":"object","properties":{{"input":{{"type":"string","description":"{description}"}}}},"required":["input"],"additionalProperties":false}}"#
+    )
+}
+
+/// A shell runs where the client is; containers are OpenAI's.
+fn check_environment(environment: &Field<'_, '_>) -> Result<(), Untranslatable> {
+    let kind = environment
+        .members()?
+        .into_iter()
+        .find(|(name, _)| name == "type");
+    match kind {
+        Some((name, kind)) if environment.member(&name, kind).text()? != "local" => {
+            Err(environment.refuse("The provider of this model runs no containers: it must be local."))
+        }
+        _ => Ok(()),
+    }
+}
