@@ -269,11 +269,21 @@ def _translations() -> Iterator[tuple[str, int, bytes]]:
                 path = case / name
                 if not path.is_file():
                     continue
-                data = path.read_bytes()
-                if name == "stream.sse":
-                    lines = [line[5:].strip() for line in data.splitlines() if line.startswith(b"data:")]
-                    data = b"\n".join(lines)
-                yield f"{pair}_{case.name}", way * len(pairs) + pairs.index(pair), data
+                yield f"{pair}_{case.name}", way * len(pairs) + pairs.index(pair), _data(path)
+    # Their modes follow on all others.
+    for case in sorted((GOLDEN / "responses_openai").iterdir()):
+        for mode, name in ((20, "request.json"), (21, "answer.json"), (22, "stream.sse")):
+            path = case / name
+            if path.is_file():
+                yield f"responses_openai_{case.name}_{path.stem}", mode, _data(path)
+
+
+def _data(path: Path) -> bytes:
+    """What a golden file holds: of a stream, the data of its events, one a line."""
+    data = path.read_bytes()
+    if path.suffix != ".sse":
+        return data
+    return b"\n".join(line[5:].strip() for line in data.splitlines() if line.startswith(b"data:"))
 
 
 def main() -> None:

@@ -132,11 +132,12 @@ const LOSSES: &[Loss] = &[
     loss("tools[].output_schema", Harmless, &["{}"]),
     loss("tools[].allowed_callers", Harmless, &["[\"direct\"]"]),
     loss("tools[].async", Harmless, &["false"]),
+    // Items, tools and parts that are not known do not refuse a request, since new clients send new ones.
     loss("input[].type", Harmless, &[]),
     loss("input[].encrypted_content", Harmless, &["\"\""]),
     loss("input[].content[].prompt_cache_breakpoint", Harmless, &[]),
     loss("input[].content[].detail", Harmless, &["\"auto\""]),
-    loss("input[].content[].type", Lossy, &[]),
+    loss("input[].content[].type", Harmless, &[]),
     loss("previous_response_id", STATELESS, &[]),
     loss("conversation", STATELESS, &[]),
     loss("prompt", STATELESS, &[]),
@@ -150,6 +151,11 @@ const LONGEST: usize = 32;
 pub(crate) fn find(name: &str) -> &'static Loss {
     const OTHER: Loss = loss(OTHER_FIELDS, Lossy, &[]);
     LOSSES.iter().find(|loss| loss.name == name).unwrap_or(&OTHER)
+}
+
+/// Whether the list has a field of this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    LOSSES.iter().any(|loss| loss.name == name)
 }
 
 /// Whether a value, as JSON, asks for something that is not so without the field.

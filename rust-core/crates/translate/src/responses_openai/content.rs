@@ -1,6 +1,7 @@
 //! What a message or a result of a tool says, in parts.
 
 use crate::Untranslatable;
+use crate::dropped::OTHER_FIELDS;
 use crate::field::{Field, Losses};
 use crate::json::write_string;
 use crate::responses_openai::tools::{inside, put};
@@ -87,7 +88,7 @@ fn read_part<'b>(part: &Field<'b, '_>, losses: &mut Losses) -> Result<Option<Par
             }
             // Of what the model said: whence it has it, and how sure it was.
             "annotations" | "logprobs" => {}
-            _ => losses.unknown(&member)?,
+            _ => losses.note(OTHER_FIELDS, &member),
         }
     }
     let kind = members.kind.as_ref().map(Field::text).transpose()?;

@@ -32,23 +32,6 @@ pub(super) struct Item<'b, 'p> {
     pub(super) status: Option<Field<'b, 'p>>,
 }
 
-/// What OpenAI's own tools did. The model said what it made of it.
-const HOSTED: [&str; 12] = [
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "mcp_call",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "program",
-    "program_output",
-    "configuration_update",
-    // What Codex keeps of a workspace beside the conversation.
-    "ghost_snapshot",
-];
-
 const REFERENCE: &str =
     "The provider of this model keeps no items: send the item itself. Clients do so with store: false.";
 const COMPACTION: &str = "What OpenAI has compacted only OpenAI can read: send the conversation itself, or a summary of it as a message.";
@@ -170,8 +153,9 @@ impl<'b> Reader<'_, 'b> {
             Some("additional_tools") => Ok(()),
             Some("compaction" | "compaction_summary" | "compaction_trigger") => Err(field.refuse(COMPACTION)),
             Some("computer_call" | "computer_call_output") => Err(field.refuse(COMPUTER)),
-            Some(kind) if HOSTED.contains(&kind) => self.losses.lose("input[].type", field),
-            _ => self.losses.unknown(field),
+            // What OpenAI's own tools did, of which the model said what it made of it; what is no part of the conversation; and
+            // what is not known.
+            _ => self.losses.lose("input[].type", field),
         }
     }
 

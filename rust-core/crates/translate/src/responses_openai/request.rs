@@ -1,7 +1,9 @@
 //! A Responses request as a chat request.
 
+use crate::dropped::OTHER_FIELDS;
 use crate::field::{Field, Losses};
 use crate::json::write_string;
+use crate::losses::is_known;
 use crate::responses_openai::asked::AskedResponse;
 use crate::responses_openai::choice::Choice;
 use crate::responses_openai::content;
@@ -20,7 +22,8 @@ use crate::{Asked, Target, Untranslatable};
 /// # Errors
 /// [`Untranslatable`] when the body is no such request; when it refers to what OpenAI keeps (`item_reference`, compaction items,
 /// `file_id`, `previous_response_id`, `conversation`, `prompt`, `background`); when it needs what only OpenAI has (a computer, a
-/// container); or, where `target.untranslatable` refuses it, for what chat has no word for.
+/// container); or, where `target.untranslatable` refuses it, for what the model is asked for and chat has no word for. Fields, items and
+/// parts that are not known are left out and named.
 ///
 /// Source: OpenAI's API reference, Responses and Chat Completions.
 pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
@@ -60,6 +63,7 @@ struct Fields<'b, 'p> {
     instructions: Option<Field<'b, 'p>>,
     tools: Option<Field<'b, 'p>>,
     tool_choice: Option<Field<'b, 'p>>,
+    reasoning: Option<Field<'b, 'p>>,
     stream: bool,
 }
 
@@ -81,11 +85,17 @@ fn write(
             "input" => fields.input = Some(field),
             "instructions" => fields.instructions = Some(field),
             "tools" => fields.tools = Some(field),
+            "reasoning" => fields.reasoning = Some(field),
             "tool_choice" => fields.tool_choice = Some(field),
             "stream" => fields.stream = field.boolean()?,
             _ => {
-                if !settings.read(name, &field, to_chat, &mut losses)? {
-                    losses.lose(name, &field)?;
+                if settings.read(name, &field, to_chat, &mut losses)? {
+                    continue;
+                }
+                match is_known(name) {
+                    true => losses.lose(name, &field)?,
+                    // New clients send new fields: the request is not refused for one.
+                    false => losses.note(OTHER_FIELDS, &field),
                 }
             }
         }
@@ -107,6 +117,9 @@ fn write(
     }
     if to_chat.is_some() {
         choice = choice.narrow(&mut tools);
+    }
+    if let Some(field) = &fields.reasoning {
+        settings.reasoning(field, to_chat, !tools.is_empty(), &mut losses)?;
     }
 
     put(out, "{\"model\":");

@@ -1,8 +1,10 @@
 //! How a request wants its answer: what is said of its form, its length and its cost.
 
 use crate::Untranslatable;
-use crate::constraints::{Constraint, has};
+use crate::constraints::{Constraint, Effort, effort, has};
+use crate::dropped::OTHER_FIELDS;
 use crate::field::{Field, Losses};
+use crate::json::write_string;
 use crate::responses_openai::tools::put;
 use crate::schema::can_be_strict;
 
@@ -11,7 +13,6 @@ use crate::schema::can_be_strict;
 pub(super) struct Settings {
     pub(super) members: Vec<u8>,
     pub(super) parallel: Option<bool>,
-    has_effort: bool,
     logprobs: bool,
 }
 
@@ -43,7 +44,13 @@ impl Settings {
                     number,
                 );
             }
-            "temperature" | "top_p" => self.member(name, field.number()?),
+            "temperature" | "top_p" => {
+                let number = field.number()?;
+                match to_chat.is_some_and(|model| has(model, Constraint::DefaultSampling)) {
+                    true => losses.lose(name, field)?,
+                    false => self.member(name, number),
+                }
+            }
             "top_logprobs" => {
                 if field.number()? != "0" {
                     self.logprobs = true;
@@ -51,7 +58,6 @@ impl Settings {
                 }
             }
             "include" => self.include(field, losses)?,
-            "reasoning" => self.reasoning(field, losses)?,
             "text" => self.text(field, losses)?,
             "parallel_tool_calls" => self.parallel = Some(field.boolean()?),
             "service_tier" => {
@@ -70,7 +76,7 @@ impl Settings {
                         "include_obfuscation" => {
                             losses.lose("stream_options.include_obfuscation", &option)?
                         }
-                        _ => losses.unknown(&option)?,
+                        _ => losses.note(OTHER_FIELDS, &option),
                     }
                 }
             }
@@ -91,21 +97,50 @@ impl Settings {
         Ok(())
     }
 
-    fn reasoning(&mut self, field: &Field<'_, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
+    /// Takes the body's `reasoning`. `to_chat` as for [`read`](Settings::read).
+    pub(super) fn reasoning(
+        &mut self,
+        field: &Field<'_, '_>,
+        to_chat: Option<&str>,
+        has_tools: bool,
+        losses: &mut Losses,
+    ) -> Result<(), Untranslatable> {
         for (name, value) in field.members()? {
             let member = field.member(&name, value);
             match &*name {
-                "effort" => {
-                    self.member("reasoning_effort", member.literal()?);
-                    self.has_effort = true;
-                }
+                "effort" => self.effort(&member, to_chat, has_tools, losses)?,
                 "summary" => losses.lose("reasoning.summary", &member)?,
                 "generate_summary" => losses.lose("reasoning.generate_summary", &member)?,
                 "context" => losses.lose("reasoning.context", &member)?,
                 "mode" => losses.lose("reasoning.mode", &member)?,
-                _ => losses.unknown(&member)?,
+                _ => losses.note(OTHER_FIELDS, &member),
             }
         }
+        Ok(())
+    }
+
+    /// The effort; a provider of chat is asked for one that its model has.
+    fn effort(
+        &mut self,
+        field: &Field<'_, '_>,
+        to_chat: Option<&str>,
+        has_tools: bool,
+        losses: &mut Losses,
+    ) -> Result<(), Untranslatable> {
+        let level = field.text()?;
+        if to_chat.is_some_and(|model| takes_no_effort(model, has_tools)) {
+            return losses.lose("reasoning_effort", field);
+        }
+        let said = match to_chat.and_then(|model| effort(model, &level)) {
+            Some(Effort::Nothing) => return losses.lose("reasoning_effort", field),
+            Some(Effort::Level(said)) => said,
+            Some(Effort::Budget(_)) | None => &*level,
+        };
+        if said != level {
+            losses.note("reasoning_effort", field);
+        }
+        put(&mut self.members, ",\"reasoning_effort\":");
+        write_string(&mut self.members, said);
         Ok(())
     }
 
@@ -115,7 +150,7 @@ impl Settings {
             match &*name {
                 "format" => self.format(&member, losses)?,
                 "verbosity" => losses.lose("text.verbosity", &member)?,
-                _ => losses.unknown(&member)?,
+                _ => losses.note(OTHER_FIELDS, &member),
             }
         }
         Ok(())
@@ -136,7 +171,7 @@ impl Settings {
                         put(&mut members, piece);
                     }
                 }
-                _ => losses.unknown(&member)?,
+                _ => losses.note(OTHER_FIELDS, &member),
             }
         }
         match (kind.as_deref(), schema) {
@@ -163,8 +198,7 @@ impl Settings {
         if self.logprobs {
             self.member("logprobs", "true");
         }
-        let takes_no_effort = |model| has_tools && has(model, Constraint::ToolsWithoutEffort);
-        if !self.has_effort && to_chat.is_some_and(takes_no_effort) {
+        if to_chat.is_some_and(|model| takes_no_effort(model, has_tools)) {
             self.member("reasoning_effort", "\"none\"");
         }
         // Several at once is what happens anyway, and some models refuse the field.
@@ -173,4 +207,9 @@ impl Settings {
         }
         out.append(&mut self.members);
     }
+}
+
+/// Whether a model takes tools in chat completions only without an effort.
+fn takes_no_effort(model: &str, has_tools: bool) -> bool {
+    has_tools && has(model, Constraint::ToolsWithoutEffort)
 }

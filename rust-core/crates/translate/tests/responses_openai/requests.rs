@@ -217,10 +217,35 @@ fn what_openai_keeps_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_not_known_is_refused_or_left_out_as_the_provider_says() {
-    let items = json!([{"role": "user", "content": "x"}, {"type": "thing_of_2027"}, {"role": "user", "content": [{"type": "input_smell"}]}]);
-    let body = with(items, json!({"field_of_2027": 1}));
-    assert_eq!(refused(&body).0, "field_of_2027");
+fn what_is_not_known_is_left_out_and_named() {
+    let items = json!([{"role": "user", "content": [{"type": "input_text", "text": "x", "mood": 1}, {"type": "input_smell"}]},
+        {"type": "thing_of_2027", "content": "?"}]);
+    let body = with(
+        items,
+        json!({"field_of_2027": 1, "tools": [{"type": "tool_of_2027", "name": "t"}], "reasoning": {"depth": 3}}),
+    );
+    let (sent, asked) = translated(&body).unwrap();
+    assert_eq!(
+        sent,
+        json!({"model": "m-1", "messages": [{"role": "user", "content": "x"}]})
+    );
+    let mut dropped = asked.dropped;
+    dropped.sort_unstable();
+    assert_eq!(
+        dropped,
+        [
+            "input[].content[].type",
+            "input[].type",
+            "other fields",
+            "tools[].type"
+        ]
+    );
+}
+
+#[test]
+fn fields_of_chat_that_ask_for_something_are_lost_as_the_provider_says() {
+    let body = with(json!("x"), json!({"seed": 1, "reasoning": {"mode": "pro"}}));
+    assert!(["seed", "reasoning.mode"].contains(&&*refused(&body).0));
     let mut out = Vec::new();
     let asked = request(
         body.to_string().as_bytes(),
@@ -229,7 +254,41 @@ fn what_is_not_known_is_refused_or_left_out_as_the_provider_says() {
     )
     .unwrap();
     assert_eq!(asked.dropped.len(), 2);
-    assert!(asked.dropped.contains(&"other fields") && asked.dropped.contains(&"input[].content[].type"));
+}
+
+#[test]
+fn a_provider_of_chat_is_asked_for_what_its_model_has() {
+    let tools = json!([{"type": "function", "name": "f"}]);
+    for (model, tools, effort, dropped) in [
+        (
+            "gpt-5",
+            json!([]),
+            "high",
+            vec!["temperature", "reasoning_effort"],
+        ),
+        ("gpt-5.2", tools.clone(), "xhigh", vec!["reasoning_effort"]),
+        ("gpt-5.5", tools, "none", vec!["reasoning_effort"]),
+        ("mistral-large", json!([]), "max", vec![]),
+    ] {
+        let body = with(
+            json!("x"),
+            json!({"temperature": 0.5, "reasoning": {"effort": "max"}, "tools": tools}),
+        );
+        let target = Target {
+            model,
+            ..target(UntranslatableFields::Drop)
+        };
+        let mut out = Vec::new();
+        let mut asked = request_to_chat(body.to_string().as_bytes(), &target, &mut out).unwrap();
+        let sent: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(sent["reasoning_effort"], effort, "{model}");
+        asked.dropped.sort_by_key(|name| *name != "temperature");
+        assert_eq!(asked.dropped, dropped, "{model}");
+        assert_eq!(
+            sent.get("temperature").is_none(),
+            dropped.contains(&"temperature")
+        );
+    }
 }
 
 #[test]
