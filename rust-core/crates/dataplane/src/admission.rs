@@ -259,6 +259,7 @@ async fn route_and_admit<'c>(
         model.give_back(place, among);
     }
     let (open, rewritten, translated) = admitted?;
+    let template = target.template_for(template, translated.as_ref());
     Ok(Accepted {
         call,
         model,
@@ -434,13 +435,13 @@ async fn admit<'c>(
         judged.rewritten = Some(written.map_err(|Exhausted| Rejection::OVERLOADED)?);
     }
     is_at_target.set(true);
-    let translated = match pairs {
+    let body = judged
+        .rewritten
+        .as_ref()
+        .map_or(incoming.body, |rewritten| &rewritten.body);
+    let translated = match target.pairs_for(pairs, incoming.dialect, &named.model, body) {
         None => None,
         Some(pairs) => {
-            let body = judged
-                .rewritten
-                .as_ref()
-                .map_or(incoming.body, |rewritten| &rewritten.body);
             let said = Said {
                 body,
                 call,

@@ -113,7 +113,8 @@ fn prepare<'c>(
     let incoming = sender.incoming;
     let target = &sender.model.targets[place];
     let named = target.named(sender.model, &sender.call.model);
-    let translated = match way.pairs {
+    let pairs = target.pairs_for(way.pairs, incoming.dialect, &named.model, sender.body());
+    let translated = match pairs {
         None => None,
         Some(pairs) => {
             let said = Said {
@@ -131,7 +132,7 @@ fn prepare<'c>(
     Some(Chosen {
         place,
         named,
-        template: way.template,
+        template: target.template_for(way.template, translated.as_ref()),
         attending: Some(attending),
         translated,
     })

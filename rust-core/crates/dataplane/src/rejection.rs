@@ -213,16 +213,16 @@ impl Rejection {
                  /v1/messages."
             }
             Family::Anthropic => {
-                "The provider of this model speaks Anthropic's API. It is reached by Anthropic's endpoints and POST \
-                 /v1/chat/completions."
+                "The provider of this model speaks Anthropic's API. It is reached by Anthropic's endpoints, POST \
+                 /v1/chat/completions and POST /v1/responses."
             }
             Family::Google => {
-                "The provider of this model speaks Google's API. It is reached by Google's endpoints and POST \
-                 /v1/chat/completions."
+                "The provider of this model speaks Google's API. It is reached by Google's endpoints, POST \
+                 /v1/chat/completions, POST /v1/responses and POST /v1/messages."
             }
             Family::Amazon => {
-                "The provider of this model speaks Amazon Bedrock's API. It is reached by POST /v1/chat/completions, and \
-                 its Claude models by POST /v1/messages, too."
+                "The provider of this model speaks Amazon Bedrock's API. It is reached by POST /v1/chat/completions, POST \
+                 /v1/responses and POST /v1/messages."
             }
         };
         Rejection::unserved(message)
@@ -231,8 +231,9 @@ impl Rejection {
     /// The same of a provider whose models are spoken to as their publishers are.
     pub(crate) fn unserved_at_publisher() -> Rejection {
         Rejection::unserved(
-            "The provider of this model is Vertex AI. Its Claude models are reached by Anthropic's endpoints and POST \
-             /v1/chat/completions, all others by Google's generateContent and countTokens and POST /v1/chat/completions.",
+            "The provider of this model is Vertex AI. Its Claude models are reached by Anthropic's endpoints, all others by \
+             Google's generateContent and countTokens and POST /v1/messages, and all by POST /v1/chat/completions and POST \
+             /v1/responses.",
         )
     }
 

@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use proofgate_ledger::record::Sent;
 use proofgate_prices::Price;
-use proofgate_providers::{Dialect, RequestTemplate};
+use proofgate_providers::{Dialect, Family, RequestTemplate};
 use serde::Deserialize;
 
+use crate::admission::Translated;
 use crate::failure::Failure;
 use crate::path_end::PathEnd;
 use crate::pricing::Prices;
@@ -234,6 +235,36 @@ impl Target {
             return Err(Rejection::provider_at_its_limit(wait));
         }
         Ok(Way { template, pairs })
+    }
+
+    /// What lies between a client and this provider, for a request whose body is known: some of OpenAI's models take it by
+    /// Responses alone. `pairs`: what [`Self::way`] found. `model`: what the provider calls it.
+    pub(crate) fn pairs_for(
+        &self,
+        pairs: Option<Pairs>,
+        dialect: Dialect,
+        model: &str,
+        body: &[u8],
+    ) -> Option<Pairs> {
+        let upstream = &*self.upstream;
+        let has_responses =
+            upstream.family == Family::OpenAi && upstream.template(Dialect::Responses).is_some();
+        has_responses
+            .then(|| Pairs::by_responses(dialect, model, body))
+            .flatten()
+            .or(pairs)
+    }
+
+    /// The head of a request that goes there in the way of `template`, or as it was translated.
+    pub(crate) fn template_for<'m>(
+        &'m self,
+        template: &'m RequestTemplate,
+        translated: Option<&Translated>,
+    ) -> &'m RequestTemplate {
+        let spoken = translated.map(|translated| translated.back.upstream());
+        spoken
+            .and_then(|dialect| self.upstream.template(dialect))
+            .unwrap_or(template)
     }
 }
 

@@ -9,14 +9,10 @@ mod names;
 mod pair;
 
 use proofgate_providers::{Dialect, EventEnds, Family};
-use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable};
+use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, openai_responses};
 
 use hop::Hop;
 use pair::Pair;
-
-/// The model that a request names between two pairs: of no name that a table of models knows, so that nothing is mended there
-/// for a model that will not read it.
-const MODEL_BETWEEN: &str = "-";
 
 /// What lies between a client and a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +39,20 @@ impl Pairs {
         if let Some(near) = pair(client) {
             return Some(Pairs { near, far: None });
         }
-        let near = Pair::between(client, Family::OpenAi, MODEL_BETWEEN)?;
-        let far = pair(Dialect::Chat)?;
-        (near.upstream() == Dialect::Chat).then_some(Pairs { near, far: Some(far) })
+        let (near, far) = (Pair::to_chat(client)?, pair(Dialect::Chat)?);
+        Some(Pairs { near, far: Some(far) })
+    }
+
+    /// What lies between a client and OpenAI's Responses, where a request has to go there that comes in another dialect. Names of
+    /// models with a slash are those of other houses, which take such requests as they are.
+    pub(crate) fn by_responses(client: Dialect, model: &str, body: &[u8]) -> Option<Pairs> {
+        let (near, far) = match client {
+            Dialect::Chat => (Pair::OpenAiResponses, None),
+            Dialect::Messages => (Pair::to_chat(client)?, Some(Pair::OpenAiResponses)),
+            _ => return None,
+        };
+        let wants = !model.contains('/') && openai_responses::wants(model, body);
+        wants.then_some(Pairs { near, far })
     }
 
     fn last(self) -> Pair {
@@ -89,14 +96,8 @@ impl Pairs {
                 far: None,
             });
         };
-        let between_target = Target {
-            model: MODEL_BETWEEN,
-            ..*target
-        };
         let mut between = Vec::new();
-        let mut near = self
-            .near
-            .request(body, asked_for, &between_target, betas, &mut between)?;
+        let mut near = self.near.request_for(far, body, target, &mut between)?;
         let asked = far
             .request(&between, asked_for, target, &[], out)
             .map_err(|refused| names::refusal(self.near, refused))?;

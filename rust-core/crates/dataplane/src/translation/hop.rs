@@ -4,7 +4,7 @@ use proofgate_providers::{Dialect, EXCEPTION, event_parts};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
     AnswerError, Asked, EventKind, Step, anthropic_invoke, anthropic_openai, anthropic_raw_predict,
-    openai_anthropic, openai_converse, openai_gemini,
+    openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
 };
 
 use super::pair::Pair;
@@ -30,6 +30,8 @@ enum Stream {
     OpenAiConverse(openai_converse::Stream),
     AnthropicInvoke(anthropic_invoke::Stream),
     AnthropicRawPredict(anthropic_raw_predict::Stream),
+    OpenAiResponses(openai_responses::Stream),
+    ResponsesOpenAi(responses_openai::Stream),
 }
 
 impl Hop {
@@ -73,6 +75,8 @@ impl Hop {
                 openai_anthropic::answer(body, &self.asked, self.created, out)
             }
             Pair::AnthropicOpenAi => anthropic_openai::answer(body, &self.asked, out),
+            Pair::OpenAiResponses => openai_responses::answer(body, &self.asked, self.created, out),
+            Pair::ResponsesOpenAi => responses_openai::answer(body, &self.asked, self.created, out),
             Pair::OpenAiGemini => openai_gemini::answer(body, &self.asked, self.created, out),
             Pair::OpenAiGeminiEmbeddings => embeddings::answer(body, &self.asked, self.prompt_tokens, out),
             Pair::GeminiEmbeddings => {
@@ -91,6 +95,8 @@ impl Hop {
         match self.pair {
             Pair::OpenAiAnthropic | Pair::OpenAiRawPredict => openai_anthropic::error(status, body, out),
             Pair::AnthropicOpenAi => anthropic_openai::error(status, body, out),
+            Pair::OpenAiResponses => openai_responses::error(status, body, out),
+            Pair::ResponsesOpenAi => responses_openai::error(status, body, out),
             Pair::OpenAiGemini | Pair::OpenAiGeminiEmbeddings => openai_gemini::error(status, body, out),
             Pair::GeminiEmbeddings => out.extend_from_slice(body),
             Pair::OpenAiConverse => openai_converse::error(status, kind, body, out),
@@ -123,6 +129,12 @@ impl Hop {
                 Pair::AnthropicOpenAi => {
                     Stream::AnthropicOpenAi(anthropic_openai::Stream::new(asked, self.prompt_tokens))
                 }
+                Pair::OpenAiResponses => {
+                    Stream::OpenAiResponses(openai_responses::Stream::new(asked, self.created))
+                }
+                Pair::ResponsesOpenAi => {
+                    Stream::ResponsesOpenAi(responses_openai::Stream::new(asked, self.created))
+                }
                 Pair::OpenAiGemini => Stream::OpenAiGemini(openai_gemini::Stream::new(asked, self.created)),
                 Pair::OpenAiConverse => {
                     Stream::OpenAiConverse(openai_converse::Stream::new(asked, self.created))
@@ -148,6 +160,8 @@ impl Hop {
             Stream::OpenAiAnthropic(stream) => stream.event(name, &data, out),
             Stream::AnthropicOpenAi(stream) => stream.event(name, &data, out),
             Stream::OpenAiGemini(stream) => stream.event(name, &data, out),
+            Stream::OpenAiResponses(stream) => stream.event(name, &data, out),
+            Stream::ResponsesOpenAi(stream) => stream.event(name, &data, out),
             Stream::OpenAiConverse(stream) => stream.event(kind, of_kind, &data, out),
             Stream::AnthropicInvoke(stream) => stream.event(kind, of_kind, &data, out),
             Stream::AnthropicRawPredict(stream) => stream.event(name, &data, out),
@@ -165,6 +179,7 @@ impl Hop {
         match &mut self.stream {
             Some(Stream::OpenAiGemini(stream)) => Ok(stream.finish(out)? == Step::Ended),
             Some(Stream::AnthropicOpenAi(stream)) => Ok(stream.event("", b"[DONE]", out)? == Step::Ended),
+            Some(Stream::ResponsesOpenAi(stream)) => Ok(stream.event("", b"[DONE]", out)? == Step::Ended),
             Some(Stream::OpenAiAnthropic(stream)) => {
                 let stop = br#"{"type":"message_stop"}"#;
                 Ok(stream.event("message_stop", stop, out)? == Step::Ended)

@@ -24,9 +24,27 @@ const MESSAGES: &[(&str, &str)] = &[
     ("user", "metadata.user_id"),
 ];
 
+/// Names in chat completions, and those in OpenAI's Responses for the same.
+const RESPONSES: &[(&str, &str)] = &[
+    ("max_completion_tokens", "max_output_tokens"),
+    ("max_tokens", "max_output_tokens"),
+    ("messages", "input"),
+    ("model", "model"),
+    ("parallel_tool_calls", "parallel_tool_calls"),
+    ("reasoning_effort", "reasoning.effort"),
+    ("response_format", "text.format"),
+    ("temperature", "temperature"),
+    ("tool_choice", "tool_choice"),
+    ("tools", "tools"),
+    ("top_logprobs", "top_logprobs"),
+    ("top_p", "top_p"),
+    ("verbosity", "text.verbosity"),
+];
+
 fn names(near: Pair) -> &'static [(&'static str, &'static str)] {
     match near {
         Pair::AnthropicOpenAi => MESSAGES,
+        Pair::ResponsesOpenAi => RESPONSES,
         _ => &[],
     }
 }

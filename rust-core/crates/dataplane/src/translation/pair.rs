@@ -4,7 +4,7 @@ use proofgate_providers::{Dialect, Family};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
     Asked, Target, Untranslatable, anthropic_invoke, anthropic_openai, anthropic_raw_predict,
-    openai_anthropic, openai_converse, openai_gemini,
+    openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
 };
 
 /// Who speaks what.
@@ -28,6 +28,10 @@ pub(crate) enum Pair {
     AnthropicRawPredict,
     /// A client of chat completions, and a Claude model on Vertex AI.
     OpenAiRawPredict,
+    /// A client of chat completions, and OpenAI's Responses.
+    OpenAiResponses,
+    /// A client of OpenAI's Responses, and chat completions for another pair to go on with.
+    ResponsesOpenAi,
 }
 
 impl Pair {
@@ -66,7 +70,8 @@ impl Pair {
     pub(super) fn upstream(self) -> Dialect {
         match self {
             Pair::OpenAiAnthropic | Pair::AnthropicRawPredict | Pair::OpenAiRawPredict => Dialect::Messages,
-            Pair::AnthropicOpenAi => Dialect::Chat,
+            Pair::AnthropicOpenAi | Pair::ResponsesOpenAi => Dialect::Chat,
+            Pair::OpenAiResponses => Dialect::Responses,
             Pair::OpenAiGemini => Dialect::Gemini,
             Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => Dialect::GeminiEmbeddings,
             Pair::OpenAiConverse => Dialect::Converse,
@@ -100,6 +105,8 @@ impl Pair {
         match self {
             Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
             Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
+            Pair::OpenAiResponses => openai_responses::request(body, target, out),
+            Pair::ResponsesOpenAi => responses_openai::request(body, target, out),
             Pair::OpenAiGemini => openai_gemini::request(body, target, out),
             Pair::OpenAiGeminiEmbeddings => embeddings::request(body, target, out),
             Pair::GeminiEmbeddings => embeddings::renamed(body, asked_for, target, out),
@@ -107,6 +114,32 @@ impl Pair {
             Pair::AnthropicInvoke => anthropic_invoke::request(body, target, betas, out),
             Pair::AnthropicRawPredict => anthropic_raw_predict::request(body, betas, out),
             Pair::OpenAiRawPredict => anthropic_raw_predict::chat_request(body, target, out),
+        }
+    }
+
+    /// The pair that says what a client says in chat completions.
+    pub(super) fn to_chat(client: Dialect) -> Option<Pair> {
+        match client {
+            Dialect::Messages => Some(Pair::AnthropicOpenAi),
+            Dialect::Responses => Some(Pair::ResponsesOpenAi),
+            _ => None,
+        }
+    }
+
+    /// Writes the chat request that `far` goes on with.
+    pub(super) fn request_for(
+        self,
+        far: Pair,
+        body: &[u8],
+        target: &Target<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Asked, Untranslatable> {
+        match (self, far) {
+            (Pair::AnthropicOpenAi, Pair::OpenAiResponses) => {
+                anthropic_openai::request_for_responses(body, target, out)
+            }
+            (Pair::AnthropicOpenAi, _) => anthropic_openai::request_for_others(body, target, out),
+            _ => self.request(body, "", target, &[], out),
         }
     }
 }

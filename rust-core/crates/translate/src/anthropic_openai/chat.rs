@@ -69,8 +69,6 @@ pub(crate) struct Said<'a> {
     #[serde(borrow)]
     pub extra_content: Option<&'a RawValue>,
     #[serde(borrow)]
-    reasoning_details: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub tool_calls: Option<Vec<ToolCall<'a>>>,
 }
 
@@ -211,12 +209,10 @@ impl<'a> Said<'a> {
         &self,
         mut visit: impl FnMut(Spoken<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Some send their reasoning under both names, and again as details.
         let details = details(self.reasoning_details);
-        let reads = details.iter().any(|detail| matches!(detail, Detail::Read(_)));
-        let reasoning = inside_quotes(self.reasoning_content).or(inside_quotes(self.reasoning));
-        if let Some(thinking) = reasoning.filter(|_| !reads) {
-            visit(Spoken::Thinking(thinking))?;
+        // Some send their reasoning again as details.
+        if !details.iter().any(|detail| matches!(detail, Detail::Read(_))) {
+            self.plain_thinking(&mut visit)?;
         }
         let mut goes_on = false;
         for detail in details {
@@ -233,6 +229,28 @@ impl<'a> Said<'a> {
                 }
             }
         }
+        self.each_content(&mut visit)
+    }
+
+    /// The same without `reasoning_details`, for whoever reads those.
+    pub(crate) fn each_but_details<E: From<AnswerError>>(
+        &self,
+        mut visit: impl FnMut(Spoken<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.plain_thinking(&mut visit)?;
+        self.each_content(&mut visit)
+    }
+
+    fn plain_thinking<E>(&self, visit: &mut impl FnMut(Spoken<'a>) -> Result<(), E>) -> Result<(), E> {
+        // Some send their reasoning under both names.
+        let reasoning = inside_quotes(self.reasoning_content).or(inside_quotes(self.reasoning));
+        reasoning.map_or(Ok(()), |thinking| visit(Spoken::Thinking(thinking)))
+    }
+
+    fn each_content<E: From<AnswerError>>(
+        &self,
+        visit: &mut impl FnMut(Spoken<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
         match self
             .content
             .map(|content| (content.get().as_bytes().first(), content))
@@ -243,7 +261,7 @@ impl<'a> Said<'a> {
                     visit(Spoken::Text(text))?;
                 }
             }
-            Some((Some(b'['), content)) => each_chunk(content, &mut visit)?,
+            Some((Some(b'['), content)) => each_chunk(content, visit)?,
             Some(_) => return Err(AnswerError::Malformed("content").into()),
         }
         match inside_quotes(self.refusal) {

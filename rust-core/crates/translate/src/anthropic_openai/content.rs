@@ -266,7 +266,7 @@ impl<'o> Parts<'o> {
                 }
             }
             // The address stands where the data would.
-            Some("url") if self.way == Way::Responses => {
+            Some("url") if self.way.goes_on() => {
                 self.only(place, source, &["type", "url"])?;
                 let url = source.url.as_ref().ok_or_else(|| place.field("url").required())?;
                 self.texts([&block.title, &block.context]);

@@ -5,7 +5,7 @@ use super::json::put;
 use super::left_out::{LeftOut, Place};
 use super::request::{Way, put_field};
 use crate::Untranslatable;
-use crate::constraints::{Constraint, Effort, effort, has};
+use crate::constraints::{Constraint, Effort, effort, effort_of_budget, has};
 use crate::json::write_string;
 use crate::schema::can_be_strict;
 
@@ -30,8 +30,12 @@ pub(super) fn put_form(
     } else if let Some(effort) = &config.effort {
         put_effort(&config_place.field("effort"), &effort.0, model, left_out, out)?;
     }
-    if let Some(thinking) = body.thinking.as_ref().filter(|_| way == Way::Responses) {
-        put_thinking(thinking, left_out, out)?;
+    match &body.thinking {
+        Some(thinking) if way == Way::Responses => put_thinking(thinking, left_out, out)?,
+        Some(thinking) if way == Way::Others && config.effort.is_none() => {
+            put_budget(thinking, model, out);
+        }
+        _ => {}
     }
     match (&config.format, &body.output_format) {
         (Some(_), Some(_)) => Err(Place::Body
@@ -41,6 +45,15 @@ pub(super) fn put_form(
         // The name that the field had in a beta.
         (None, Some(format)) => put_format(&Place::Body.field("output_format"), format, left_out, out),
         (None, None) => Ok(()),
+    }
+}
+
+/// A budget of thinking as the effort that costs no more.
+fn put_budget(thinking: &Thinking<'_>, model: &str, out: &mut Vec<u8>) {
+    let budget = thinking.budget_tokens.and_then(|budget| budget.0.parse().ok());
+    if let Some(budget) = budget {
+        put(out, ",\"reasoning_effort\":");
+        write_string(out, effort_of_budget(model, budget));
     }
 }
 

@@ -235,7 +235,7 @@ impl<'o> Turns<'o> {
     /// Takes reasoning that came encrypted out of the signature of a block, where Responses get it again; whether it did.
     fn reveals(&self, block: &Block<'_>, details: &mut Details) -> bool {
         let Details { json, count } = details;
-        let signature = inside_quotes(block.signature).filter(|_| self.way == Way::Responses);
+        let signature = inside_quotes(block.signature).filter(|_| self.way.goes_on());
         signature.is_some_and(|signature| {
             sealed::put_details(signature, inside_quotes(block.thinking), count, json)
         })

@@ -45,11 +45,46 @@ pub fn request_for_responses(
     translate(body, target, Way::Responses, out)
 }
 
-/// Which of OpenAI's APIs a request goes to.
+/// Appends to `out` the chat request that another module of this crate says to its provider.
+///
+/// It is as that of [`request`], but for what those modules read and providers of chat completions do not: pictures and documents
+/// in the results of tools, documents by URL, and reasoning that came encrypted. A budget of thinking is an effort.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_for_others(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    translate(body, target, Way::Others, out)
+}
+
+/// Where a request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
+    /// To a provider of chat completions.
     Chat,
+    /// On to OpenAI's Responses.
     Responses,
+    /// On to any other dialect.
+    Others,
+}
+
+impl Way {
+    /// Whether another module reads what is written.
+    pub(super) fn goes_on(self) -> bool {
+        self != Way::Chat
+    }
+
+    /// Whether what is written says of thinking what the request does.
+    fn says(self, thinking: &Thinking<'_>) -> bool {
+        match self {
+            Way::Chat => false,
+            Way::Responses => true,
+            Way::Others => thinking.budget_tokens.is_some(),
+        }
+    }
 }
 
 fn translate(body: &[u8], target: &Target<'_>, way: Way, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
@@ -238,7 +273,9 @@ fn leave_out(body: &Body<'_>, way: Way, left_out: &mut LeftOut) -> Result<(), Un
     let preferences = [
         (
             "thinking",
-            way == Way::Chat && body.thinking.as_ref().is_some_and(thinks),
+            body.thinking
+                .as_ref()
+                .is_some_and(|thinking| thinks(thinking) && !way.says(thinking)),
         ),
         (
             "service_tier",

@@ -6,7 +6,6 @@ use super::json::put;
 use super::left_out::Place;
 use super::messages::{Turns, is};
 use super::misfit::content_within;
-use super::request::Way;
 use crate::Untranslatable;
 use crate::json::write_string;
 
@@ -31,7 +30,7 @@ pub(super) fn write(
     turns.begin("{\"role\":\"tool\",\"tool_call_id\":");
     write_string(turns.out, &id.0);
     put(turns.out, ",\"content\":");
-    if turns.way == Way::Responses && shows_something(place, block)? {
+    if turns.way.goes_on() && shows_something(place, block)? {
         put_parts(place, block, turns)?;
         turns.out.push(b'}');
         return Ok(false);

@@ -15,7 +15,7 @@ const PREFIX: &str = "reasoning_details:";
 
 /// An element of `reasoning_details` that only its provider can read. Its members stand as they came between their quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sealed<'a> {
+pub(crate) struct Sealed<'a> {
     id: Option<&'a str>,
     format: Option<&'a str>,
     data: &'a str,

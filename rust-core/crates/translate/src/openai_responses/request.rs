@@ -66,6 +66,7 @@ fn write(
         include_usage: options.and_then(|options| options.include_usage) == Some(true),
         json_by_tool: false,
         base64: false,
+        response: None,
         dropped: in_order(left_out.into_names(), text),
     })
 }

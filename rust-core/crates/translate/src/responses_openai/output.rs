@@ -72,7 +72,7 @@ impl Output {
             (None, None) => None,
         };
         let mut tokens = logprobs(of_tokens);
-        said.each(|piece| {
+        said.each_but_details(|piece| {
             let (text, is_refusal) = match piece {
                 // The same again, as most providers of blocks have it.
                 Spoken::Thinking(_) if told => return Ok(()),
@@ -83,6 +83,8 @@ impl Output {
                 }
                 Spoken::Text(text) => (text, false),
                 Spoken::Refusal(text) => (text, true),
+                // It is one of the details.
+                Spoken::Sealed(_) => return Ok(()),
             };
             self.said = self.said.saturating_add(text.len() as u64);
             let tokens = if is_refusal {
