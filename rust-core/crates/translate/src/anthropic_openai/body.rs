@@ -33,7 +33,7 @@ object! {
         "inference_geo" => inference_geo: IgnoredAny,
         "top_k" => top_k: IgnoredAny,
         "cache_control" => cache_control: IgnoredAny,
-        "context_management" => context_management: IgnoredAny,
+        "context_management" => context_management: &'a RawValue,
         "compaction" => compaction: IgnoredAny,
         "fallbacks" => fallbacks: IgnoredAny,
         "diagnostics" => diagnostics: IgnoredAny,

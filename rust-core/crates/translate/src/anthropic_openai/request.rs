@@ -1,8 +1,11 @@
 //! A Messages request as a chat request.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use super::body::{Body, Metadata, Thinking};
 use super::form::put_form;
-use super::json::{Number, put};
+use super::json::{Number, inside_quotes, put};
 use super::left_out::{LeftOut, Place};
 use super::messages::Turns;
 use super::misfit::misfit;
@@ -286,7 +289,10 @@ fn leave_out(body: &Body<'_>, way: Way, left_out: &mut LeftOut) -> Result<(), Un
         ("speed", body.speed.is_some() && !is(&body.speed, "standard")),
         ("top_k", body.top_k.is_some()),
         ("cache_control", body.cache_control.is_some()),
-        ("context_management", body.context_management.is_some()),
+        (
+            "context_management",
+            body.context_management.is_some_and(|edits| !keeps_all(edits)),
+        ),
         ("compaction", body.compaction.is_some()),
         ("fallbacks", body.fallbacks.is_some()),
         ("diagnostics", body.diagnostics.is_some()),
@@ -297,4 +303,27 @@ fn leave_out(body: &Body<'_>, way: Way, left_out: &mut LeftOut) -> Result<(), Un
         }
     }
     left_out.unknown(&Place::Body, body.unknown.as_deref())
+}
+
+/// Whether a management of the context changes nothing: Claude Code asks for all thinking to be kept, which is so without it.
+fn keeps_all(management: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Management<'a> {
+        #[serde(borrow)]
+        edits: Option<Vec<Edit<'a>>>,
+    }
+    #[derive(Deserialize)]
+    struct Edit<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Option<&'a RawValue>,
+        #[serde(borrow)]
+        keep: Option<&'a RawValue>,
+    }
+    let keeps = |edit: &Edit<'_>| {
+        inside_quotes(edit.kind).is_some_and(|kind| kind.starts_with("clear_thinking_"))
+            && edit.keep.is_some_and(|keep| keep.get() == "\"all\"")
+    };
+    let management: Result<Management<'_>, _> = serde_json::from_str(management.get());
+    let edits = management.ok().and_then(|management| management.edits);
+    edits.is_some_and(|edits| !edits.is_empty() && edits.iter().all(keeps))
 }

@@ -146,3 +146,20 @@ fn what_says_nothing_to_the_model_is_never_refused() {
     );
     assert_eq!(dropped, ["metadata.user_id", "cache_control"]);
 }
+
+/// 06-claude-code-context-management, at another provider.
+#[test]
+fn to_keep_all_thinking_is_nothing_to_ask_for() {
+    let management = |edits: Value| json!({"context_management": {"edits": edits}});
+    let keep = |keep: Value| json!([{"type": "clear_thinking_20251015", "keep": keep}]);
+    let (_, dropped) = sent("gpt", REFUSE, management(keep(json!("all"))));
+    assert!(dropped.is_empty());
+    for edits in [
+        keep(json!({"type": "thinking_turns", "value": 1})),
+        json!([{"type": "clear_tool_uses_20250919"}]),
+        json!("?"),
+    ] {
+        let (_, dropped) = sent("gpt", DROP, management(edits));
+        assert_eq!(dropped, ["context_management"]);
+    }
+}

@@ -87,6 +87,7 @@ fn claude_code(messages: &[Value], stream: bool) -> Value {
             {"type": "text", "text": "You are Claude Code", "cache_control": {"type": "ephemeral"}}],
         "thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "high"},
         "metadata": {"user_id": "u".repeat(100)},
+        "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
         "tools": [{"name": "mcp__a__read", "description": "Reads", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
             "cache_control": {"type": "ephemeral"}}],
         "tool_choice": {"type": "auto", "disable_parallel_tool_use": true},
