@@ -16,7 +16,8 @@
 //! back as the items that the client knows. Tools that OpenAI runs are left out and named, those that searches found are sent with
 //! the others. Instructions and the system's messages at the begin are one message.
 //!
-//! Left out of an answer: pictures and audio. A call that was cut off is told only if it is a function's, with the status `incomplete`.
+//! A picture that the model made is the result of an `image_generation_call`, and is shown by the user in later turns. Left out of an
+//! answer: audio. A call that was cut off is told only if it is a function's, with the status `incomplete`.
 
 mod answer;
 mod asked;
@@ -31,6 +32,7 @@ mod input;
 mod keeper;
 mod message;
 mod output;
+mod pictures;
 mod reasoning;
 mod request;
 mod response;

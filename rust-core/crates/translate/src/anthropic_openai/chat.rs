@@ -67,6 +67,8 @@ pub(crate) struct Said<'a> {
     #[serde(borrow)]
     pub annotations: Option<&'a RawValue>,
     #[serde(borrow)]
+    pub images: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub extra_content: Option<&'a RawValue>,
     #[serde(borrow)]
     pub tool_calls: Option<Vec<ToolCall<'a>>>,

@@ -15,7 +15,7 @@ use crate::{AnswerError, Asked, Usage};
 /// # Errors
 /// [`AnswerError::Failed`] when the body is an error under a status of success ([`error`](super::error) writes it), or ends with
 /// one. [`AnswerError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object and were not cut off either;
-/// [`AnswerError::TooLarge`] at more than 4 MiB, 512 items or 128 calls.
+/// [`AnswerError::TooLarge`] at more than 8 MiB, 512 items or 128 calls.
 ///
 /// Source: OpenAI's API reference, Responses and Chat Completions.
 pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {

@@ -5,7 +5,7 @@ use crate::responses_openai::tools::put;
 use crate::{AnswerError, write_event};
 
 /// Bytes that are kept of an answer. All of it is kept, since the last event repeats it.
-const MOST_KEPT: usize = 4 << 20;
+const MOST_KEPT: usize = 8 << 20;
 /// Items of an answer.
 const MOST_ITEMS: usize = 512;
 

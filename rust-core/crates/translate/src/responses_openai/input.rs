@@ -1,6 +1,7 @@
 //! The items of a request's `input`.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use crate::Untranslatable;
 use crate::field::{Field, Losses};
@@ -29,6 +30,8 @@ pub(super) struct Item<'b, 'p> {
     pub(super) action: Option<Field<'b, 'p>>,
     pub(super) operation: Option<Field<'b, 'p>>,
     pub(super) output: Option<Field<'b, 'p>>,
+    result: Option<Field<'b, 'p>>,
+    output_format: Option<Field<'b, 'p>>,
     pub(super) status: Option<Field<'b, 'p>>,
 }
 
@@ -43,15 +46,14 @@ pub(super) fn read_tools<'b>(
     tools: &mut Tools<'b>,
     losses: &mut Losses,
 ) -> Result<(), Untranslatable> {
-    if input.is_string() {
+    let may_hold =
+        |json: &str| json.contains("\"tool_search_output\"") || json.contains("\"additional_tools\"");
+    if input.is_string() || !may_hold(input.json()) {
         return Ok(());
     }
     for (index, item) in input.elements()?.into_iter().enumerate() {
         // Most items hold no tools, and need not be read twice.
-        if !["\"tool_search_output\"", "\"additional_tools\""]
-            .iter()
-            .any(|kind| item.get().contains(kind))
-        {
+        if !may_hold(item.get()) {
             continue;
         }
         let item = input.element(index, item);
@@ -85,7 +87,7 @@ pub(super) fn read<'b>(
         tools,
         conversation,
         losses,
-        shells: Vec::new(),
+        shells: HashMap::new(),
     };
     for (index, item) in items.into_iter().enumerate() {
         reader.item(&input.element(index, item))?;
@@ -98,7 +100,7 @@ struct Reader<'r, 'b> {
     conversation: &'r mut Conversation<'b>,
     losses: &'r mut Losses,
     /// Ids of items that are calls of a local shell, and the ids of the calls: their results may name either.
-    shells: Vec<(Cow<'b, str>, Cow<'b, str>)>,
+    shells: HashMap<Cow<'b, str>, Cow<'b, str>>,
 }
 
 impl<'b> Reader<'_, 'b> {
@@ -124,6 +126,8 @@ impl<'b> Reader<'_, 'b> {
                 "operation" => &mut item.operation,
                 "output" => &mut item.output,
                 "status" => &mut item.status,
+                "result" => &mut item.result,
+                "output_format" => &mut item.output_format,
                 // Who called it, in which phase, and what else its provider notes of it.
                 _ => continue,
             };
@@ -149,6 +153,7 @@ impl<'b> Reader<'_, 'b> {
             Some("local_shell_call_output") => self.result(Kind::LocalShell, field, &item),
             Some("shell_call_output") => self.result(Kind::Shell, field, &item),
             Some("apply_patch_call_output") => self.result(Kind::ApplyPatch, field, &item),
+            Some("image_generation_call") if item.result.is_some() => self.picture(&item),
             // They are among the tools.
             Some("additional_tools") => Ok(()),
             Some("compaction" | "compaction_summary" | "compaction_trigger") => Err(field.refuse(COMPACTION)),
@@ -195,10 +200,29 @@ impl<'b> Reader<'_, 'b> {
         }
     }
 
+    /// A picture that was made: only the user can show it.
+    fn picture(&mut self, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let Some(result) = &item.result else { return Ok(()) };
+        let format = item
+            .output_format
+            .as_ref()
+            .map_or(Ok("\"png\""), Field::literal)?;
+        let url = [
+            "data:image/",
+            inside(format),
+            ";base64,",
+            inside(result.literal()?),
+        ]
+        .concat();
+        let picture = [r#"{"type":"image_url","image_url":{"url":""#, &url, r#""}}"#].concat();
+        self.conversation.user(&[Part::Media(picture.into_bytes())]);
+        Ok(())
+    }
+
     fn call(&mut self, kind: Kind, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
         let call = call(kind, field, item, &self.tools.names)?;
         if let (Kind::LocalShell, Some(id)) = (kind, &item.id) {
-            self.shells.push((id.text()?, call.id.clone()));
+            self.shells.insert(id.text()?, call.id.clone());
         }
         self.conversation.call(call);
         Ok(())
@@ -211,11 +235,8 @@ impl<'b> Reader<'_, 'b> {
         item: &Item<'b, '_>,
     ) -> Result<(), Untranslatable> {
         let (id, parts) = result(kind, field, item, self.losses)?;
-        let shell = self
-            .shells
-            .iter()
-            .find(|(shell, _)| kind == Kind::LocalShell && *shell == id);
-        let id = shell.map_or(&id, |(_, call)| call);
+        let shell = self.shells.get(&id).filter(|_| kind == Kind::LocalShell);
+        let id = shell.unwrap_or(&id);
         self.conversation.result(id, parts);
         Ok(())
     }

@@ -9,6 +9,7 @@ use crate::responses_openai::calls::{Calls, signature};
 use crate::responses_openai::events::Items;
 use crate::responses_openai::keeper::{Fragment, Keeper};
 use crate::responses_openai::message::{Message, logprobs};
+use crate::responses_openai::pictures;
 use crate::responses_openai::reasoning::Reasoning;
 use crate::responses_openai::response::Status;
 use crate::responses_openai::tool_names::SentTool;
@@ -97,6 +98,11 @@ impl Output {
         })?;
         if let (Some(annotations), Open::Message(message)) = (said.annotations, &mut self.open) {
             message.annotate(annotations, &mut self.items, out)?;
+        }
+        for picture in said.images.map(pictures::read).unwrap_or_default() {
+            self.said = self.said.saturating_add(1);
+            self.open.end("completed", &mut self.items, out);
+            pictures::tell(picture, &mut self.items, out)?;
         }
         if let Some(signature) = signature(said.extra_content) {
             self.items.keep(signature.len())?;

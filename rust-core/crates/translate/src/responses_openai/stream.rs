@@ -28,7 +28,7 @@ pub(super) fn head_of(asked: &Asked, created: u64) -> Head {
 /// Turns the chunks of a chat answer into the events of a Response.
 ///
 /// Its end is held until `[DONE]` or the end of the body, since usage follows on the reason to finish. The last event repeats the
-/// whole answer, so that all of it is kept: at most 4 MiB, in 512 items, 128 calls of tools among them. Calls of other tools than
+/// whole answer, so that all of it is kept: at most 8 MiB, in 512 items, 128 calls of tools among them. Calls of other tools than
 /// functions are told when they are whole.
 ///
 /// A failure is one event, `response.failed`, or `error` before anything was told of the answer, whether it is returned as

@@ -262,7 +262,7 @@ fn a_failure_in_the_middle_is_told_with_its_code() {
 #[test]
 fn what_is_kept_of_an_answer_is_bounded() {
     let piece = "x".repeat(1 << 20);
-    let received = receive(&chunks(&vec![text(&piece); 5], "stop"), &asked());
+    let received = receive(&chunks(&vec![text(&piece); 9], "stop"), &asked());
     assert_eq!(received.last, Err(AnswerError::TooLarge));
     assert_eq!(received.types().last().unwrap(), "response.failed");
     let calls: Vec<Value> = (0..129)
@@ -290,4 +290,33 @@ fn signatures_that_stand_alone_have_an_item() {
     let sent = sent(&with(Value::Array(items), json!({})));
     assert_eq!(sent["messages"][0]["extra_content"], extra);
     assert_eq!(sent["messages"][0]["tool_calls"][0]["extra_content"], extra);
+}
+
+#[test]
+fn a_picture_is_the_result_of_a_call_and_the_user_shows_it_later() {
+    let images = json!([{"type": "image_url", "image_url": {"url": PIXEL}}]);
+    let received = receive(
+        &chunks(
+            &[text("Here."), json!({"content": null, "images": images})],
+            "stop",
+        ),
+        &asked(),
+    );
+    let output = received.output();
+    let data = PIXEL.split_once(',').unwrap().1;
+    assert_eq!(
+        output[1],
+        json!({"id": "ig_chatcmpl-1_1", "type": "image_generation_call", "status": "completed", "output_format": "png", "result": data})
+    );
+    assert_eq!(
+        received.of_type("response.image_generation_call.completed").len(),
+        1
+    );
+    let mut items = output;
+    items.push(json!({"role": "user", "content": "smaller"}));
+    let sent = sent(&with(Value::Array(items), json!({})));
+    assert_eq!(
+        sent["messages"][1],
+        json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": PIXEL}}]})
+    );
 }
