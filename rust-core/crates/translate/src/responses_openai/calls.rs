@@ -34,6 +34,8 @@ struct Call {
     arguments: String,
     /// How much of the arguments the client has been told.
     told: usize,
+    /// Its tool among those that are no plain functions, once its name is known.
+    tool: Option<usize>,
     progress: Progress,
     /// Its item's index and id, once that has begun.
     item: Option<(usize, String)>,
@@ -103,6 +105,7 @@ impl Calls {
         if call.is_done {
             return Ok(());
         }
+        let is_named = call.name.is_empty();
         for (known, told) in [(&mut call.id, fragment.id()), (&mut call.name, fragment.name())] {
             if known.is_empty() {
                 known.push_str(told.unwrap_or_default());
@@ -119,10 +122,16 @@ impl Calls {
                 call.extend(inside(&quoted), items)?;
             }
         }
-        if call.id.is_empty() || call.name.is_empty() {
+        if call.name.is_empty() {
             return Ok(());
         }
-        let tool = self.tools.iter().find(|tool| *tool.sent == *call.name);
+        if is_named {
+            call.tool = self.tools.iter().position(|tool| *tool.sent == *call.name);
+        }
+        if call.id.is_empty() {
+            return Ok(());
+        }
+        let tool = call.tool.and_then(|tool| self.tools.get(tool));
         call.advance(tool, items, out)
     }
 
@@ -145,7 +154,7 @@ impl Calls {
             if call.id.is_empty() {
                 call.id = format!("call_{}_{number}", items.core());
             }
-            let tool = self.tools.iter().find(|tool| *tool.sent == *call.name);
+            let tool = call.tool.and_then(|tool| self.tools.get(tool));
             let kind = tool.map_or(Kind::Function, |tool| tool.kind);
             match kind {
                 _ if call.progress.is_whole() || call.progress.is_empty() => {}

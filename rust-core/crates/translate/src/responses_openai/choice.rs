@@ -4,7 +4,7 @@ use crate::Untranslatable;
 use crate::field::{Field, Losses};
 use crate::json::write_string;
 use crate::responses_openai::tool_names::Kind;
-use crate::responses_openai::tools::{Tools, put};
+use crate::responses_openai::tools::{MOST_TOOLS, Tools, put};
 
 const OF_OPENAI: &str =
     "The provider of this model cannot call it: it is none of the functions of this request.";
@@ -62,7 +62,11 @@ impl Choice {
         }
         let mut names = Vec::new();
         if let Some(listed) = listed {
-            for (index, tool) in listed.elements()?.into_iter().enumerate() {
+            let elements = listed.elements()?;
+            if elements.len() > MOST_TOOLS {
+                return Err(listed.refuse("There are more than 1024 tools."));
+            }
+            for (index, tool) in elements.into_iter().enumerate() {
                 let tool = listed.element(index, tool);
                 let found = names_of(&tool, tools)?;
                 if found.is_empty() {
@@ -71,6 +75,9 @@ impl Choice {
                 names.extend(found);
             }
         }
+        // A tool that is named again allows nothing more.
+        names.sort_unstable();
+        names.dedup();
         match names.is_empty() {
             true => Err(field.refuse(OF_OPENAI)),
             false => Ok(Choice::Among(names, is_required)),

@@ -2,6 +2,7 @@
 //! message, and the results of its calls stand right behind it, as chat demands.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use crate::json::write_string;
 use crate::responses_openai::content::{self, Part};
@@ -39,7 +40,7 @@ pub(super) struct Conversation<'b> {
     messages: Vec<u8>,
     turn: Turn<'b>,
     /// Ids of the calls whose results have not come.
-    open: Vec<Cow<'b, str>>,
+    open: HashSet<Cow<'b, str>>,
     /// Messages that stand behind them.
     behind: Vec<u8>,
     /// Pictures and files of results, which the user shows, if only text is taken in results.
@@ -61,7 +62,7 @@ impl<'b> Conversation<'b> {
             system: String::new(),
             messages: Vec::new(),
             turn: Turn::default(),
-            open: Vec::new(),
+            open: HashSet::new(),
             behind: Vec::new(),
             shown: Vec::new(),
             results_are_texts,
@@ -167,7 +168,7 @@ impl<'b> Conversation<'b> {
             content::write(&parts, out);
         }
         out.push(b'}');
-        self.open.retain(|open| open != id);
+        self.open.remove(id);
         if self.open.is_empty() {
             self.settle();
         }

@@ -58,6 +58,10 @@ pub(super) fn echo(members: &[(Cow<'_, str>, &RawValue)]) -> String {
 
 /// Appends JSON without the blanks between its parts: a line feed would end an event.
 pub(super) fn put_compact(json: &str, out: &mut Vec<u8>) {
+    if !json.bytes().any(|byte| byte.is_ascii_whitespace()) {
+        put(out, json);
+        return;
+    }
     let (mut in_string, mut escaped) = (false, false);
     for &byte in json.as_bytes() {
         if in_string || !byte.is_ascii_whitespace() {

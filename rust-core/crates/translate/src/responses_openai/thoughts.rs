@@ -8,6 +8,8 @@
 //! * `signature`: Gemini's thought signature of the message;
 //! * `calls`: those of calls, each with `id` and `signature`.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -67,7 +69,7 @@ pub(super) struct Thoughts {
     is_reasoning: bool,
     /// Strings as JSON.
     signature: Option<String>,
-    calls: Vec<(String, String)>,
+    calls: HashMap<String, String>,
 }
 
 impl Thoughts {
@@ -120,8 +122,7 @@ impl Thoughts {
 
     /// Appends the member that a call has, whose id is given as JSON.
     pub(super) fn write_of_call(&self, id: &str, out: &mut Vec<u8>) {
-        let call = self.calls.iter().find(|(call, _)| call == id);
-        write_signature(call.map(|(_, signature)| &**signature), out);
+        write_signature(self.calls.get(id).map(String::as_str), out);
     }
 }
 

@@ -1,5 +1,8 @@
 //! What tools are called at a provider, which knows functions alone.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
 /// The longest name that all providers take, in bytes.
 const LONGEST: usize = 64;
 
@@ -24,10 +27,6 @@ pub(super) struct SentTool {
 }
 
 impl SentTool {
-    fn is(&self, kind: Kind, namespace: Option<&str>, name: &str) -> bool {
-        self.kind == kind && *self.name == *name && self.namespace.as_deref() == namespace
-    }
-
     /// Whether the client knows it as the provider does.
     fn is_plain(&self) -> bool {
         self.kind == Kind::Function && self.namespace.is_none() && self.name == self.sent
@@ -36,28 +35,44 @@ impl SentTool {
 
 /// The tools of a request.
 #[derive(Debug, Default)]
-pub(super) struct Names(Vec<SentTool>);
+pub(super) struct Names {
+    tools: Vec<SentTool>,
+    /// Where each stands, by its [key].
+    places: HashMap<String, usize>,
+    taken: HashSet<Box<str>>,
+}
+
+/// What tells a tool from others.
+fn key(kind: Kind, namespace: Option<&str>, name: &str) -> String {
+    // No name of a namespace is empty.
+    format!("{kind:?}\0{}\0{name}", namespace.unwrap_or_default())
+}
 
 impl Names {
     /// Gives a tool its name at the provider; `None` if it has one already.
     pub(super) fn add(&mut self, kind: Kind, namespace: Option<&str>, name: &str) -> Option<&SentTool> {
-        if self.find(kind, namespace, name).is_some() {
+        let Entry::Vacant(place) = self.places.entry(key(kind, namespace, name)) else {
             return None;
-        }
-        let sent = self.free(sent_name(namespace, name));
-        self.0.push(SentTool {
+        };
+        place.insert(self.tools.len());
+        let sent: Box<str> = self.free(sent_name(namespace, name)).into();
+        self.taken.insert(sent.clone());
+        self.tools.push(SentTool {
             kind,
             namespace: namespace.map(Box::from),
             name: name.into(),
-            sent: sent.into(),
+            sent,
         });
-        self.0.last()
+        self.tools.last()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tools.len()
     }
 
     /// A name that no tool has yet.
     fn free(&self, name: String) -> String {
-        let is_taken = |name: &str| self.0.iter().any(|tool| *tool.sent == *name);
-        if !is_taken(&name) {
+        if !self.taken.contains(&*name) {
             return name;
         }
         let numbered = (2..).map(|number: u32| {
@@ -67,12 +82,13 @@ impl Names {
             numbered.push_str(&suffix);
             numbered
         });
-        let mut numbered = numbered.filter(|name| !is_taken(name));
+        let mut numbered = numbered.filter(|name| !self.taken.contains(&**name));
         numbered.next().unwrap_or(name)
     }
 
     pub(super) fn find(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Option<&SentTool> {
-        self.0.iter().find(|tool| tool.is(kind, namespace, name))
+        let place = self.places.get(&key(kind, namespace, name))?;
+        self.tools.get(*place)
     }
 
     /// The name at the provider of a tool that was called, whether or not the request has it still.
@@ -85,15 +101,15 @@ impl Names {
 
     /// The names at the provider of all tools of a namespace.
     pub(super) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &str> {
-        let tools = self.0.iter();
-        tools
+        self.tools
+            .iter()
             .filter(move |tool| tool.namespace.as_deref() == Some(namespace))
             .map(|tool| &*tool.sent)
     }
 
     /// What the way back has to know of them.
     pub(super) fn into_asked(self) -> Vec<SentTool> {
-        self.0.into_iter().filter(|tool| !tool.is_plain()).collect()
+        self.tools.into_iter().filter(|tool| !tool.is_plain()).collect()
     }
 }
 

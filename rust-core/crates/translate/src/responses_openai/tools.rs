@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::Untranslatable;
-use crate::field::{Field, Losses};
+use crate::field::{Field, Losses, Members as FieldMembers};
 use crate::json::write_string;
 use crate::responses_openai::tool_names::{Kind, Names};
 use crate::schema::can_be_strict;
@@ -18,6 +18,9 @@ pub(super) fn inside(literal: &str) -> &str {
     let literal = literal.strip_prefix('"').unwrap_or(literal);
     literal.strip_suffix('"').unwrap_or(literal)
 }
+
+/// Tools of a request, those of namespaces and those that searches found among them. OpenAI's API takes fewer.
+pub(super) const MOST_TOOLS: usize = 1024;
 
 /// Of the custom tool's one parameter.
 const INPUT: &str = "The whole text, as it is.";
@@ -57,19 +60,28 @@ struct Members<'b, 'p> {
 
 impl<'b> Tools<'b> {
     /// Takes an array of tools.
+    ///
+    /// # Errors
+    /// [`Untranslatable`] at one that cannot be sent, and at more than 1024.
     pub(super) fn read(&mut self, field: &Field<'b, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
         let tools = field.elements()?;
+        let mut read = Vec::with_capacity(tools.len());
+        for (index, tool) in tools.into_iter().enumerate() {
+            let tool = field.element(index, tool);
+            read.push((tool, tool.members()?));
+        }
         // Tools that the client names itself keep their names, whatever else there is.
+        let is_named = |members: &FieldMembers<'_>| {
+            let is_named = |kind: &str| matches!(kind, "\"function\"" | "\"custom\"");
+            members
+                .iter()
+                .any(|(name, kind)| name == "type" && is_named(kind.get()))
+        };
         for of_client in [true, false] {
-            for (index, tool) in tools.iter().enumerate() {
-                let tool = field.element(index, tool);
-                let members = tool.members()?;
-                let kind = members.iter().find(|(name, _)| name == "type");
-                let kind = kind
-                    .map(|(name, kind)| tool.member(name, kind).text())
-                    .transpose()?;
-                if matches!(kind.as_deref(), Some("function" | "custom")) == of_client {
-                    self.tool(&tool, None, losses)?;
+            for (tool, members) in read.iter().filter(|(_, members)| is_named(members) == of_client) {
+                self.tool(tool, members, None, losses)?;
+                if self.names.len() > MOST_TOOLS {
+                    return Err(field.refuse("There are more than 1024 tools."));
                 }
             }
         }
@@ -79,12 +91,12 @@ impl<'b> Tools<'b> {
     fn tool(
         &mut self,
         tool: &Field<'b, '_>,
+        listed: &FieldMembers<'b>,
         namespace: Option<(&str, &mut Vec<Cow<'b, str>>)>,
         losses: &mut Losses,
     ) -> Result<(), Untranslatable> {
-        let listed = tool.members()?;
         let mut members = Members::default();
-        for (name, value) in &listed {
+        for (name, value) in listed {
             let member = tool.member(name, value);
             match &**name {
                 "type" => members.kind = member.text()?,
@@ -208,7 +220,8 @@ impl<'b> Tools<'b> {
             return Ok(());
         };
         for (index, tool) in tools.elements()?.into_iter().enumerate() {
-            self.tool(&tools.element(index, tool), Some((name, &mut before)), losses)?;
+            let tool = tools.element(index, tool);
+            self.tool(&tool, &tool.members()?, Some((name, &mut before)), losses)?;
         }
         Ok(())
     }

@@ -292,3 +292,16 @@ fn what_needs_openai_is_refused() {
         );
     }
 }
+
+#[test]
+fn tools_without_end_are_refused() {
+    let tools: Vec<Value> = (0..1025)
+        .map(|number| json!({"type": "function", "name": format!("f{number}")}))
+        .collect();
+    assert_eq!(refused(&with(json!("x"), json!({"tools": tools}))).0, "tools");
+    // One that is found again and again is one.
+    let found =
+        json!({"type": "tool_search_output", "call_id": "c", "tools": [{"type": "function", "name": "f"}]});
+    let sent = sent(&with(Value::Array(vec![found; 2000]), json!({})));
+    assert_eq!(sent["tools"].as_array().unwrap().len(), 1);
+}
