@@ -41,19 +41,22 @@ class Behind:
     #: What it is called there.
     model: str
     #: Which clients reach it.
-    clients: set[str]
+    clients: frozenset[str]
 
 
+#: Whose requests reach every provider. Google's reach Google's alone.
+EVERYWHERE = frozenset({"chat", "responses", "anthropic"})
+WITH_GOOGLE = EVERYWHERE | {"google"}
 #: Each type of provider, twice where the models of two makers are not reached by the same clients or in the same words.
 PROVIDERS = {
-    "OpenAI": Behind("OpenAI", "up-OpenAI", {"chat", "responses", "anthropic"}),
-    "AzureOpenAI": Behind("AzureOpenAI", "up-AzureOpenAI", {"chat", "responses", "anthropic"}),
-    "Anthropic": Behind("Anthropic", "up-Anthropic", {"chat", "anthropic"}),
-    "Gemini": Behind("Gemini", "up-Gemini", {"chat", "google"}),
-    "Bedrock": Behind("Bedrock", "us.amazon.nova-pro-v1:0", {"chat"}),
-    "BedrockClaude": Behind("Bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", {"chat", "anthropic"}),
-    "VertexGemini": Behind("VertexAI", "gemini-3-pro", {"chat", "google"}),
-    "VertexClaude": Behind("VertexAI", "claude-sonnet-4-5@20250929", {"chat", "anthropic"}),
+    "OpenAI": Behind("OpenAI", "up-OpenAI", EVERYWHERE),
+    "AzureOpenAI": Behind("AzureOpenAI", "up-AzureOpenAI", EVERYWHERE),
+    "Anthropic": Behind("Anthropic", "up-Anthropic", EVERYWHERE),
+    "Gemini": Behind("Gemini", "up-Gemini", WITH_GOOGLE),
+    "Bedrock": Behind("Bedrock", "us.amazon.nova-pro-v1:0", EVERYWHERE),
+    "BedrockClaude": Behind("Bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", EVERYWHERE),
+    "VertexGemini": Behind("VertexAI", "gemini-3-pro", WITH_GOOGLE),
+    "VertexClaude": Behind("VertexAI", "claude-sonnet-4-5@20250929", EVERYWHERE),
 }
 NODE = pytest.mark.node
 CLIENTS = [

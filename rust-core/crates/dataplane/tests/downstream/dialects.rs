@@ -218,9 +218,6 @@ async fn errors_have_the_shape_that_the_client_of_the_path_reads() {
             (&json!(kind), &json!(code))
         );
     }
-    let (request, body) = post("/v1/responses", &json!({"model": CLAUDE, "input": "Hi"}));
-    let answer = client.exchange(request, &body).await;
-    assert_eq!(answer.code(), "endpoint_not_supported_by_model");
     assert_eq!(gateway.upstream.requests(), 0);
 }
 
