@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "rust-core" / "crates" / "translate" / "tests" / "golden" / "responses_openai"
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 STREAMS = sorted(GOLDEN.glob("*/received.sse"), key=str)
+WHOLE_STREAMS = [stream for stream in STREAMS if not stream.parent.name.startswith("failing_")]
 ANSWERS = sorted(GOLDEN.glob("*/received.json"), key=str)
 
 
@@ -31,8 +32,12 @@ def events(stream: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("stream", STREAMS, ids=name)
 def test_every_event_has_the_published_type(stream: Path) -> None:
     told = events(stream)
-    assert len(told) > 1
+    assert told
     for event in told:
+        if event["type"] == "response.failed":
+            # Codex acts on codes that the type does not have.
+            assert event["response"]["error"]["message"]
+            event["response"]["error"]["code"] = "server_error"
         EVENT.validate_python(event)
 
 
@@ -41,7 +46,7 @@ def test_a_whole_answer_has_the_published_type(answer: Path) -> None:
     Response.model_validate_json(answer.read_text())
 
 
-@pytest.mark.parametrize("stream", STREAMS, ids=name)
+@pytest.mark.parametrize("stream", WHOLE_STREAMS, ids=name)
 def test_the_official_client_puts_the_events_together_to_what_the_last_repeats(stream: Path) -> None:
     served = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=stream.read_bytes())
     transport = httpx.MockTransport(lambda _: served)

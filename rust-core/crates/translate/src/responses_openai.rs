@@ -7,7 +7,7 @@
 //! and the limit has the name that the model takes.
 //!
 //! Nothing is kept between requests. What a provider signed of its thinking is in a reasoning item's `encrypted_content`, in a
-//! form of our own with a version ([`thoughts`]); it holds no text that a model reads, since rules do not look there: the text is the
+//! form of our own with a version (`thoughts`); it holds no text that a model reads, since rules do not look there: the text is the
 //! item's `summary`. `item_reference`, `previous_response_id`, `conversation`, `prompt`, `background` and compaction items are refused
 //! by name.
 //!
