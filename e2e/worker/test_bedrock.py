@@ -60,7 +60,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, upstream: BedrockUpstream)
         "type": "Bedrock",
         "baseURL": upstream.url,
         "region": CREDENTIALS.region,
-        "awsCredentials": {
+        "auth": {
+            "type": "AWSStaticKeys",
             "accessKeyIdFile": "access-key-id",
             "secretAccessKeyFile": "secret-access-key",
             "sessionTokenFile": "session-token",

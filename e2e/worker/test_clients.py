@@ -98,12 +98,16 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
         gateway.start_upstream()
         bedrock = stack.enter_context(bedrock_upstream(CREDENTIALS))
         vertex = stack.enter_context(vertex_upstream())
-        with_key = {"baseURL": gateway.upstream_url, "apiKeyFile": secret("provider-key", PROVIDER_KEY)}
+        with_key = {
+            "baseURL": gateway.upstream_url,
+            "auth": {"type": "APIKey", "apiKeyFile": secret("provider-key", PROVIDER_KEY)},
+        }
         connections: dict[str, dict[str, Any]] = {
             "Bedrock": {
                 "baseURL": bedrock.url,
                 "region": CREDENTIALS.region,
-                "awsCredentials": {
+                "auth": {
+                    "type": "AWSStaticKeys",
                     "accessKeyIdFile": secret("access-key-id", CREDENTIALS.access_key_id),
                     "secretAccessKeyFile": secret("secret-access-key", CREDENTIALS.secret_access_key),
                 },
@@ -112,7 +116,10 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
                 "baseURL": f"{vertex.url}/v1",
                 "project": PROJECT,
                 "location": LOCATION,
-                "serviceAccountFile": secret("account.json", vertex.key_file()),
+                "auth": {
+                    "type": "GCPServiceAccountKey",
+                    "serviceAccountKeyFile": secret("account.json", vertex.key_file()),
+                },
             },
         }
         kinds = dict.fromkeys(behind.type for behind in PROVIDERS.values())

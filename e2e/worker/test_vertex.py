@@ -31,7 +31,7 @@ def gateway_at(folder: Path, upstream: VertexUpstream) -> LocalGateway:
         "project": "my-project",
         "location": "europe-west1",
         "baseURL": f"{upstream.url}/v1",
-        "serviceAccountFile": "account.json",
+        "auth": {"type": "GCPServiceAccountKey", "serviceAccountKeyFile": "account.json"},
     }
     names = {GEMINI: "gemini-3-pro", CLAUDE: "claude-sonnet-4-5@20250929"}
     models = [{"name": name, "provider": "vertex", "upstreamModel": model} for name, model in names.items()]
@@ -132,9 +132,9 @@ def test_without_a_token_requests_are_refused_until_one_comes(tmp_path: Path) ->
             with pytest.raises(openai.InternalServerError) as refused:
                 chat(gateway)
             assert (refused.value.status_code, refused.value.code) == (503, "provider_key_missing")
-            wait_until(lambda: gateway.status()["access_tokens"][0]["error"], PATIENCE, "the failure is told")
+            wait_until(lambda: gateway.status()["credentials"][0]["error"], PATIENCE, "the failure is told")
             upstream.is_down = False
-            wait_until(lambda: gateway.status()["access_tokens"][0]["error"] is None, PATIENCE, "a token comes")
+            wait_until(lambda: gateway.status()["credentials"][0]["error"] is None, PATIENCE, "a token comes")
             assert chat(gateway).choices
             assert_tells_no_secret(gateway, upstream)
         finally:

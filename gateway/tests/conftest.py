@@ -126,6 +126,9 @@ class Controls:
     def status(self) -> dict[str, Any]:
         return {"config_digest": "ab" * 32, "last_reload_error": None}
 
+    def metrics(self) -> str:
+        return ""
+
 
 @contextlib.contextmanager
 def attached(worker: core_double.Worker, enabled: bool = False) -> Iterator[Worker]:

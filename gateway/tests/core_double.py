@@ -222,6 +222,11 @@ class Worker:
     def set_access_token(self, provider: str, token: str, lifetime_seconds: float) -> None:
         raise NotImplementedError
 
+    def set_aws_credentials(
+        self, provider: str, credentials: tuple[str, str, str | None], lifetime_seconds: float
+    ) -> None:
+        raise NotImplementedError
+
     def set_key_set(self, issuer: str, jwks_json: str) -> int:
         if issuer not in [entry["issuer"] for entry in self._config["jwt"]]:
             raise ConfigError(f"JWT issuer {issuer} is not configured", "config")

@@ -78,6 +78,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "timeouts": {"connect_ms": 0, "first_byte_ms": 0, "idle_ms": 0},
                 "betas": None,
                 "aws": None,
+                "access_token": False,
                 "vertex": None,
             }
         ],
@@ -315,7 +316,7 @@ def test_all_problems_are_reported_at_once(config_directory: ConfigDirectory) ->
         ("listen: 127.0.0.1:0", "listen: '::1:8080'", "in brackets"),
         ("listen: 127.0.0.1:0", "listen: 127.0.0.1:70000", "write an address and a port"),
         ("https://api.openai.com/v1/", "api.openai.com/v1", "write an http or https URL"),
-        ("https://api.openai.com/v1/", "https://me:sk-very-secret@api.openai.com", "belongs in apiKeyFile"),
+        ("https://api.openai.com/v1/", "https://me:sk-very-secret@api.openai.com", "belongs in auth"),
         ("name: proofgate.dev/ns/demo", "name: my ledger", "schema-less URL"),
         ("name: acme", "name: 'acme corp'", "a name has"),
         ("apiKeyFile: openai-key", 'apiKeyFile: "a\\0b"', "write the path of a file"),
@@ -352,7 +353,11 @@ def test_a_value_out_of_bounds_is_refused(
         (f"keyHashes: [{ACME_HASH}]", "keyHashes: [sk-very-secret]", "config_bad_hash"),
         (f"keyHashes: [{ACME_HASH}]", "keyHashes: []", "config_no_keys"),
         ("keyHashesFile: globex-keys", f"keyHashes: [{ACME_HASH}]", "config_shared_key"),
-        ("apiKeyFile: openai-key", "clientKeyFile: openai-key", "config_half_client_certificate"),
+        (
+            "auth: {type: APIKey, apiKeyFile: openai-key}",
+            "clientKeyFile: openai-key",
+            "config_half_client_certificate",
+        ),
         ("timeouts:", "limits: {bodyBytes: 2048, bufferedBytes: 8191}\ntimeouts:", "config_small_buffer"),
     ],
 )
@@ -406,14 +411,14 @@ def test_a_provider_without_a_usable_key_costs_nobody_else_anything(
 def _bedrock(config_directory: ConfigDirectory, *lines: str) -> None:
     config_directory.replace("type: OpenAI", "type: Bedrock")
     config_directory.replace(
-        "    apiKeyFile: openai-key", "".join(f"    {line}\n" for line in lines).rstrip("\n")
+        "    auth: {type: APIKey, apiKeyFile: openai-key}",
+        "".join(f"    {line}\n" for line in lines).rstrip("\n"),
     )
 
 
-SIGNED = (
-    "region: eu-west-1",
-    "awsCredentials: {accessKeyIdFile: aws-id, secretAccessKeyFile: aws-secret, sessionTokenFile: aws-token}",
-)
+FILES = "accessKeyIdFile: aws-id, secretAccessKeyFile: aws-secret, sessionTokenFile: aws-token"
+SIGNED = ("region: eu-west-1", f"auth: {{type: AWSStaticKeys, {FILES}}}")
+KEYED = "auth: {type: APIKey, apiKeyFile: openai-key}"
 
 
 def test_the_credentials_of_bedrock_are_read_and_no_representation_shows_them(
@@ -427,9 +432,11 @@ def test_the_credentials_of_bedrock_are_read_and_no_representation_shows_them(
     assert (provider["type"], provider["api_key"], provider["key_missing"]) == ("bedrock", None, False)
     assert provider["aws"] == {
         "region": "eu-west-1",
-        "access_key_id": "sk-very-id",
-        "secret_access_key": "sk-very-secret",
-        "session_token": "sk-very-token",
+        "keys": {
+            "access_key_id": "sk-very-id",
+            "secret_access_key": "sk-very-secret",
+            "session_token": "sk-very-token",
+        },
     }
     assert "sk-very" not in repr(config)
     digest = config.digest()
@@ -448,16 +455,22 @@ def test_credentials_of_which_a_part_is_missing_are_none_at_all(
         config_directory.write(f"aws-{name}", "" if lost == f"aws-{name}" else "sk-very-secret")
     config = load(config_directory.file)
     (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
-    assert (provider["aws"], provider["key_missing"]) == (None, True)
+    assert (provider["aws"]["keys"], provider["key_missing"]) == (None, True)
     assert [warning.code for warning in config.warnings] == ["config_empty_secret"]
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ((), "set exactly one of apiKeyFile and awsCredentials"),
-        (("apiKeyFile: openai-key", *SIGNED), "set exactly one of apiKeyFile and awsCredentials"),
+        ((), "add it, type APIKey, AWSStaticKeys, AWSWebIdentity or AWSPodIdentity"),
         (SIGNED[1:], "set region"),
+        (("auth: {type: AWSPodIdentity}",), "set region"),
+        (("auth: {type: GCPMetadataServer}",), "GCPMetadataServer is not for a provider of type Bedrock"),
+        (("auth: {type: APIKey}",), "auth.apiKeyFile: set it"),
+        (
+            (SIGNED[0], "auth: {type: AWSPodIdentity, roleARN: 'arn:aws:iam::123456789012:role/a'}"),
+            "no such field",
+        ),
     ],
 )
 def test_bedrock_takes_a_key_or_credentials_with_their_region(
@@ -470,7 +483,8 @@ def test_bedrock_takes_a_key_or_credentials_with_their_region(
     assert message in str(config_directory.problems())
 
 
-VERTEX = ("project: my-project", "location: europe-west1", "serviceAccountFile: account.json")
+ACCOUNT_KEY = "auth: {type: GCPServiceAccountKey, serviceAccountKeyFile: account.json}"
+VERTEX = ("project: my-project", "location: europe-west1", ACCOUNT_KEY)
 ACCOUNT = {
     "client_email": "worker@my-project.iam.gserviceaccount.com",
     "private_key": "sk-very-secret",
@@ -481,7 +495,8 @@ ACCOUNT = {
 def _vertex(config_directory: ConfigDirectory, *lines: str) -> None:
     config_directory.replace("type: OpenAI", "type: VertexAI")
     config_directory.replace(
-        "    apiKeyFile: openai-key", "".join(f"    {line}\n" for line in lines).rstrip("\n")
+        "    auth: {type: APIKey, apiKeyFile: openai-key}",
+        "".join(f"    {line}\n" for line in lines).rstrip("\n"),
     )
 
 
@@ -542,10 +557,15 @@ def test_what_is_no_key_of_a_service_account_costs_its_provider_alone(
     ("kind", "lines", "message"),
     [
         ("OpenAI", ("project: p",), "only a provider of type VertexAI has project"),
-        ("OpenAI", ("serviceAccountFile: openai-key",), "has serviceAccountFile"),
-        ("VertexAI", ("project: p",), "set location"),
-        ("VertexAI", ("location: global",), "set project"),
-        ("VertexAI", ("project: p", "location: global", "apiKeyFile: openai-key"), "takes access tokens"),
+        ("OpenAI", (ACCOUNT_KEY,), "GCPServiceAccountKey is not for a provider of type OpenAI"),
+        ("VertexAI", ("project: p", "auth: {type: GCPMetadataServer}"), "set location"),
+        ("VertexAI", ("location: global", "auth: {type: GCPMetadataServer}"), "set project"),
+        (
+            "VertexAI",
+            ("project: p", "location: global", KEYED),
+            "APIKey is not for a provider of type VertexAI",
+        ),
+        ("VertexAI", ("project: p", "location: global"), "add it, type GCPServiceAccountKey,"),
     ],
 )
 def test_a_project_and_a_location_belong_together_and_to_vertex_ai(
@@ -553,7 +573,7 @@ def test_a_project_and_a_location_belong_together_and_to_vertex_ai(
 ) -> None:
     _vertex(config_directory, *lines)
     config_directory.replace("type: VertexAI", f"type: {kind}")
-    assert set(config_directory.codes()) <= {"config_provider_project", "config_service_account"}
+    assert set(config_directory.codes()) <= {"config_provider_project", "config_provider_credentials"}
     assert message in str(config_directory.problems())
 
 
@@ -607,18 +627,15 @@ def test_the_objects_of_a_tenant_are_at_one_provider(config_directory: ConfigDir
     assert "second keeps those of acme already" in str(config_directory.problems())
 
 
-@pytest.mark.parametrize("line", SIGNED)
-def test_no_other_provider_has_credentials_of_aws_or_a_region(
-    config_directory: ConfigDirectory, line: str
-) -> None:
-    config_directory.replace("apiKeyFile: openai-key", f"apiKeyFile: openai-key\n    {line}")
-    for name in ("id", "secret", "token"):
-        config_directory.write(f"aws-{name}", "x")
-    assert "only a provider of type Bedrock has" in str(config_directory.problems())
+def test_no_other_provider_has_credentials_of_aws_or_a_region(config_directory: ConfigDirectory) -> None:
+    config_directory.replace(KEYED, "\n    ".join(SIGNED))
+    problems = str(config_directory.problems())
+    assert "only a provider of type Bedrock has region" in problems
+    assert "AWSStaticKeys is not for a provider of type OpenAI: use APIKey" in problems
 
 
 def test_a_region_that_is_none_is_refused(config_directory: ConfigDirectory) -> None:
-    _bedrock(config_directory, "apiKeyFile: openai-key", "region: US East")
+    _bedrock(config_directory, KEYED, "region: US East")
     assert "providers[0].region" in str(config_directory.problems())
 
 
@@ -695,7 +712,7 @@ def test_the_configuration_in_the_readme_is_accepted() -> None:
 
 def test_the_readme_describes_every_field_and_no_other() -> None:
     described = re.findall(r"^\| `([A-Za-z.\[\]]+)` \|.*\|.*\|.*\|$", README, re.MULTILINE)
-    sections = {"tls", "cors", "jwt"}
+    sections = {"tls", "cors", "jwt", "providers[].auth"}
     assert sorted(set(described) - sections) == sorted(fields(Settings))
     assert len(described) == len(set(described))
 

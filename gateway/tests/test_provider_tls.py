@@ -15,7 +15,10 @@ SHOWN = ("clientCertificateFile: client.crt", "clientKeyFile: client.key")
 
 def with_fields(directory: ConfigDirectory, *fields: str) -> None:
     lines = "".join(f"\n    {field}" for field in fields)
-    directory.replace("    apiKeyFile: openai-key", f"    apiKeyFile: openai-key{lines}")
+    directory.replace(
+        "    auth: {type: APIKey, apiKeyFile: openai-key}",
+        f"    auth: {{type: APIKey, apiKeyFile: openai-key}}{lines}",
+    )
 
 
 def with_identity(directory: ConfigDirectory, passphrase: bytes | None = None) -> tuple[Path, Path]:

@@ -339,7 +339,7 @@ def test_a_file_that_was_missing_is_looked_for(subject: Subject, monkeypatch: py
     subject.directory.replace("apiKeyFile: openai-key", "apiKeyFile: comes-later")
     assert subject.reload().result == "applied"
     (warning,) = subject.reloader.status()["warnings"]
-    assert (warning["code"], warning["field"]) == ("config_file_unreadable", "providers[0].apiKeyFile")
+    assert (warning["code"], warning["field"]) == ("config_file_unreadable", "providers[0].auth.apiKeyFile")
 
     def change() -> bool:
         subject.directory.write("comes-later", "sk-here-it-is")

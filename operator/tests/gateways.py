@@ -30,7 +30,7 @@ SPEC: Manifest = {
             "name": "openai",
             "type": "OpenAI",
             "baseURL": "https://api.example.com/v1",
-            "apiKeySecretRef": {"name": "openai", "key": "api-key"},
+            "auth": {"type": "APIKey", "apiKeySecretRef": {"name": "openai", "key": "api-key"}},
         }
     ],
     "models": [

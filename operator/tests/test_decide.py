@@ -170,7 +170,8 @@ def test_a_provider_key_that_is_missing_names_secret_and_entry() -> None:
     _, reason, message = world.condition(ConditionType.RESOLVED_REFS)
     assert reason == "SecretInvalid"
     assert (
-        message == "Secret openai, named by spec.providers[openai].apiKeySecretRef, has no text under api-key"
+        message
+        == "Secret openai, named by spec.providers[openai].auth.apiKeySecretRef, has no text under api-key"
     )
 
 
@@ -262,7 +263,7 @@ def test_a_provider_key_that_no_header_can_hold_is_a_condition(key: str, complai
         assert status == "True"
     else:
         assert (status, reason) == ("False", "SecretInvalid")
-        named = "Secret openai, named by spec.providers[openai].apiKeySecretRef: "
+        named = "Secret openai, named by spec.providers[openai].auth.apiKeySecretRef: "
         assert message.startswith(named + complaint)
         assert not key.strip() or key.strip() not in message
 

@@ -154,7 +154,7 @@ def bedrock(*entries: tuple[str, str]) -> dict[str, Any]:
         "type": "Bedrock",
         "baseURL": "https://bedrock-runtime.eu-west-1.amazonaws.com",
         "region": "eu-west-1",
-        "awsCredentials": dict(zip(fields, references, strict=False)),
+        "auth": {"type": "AWSStaticKeys", **dict(zip(fields, references, strict=False))},
     }
 
 
@@ -175,7 +175,10 @@ def test_the_tenant_whose_objects_a_provider_keeps_reaches_the_worker(tmp_path: 
 def test_a_project_of_vertex_ai_reaches_the_worker_and_its_key_no_config_map(tmp_path: Path) -> None:
     provider = {
         **{"name": "openai", "type": "VertexAI", "project": "my-project", "location": "europe-west1"},
-        "serviceAccountSecretRef": {"name": "acme-keys", "key": "first"},
+        "auth": {
+            "type": "GCPServiceAccountKey",
+            "serviceAccountKeySecretRef": {"name": "acme-keys", "key": "first"},
+        },
     }
     (read,) = core_json(tmp_path, providers=[provider])["providers"]
     assert read["type"] == "vertex_ai"
@@ -185,7 +188,10 @@ def test_a_project_of_vertex_ai_reaches_the_worker_and_its_key_no_config_map(tmp
     assert read["key_missing"]
     content = worker_config.worker_config(gateway(providers=[provider]), 1 << 30, DEFAULTS)
     (written,) = content["providers"]
-    assert written["serviceAccountFile"] == "/etc/proofgate/providers/openai/service-account.json"
+    assert written["auth"] == {
+        "type": "GCPServiceAccountKey",
+        "serviceAccountKeyFile": "/etc/proofgate/providers/openai/service-account.json",
+    }
     assert "baseURL" not in written
     assert ACME_KEY not in str(content)
 
@@ -199,9 +205,11 @@ def test_the_credentials_of_bedrock_reach_the_worker_and_no_config_map(tmp_path:
     assert (read["type"], read["api_key"], read["key_missing"]) == ("bedrock", None, False)
     assert read["aws"] == {
         "region": "eu-west-1",
-        "access_key_id": ACME_KEY,
-        "secret_access_key": ACME_OTHER_KEY,
-        "session_token": GLOBEX_KEY,
+        "keys": {
+            "access_key_id": ACME_KEY,
+            "secret_access_key": ACME_OTHER_KEY,
+            "session_token": GLOBEX_KEY,
+        },
     }
     assert core["models"][0]["targets"][0]["upstream_model"] == arn
     assert read["arn_in_path"] == "encoded"

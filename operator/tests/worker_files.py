@@ -62,7 +62,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     ledger.mkdir(parents=True)
     held.mkdir()
     pod = made[("StatefulSet", "demo-worker")]["spec"]["template"]["spec"]
-    (volume,) = [volume for volume in pod["volumes"] if "projected" in volume]
+    (volume,) = [volume for volume in pod["volumes"] if volume["name"] == "configuration"]
     for source in volume["projected"]["sources"]:
         for path, content in _entries(source, made).items():
             (mounted / path).parent.mkdir(parents=True, exist_ok=True)

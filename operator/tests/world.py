@@ -10,6 +10,7 @@ from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.reports import WorkerReport
 from tests.gateways import DEFAULTS, SPEC, manifest, user_secrets
 
 Manifest = dict[str, Any]
@@ -30,6 +31,8 @@ class World:
         self.balancers: list[Manifest] = []
         #: `.status.ledger` of the reconcile before.
         self.ledger: Manifest = {}
+        #: What workers tell of themselves, by shard.
+        self.reports: dict[int, WorkerReport] = {}
 
     @property
     def gateway(self) -> Gateway:
@@ -39,7 +42,12 @@ class World:
         return decide(
             self.gateway,
             Observed(
-                self.children, self.secrets, tuple(self.pods), tuple(self.balancers), ledger=self.ledger
+                self.children,
+                self.secrets,
+                tuple(self.pods),
+                tuple(self.balancers),
+                ledger=self.ledger,
+                reports=self.reports,
             ),
             DEFAULTS,
         )

@@ -186,11 +186,20 @@ class Worker:
         """
 
     def set_access_token(self, provider: str, token: str, lifetime_seconds: float) -> None:
-        """Replaces the access token that a provider of type VertexAI is sent; it is one for so long.
+        """Replaces the access token that a provider is sent in the place of a key; it is one for so long.
 
         A reload keeps it, unless the provider is elsewhere then. Raises ConfigError, and the old one stays:
         the provider takes none, or the text is no token. ProofgateError with the code `busy` as `reload`;
         NotRunningError before the start.
+        """
+
+    def set_aws_credentials(
+        self, provider: str, credentials: tuple[str, str, str | None], lifetime_seconds: float
+    ) -> None:
+        """Replaces the temporary credentials that requests to a provider are signed with: the id of the
+        access key, the secret access key and the session token. They are valid for so long.
+
+        A reload keeps them, and errors are raised, as for `set_access_token`.
         """
 
     def policy_queue(self, policy: str) -> PolicyQueue:

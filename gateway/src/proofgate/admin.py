@@ -63,6 +63,9 @@ class Controls(Protocol):
     def status(self) -> dict[str, Any]:
         """What is to be seen beside the worker's own status; no values of the configuration."""
 
+    def metrics(self) -> str:
+        """What is counted beside the worker's own metrics, as Prometheus text; nothing when nothing is."""
+
 
 def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None = None) -> FastAPI:
     """The admin application of one worker, which lets an auditor read its ledger's folder with `reading`."""
@@ -90,7 +93,7 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(_metrics(worker, reading), media_type=METRICS_TYPE)
+        return Response(_metrics(worker, controls, reading), media_type=METRICS_TYPE)
 
     @app.get("/status")
     async def status() -> JSONResponse:
@@ -186,9 +189,9 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
     return app
 
 
-def _metrics(worker: _core.Worker, reading: Reading | None) -> str:
+def _metrics(worker: _core.Worker, controls: Controls, reading: Reading | None) -> str:
     metrics = worker.metrics()
-    more = reading.metrics() if reading is not None else ""
+    more = controls.metrics() + (reading.metrics() if reading is not None else "")
     return metrics.removesuffix(_END) + more + (_END if metrics.endswith(_END) else "")
 
 

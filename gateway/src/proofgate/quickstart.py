@@ -144,7 +144,7 @@ look at it
 
 def render(setup: Setup, key_hash: str) -> str:
     """The configuration, with a comment at everything that a reader might want to change."""
-    provider_key = "" if setup.provider_key is None else f"\n    apiKeyFile: {PROVIDER_KEY}"
+    provider_key = "" if setup.provider_key is None else f"\n    auth: {_api_key(PROVIDER_KEY)}"
     second, fallback = _second(setup.second)
     models = "\n".join(
         f"  - {{name: {json.dumps(model)}, provider: upstream{fallback}}}" for model in setup.models
@@ -191,10 +191,15 @@ timeouts: {{lameDuckSeconds: 0}}
 def _second(second: Second | None) -> tuple[str, str]:
     """The second provider's entry, and what makes a model fall back on it."""
     if second is None:
-        return f'#- {{name: second, type: Anthropic, baseURL: "{ANTHROPIC}", apiKeyFile: {SECOND_KEY}}}', ""
-    key = "" if second.provider_key is None else f", apiKeyFile: {SECOND_KEY}"
+        head = f"#- {{name: second, type: Anthropic, baseURL: {ANTHROPIC}"
+        return f"{head}, auth: {_api_key(SECOND_KEY)}}}", ""
+    key = "" if second.provider_key is None else f", auth: {_api_key(SECOND_KEY)}"
     entry = f"- {{name: second, type: Anthropic, baseURL: {json.dumps(second.base_url)}{key}}}"
     return entry, f", fallbacks: [{{provider: second, upstreamModel: {json.dumps(second.model)}}}]"
+
+
+def _api_key(file: str) -> str:
+    return f"{{type: APIKey, apiKeyFile: {file}}}"
 
 
 def _reached(address: str) -> str:

@@ -21,12 +21,12 @@ from typing import Any
 import uvloop
 
 from proofgate import _core, allocator, profiling, volume
-from proofgate.access_tokens import AccessTokens
 from proofgate.admin import PASSING, create_app
 from proofgate.archive import Archive
 from proofgate.cgroups import read_cpus
 from proofgate.config import Config
 from proofgate.http_server import Server, address_of, bind, on_signals
+from proofgate.identity.renewal import Credentials
 from proofgate.key_sets import KeySets
 from proofgate.policy.runners import Policies
 from proofgate.reading.routes import Reading
@@ -118,7 +118,7 @@ class WorkerProcess:
     ) -> None:
         self._worker = worker
         self._key_sets = key_sets
-        self._access_tokens = AccessTokens(worker)
+        self._credentials = Credentials(worker)
         self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards, policies, archive)
         self._policies = policies
         self._exporter = exporter
@@ -130,12 +130,12 @@ class WorkerProcess:
         self._verifying_key = config.verifying_key
         self._reading = Reading(config.ledger_directory)
         key_sets.follow(config)
-        self._access_tokens.follow(config)
+        self._credentials.follow(config)
 
     async def run(self, listener: socket.socket) -> int:
         """Serves until a signal, or until the worker's threads die. Returns the exit code."""
         with on_signals(self._on_signal), on_signals(self._reloader.ask, signal.SIGHUP):
-            await asyncio.gather(self._key_sets.first_round(), self._access_tokens.first_round())
+            await asyncio.gather(self._key_sets.first_round(), self._credentials.first_round())
             async with self._in_background():
                 return await self._serve(listener)
 
@@ -153,7 +153,7 @@ class WorkerProcess:
     @contextlib.asynccontextmanager
     async def _in_background(self) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(self._reloader.watch()), asyncio.create_task(self._key_sets.run())]
-        tasks.append(asyncio.create_task(self._access_tokens.run()))
+        tasks.append(asyncio.create_task(self._credentials.run()))
         tasks.append(asyncio.create_task(profiling.watch_loop()))
         try:
             yield
@@ -173,21 +173,25 @@ class WorkerProcess:
         return await self._reloader.reload()
 
     def status(self) -> dict[str, Any]:
-        """The configuration in force, the last one that was refused, key sets, access tokens, policies,
+        """The configuration in force, the last one that was refused, key sets, credentials, policies,
         telemetry and the CPUs."""
         return {
             **self._reloader.status(),
             "key_sets": self._key_sets.status(),
-            "access_tokens": self._access_tokens.status(),
+            "credentials": self._credentials.status(),
             "policies": self._policies.status(),
             "telemetry": self._exporter.status(),
             **read_cpus().as_json(),
         }
 
+    def metrics(self) -> str:
+        """How the renewal of credentials goes, as Prometheus text."""
+        return self._credentials.metrics()
+
     def _configured(self, config: Config) -> None:
         self._key_sets.load_files(config)
         self._key_sets.follow(config)
-        self._access_tokens.follow(config)
+        self._credentials.follow(config)
         self._exporter.take_on(config)
 
     def retire(self, retire: bool) -> bool:

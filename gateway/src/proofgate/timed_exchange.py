@@ -33,6 +33,8 @@ class Answer:
     media_type: str
     """Its `Content-Type`, or nothing."""
     body: bytes
+    date: str = ""
+    """Its `Date`, the time by the clock of whoever answers, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -101,4 +103,5 @@ def _whole(response: http.client.HTTPResponse, most: int) -> Answer:
         raise ExchangeError("too_large", f"the answer is larger than {most} bytes")
     if response.length:
         raise ExchangeError("bad_answer", "the answer ends too early")
-    return Answer(response.status, response.getheader("Content-Type", ""), body)
+    headers = response.headers
+    return Answer(response.status, headers.get("Content-Type", ""), body, headers.get("Date", ""))

@@ -73,7 +73,7 @@ def everything() -> Manifest:
     }
     provider = {
         **{"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"},
-        "apiKeySecretRef": {"name": "openai", "key": "api-key"},
+        "auth": {"type": "APIKey", "apiKeySecretRef": {"name": "openai", "key": "api-key"}},
         "tls": {"caConfigMapRef": {"name": "authorities", "key": "ca.crt"}},
         **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Leave", "untranslatableFields": "Drop"},
         **{"anthropicBetas": ["output-128k-2025-02-19"], "maxConcurrentRequests": 9},
@@ -87,7 +87,14 @@ def everything() -> Manifest:
     }
     vertex = {
         **{"name": "vertex", "type": "VertexAI", "project": "my-project", "location": "europe-west1"},
-        "serviceAccountSecretRef": {"name": "openai", "key": "api-key"},
+        "auth": {
+            "type": "GCPWorkloadIdentity",
+            "audience": "//iam.googleapis.com/projects/1/locations/global/"
+            "workloadIdentityPools/pool/providers/eks",
+            "serviceAccount": "worker@my-project.iam.gserviceaccount.com",
+            "stsURL": "https://sts.europe-west1.rep.googleapis.com/v1/token",
+            "iamCredentialsURL": "https://iamcredentials.googleapis.com",
+        },
         **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Ask", "untranslatableFields": "Refuse"},
         **{"minIdleConnections": 0, "http": "Http1"},
     }

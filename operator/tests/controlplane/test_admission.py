@@ -15,13 +15,16 @@ pytestmark = pytest.mark.controlplane
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
 OPENAI = {"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"}
 AWS = {
+    "type": "AWSStaticKeys",
     "accessKeyIdSecretRef": {"name": "aws", "key": "id"},
     "secretAccessKeySecretRef": {"name": "aws", "key": "secret"},
 }
 DEPLOYMENTS = {"api": "Deployments", "apiVersion": "2024-10-21"}
 CA_REFS = ("caSecretRef", "caConfigMapRef")
-AWS_SIGNED = {"type": "Bedrock", "region": "eu-west-1", "awsCredentials": AWS}
+AWS_SIGNED = {"type": "Bedrock", "region": "eu-west-1", "auth": AWS}
 VERTEX = {"name": "openai", "type": "VertexAI", "project": "my-project", "location": "global"}
+METADATA = {"type": "GCPMetadataServer"}
+KEYED = {"type": "APIKey", "apiKeySecretRef": {"name": "x", "key": "x"}}
 MODEL = {"name": "gpt", "provider": "openai"}
 KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
 PRICE = {"model": "gpt-4o-mini", "effectiveFrom": "2026-01-01", "input": "1", "output": "2"}
@@ -109,10 +112,10 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"polices": {}}, 'unknown field "spec.polices"'),
         ({"providers": [{**OPENAI, "baseURL": "https://a:70000"}]}, "spec.providers[0].baseURL"),
         ({"providers": [{**OPENAI, "baseURL": "https://-a"}]}, "spec.providers[0].baseURL"),
-        ({"providers": [{**OPENAI, "region": "eu-west-1"}]}, "are for type Bedrock alone"),
+        ({"providers": [{**OPENAI, "region": "eu-west-1"}]}, "region is for type Bedrock alone"),
         (
-            {"providers": [{**OPENAI, "awsCredentials": AWS, "region": "eu-west-1"}]},
-            "are for type Bedrock alone",
+            {"providers": [{**OPENAI, "auth": AWS}]},
+            "auth of type AWSStaticKeys or AWSWebIdentity or AWSPodIdentity is for type Bedrock",
         ),
         ({"providers": [{**OPENAI, **DEPLOYMENTS}]}, "api Deployments is for type AzureOpenAI alone"),
         (
@@ -133,27 +136,42 @@ CA = {"name": "authorities", "key": "ca.crt"}
             {"providers": [{**OPENAI, "objectsOf": "acme"}, {**OPENAI, "name": "b", "objectsOf": "acme"}]},
             "the objects of a tenant are kept by one provider",
         ),
-        ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "has either apiKeySecretRef or awsCredentials"),
+        ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "those of type Bedrock and VertexAI need auth"),
         (
-            {"providers": [{**OPENAI, **AWS_SIGNED, "apiKeySecretRef": {"name": "x", "key": "x"}}]},
-            "has either apiKeySecretRef or awsCredentials",
+            {"providers": [{**OPENAI, **AWS_SIGNED, "auth": {**AWS, **KEYED}}]},
+            "auth.accessKeyIdSecretRef is for type AWSStaticKeys alone",
         ),
         (
-            {"providers": [{**OPENAI, "type": "Bedrock", "awsCredentials": AWS}]},
-            "awsCredentials need a region",
+            {"providers": [{**OPENAI, "type": "Bedrock", "auth": AWS}]},
+            "auth of AWS needs a region",
+        ),
+        (
+            {"providers": [{**OPENAI, "auth": {"type": "APIKey"}}]},
+            "auth of type APIKey needs apiKeySecretRef",
+        ),
+        (
+            {
+                "providers": [
+                    {
+                        **OPENAI,
+                        "type": "AzureOpenAI",
+                        "auth": {"type": "AzureWorkloadIdentity", "clientID": "c"},
+                    }
+                ]
+            },
+            "clientID and tenantID together, or neither",
         ),
         *(
             ({"providers": [{**OPENAI, field: value}]}, "are for type VertexAI alone")
             for field, value in (
                 ("project", "p"),
                 ("location", "global"),
-                ("serviceAccountSecretRef", {"name": "x", "key": "x"}),
             )
         ),
         ({"providers": [{**OPENAI, "type": "VertexAI", "project": "p"}]}, "has a project and a location"),
         (
-            {"providers": [{**VERTEX, "apiKeySecretRef": {"name": "x", "key": "x"}}]},
-            "has a project and a location, and no apiKeySecretRef",
+            {"providers": [{**VERTEX, "auth": KEYED}]},
+            "auth of type APIKey is for type OpenAI or AzureOpenAI or Anthropic or Gemini or Bedrock",
         ),
         ({"providers": [{**VERTEX, "location": "a/b"}]}, "spec.providers[0].location"),
         ({"providers": [{"name": "openai", "type": "OpenAI"}]}, "every one needs a baseURL"),

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from proofgate.config.access import ModelBudget, Plan, Quota
+from proofgate.config.auth import is_signed, takes_access_token
 from proofgate.config.policy import Policy, Rule, TenantPolicy
 from proofgate.config.prices import nanodollars, price_documents
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-#: Types of providers that have models of Anthropic's.
 #: Values whose words a change of case alone does not give.
 _WORDS = {
     "OpenAI": "openai",
@@ -51,23 +51,22 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
     document["shred_keys"] = None if folder is None else str(folder.absolute())
     document["ledger"] |= {"shard": shard, "signing_key": config.signing_key.get_secret_value()}
     for provider in document["providers"]:
-        key = config.provider_keys.get(provider["name"])
-        aws = config.aws_credentials.get(provider["name"])
-        provider["api_key"] = _reveal(key)
-        wanted = provider["name"] in config.provider_keys or provider["aws"] is not None
-        shown = config.client_identities.get(provider["name"])
-        unusable = (
-            wanted and key is None and aws is None,
-            provider["ca_pem"] is None and provider["name"] in config.provider_cas,
-            shown is None and provider["name"] in config.client_identities,
-            config.service_accounts.get(provider["name"], ...) is None,
+        name = provider["name"]
+        aws, shown = config.aws_credentials.get(name), config.client_identities.get(name)
+        provider["api_key"] = _reveal(config.provider_keys.get(name))
+        provider["key_missing"] = any(
+            wanted.get(name, ...) is None
+            for wanted in (
+                config.provider_keys,
+                config.aws_credentials,
+                config.service_accounts,
+                config.provider_cas,
+                config.client_identities,
+            )
         )
-        provider["key_missing"] = any(unusable)
         provider["client_key_pem"] = None if shown is None else _reveal(shown.private_key_pem)
-        if aws is None:
-            provider["aws"] = None
-        else:
-            provider["aws"] |= {
+        if aws is not None:
+            provider["aws"]["keys"] = {
                 "access_key_id": _reveal(aws.access_key_id),
                 "secret_access_key": _reveal(aws.secret_access_key),
                 "session_token": _reveal(aws.session_token),
@@ -158,7 +157,8 @@ def _public(config: Config) -> Json:
                 "vertex": None
                 if provider.type != "VertexAI"
                 else {"project": provider.project, "location": provider.location},
-                "aws": None if provider.aws_credentials is None else {"region": provider.region},
+                "aws": {"region": provider.region, "keys": None} if is_signed(provider.auth) else None,
+                "access_token": takes_access_token(provider.auth),
             }
             for provider in settings.providers
         ],

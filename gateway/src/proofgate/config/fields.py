@@ -83,7 +83,7 @@ def split_url(text: str, example: str) -> SplitResult:
     if not well_formed or not re.fullmatch(r"[!-~]+", text):
         raise ValueError(f"write an http or https URL, for example {example}")
     if url.username is not None or url.password is not None:
-        raise ValueError("remove the user name and password from the URL: a key belongs in apiKeyFile")
+        raise ValueError("remove the user name and password from the URL: a key belongs in auth")
     return url
 
 

@@ -9,14 +9,14 @@ from pydantic import SecretStr
 
 from proofgate import _core
 from proofgate.config.certificates import client_identities, identity, provider_cas
-from proofgate.config.checked import AwsCredentials, Config
+from proofgate.config.checked import Config
+from proofgate.config.credentials import aws_credentials, provider_keys, service_accounts
 from proofgate.config.document import Document, FieldPath
 from proofgate.config.files import NamedFiles
 from proofgate.config.key_digests import tenant_keys
 from proofgate.config.policy_rules import check_policy
 from proofgate.config.problems import Findings
 from proofgate.config.references import check_references
-from proofgate.config.service_accounts import service_accounts
 from proofgate.config.settings import Settings
 from proofgate.config.shred_keys import shred_keys
 
@@ -39,8 +39,8 @@ def read_config(
         admin_token=_admin_token(settings, files, findings),
         routing_key=_routing_key(settings, files, findings),
         identity=identity(settings, files, findings),
-        provider_keys=_provider_keys(settings, files, findings),
-        aws_credentials=_aws_credentials(settings, files, findings),
+        provider_keys=provider_keys(settings, files, findings),
+        aws_credentials=aws_credentials(settings, files, findings),
         service_accounts=service_accounts(settings, files, findings),
         provider_cas=provider_cas(settings, files, findings),
         client_identities=client_identities(settings, files, findings),
@@ -118,44 +118,6 @@ def _token(path: FieldPath, name: str, files: NamedFiles, findings: Findings) ->
         message = f"what is in {name} is shorter than {_TOKEN_MINIMUM} characters: use openssl rand -hex 32"
         findings.report("config_weak_token", path, message)
     return SecretStr(token)
-
-
-def _provider_keys(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, SecretStr | None]:
-    """The keys of providers that want one; None where there is none that could be used.
-
-    That is no reason to refuse a configuration: what it brings besides, such as the end of a leaked key, must
-    not wait for a provider.
-    """
-    keys: dict[str, SecretStr | None] = {}
-    for position, provider in enumerate(settings.providers):
-        if provider.api_key_file is not None:
-            known = len(findings.problems)
-            key = files.secret(("providers", position, "apiKeyFile"), provider.api_key_file)
-            missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
-            keys[provider.name] = None if missing else SecretStr(key)
-    return keys
-
-
-def _aws_credentials(
-    settings: Settings, files: NamedFiles, findings: Findings
-) -> dict[str, AwsCredentials | None]:
-    """What requests are signed with; None where a part of it is missing, as with keys."""
-    found: dict[str, AwsCredentials | None] = {}
-    for position, provider in enumerate(settings.providers):
-        credentials = provider.aws_credentials
-        if credentials is None:
-            continue
-        path = ("providers", position, "awsCredentials")
-        known = len(findings.problems)
-        token = credentials.session_token_file
-        read = AwsCredentials(
-            SecretStr(files.secret((*path, "accessKeyIdFile"), credentials.access_key_id_file)),
-            SecretStr(files.secret((*path, "secretAccessKeyFile"), credentials.secret_access_key_file)),
-            None if token is None else SecretStr(files.secret((*path, "sessionTokenFile"), token)),
-        )
-        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
-        found[provider.name] = None if missing else read
-    return found
 
 
 def _key_sets(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, str]:

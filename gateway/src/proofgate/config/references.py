@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from proofgate.address import split_address
 from proofgate.config.access import Plan
+from proofgate.config.auth import check_auth, is_signed
 from proofgate.config.document import FieldPath
 from proofgate.config.fields import is_loopback
 from proofgate.config.problems import Findings, did_you_mean
@@ -94,16 +95,11 @@ def _providers_of(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
 def _check_credentials(settings: Settings, findings: Findings) -> None:
     for position, provider in enumerate(settings.providers):
         path = ("providers", position)
-        has_key, signs = provider.api_key_file is not None, provider.aws_credentials is not None
-        if provider.type != "Bedrock":
-            for field, given in (("awsCredentials", signs), ("region", provider.region is not None)):
-                if given:
-                    message = f"only a provider of type Bedrock has {field}: remove it, or change the type"
-                    findings.report("config_provider_credentials", (*path, field), message)
-        elif has_key == signs:
-            message = "set exactly one of apiKeyFile and awsCredentials: Bedrock takes a key or a signature"
-            findings.report("config_provider_credentials", path, message)
-        elif signs and provider.region is None:
+        check_auth(provider.auth, provider.type, (*path, "auth"), findings)
+        if provider.type != "Bedrock" and provider.region is not None:
+            message = "only a provider of type Bedrock has region: remove it, or change the type"
+            findings.report("config_provider_credentials", (*path, "region"), message)
+        elif provider.type == "Bedrock" and is_signed(provider.auth) and provider.region is None:
             message = "set region: a signature is for one region"
             findings.report("config_provider_credentials", path, message)
 
@@ -111,22 +107,11 @@ def _check_credentials(settings: Settings, findings: Findings) -> None:
 def _check_projects(settings: Settings, findings: Findings) -> None:
     for position, provider in enumerate(settings.providers):
         path = ("providers", position)
-        given = {
-            "project": provider.project,
-            "location": provider.location,
-            "serviceAccountFile": provider.service_account_file,
-        }
-        if provider.type == "VertexAI":
-            for field in ("project", "location"):
-                if given[field] is None:
-                    message = f"set {field}: a provider of type VertexAI has its models below both"
-                    findings.report("config_provider_project", (*path, field), message)
-            if provider.api_key_file is not None:
-                message = "remove it: VertexAI takes access tokens, see serviceAccountFile"
-                findings.report("config_provider_project", (*path, "apiKeyFile"), message)
-            continue
-        for field, value in given.items():
-            if value is not None:
+        for field, value in (("project", provider.project), ("location", provider.location)):
+            if provider.type == "VertexAI" and value is None:
+                message = f"set {field}: a provider of type VertexAI has its models below both"
+                findings.report("config_provider_project", (*path, field), message)
+            elif provider.type != "VertexAI" and value is not None:
                 message = f"only a provider of type VertexAI has {field}: remove it, or change the type"
                 findings.report("config_provider_project", (*path, field), message)
 

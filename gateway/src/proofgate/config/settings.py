@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from proofgate.config.access import Jwt, PayloadMode, Plan, Tenant, TenantShards
 from proofgate.config.analysis import Analysis
+from proofgate.config.auth import Auth
 from proofgate.config.fields import (
     Address,
     AddressRange,
@@ -145,17 +146,6 @@ class Cors(Section):
     """How long a browser may remember the answer, 0 to 86400 seconds."""
 
 
-class AwsCredentials(Section):
-    """Credentials of AWS, in files: requests to Amazon Bedrock are signed with them (Signature Version 4)."""
-
-    access_key_id_file: FilePath
-    """The id of the access key, one line."""
-    secret_access_key_file: FilePath
-    """The secret access key, one line."""
-    session_token_file: FilePath | None = None
-    """The session token, one line; temporary credentials have one."""
-
-
 class ProviderTimeouts(Section):
     """How long one provider may take, in seconds, each 0.001 to 86400, in the place of what holds for all."""
 
@@ -188,19 +178,15 @@ class Provider(Section):
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
     """http or https, without user name, query or fragment; the path of a request is appended. Of type
     `VertexAI` it is Google's of its `location`, unless it is set."""
-    api_key_file: FilePath | None = None
-    """The key that the gateway sends, one line."""
-    aws_credentials: AwsCredentials | None = None
-    """What requests are signed with, in the place of a key; type `Bedrock` only."""
+    auth: Auth | None = None
+    """How the gateway authenticates there. Without it no credentials are sent; types `Bedrock` and `VertexAI`
+    need it."""
     region: Annotated[str, Field(max_length=32, pattern="^[a-z]{2,}(-[a-z0-9]+)+$")] | None = None
     """The region of AWS that requests are signed for, for example us-east-1; type `Bedrock` only."""
     project: Annotated[str, Field(max_length=64, pattern="^[a-z0-9][-a-z0-9.:]*$")] | None = None
     """The id of the project of Google Cloud whose models these are; type `VertexAI` only."""
     location: Annotated[str, Field(max_length=32, pattern=LOCATION)] | None = None
     """Where they are: a region such as europe-west1, or `global`; type `VertexAI` only."""
-    service_account_file: FilePath | None = None
-    """The key of a service account, JSON, for which access tokens are fetched; type `VertexAI` only. Without
-    one they come from the metadata server of the machine, which in GKE knows the workload's identity."""
     api: Literal["V1", "Deployments"] = "V1"
     """Which form of Azure's API a provider of type `AzureOpenAI` has: `V1` names the model in the body,
     `Deployments` its deployment in the path, and an `apiVersion` behind it."""

@@ -44,9 +44,9 @@ def worker(status: Mapping[str, Any], metrics: str) -> Worker:
         if issuer["error"]
     ]
     trouble += [
-        f"no new access token for {token['provider']}: {token['error']}"
-        for token in status.get("access_tokens", [])
-        if token["error"]
+        f"no new credentials for {source['provider']}: {source['error']}: {source['message']}"
+        for source in status.get("credentials", [])
+        if source["error"]
     ]
     return Worker(
         address=str(status["address"]),

@@ -21,7 +21,7 @@ NamedObject = Annotated[dict[str, Any], WithJsonSchema(_named("name"))]
 MountObject = Annotated[dict[str, Any], WithJsonSchema(_named("mountPath"))]
 
 _LabelValue = Annotated[str, Field(max_length=63)]
-_AnnotationValue = Annotated[str, Field(max_length=8192)]
+AnnotationValue = Annotated[str, Field(max_length=8192)]
 _Labels = Annotated[dict[str, _LabelValue], Field(max_length=32)]
 
 
@@ -49,7 +49,7 @@ class PodTemplate(Section):
 
     labels: _Labels = Field(default_factory=dict)
     """More labels."""
-    annotations: Annotated[dict[str, _AnnotationValue], Field(max_length=32)] = Field(default_factory=dict)
+    annotations: Annotated[dict[str, AnnotationValue], Field(max_length=32)] = Field(default_factory=dict)
     """More annotations."""
     node_selector: _Labels = Field(default_factory=dict)
     """Labels of the nodes that pods may run on."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from proofgate_operator.api.auth import AUTH_RULES, Auth, provider_types_rules
 from proofgate_operator.api.fields import (
     AUTHORITY,
     SET,
@@ -19,6 +20,7 @@ from proofgate_operator.api.fields import (
     SecretKeyRef,
     SecretRef,
     Section,
+    rules,
 )
 
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
@@ -28,7 +30,6 @@ _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 CA_FILE = "ca.crt"
 CLIENT_CERTIFICATE_FILE = "client.crt"
 CLIENT_KEY_FILE = "client.key"
-SERVICE_ACCOUNT_FILE = "service-account.json"
 PEM_FILES = frozenset((CA_FILE, CLIENT_CERTIFICATE_FILE, CLIENT_KEY_FILE))
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
@@ -50,13 +51,10 @@ UpstreamModelName = Annotated[
 
 #: Rules over the fields of one provider.
 PROVIDER_RULES: tuple[dict[str, Any], ...] = (
+    *provider_types_rules(),
     {
-        "rule": "self.type == 'Bedrock' || !has(self.awsCredentials) && !has(self.region)",
-        "message": "providers: awsCredentials and region are for type Bedrock alone",
-    },
-    {
-        "rule": "self.type != 'Bedrock' || has(self.apiKeySecretRef) != has(self.awsCredentials)",
-        "message": "providers: one of type Bedrock has either apiKeySecretRef or awsCredentials",
+        "rule": "self.type == 'Bedrock' || !has(self.region)",
+        "message": "providers: region is for type Bedrock alone",
     },
     {
         "rule": "self.api == 'V1' || self.type == 'AzureOpenAI'",
@@ -67,18 +65,16 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
         "message": "providers: apiVersion is for api Deployments, which needs one",
     },
     {
-        "rule": "!has(self.awsCredentials) || has(self.region)",
-        "message": "providers: awsCredentials need a region, for which requests are signed",
+        "rule": "has(self.region) || self.type != 'Bedrock' || !has(self.auth) || self.auth.type == 'APIKey'",
+        "message": "providers: auth of AWS needs a region, for which requests are signed",
     },
     {
-        "rule": "self.type == 'VertexAI' || !has(self.project) && !has(self.location)"
-        " && !has(self.serviceAccountSecretRef)",
-        "message": "providers: project, location and serviceAccountSecretRef are for type VertexAI alone",
+        "rule": "self.type == 'VertexAI' || !has(self.project) && !has(self.location)",
+        "message": "providers: project and location are for type VertexAI alone",
     },
     {
-        "rule": "self.type != 'VertexAI' || has(self.project) && has(self.location)"
-        " && !has(self.apiKeySecretRef)",
-        "message": "providers: one of type VertexAI has a project and a location, and no apiKeySecretRef",
+        "rule": "self.type != 'VertexAI' || has(self.project) && has(self.location)",
+        "message": "providers: one of type VertexAI has a project and a location",
     },
     {
         "rule": "self.type == 'VertexAI' || has(self.baseURL)",
@@ -98,17 +94,6 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
         "message": "providers: tls has its authorities in a Secret or in a ConfigMap, not in both",
     },
 )
-
-
-class AwsCredentials(Section):
-    """Credentials of AWS. Entries of one Secret change together."""
-
-    access_key_id_secret_ref: SecretKeyRef
-    """The id of the access key: one line."""
-    secret_access_key_secret_ref: SecretKeyRef
-    """The secret access key: one line."""
-    session_token_secret_ref: SecretKeyRef | None = None
-    """The session token of temporary credentials: one line. Whatever renews them writes the Secret anew."""
 
 
 class ProviderTls(Section):
@@ -172,27 +157,19 @@ class Provider(Section):
     https://bedrock-runtime.REGION.amazonaws.com (or that of a VPC endpoint). No user name, query or
     fragment. Every type needs one but VertexAI, where it is https://LOCATION-aiplatform.googleapis.com/v1
     (https://aiplatform.googleapis.com/v1 of the location global) unless it is set."""
-    api_key_secret_ref: SecretKeyRef | None = None
-    """The upstream's API key: one line of printable ASCII without spaces. Mounted into the workers, never
-    copied; another key in the entry is used within seconds, another entry rolls the workers. Absent: the
-    upstream wants none."""
-    aws_credentials: AwsCredentials | None = None
-    """What requests to an upstream of type Bedrock are signed with (Signature Version 4), in the place of
-    apiKeySecretRef, which is then an API key of Bedrock. Mounted, and used when it changes, as that is."""
+    auth: Annotated[Auth | None, Field(json_schema_extra=rules(*AUTH_RULES))] = None
+    """How workers authenticate there. Absent: the upstream wants no credentials. Types Bedrock and VertexAI
+    need it."""
     tls: ProviderTls | None = None
     """Whom workers trust there, and what they show. Mounted, and used when it changes, as keys are; while a
     part is missing, nothing is sent there."""
     region: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] = None
-    """The region of AWS that requests are signed for, for example us-east-1. With awsCredentials only it has
-    to be there."""
+    """The region of AWS that requests are signed for, for example us-east-1. With auth of AWS it has to be
+    there."""
     project: Annotated[str | None, Field(max_length=64, pattern=r"^[a-z0-9][-a-z0-9.:]*$")] = None
     """The id of the project of Google Cloud whose models an upstream of type VertexAI has."""
     location: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]+(-[a-z0-9]+)*$")] = None
     """Where they are: a region, for example europe-west1, or global."""
-    service_account_secret_ref: SecretKeyRef | None = None
-    """The key of a service account of Google Cloud, JSON, for which workers fetch access tokens for an
-    upstream of type VertexAI. Mounted, and used when it changes, as apiKeySecretRef is. Absent: tokens come
-    from the metadata server, which in GKE knows the identity of the workers' ServiceAccount."""
     api: Literal["V1", "Deployments"] = "V1"
     """Which form of Azure's API an upstream of type AzureOpenAI has. V1 names the deployment in the body,
     Deployments in the path, as /deployments/NAME/chat/completions?api-version=VERSION."""
@@ -240,20 +217,8 @@ class Provider(Section):
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
-        if self.api_key_secret_ref is not None:
-            yield "apiKeySecretRef", "api-key", self.api_key_secret_ref
-        aws = self.aws_credentials
-        if aws is not None:
-            yield "awsCredentials.accessKeyIdSecretRef", "access-key-id", aws.access_key_id_secret_ref
-            yield (
-                "awsCredentials.secretAccessKeySecretRef",
-                "secret-access-key",
-                aws.secret_access_key_secret_ref,
-            )
-            if aws.session_token_secret_ref is not None:
-                yield "awsCredentials.sessionTokenSecretRef", "session-token", aws.session_token_secret_ref
-        if self.service_account_secret_ref is not None:
-            yield "serviceAccountSecretRef", SERVICE_ACCOUNT_FILE, self.service_account_secret_ref
+        if self.auth is not None:
+            yield from self.auth.secrets()
         if self.tls is not None:
             yield from self.tls.secrets()
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import Cores, Image, Quantity, Section, rules
-from proofgate_operator.api.pod_template import PodTemplate
+from proofgate_operator.api.fields import Cores, Image, ObjectName, Quantity, Section, rules
+from proofgate_operator.api.pod_template import AnnotationValue, PodTemplate
 
 #: Bytes that a worker takes besides the bodies and answers that it has: docs/operations.md, "Memory".
 MEMORY_OTHERWISE = 270 << 20
@@ -22,6 +22,26 @@ MEMORY_LEAST = 384 << 20
 MEMORY_FAULT = (
     "spec.worker.memory must be at least 384Mi: a worker takes 270Mi besides the bodies and answers that it"
     " has, and needs 114Mi for those"
+)
+
+
+class ServiceAccount(Section):
+    """Who workers are to clouds. It needs no permission in the cluster."""
+
+    name: ObjectName | None = None
+    """A ServiceAccount of yours in the gateway's namespace. Absent: the operator makes GATEWAY-worker."""
+    annotations: Annotated[dict[str, AnnotationValue], Field(max_length=16)] = Field(default_factory=dict)
+    """Annotations of the one that the operator makes, for example eks.amazonaws.com/role-arn,
+    azure.workload.identity/client-id or iam.gke.io/gcp-service-account."""
+
+
+#: Rules over the ServiceAccount of workers.
+SERVICE_ACCOUNT_RULES = (
+    {
+        "rule": "!has(self.name) || !has(self.annotations) || self.annotations.size() == 0",
+        "message": "spec.worker.serviceAccount: annotations are for the one that the operator makes; write"
+        " those of yours yourself",
+    },
 )
 
 
@@ -62,5 +82,10 @@ class Worker(Section):
     """Image of the worker. Absent: the one the operator was installed with."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60
     """Seconds from SIGTERM to SIGKILL; a worker drains and seals its log in that time."""
+    service_account: Annotated[
+        ServiceAccount | None, Field(json_schema_extra=rules(*SERVICE_ACCOUNT_RULES))
+    ] = None
+    """The ServiceAccount that workers run as, by which clouds know them. A change of it rolls them. Absent:
+    one that the operator makes, without annotations."""
     pod_template: PodTemplate | None = None
     """Additions to the workers' pods."""

@@ -140,6 +140,12 @@ def names(gateway: Gateway) -> Names:
     return Names(gateway.name)
 
 
+def worker_account(gateway: Gateway) -> str:
+    """Return the ServiceAccount that workers run as: the gateway's own, or one that the spec names."""
+    account = gateway.spec.worker.service_account
+    return (account.name if account else None) or names(gateway).worker
+
+
 def selector_labels(gateway: Gateway, component: str) -> dict[str, str]:
     """Return the labels that select the pods of one component; they never change."""
     return {

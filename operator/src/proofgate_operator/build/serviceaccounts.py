@@ -1,14 +1,26 @@
-"""Service accounts without permissions: neither workers nor HAProxy talk to the API server."""
+"""Service accounts without permissions: neither workers nor HAProxy talk to the API server.
+
+Clouds know the workers by theirs; what they read of it are its annotations.
+"""
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
-from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.naming import Manifest, child, names, worker_account
 
 
 def service_accounts(gateway: Gateway) -> list[Manifest]:
-    """Return one account per component, so that nothing granted to `default` reaches them."""
+    """Return one account per component, so that nothing granted to `default` reaches them; none for workers
+    that run as one of the user's."""
     own = names(gateway)
-    return [
-        {**child(gateway, "v1", "ServiceAccount", name, component), "automountServiceAccountToken": False}
-        for name, component in ((own.worker, statefulset.COMPONENT), (own.haproxy, haproxy.COMPONENT))
-    ]
+    found = [_account(gateway, own.haproxy, haproxy.COMPONENT)]
+    if worker_account(gateway) == own.worker:
+        account = _account(gateway, own.worker, statefulset.COMPONENT)
+        wanted = gateway.spec.worker.service_account
+        if wanted is not None and wanted.annotations:
+            account["metadata"]["annotations"] = dict(wanted.annotations)
+        found.insert(0, account)
+    return found
+
+
+def _account(gateway: Gateway, name: str, component: str) -> Manifest:
+    return {**child(gateway, "v1", "ServiceAccount", name, component), "automountServiceAccountToken": False}

@@ -16,6 +16,7 @@ from proofgate_operator.build.naming import (
     labels,
     names,
     selector_labels,
+    worker_account,
 )
 from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import (
@@ -36,6 +37,7 @@ from proofgate_operator.build.worker_config import (
     SHARDS_FOLDER,
     SHRED_KEYS_FOLDER,
     TELEMETRY_FOLDER,
+    TOKENS_FOLDER,
     TRAFFIC_PORT,
     provider_file,
 )
@@ -48,6 +50,9 @@ CONTAINER = "worker"
 #: second, a former address is kept for two, and two checks are a second apart.
 FOUND_SECONDS = 6
 _PROBE_SECONDS = 2
+#: How long a token of the ServiceAccount is valid; the kubelet renews it after four fifths of that. Some
+#: clouds take none that lasts longer than a day.
+TOKEN_SECONDS = 3600
 #: 0440: the worker's group reads it, nobody else.
 _PRIVATE_MODE = 0o440
 
@@ -113,6 +118,26 @@ def _shred_keys(gateway: Gateway) -> list[Manifest]:
     return [{"name": "shred-keys", "secret": {"secretName": name, "defaultMode": _PRIVATE_MODE}}]
 
 
+def _tokens(gateway: Gateway) -> list[Manifest]:
+    """Return the volume of tokens of the ServiceAccount, each for one cloud; the API server takes none.
+
+    The kubelet renews them in time (KEP-1205). No webhook is needed for them.
+    """
+    wanted = [
+        {
+            "serviceAccountToken": {
+                "path": provider.name,
+                "audience": provider.auth.token_audience,
+                "expirationSeconds": TOKEN_SECONDS,
+            }
+        }
+        for provider in gateway.spec.providers
+        if provider.auth is not None and provider.auth.token_audience is not None
+    ]
+    projected = {"defaultMode": _PRIVATE_MODE, "sources": wanted}
+    return [{"name": "identity-tokens", "projected": projected}] if wanted else []
+
+
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     worker = gateway.spec.worker
     # Equal requests and limits, whole cores: that is what makes a pod Guaranteed, and its core exclusive
@@ -160,10 +185,20 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
                 {"name": volume["name"], "mountPath": SHRED_KEYS_FOLDER, "readOnly": True}
                 for volume in _shred_keys(gateway)
             ),
+            *(
+                {"name": volume["name"], "mountPath": TOKENS_FOLDER, "readOnly": True}
+                for volume in _tokens(gateway)
+            ),
             {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
+
+
+def _webhook_labels(gateway: Gateway) -> dict[str, str]:
+    """Return what asks the webhook of Azure Workload Identity for its variables and its token."""
+    wanted = any(provider.auth and provider.auth.needs_azures_webhook for provider in gateway.spec.providers)
+    return {"azure.workload.identity/use": "true"} if wanted else {}
 
 
 def _shared_volume(gateway: Gateway) -> Manifest:
@@ -190,12 +225,12 @@ def statefulset(
     its start. With `claim_templates` each worker mounts a claim of its own, else all mount one.
     """
     own = names(gateway)
-    pod_labels = labels(gateway, COMPONENT)
+    pod_labels = {**labels(gateway, COMPONENT), **_webhook_labels(gateway)}
     match_labels = selector_labels(gateway, COMPONENT)
     template = {
         "metadata": {"labels": pod_labels, "annotations": {START_ANNOTATION: digest}},
         "spec": {
-            "serviceAccountName": own.worker,
+            "serviceAccountName": worker_account(gateway),
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": gateway.spec.worker.termination_grace_period_seconds,
@@ -207,6 +242,7 @@ def statefulset(
                 _configuration(gateway),
                 _checkpoints(gateway),
                 *_shred_keys(gateway),
+                *_tokens(gateway),
                 *([] if claim_templates else [_shared_volume(gateway)]),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],

@@ -8,6 +8,7 @@ import hashlib
 import yaml
 
 from proofgate_operator.api.access import TERMS, Tenant
+from proofgate_operator.api.auth import Auth
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import PayloadMode
 from proofgate_operator.api.quantity import whole
@@ -16,7 +17,6 @@ from proofgate_operator.api.upstream import (
     CA_FILE,
     CLIENT_CERTIFICATE_FILE,
     CLIENT_KEY_FILE,
-    SERVICE_ACCOUNT_FILE,
     Provider,
     ProviderTls,
 )
@@ -45,6 +45,8 @@ TELEMETRY_FOLDER = "telemetry"
 HELD_FOLDER = "/etc/held-checkpoints"
 #: Where tenants' shred keys are. The Secret is mounted whole: another tenant does not change the template.
 SHRED_KEYS_FOLDER = "/etc/shred-keys"
+#: Where the tokens of the workers' ServiceAccount are that clouds take, one for each provider that needs one.
+TOKENS_FOLDER = "/var/run/secrets/proofgate.dev/tokens"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin", "analysis")
 
@@ -98,6 +100,20 @@ def _tls(provider: Provider) -> Manifest:
     return content
 
 
+def _auth(provider: Provider, auth: Auth) -> Manifest:
+    """Return what the file says of the credentials for a provider: files in the place of Secrets."""
+    content: Manifest = {}
+    for name, value in auth.as_written().items():
+        if not isinstance(value, dict):
+            content[name] = value
+    for field, file, _ in auth.secrets():
+        name = field.removeprefix("auth.").removesuffix("SecretRef")
+        content[f"{name}File"] = f"{CONFIG_FOLDER}/{provider_file(provider, file)}"
+    if auth.token_audience is not None:
+        content["tokenFile"] = f"{TOKENS_FOLDER}/{provider.name}"
+    return content
+
+
 def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
     """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
     spec = gateway.spec
@@ -110,18 +126,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "streamUsage": provider.stream_usage,
             "untranslatableFields": provider.untranslatable_fields,
         }
-        files = {
-            file: f"{CONFIG_FOLDER}/{provider_file(provider, file)}" for _, file, _ in provider.secrets()
-        }
-        if provider.api_key_secret_ref:
-            entry["apiKeyFile"] = files["api-key"]
-        if provider.aws_credentials:
-            entry["awsCredentials"] = {
-                "accessKeyIdFile": files["access-key-id"],
-                "secretAccessKeyFile": files["secret-access-key"],
-            }
-            if "session-token" in files:
-                entry["awsCredentials"]["sessionTokenFile"] = files["session-token"]
+        if provider.auth is not None:
+            entry["auth"] = _auth(provider, provider.auth)
         if provider.tls is not None:
             entry |= _tls(provider)
         if provider.type == "Bedrock":
@@ -130,8 +136,6 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry |= {"api": provider.api, "apiVersion": provider.api_version}
         if provider.type == "VertexAI":
             entry |= {"project": provider.project, "location": provider.location}
-        if provider.service_account_secret_ref is not None:
-            entry["serviceAccountFile"] = files[SERVICE_ACCOUNT_FILE]
         if provider.region is not None:
             entry["region"] = provider.region
         if provider.anthropic_betas is not None:

@@ -6,6 +6,7 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audited import audited
+from proofgate_operator.plan.credentials import NOT_RENEWED
 from proofgate_operator.plan.kept import kept
 from proofgate_operator.plan.pinning import cpu_pinned
 from proofgate_operator.plan.pods import pod_trouble
@@ -96,7 +97,8 @@ def _serves_nobody(situation: Situation) -> str | None:
     spec, configuration = situation.gateway.spec, situation.configuration
     if spec.jwt is None and spec.allowed_tenants is None and not any(configuration.keys.values()):
         return "no tenant has a key"
-    broken = {fault.field for fault in configuration.faults}
+    # What is not renewed yet is good until it ends.
+    broken = {fault.field for fault in configuration.faults if fault.reason != NOT_RENEWED}
     if all(f"spec.providers[{provider.name}]" in broken for provider in spec.providers):
         return "no provider has a key"
     return None

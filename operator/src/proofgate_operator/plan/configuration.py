@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from proofgate_operator.api.auth import SERVICE_ACCOUNT_KEY_FILE
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.upstream import (
@@ -11,7 +12,6 @@ from proofgate_operator.api.upstream import (
     CLIENT_CERTIFICATE_FILE,
     CLIENT_KEY_FILE,
     PEM_FILES,
-    SERVICE_ACCOUNT_FILE,
     Provider,
 )
 from proofgate_operator.build import ledger_key
@@ -28,6 +28,7 @@ from proofgate_operator.plan.addresses import address_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import auditor_key, keeper_key
 from proofgate_operator.plan.certificates import authorities_fault, certificate_fault, shown_fault
+from proofgate_operator.plan.credentials import credential_faults
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pod_templates import (
@@ -135,7 +136,7 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fa
                 faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
             elif file in PEM_FILES:
                 pem[file] = key
-            elif file == SERVICE_ACCOUNT_FILE:
+            elif file == SERVICE_ACCOUNT_KEY_FILE:
                 pass  # The workers say what is wrong with it.
             # A line end around the key is cut by the workers; within it, the rest would be another header.
             elif not re.fullmatch(r"[!-~]+", key.strip()):
@@ -144,6 +145,12 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fa
             keys += [provider.name, key or ""]
         faults += _tls_faults(provider, pem)
     return keys, faults
+
+
+def _annotated(gateway: Gateway) -> list[str]:
+    """Return the annotations of the workers' ServiceAccount: webhooks read them when a pod is made."""
+    account = gateway.spec.worker.service_account
+    return [f"{key}={value}" for key, value in sorted(account.annotations.items())] if account else []
 
 
 def _tls_faults(provider: Provider, pem: Mapping[str, str]) -> Iterator[Fault]:
@@ -330,7 +337,9 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
         secret = token.encode()
         memory = least_memory(gateway, seen.worker_pods)
-        start = [fixed_config_text(gateway, defaults), signing_key.signing_text] if signing_key else None
+        start = None
+        if signing_key:
+            start = [fixed_config_text(gateway, defaults), signing_key.signing_text, *_annotated(gateway)]
         digests = Digests(
             start=keyed_digest(secret, start) if start else None,
             config=keyed_digest(
@@ -366,6 +375,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         faults=(
             *tenants.faults,
             *provider_faults,
+            *credential_faults(gateway, seen),
             *certificate_faults,
             *_telemetry_faults(gateway, seen),
             *audit_faults,

@@ -1,11 +1,24 @@
 """What workers tell of themselves on their admin port, and how their answer is read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 #: One period of the CPU's limit in so many is forgiven.
 _THROTTLED_SHARE = 20
+#: A spec has no more.
+_MOST_PROVIDERS = 16
+
+
+@dataclass(frozen=True)
+class NotRenewed:
+    """A provider whose credentials a worker could not renew."""
+
+    provider: str
+    #: Whether those that it has are still good.
+    valid: bool
+    #: Why; it names hosts, files and codes, never a token.
+    message: str
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,8 @@ class WorkerReport:
     throttled: bool = False
     #: The newest signed checkpoint of its log, as it was told; empty when it told none.
     checkpoint: str = ""
+    #: Providers whose credentials it could not renew.
+    not_renewed: tuple[NotRenewed, ...] = ()
 
     @property
     def idle(self) -> bool:
@@ -65,6 +80,17 @@ def _refusal(error: Any) -> str | None:
     return "; ".join([str(error.get("code", "unknown")), *places])[:512]
 
 
+def _not_renewed(found: Any) -> Iterator[NotRenewed]:
+    """Yield what a worker tells of credentials that clouds did not issue."""
+    for source in (found if isinstance(found, list) else ())[:_MOST_PROVIDERS]:
+        if isinstance(source, dict) and source.get("error"):
+            left = source.get("seconds_left")
+            message = f"{source['error']}: {source.get('message') or ''}"[:256]
+            yield NotRenewed(
+                str(source.get("provider", ""))[:63], isinstance(left, int) and left > 0, message
+            )
+
+
 def read_report(status: Any) -> WorkerReport:
     """Read the answer of `GET /status`; raises ValueError for what is none."""
     if not isinstance(status, dict):
@@ -87,4 +113,5 @@ def read_report(status: Any) -> WorkerReport:
         and isinstance(throttled, int)
         and throttled * _THROTTLED_SHARE > periods,
         checkpoint=checkpoint if isinstance(checkpoint, str) else "",
+        not_renewed=tuple(_not_renewed(status.get("credentials"))),
     )

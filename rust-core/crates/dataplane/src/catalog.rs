@@ -22,7 +22,7 @@ use crate::config::{Config, Provider, ProviderKind, StreamUsage, Vertex};
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD, stands_for};
-use crate::signer::Signer;
+use crate::signer::{Keys, Signer, SignerPlan};
 use crate::terms::Terms;
 use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Trust, Upstream};
 
@@ -42,7 +42,7 @@ struct UpstreamPlan {
     name: String,
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
-    signer: Option<Signer>,
+    signer: Option<SignerPlan>,
     wants_token: bool,
     path_end: PathEnd,
     betas: Option<Vec<String>>,
@@ -111,11 +111,12 @@ impl Blueprint {
                 ProviderKind::Bedrock => (Family::Amazon, "Authorization: Bearer "),
                 ProviderKind::VertexAi => (Family::Google, "Authorization: Bearer "),
             };
-            let wants_token = matches!(provider.kind, ProviderKind::VertexAi);
+            let wants_token = provider.access_token || matches!(provider.kind, ProviderKind::VertexAi);
             if wants_token && key.is_some() {
                 return Err(fail("it has a key, and takes access tokens alone".into()));
             }
-            let signer = provider.aws.as_ref().map(Signer::new).transpose().map_err(fail)?;
+            let signer = provider.aws.as_ref().map(SignerPlan::new);
+            let signer = signer.transpose().map_err(fail)?;
             if signer.is_some() && (family != Family::Amazon || key.is_some()) {
                 return Err(fail(
                     "it has both a key and a signature, or is none of Amazon's".into(),
@@ -344,15 +345,16 @@ impl Catalog {
         let upstreams = upstreams.into_iter().map(|plan| {
             let before = named(&plan.name);
             // What was made for another place is never sent to this one.
-            let token = before.filter(|before| before.pool.has_base_of(&plan.route));
-            let token = token.and_then(|before| before.token.clone()).unwrap_or_default();
+            let there = before.filter(|before| before.pool.has_base_of(&plan.route));
+            let token = there.and_then(|before| before.token.clone()).unwrap_or_default();
+            let signed = there.and_then(|before| before.signer.as_ref());
             Rc::new(Upstream {
                 pool: Pool::follow(before.map(|upstream| &upstream.pool), plan.route),
                 token: plan.wants_token.then_some(token),
                 name: plan.name,
                 family: plan.family,
                 templates: plan.templates,
-                signer: plan.signer,
+                signer: plan.signer.map(|plan| Signer::follow(plan, signed)),
                 path_end: plan.path_end,
                 betas: plan.betas,
                 untranslatable: plan.untranslatable,
@@ -460,6 +462,14 @@ impl Catalog {
             }
             None => false,
         }
+    }
+
+    /// Gives a provider the keys that requests to it are signed with from now on; whether there is one that takes any.
+    pub(crate) fn set_keys(&self, provider: &str, keys: Keys) -> bool {
+        let mut upstreams = self.upstreams.iter();
+        let found = upstreams.find(|upstream| upstream.name == provider);
+        let signer = found.and_then(|upstream| upstream.signer.as_ref());
+        signer.is_some_and(|signer| signer.set(keys))
     }
 
     pub(crate) fn upstreams(&self) -> &[Rc<Upstream>] {

@@ -189,7 +189,10 @@ pub(crate) struct Provider {
     pub api_key: Option<String>,
     /// What requests to it are signed with, in the place of a key.
     #[serde(default)]
-    pub aws: Option<AwsCredentials>,
+    pub aws: Option<Aws>,
+    /// Requests carry an access token in the place of a key, which arrives later. Those to Vertex AI always do.
+    #[serde(default)]
+    pub access_token: bool,
     /// How an ARN stands in the path of its requests.
     #[serde(default)]
     pub arn_in_path: ArnInPath,
@@ -303,12 +306,20 @@ pub(crate) enum ArnInPath {
     Literal,
 }
 
+/// How requests to Amazon are signed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Aws {
+    /// The region that they are signed for, such as `us-east-1`.
+    pub region: String,
+    /// `None` where they are issued while the worker runs, and arrive later.
+    pub keys: Option<AwsKeys>,
+}
+
 /// Whose signature requests to Amazon carry.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AwsCredentials {
-    /// The region that they are signed for, such as `us-east-1`.
-    pub region: String,
+pub(crate) struct AwsKeys {
     pub access_key_id: String,
     pub secret_access_key: String,
     /// Of temporary credentials.

@@ -1,5 +1,5 @@
 //! What the control side tells the data-plane thread while it serves: another configuration, other tenants, other signing
-//! keys, other access tokens.
+//! keys, other access tokens and temporary credentials.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::Error;
 use crate::access_token::Token;
 use crate::catalog::Blueprint;
 use crate::gateway::Gateway;
+use crate::signer::Keys;
 
 /// Orders that may wait; whoever gives one waits for its answer, so there are never many.
 pub(crate) const MAX_WAITING: usize = 16;
@@ -30,6 +31,8 @@ pub(crate) enum Order {
     UseKeySet(String, Box<KeySet>, SyncSender<bool>),
     /// Send this to the provider of this name; answers whether it is one that wants an access token.
     UseToken(String, Token, SyncSender<bool>),
+    /// Sign requests to the provider of this name with these; answers whether it is one that takes any.
+    UseKeys(String, Keys, SyncSender<bool>),
 }
 
 /// What is in force from some request on, as one change.
@@ -112,6 +115,9 @@ pub(crate) async fn obey(gateway: Rc<Gateway>, mut orders: Receiver<Given>) {
             }
             Some(Order::UseToken(provider, token, done)) => {
                 let _ = done.try_send(gateway.catalog().set_token(&provider, token));
+            }
+            Some(Order::UseKeys(provider, keys, done)) => {
+                let _ = done.try_send(gateway.catalog().set_keys(&provider, keys));
             }
             None => {}
         }

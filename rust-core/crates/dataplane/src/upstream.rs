@@ -80,9 +80,11 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Whether nothing may be sent there now: the key, certificate or token that it wants is not there.
+    /// Whether nothing may be sent there now: the key, certificate or token that it wants is not there, or has ended.
     pub(crate) fn lacks_key(&self, now: Instant) -> bool {
-        self.key_missing || self.token.as_ref().is_some_and(|token| !token.is_valid(now))
+        self.key_missing
+            || self.token.as_ref().is_some_and(|token| !token.is_valid(now))
+            || self.signer.as_ref().is_some_and(|signer| !signer.is_valid(now))
     }
 
     /// Whether as many requests are under way there as may be.

@@ -13,6 +13,7 @@ use crate::evidence::{self, Evidence};
 use proofgate_auth::{KeySet, WantedKeySets};
 use proofgate_ledger::VerifyingKey;
 use proofgate_policy::Engine;
+use proofgate_providers::sigv4::Credentials;
 use proofgate_stages::Profiler;
 use proofgate_wal::{Recovered, Unsynced};
 use serde::Serialize;
@@ -22,7 +23,7 @@ use crate::access_token::Token;
 use crate::analysis::{AnalysisConfig, analysis};
 use crate::catalog::Blueprint;
 use crate::clock::unix_seconds;
-use crate::config::Durability;
+use crate::config::{AwsKeys, Durability};
 use crate::data_plane::DataPlane;
 use crate::gateway::SlowPaths;
 use crate::held_checkpoint::HeldCheckpoint;
@@ -39,6 +40,7 @@ use crate::payloads;
 use crate::receipts::ReceiptDesk;
 use crate::reload::{self, Change, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
+use crate::signer::Keys;
 use crate::telemetry::{self, AccessLog, ExchangeQueue, Signal};
 use crate::tenant_shards::TenantShards;
 use crate::threads::Threads;
@@ -210,6 +212,35 @@ impl Worker {
             false => Err(Error::Config(format!(
                 "provider {provider:?} wants no access token"
             ))),
+        }
+    }
+
+    /// Replaces the credentials that requests to a provider are signed with; they are valid for `lifetime` from now on.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when a part is none or the provider takes none, never with a part; [`Error::Busy`], when nothing has
+    /// changed; [`Error::NotRunning`].
+    pub fn set_aws_credentials(
+        &self,
+        provider: &str,
+        credentials: Credentials<'_>,
+        lifetime: Duration,
+    ) -> Result<(), Error> {
+        let keys = AwsKeys {
+            access_key_id: credentials.access_key_id.to_owned(),
+            secret_access_key: credentials.secret_access_key.to_owned(),
+            session_token: credentials.session_token.map(str::to_owned),
+        };
+        let fail = |message: &str| Error::Config(format!("provider {provider:?}: {message}"));
+        let keys = Keys::new(&keys).map_err(|message| fail(&message))?;
+        let keys = keys.for_the_next(lifetime);
+        let keys = keys.ok_or_else(|| fail("its credentials end in no time that there is"))?;
+        let taken = reload::give(&self.running()?.orders, |done| {
+            Order::UseKeys(provider.to_owned(), keys, done)
+        })?;
+        match taken {
+            true => Ok(()),
+            false => Err(fail("it takes no temporary credentials")),
         }
     }
 

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use proofgate_dataplane::ShardFiles;
+use proofgate_providers::sigv4::Credentials;
 use proofgate_stages::Interval;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -120,6 +121,25 @@ impl Worker {
         let lifetime = seconds(lifetime_seconds)?;
         python
             .detach(|| self.0.set_access_token(provider, token, lifetime))
+            .map_err(|error| worker_error(python, &error))
+    }
+
+    fn set_aws_credentials(
+        &self,
+        python: Python<'_>,
+        provider: &str,
+        credentials: (String, String, Option<String>),
+        lifetime_seconds: f64,
+    ) -> PyResult<()> {
+        let lifetime = seconds(lifetime_seconds)?;
+        let (id, secret, token) = &credentials;
+        let credentials = Credentials {
+            access_key_id: id,
+            secret_access_key: secret,
+            session_token: token.as_deref(),
+        };
+        python
+            .detach(|| self.0.set_aws_credentials(provider, credentials, lifetime))
             .map_err(|error| worker_error(python, &error))
     }
 

@@ -1,5 +1,7 @@
 //! Amazon Bedrock as a provider: signatures, paths, and streams in frames.
 
+use std::time::Duration;
+
 use h2::client::ResponseFuture;
 use http::Request;
 use proofgate_providers::sigv4::{BodyHash, Credentials, RequestHead, SigningKey};
@@ -22,11 +24,15 @@ pub(crate) async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let provider = &mut config["providers"][0];
         provider["type"] = "bedrock".into();
-        let url = provider["base_url"].as_str().unwrap().trim_end_matches("/v1").to_owned();
+        let url = provider["base_url"]
+            .as_str()
+            .unwrap()
+            .trim_end_matches("/v1")
+            .to_owned();
         provider["base_url"] = url.into();
-        provider["aws"] = json!({
-            "region": "eu-west-1", "access_key_id": "AKIDEXAMPLE", "secret_access_key": SECRET, "session_token": TOKEN,
-        });
+        let keys =
+            json!({"access_key_id": "AKIDEXAMPLE", "secret_access_key": SECRET, "session_token": TOKEN});
+        provider["aws"] = json!({"region": "eu-west-1", "keys": keys});
         provider["betas"] = json!(["interleaved-thinking-2025-05-14"]);
         let model = |name: &str, upstream: &str| {
             json!({
@@ -610,8 +616,8 @@ async fn rules_read_what_a_stream_of_frames_says() {
 async fn other_credentials_are_used_without_a_restart() {
     let mut gateway = gateway_with(|_| ()).await;
     gateway.reload(|config| {
-        config["providers"][0]["aws"]["access_key_id"] = "AKIDROTATED".into();
-        config["providers"][0]["aws"]["session_token"] = Value::Null;
+        config["providers"][0]["aws"]["keys"]["access_key_id"] = "AKIDROTATED".into();
+        config["providers"][0]["aws"]["keys"]["session_token"] = Value::Null;
     });
     let (_client, _answer, exchange) = begin(&mut gateway, "/v1/messages", &message(CLAUDE, false)).await;
     let authorization = field(&exchange.head, "authorization").unwrap();
@@ -620,4 +626,72 @@ async fn other_credentials_are_used_without_a_restart() {
         "{authorization}"
     );
     assert_eq!(field(&exchange.head, "x-amz-security-token"), None);
+}
+
+#[tokio::test]
+async fn without_issued_credentials_nothing_is_sent_and_each_request_is_signed_with_the_newest() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let mut gateway = gateway_with(|config| config["providers"][0]["aws"]["keys"] = Value::Null).await;
+    let issue = |gateway: &Gateway, id: &str, token: &str, lifetime| {
+        let credentials = Credentials {
+            access_key_id: id,
+            secret_access_key: SECRET,
+            session_token: Some(token),
+        };
+        gateway
+            .worker
+            .set_aws_credentials("stand-in", credentials, lifetime)
+    };
+    // None yet, then some that have ended.
+    for _ in 0..2 {
+        let body = chat(NOVA, false).to_string().into_bytes();
+        let request = Request::post("https://gateway.test/v1/chat/completions")
+            .header("authorization", format!("Bearer {ACME}"))
+            .header("content-length", body.len());
+        let mut client = Client::connect(&gateway).await;
+        let answer = client.exchange(request.body(()).unwrap(), &body).await;
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        assert!(
+            answer.status == 503 && text.contains("provider_key_missing"),
+            "{text}"
+        );
+        issue(&gateway, "ASIAENDED", "ended", Duration::ZERO).unwrap();
+    }
+    assert_eq!(gateway.upstream.requests(), 0);
+    for (id, token) in [("ASIAFIRST", "first"), ("ASIASECOND", "second")] {
+        issue(&gateway, id, token, HOUR).unwrap();
+        // They stay, whatever else changes.
+        gateway.reload(|config| config["timeouts"]["answer_ms"] = json!(400_000));
+        let (_client, _answer, exchange) =
+            begin(&mut gateway, "/v1/chat/completions", &chat(NOVA, false)).await;
+        let authorization = field(&exchange.head, "authorization").unwrap();
+        assert!(
+            authorization.contains(&format!("Credential={id}/")),
+            "{authorization}"
+        );
+        assert_eq!(field(&exchange.head, "x-amz-security-token"), Some(token));
+    }
+    let said = issue(&gateway, "ASIATHIRD", "se\r\ncret", HOUR).unwrap_err();
+    assert!(!said.to_string().contains("cret"), "{said}");
+}
+
+#[tokio::test]
+async fn credentials_of_a_configuration_are_not_replaced_by_issued_ones() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let credentials = Credentials {
+        access_key_id: "ASIAISSUED",
+        secret_access_key: "secret",
+        session_token: None,
+    };
+    let lifetime = Duration::from_secs(3600);
+    for provider in ["stand-in", "nobody"] {
+        assert!(
+            gateway
+                .worker
+                .set_aws_credentials(provider, credentials, lifetime)
+                .is_err()
+        );
+    }
+    let (_client, _answer, exchange) = begin(&mut gateway, "/v1/messages", &message(CLAUDE, false)).await;
+    assert_signed(&exchange);
 }

@@ -331,3 +331,22 @@ async fn a_provider_that_wants_none_is_given_no_token_and_no_text_is_one_that_wo
         assert!(!said.to_string().contains("cret") && !said.to_string().contains(TOKEN));
     }
 }
+
+#[tokio::test]
+async fn a_provider_of_another_type_takes_a_token_in_the_place_of_its_key_where_that_is_configured() {
+    let mut gateway = gateway_with(|config| {
+        let provider = &mut config["providers"][1];
+        provider["type"] = "azure_openai".into();
+        provider["access_token"] = true.into();
+        provider["api_key"] = Value::Null;
+        config["models"][0]["targets"][0]["provider"] = "other".into();
+    })
+    .await;
+    let (status, body) = refused(&gateway, "/v1/chat/completions", &chat(GEMINI, false)).await;
+    assert!(status == 503 && body.contains("provider_key_missing"), "{body}");
+    gateway.worker.set_access_token("other", TOKEN, HOUR).unwrap();
+    let (_client, _answer, exchange) =
+        begin(&mut gateway, "/v1/chat/completions", &chat(GEMINI, false)).await;
+    assert_eq!(sent(&exchange).1, [format!("Bearer {TOKEN}")]);
+    assert!(!exchange.head.to_ascii_lowercase().contains("api-key"));
+}

@@ -1,0 +1,199 @@
+"""How the gateway authenticates to a provider: one section, whose `type` says which of its fields there are.
+
+Keys stand in files. The types with `Identity` in their name, and `GCPMetadataServer`, have no key: the worker
+exchanges the token of its Kubernetes ServiceAccount for credentials of the cloud that last an hour or so, and
+renews them (`proofgate.identity`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from proofgate.config.document import FieldPath
+from proofgate.config.fields import FilePath, Section, is_loopback, split_url
+from proofgate.config.problems import Findings
+
+AuthType = Literal[
+    "APIKey",
+    "AWSStaticKeys",
+    "AWSWebIdentity",
+    "AWSPodIdentity",
+    "AzureWorkloadIdentity",
+    "GCPServiceAccountKey",
+    "GCPWorkloadIdentity",
+    "GCPMetadataServer",
+]
+
+#: Agents on a node that give out credentials of AWS, as AWS's own SDKs allow them ("Container credential
+#: provider" of the AWS SDKs and Tools Reference Guide): EKS Pod Identity's, and that of ECS.
+AGENT_ADDRESSES = frozenset({"169.254.170.23", "fd00:ec2::23", "169.254.170.2"})
+
+
+def is_confidential(url: str, also: frozenset[str] = frozenset()) -> bool:
+    """Whether what is sent to a URL stays between the two: https, or this machine, or one of the addresses in
+    `also`, which never leave the node."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "https" and host:
+        return True
+    try:
+        host = str(ipaddress.ip_address(host))
+    except ValueError:
+        return parts.scheme == "http" and is_loopback(host)
+    return parts.scheme == "http" and (is_loopback(host) or host in also)
+
+
+def _token_url(text: str, also: frozenset[str] = frozenset()) -> str:
+    url = split_url(text, "https://sts.eu-west-1.amazonaws.com")
+    if url.query or url.fragment:
+        raise ValueError("remove the part from '?' or '#' on: it is never sent")
+    if not is_confidential(text, also):
+        raise ValueError("use https: whoever listens would have the credentials")
+    return text.rstrip("/")
+
+
+def _agent_url(text: str) -> str:
+    return _token_url(text, AGENT_ADDRESSES)
+
+
+TokenURL = Annotated[str, AfterValidator(_token_url)]
+AgentURL = Annotated[str, AfterValidator(_agent_url)]
+RoleARN = Annotated[str, Field(max_length=2048, pattern="^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[!-~]+$")]
+ClientID = Annotated[str, Field(max_length=64, pattern="^[A-Za-z0-9-]+$")]
+TenantID = Annotated[str, Field(max_length=253, pattern="^[A-Za-z0-9.-]+$")]
+_POOL = "projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+"
+Audience = Annotated[str, Field(max_length=512, pattern=rf"^//iam\.googleapis\.com/{_POOL}$")]
+ServiceAccount = Annotated[str, Field(max_length=256, pattern="^[a-z0-9.-]+@[a-z0-9.-]+$")]
+
+
+class Auth(Section):
+    """How the gateway authenticates to a provider. Fields of other types than `type` are refused."""
+
+    type: AuthType
+    """Which credentials there are, and which of the fields below."""
+    api_key_file: FilePath | None = None
+    """`APIKey`: the key, one line."""
+    access_key_id_file: FilePath | None = None
+    """`AWSStaticKeys`: the id of the access key, one line. Requests are signed (Signature Version 4)."""
+    secret_access_key_file: FilePath | None = None
+    """`AWSStaticKeys`: the secret access key, one line."""
+    session_token_file: FilePath | None = None
+    """`AWSStaticKeys`: the session token, one line; temporary credentials have one."""
+    role_arn: Annotated[RoleARN | None, Field(alias="roleARN")] = None
+    """`AWSWebIdentity`: the role that is assumed; without it that of `AWS_ROLE_ARN`."""
+    credentials_url: Annotated[AgentURL | None, Field(alias="credentialsURL")] = None
+    """`AWSPodIdentity`: where the agent listens; without it `AWS_CONTAINER_CREDENTIALS_FULL_URI`, or else
+    that of EKS Pod Identity on every node."""
+    client_id: Annotated[ClientID | None, Field(alias="clientID")] = None
+    """`AzureWorkloadIdentity`: the client id of the application or managed identity; without it that of
+    `AZURE_CLIENT_ID`."""
+    tenant_id: Annotated[TenantID | None, Field(alias="tenantID")] = None
+    """`AzureWorkloadIdentity`: the tenant of Entra ID; without it that of `AZURE_TENANT_ID`."""
+    authority_url: Annotated[TokenURL | None, Field(alias="authorityURL")] = None
+    """`AzureWorkloadIdentity`: where Entra ID is; without it `AZURE_AUTHORITY_HOST`, or else
+    https://login.microsoftonline.com."""
+    scope: Annotated[str, Field(max_length=512, pattern="^[!-~]+$")] | None = None
+    """`AzureWorkloadIdentity`: what tokens are for; without it
+    https://cognitiveservices.azure.com/.default."""
+    service_account_key_file: FilePath | None = None
+    """`GCPServiceAccountKey`: the key of a service account, JSON."""
+    audience: Audience | None = None
+    """`GCPWorkloadIdentity`: the provider of the pool, as credential configurations name it:
+    //iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER."""
+    service_account: ServiceAccount | None = None
+    """`GCPWorkloadIdentity`: the service account that is impersonated; without it the pool's principal has
+    access itself."""
+    iam_credentials_url: Annotated[TokenURL | None, Field(alias="iamCredentialsURL")] = None
+    """`GCPWorkloadIdentity`: where a service account is impersonated; without it
+    https://iamcredentials.googleapis.com."""
+    token_file: FilePath | None = None
+    """The token of the ServiceAccount, read again at each renewal. Without it that of
+    `AWS_WEB_IDENTITY_TOKEN_FILE`, `AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE` or `AZURE_FEDERATED_TOKEN_FILE`;
+    `GCPWorkloadIdentity` needs one."""
+    sts_url: Annotated[TokenURL | None, Field(alias="stsURL")] = None
+    """`AWSWebIdentity`, `GCPWorkloadIdentity`: where tokens are exchanged; without it AWS's of the provider's
+    region, or https://sts.googleapis.com/v1/token."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Which fields a type has, and which providers it is for."""
+
+    providers: frozenset[str]
+    needs: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+
+
+_KEYED = frozenset({"OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"})
+_BEDROCK, _VERTEX = frozenset({"Bedrock"}), frozenset({"VertexAI"})
+_KINDS: dict[AuthType, _Kind] = {
+    "APIKey": _Kind(_KEYED, ("api_key_file",)),
+    "AWSStaticKeys": _Kind(
+        _BEDROCK, ("access_key_id_file", "secret_access_key_file"), ("session_token_file",)
+    ),
+    "AWSWebIdentity": _Kind(_BEDROCK, (), ("role_arn", "token_file", "sts_url")),
+    "AWSPodIdentity": _Kind(_BEDROCK, (), ("credentials_url", "token_file")),
+    # Microsoft Foundry takes the same tokens for the models of Anthropic.
+    "AzureWorkloadIdentity": _Kind(
+        frozenset({"AzureOpenAI", "Anthropic"}),
+        (),
+        ("client_id", "tenant_id", "authority_url", "scope", "token_file"),
+    ),
+    "GCPServiceAccountKey": _Kind(_VERTEX, ("service_account_key_file",)),
+    "GCPWorkloadIdentity": _Kind(
+        _VERTEX, ("audience", "token_file"), ("service_account", "iam_credentials_url", "sts_url")
+    ),
+    "GCPMetadataServer": _Kind(_VERTEX),
+}
+#: Types of providers that answer nobody without credentials.
+_NEEDS_AUTH = _BEDROCK | _VERTEX
+_SIGNED = frozenset({"AWSStaticKeys", "AWSWebIdentity", "AWSPodIdentity"})
+_BEARER = frozenset(
+    {"AzureWorkloadIdentity", "GCPServiceAccountKey", "GCPWorkloadIdentity", "GCPMetadataServer"}
+)
+
+
+def is_signed(auth: Auth | None) -> bool:
+    """Whether requests carry a signature of AWS."""
+    return auth is not None and auth.type in _SIGNED
+
+
+def takes_access_token(auth: Auth | None) -> bool:
+    """Whether requests carry an access token, which is renewed while the worker runs."""
+    return auth is not None and auth.type in _BEARER
+
+
+def check_auth(auth: Auth | None, provider_type: str, path: FieldPath, findings: Findings) -> None:
+    """Reports what a provider of some type has too much or too little in `auth`, which stands at `path`."""
+
+    def report(field: str | None, message: str) -> None:
+        where = path if field is None else (*path, Auth.model_fields[field].alias or field)
+        findings.report("config_provider_credentials", where, message)
+
+    if auth is None:
+        if provider_type in _NEEDS_AUTH:
+            report(None, f"add it, type {_types_for(provider_type)}: {provider_type} answers nobody without")
+        return
+    kind = _KINDS[auth.type]
+    if provider_type not in kind.providers:
+        known = _types_for(provider_type)
+        report("type", f"{auth.type} is not for a provider of type {provider_type}: use {known}")
+        return
+    for field in Auth.model_fields:
+        if field == "type":
+            continue
+        is_set = getattr(auth, field) is not None
+        if field in kind.needs and not is_set:
+            report(field, f"set it: type {auth.type} needs it")
+        elif is_set and field not in (*kind.needs, *kind.may):
+            report(field, f"type {auth.type} has no such field: remove it, or change the type")
+
+
+def _types_for(provider_type: str) -> str:
+    names = [name for name, kind in _KINDS.items() if provider_type in kind.providers]
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

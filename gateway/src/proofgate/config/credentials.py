@@ -1,0 +1,99 @@
+"""Credentials of providers that stand in files. One that cannot be used costs its provider alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from proofgate.config.auth import Auth, AuthType
+from proofgate.config.checked import AwsCredentials
+from proofgate.config.document import FieldPath
+from proofgate.config.fields import is_loopback
+from proofgate.config.files import NamedFiles
+from proofgate.config.problems import Findings
+from proofgate.config.settings import Settings
+
+T = TypeVar("T")
+
+
+def provider_keys(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, SecretStr | None]:
+    """The keys of providers that want one; None where there is none that could be used.
+
+    That is no reason to refuse a configuration: what it brings besides, such as the end of a leaked key, must
+    not wait for a provider.
+    """
+
+    def read(auth: Auth, path: FieldPath) -> SecretStr:
+        return SecretStr(files.secret((*path, "apiKeyFile"), auth.api_key_file or ""))
+
+    return _of_type("APIKey", settings, findings, read)
+
+
+def aws_credentials(
+    settings: Settings, files: NamedFiles, findings: Findings
+) -> dict[str, AwsCredentials | None]:
+    """Access keys of AWS; None where a part of one is missing, as with keys."""
+
+    def read(auth: Auth, path: FieldPath) -> AwsCredentials:
+        token = auth.session_token_file
+        return AwsCredentials(
+            SecretStr(files.secret((*path, "accessKeyIdFile"), auth.access_key_id_file or "")),
+            SecretStr(files.secret((*path, "secretAccessKeyFile"), auth.secret_access_key_file or "")),
+            None if token is None else SecretStr(files.secret((*path, "sessionTokenFile"), token)),
+        )
+
+    return _of_type("AWSStaticKeys", settings, findings, read)
+
+
+def service_accounts(
+    settings: Settings, files: NamedFiles, findings: Findings
+) -> dict[str, SecretStr | None]:
+    """The keys of Google's service accounts; None where there is none that could be used, as with keys."""
+
+    def read(auth: Auth, path: FieldPath) -> SecretStr:
+        field, name = (*path, "serviceAccountKeyFile"), auth.service_account_key_file or ""
+        known = len(findings.problems)
+        text = files.text(field, name)
+        if len(findings.problems) == known and (wrong := _fault(text)):
+            findings.report("config_service_account", field, f"{name} {wrong}")
+        return SecretStr(text)
+
+    return _of_type("GCPServiceAccountKey", settings, findings, read)
+
+
+def _of_type(
+    kind: AuthType, settings: Settings, findings: Findings, read: Callable[[Auth, FieldPath], T]
+) -> dict[str, T | None]:
+    """What is read for each provider that authenticates so; None where something of it cannot be used."""
+    found: dict[str, T | None] = {}
+    for position, provider in enumerate(settings.providers):
+        if provider.auth is None or provider.auth.type != kind:
+            continue
+        known = len(findings.problems)
+        value = read(provider.auth, ("providers", position, "auth"))
+        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+        found[provider.name] = None if missing else value
+    return found
+
+
+def _fault(text: str) -> str | None:
+    """What is wrong with a key file, without a word of it."""
+    try:
+        key = json.loads(text)
+    except (ValueError, RecursionError):
+        return "is not JSON: it is the key file of a service account, as Google Cloud gives it"
+    fields = ("client_email", "private_key", "token_uri")
+    if not isinstance(key, dict) or not all(isinstance(key.get(name), str) for name in fields):
+        return f"is no key of a service account: it has no {', '.join(fields)}"
+    try:
+        url = urlsplit(key["token_uri"])
+        host = url.hostname or ""
+    except ValueError:
+        return "has a token_uri that is no URL"
+    if not host or (url.scheme != "https" and not (url.scheme == "http" and is_loopback(host))):
+        return "has a token_uri without https: whoever listens would have the tokens"
+    return None

@@ -1,0 +1,120 @@
+"""Temporary credentials of AWS: for a role by web identity (IRSA), or from the agent of EKS Pod Identity.
+
+Sources: "AssumeRoleWithWebIdentity" of the AWS STS API Reference; "Container credential provider" of the AWS
+SDKs and Tools Reference Guide.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+
+from proofgate.config.auth import AGENT_ADDRESSES, Auth
+from proofgate.identity.endpoint import (
+    Reply,
+    ask,
+    post_form,
+    projected_token,
+    safe_code,
+    setting,
+    text_in,
+)
+from proofgate.identity.issued import AwsSession, IdentityError
+from proofgate.timed_exchange import Answer
+
+AGENT_URL = "http://169.254.170.23/v1/credentials"
+#: Partitions of AWS whose hosts end otherwise, by how their regions begin.
+_SUFFIXES = {
+    "cn-": "amazonaws.com.cn",
+    "eusc-": "amazonaws.eu",
+    "us-iso-": "c2s.ic.gov",
+    "us-isob-": "sc2s.sgov.gov",
+    "eu-isoe-": "cloud.adc-e.uk",
+    "us-isof-": "csp.hci.ic.gov",
+}
+_STS = "{https://sts.amazonaws.com/doc/2011-06-15/}"
+
+
+def sts_url(region: str) -> str:
+    """The regional endpoint of STS: it does not depend on another region, as the global one does."""
+    suffixes = (suffix for begin, suffix in _SUFFIXES.items() if region.startswith(begin))
+    return f"https://sts.{region}.{next(suffixes, 'amazonaws.com')}"
+
+
+def session_name() -> str:
+    """By which CloudTrail tells workers apart: the name of the pod."""
+    own = os.environ.get("AWS_ROLE_SESSION_NAME") or f"proofgate-{socket.gethostname()}"
+    return re.sub(r"[^A-Za-z0-9_+=,.@-]", "-", own)[:64].ljust(2, "-")
+
+
+@dataclass(frozen=True)
+class WebIdentity:
+    """A role that is assumed with the token of the worker's ServiceAccount."""
+
+    auth: Auth
+    region: str
+
+    def fetch(self) -> AwsSession:
+        """New credentials. Blocks; raises IdentityError."""
+        fields = {
+            "Action": "AssumeRoleWithWebIdentity",
+            "Version": "2011-06-15",
+            "RoleArn": setting(self.auth.role_arn, "roleARN", "AWS_ROLE_ARN"),
+            "RoleSessionName": session_name(),
+            "WebIdentityToken": projected_token(self.auth.token_file, "AWS_WEB_IDENTITY_TOKEN_FILE"),
+        }
+        url = self.auth.sts_url or sts_url(self.region)
+        reply = post_form(url, fields, lambda answer: safe_code(_text(_xml(answer.body), "Error/Code")))
+        found = _xml(reply.body)
+        result = "AssumeRoleWithWebIdentityResult/Credentials"
+        names = ("AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration")
+        return _session(reply, {name: _text(found, f"{result}/{name}") for name in names}, "SessionToken")
+
+
+@dataclass(frozen=True)
+class PodIdentity:
+    """The role that is associated with the worker's ServiceAccount in EKS."""
+
+    auth: Auth
+
+    def fetch(self) -> AwsSession:
+        """New credentials. Blocks; raises IdentityError."""
+        token = projected_token(self.auth.token_file, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
+        url = self.auth.credentials_url or os.environ.get("AWS_CONTAINER_CREDENTIALS_FULL_URI") or AGENT_URL
+        headers = {"Authorization": token, "Accept": "application/json"}
+        reply = ask("GET", url, headers, None, _agents_code, AGENT_ADDRESSES)
+        return _session(reply, reply.document(), "Token")
+
+
+def _session(reply: Reply, document: Mapping[str, Any], token: str) -> AwsSession:
+    return AwsSession(
+        text_in(document, "AccessKeyId"),
+        text_in(document, "SecretAccessKey"),
+        text_in(document, token),
+        reply.seconds_until(document.get("Expiration")),
+    )
+
+
+def _agents_code(answer: Answer) -> str | None:
+    # The agent repeats the name of the exception of EKS's API, and a text behind it.
+    found = re.search(rb"\b([A-Z][A-Za-z]{2,60}Exception)\b", answer.body)
+    return safe_code(found[1].decode()) if found else None
+
+
+def _xml(body: bytes) -> ElementTree.Element:
+    # No answer of STS declares a type or entities, and what does might grow without a bound.
+    if b"<!" not in body:
+        with contextlib.suppress(ElementTree.ParseError, ValueError, LookupError):
+            return ElementTree.fromstring(body)  # noqa: S314 - see above
+    raise IdentityError("bad_answer", "the answer is no XML of STS")
+
+
+def _text(found: ElementTree.Element, path: str) -> str | None:
+    below = "/".join(f"{_STS}{name}" for name in path.split("/"))
+    return found.findtext(below) or found.findtext(path)

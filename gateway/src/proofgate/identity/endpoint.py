@@ -1,0 +1,180 @@
+"""One request to an endpoint that issues credentials, and what its answer comes to.
+
+Answers are bounded in size and time; redirects, proxies and files of the environment have no say. A refusal
+is reported by the short code that the endpoint gives, never by its text, which may repeat what was sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from proofgate.config.auth import is_confidential
+from proofgate.config.files import read_bounded
+from proofgate.identity.issued import IdentityError
+from proofgate.timed_exchange import Answer, Bounds, ExchangeError, exchange
+
+#: For connecting to each address, and once more for the rest of one exchange.
+TIMEOUT_SECONDS = 5.0
+ANSWER_MAXIMUM = 1 << 16
+#: A token of a ServiceAccount has a few kilobytes.
+TOKEN_MAXIMUM = 1 << 16
+#: A clock that is off by more is named beside a failure: assertions and signatures are refused for it.
+SKEW_SECONDS = 60
+_FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+#: Codes are words; what was sent is longer, or has other characters.
+_CODE = re.compile(r"[A-Za-z][A-Za-z_.]{1,63}")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A successful answer, how long it took, and by which clock its times are."""
+
+    body: bytes
+    seconds: float
+    now: datetime
+    """The time at which it was given, by the clock of whoever gave it, or else by ours."""
+
+    def document(self) -> Mapping[str, Any]:
+        """Its JSON object. Raises IdentityError."""
+        return _object(self.body)
+
+    def seconds_until(self, instant: object) -> float:
+        """Seconds from now on until a time of RFC 3339 in the answer, by the clock of whoever gave it.
+
+        Ours may be off. Raises IdentityError.
+        """
+        try:
+            until = datetime.fromisoformat(str(instant))
+        except ValueError:
+            raise IdentityError("bad_answer", "the answer's time of expiry is no time") from None
+        if until.tzinfo is None:
+            until = until.replace(tzinfo=UTC)
+        return self.seconds_left((until - self.now).total_seconds())
+
+    def seconds_left(self, lifetime: object) -> float:
+        """What is left of a lifetime, in seconds, that began before the answer came. Raises IdentityError."""
+        if isinstance(lifetime, str) and re.fullmatch(r"[0-9]{1,9}", lifetime):
+            lifetime = int(lifetime)
+        if not isinstance(lifetime, (int, float)) or isinstance(lifetime, bool):
+            raise IdentityError("bad_answer", "the answer has credentials that never end")
+        left = float(lifetime) - self.seconds
+        if not 0 < left < 1e9:
+            raise IdentityError("bad_answer", "the answer has credentials that have ended already")
+        return left
+
+
+def post_form(url: str, fields: Mapping[str, str], code: Callable[[Answer], str | None]) -> Reply:
+    """The answer to a form; `code` finds the code of a refusal. Blocks; raises IdentityError."""
+    return ask("POST", url, _FORM, urlencode(fields).encode(), code)
+
+
+def ask(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    code: Callable[[Answer], str | None],
+    also: frozenset[str] = frozenset(),
+) -> Reply:
+    """A successful answer; plain http goes to this machine and the addresses in `also` alone.
+
+    `code` finds the code of a refusal. Blocks; raises IdentityError.
+    """
+    host = urlsplit(url).hostname or "the endpoint"
+    if not is_confidential(url, also):
+        raise IdentityError("not_configured", f"{host} is not asked without https")
+    began = time.monotonic()
+    try:
+        answer = exchange(method, url, headers, Bounds(TIMEOUT_SECONDS, ANSWER_MAXIMUM), body)
+    except ExchangeError as error:
+        raise IdentityError(error.code, f"{host}: {error}") from None
+    seconds = time.monotonic() - began
+    if answer.status == 200:
+        return Reply(answer.body, seconds, _time_of(answer))
+    raise _refusal(host, answer, code)
+
+
+def _refusal(host: str, answer: Answer, code: Callable[[Answer], str | None]) -> IdentityError:
+    try:
+        found = code(answer)
+    except (IdentityError, LookupError, TypeError, ValueError):
+        found = None
+    told = f" ({found})" if found else ""
+    skew = (datetime.now(UTC) - _time_of(answer)).total_seconds()
+    clock = f"; this machine's clock is {skew:+.0f} s off theirs" if abs(skew) > SKEW_SECONDS else ""
+    passing = answer.status >= 500 or answer.status == 429
+    return IdentityError(
+        "unavailable" if passing else "refused", f"{host} answers HTTP {answer.status}{told}{clock}"
+    )
+
+
+def oauth_code(answer: Answer) -> str | None:
+    """The code of a refusal as OAuth 2.0 has it (RFC 6749, section 5.2), or Google's APIs."""
+    error = _object(answer.body).get("error")
+    return safe_code(error.get("status") if isinstance(error, Mapping) else error)
+
+
+def safe_code(found: object) -> str | None:
+    """A code that can be logged, or None for what is none."""
+    return found if isinstance(found, str) and _CODE.fullmatch(found) else None
+
+
+def projected_token(path: str | None, variable: str | None) -> str:
+    """The token of the worker's ServiceAccount, from a file or else from the one that `variable` names. The
+    kubelet replaces it long before it ends, so it is read each time. Raises IdentityError."""
+    named = path or (os.environ.get(variable) if variable else None)
+    if not named:
+        raise IdentityError("not_configured", f"neither auth.tokenFile nor {variable} names the token's file")
+    try:
+        token = read_bounded(Path(named), TOKEN_MAXIMUM).decode("ascii").strip()
+    except OSError as error:
+        raise IdentityError("token_file", f"{named} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        token = ""
+    if not 0 < len(token) < TOKEN_MAXIMUM or not re.fullmatch(r"[!-~]+", token):
+        raise IdentityError("token_file", f"{named} holds no token")
+    return token
+
+
+def setting(value: str | None, field: str, variable: str) -> str:
+    """A value of the configuration, or else of the environment. Raises IdentityError."""
+    found = value or os.environ.get(variable)
+    if not found:
+        raise IdentityError("not_configured", f"neither auth.{field} nor {variable} is set")
+    return found
+
+
+def text_in(document: Mapping[str, Any], name: str) -> str:
+    """A text that an answer has to have. Raises IdentityError."""
+    found = document.get(name)
+    if not isinstance(found, str) or not re.fullmatch(r"[!-~]+", found):
+        raise IdentityError("bad_answer", f"the answer has no {name}")
+    return found
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise IdentityError("bad_answer", "the answer is no JSON object")
+    return document
+
+
+def _time_of(answer: Answer) -> datetime:
+    try:
+        time_there = parsedate_to_datetime(answer.date)
+    except ValueError:
+        return datetime.now(UTC)
+    return time_there if time_there.tzinfo else time_there.replace(tzinfo=UTC)

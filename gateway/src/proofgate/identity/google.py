@@ -1,0 +1,138 @@
+"""Access tokens of Google Cloud: for a service account's key, a federated identity, or the machine's own.
+
+With the key of a service account a token is what its endpoint gives for a signed assertion (RFC 7523, section
+2.1), which Google's library signs. A federated identity exchanges its token (RFC 8693), and may impersonate a
+service account with what it gets. The metadata server of GKE knows the identity of the pod.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from proofgate.config.auth import Auth
+from proofgate.identity.endpoint import ask, oauth_code, post_form, projected_token, text_in
+from proofgate.identity.issued import AccessToken, IdentityError
+
+if TYPE_CHECKING:
+    from google.auth.credentials import Credentials
+    from pydantic import SecretStr
+
+#: What Vertex AI wants to be allowed.
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_IAM_SCOPE = "https://www.googleapis.com/auth/iam"
+STS_URL = "https://sts.googleapis.com/v1/token"
+IAM_CREDENTIALS_URL = "https://iamcredentials.googleapis.com"
+#: An address, and no name: nobody else's server can take its place.
+METADATA_HOST = "169.254.169.254"
+LIFETIME_SECONDS = 3600
+_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # noqa: S105 - the begin of a name
+_METADATA_PATH = "/computeMetadata/v1/instance/service-accounts/default/token"
+
+
+@dataclass(frozen=True)
+class FederatedIdentity:
+    """A principal of a workload identity pool, which may impersonate a service account."""
+
+    auth: Auth
+
+    def fetch(self) -> AccessToken:
+        """A new token. Blocks; raises IdentityError."""
+        fields = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "audience": self.auth.audience or "",
+            # Whoever impersonates needs no more than that.
+            "scope": SCOPE if self.auth.service_account is None else _IAM_SCOPE,
+            "requested_token_type": f"{_TOKEN_TYPE}access_token",
+            "subject_token_type": f"{_TOKEN_TYPE}jwt",
+            "subject_token": projected_token(self.auth.token_file, None),
+        }
+        reply = post_form(self.auth.sts_url or STS_URL, fields, oauth_code)
+        document = reply.document()
+        token = AccessToken(text_in(document, "access_token"), reply.seconds_left(document.get("expires_in")))
+        if self.auth.service_account is None:
+            return token
+        return self._impersonated(self.auth.service_account, token.text)
+
+    def _impersonated(self, account: str, token: str) -> AccessToken:
+        base = self.auth.iam_credentials_url or IAM_CREDENTIALS_URL
+        url = f"{base}/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        body = {"scope": [SCOPE], "lifetime": f"{LIFETIME_SECONDS}s"}
+        reply = ask("POST", url, headers, json.dumps(body).encode(), oauth_code)
+        document = reply.document()
+        return AccessToken(text_in(document, "accessToken"), reply.seconds_until(document.get("expireTime")))
+
+
+@dataclass(frozen=True)
+class MetadataServer:
+    """The identity of the machine, in GKE that of the pod's ServiceAccount."""
+
+    def fetch(self) -> AccessToken:
+        """A token, which may be one that was given before. Blocks; raises IdentityError."""
+        host = os.environ.get("GCE_METADATA_HOST") or METADATA_HOST
+        headers = {"Metadata-Flavor": "Google"}
+        also = frozenset({METADATA_HOST})
+        reply = ask("GET", f"http://{host}{_METADATA_PATH}", headers, None, oauth_code, also)
+        document = reply.document()
+        return AccessToken(text_in(document, "access_token"), reply.seconds_left(document.get("expires_in")))
+
+
+@dataclass(frozen=True)
+class ServiceAccountKey:
+    """The key of a service account, JSON."""
+
+    key: SecretStr = field(repr=False)
+
+    def fetch(self) -> AccessToken:
+        """A new token. Blocks; raises IdentityError."""
+        # Imported where there is such a provider alone: they cost memory.
+        from google.auth import exceptions
+
+        credentials = self._credentials()
+        try:
+            credentials.refresh(_bounded)  # type: ignore[no-untyped-call]
+        except (exceptions.GoogleAuthError, ValueError, TypeError, KeyError):
+            raise IdentityError("bad_answer", "the answer is no access token") from None
+        if not isinstance(credentials.token, str) or credentials.expiry is None:
+            raise IdentityError("bad_answer", "the answer has no access token, or one that never ends")
+        left = credentials.expiry.replace(tzinfo=UTC) - datetime.now(UTC)
+        return AccessToken(credentials.token, max(left.total_seconds(), 0.0))
+
+    def _credentials(self) -> Credentials:
+        from google.oauth2 import service_account
+
+        # What else a file says, such as another universe, is not followed.
+        known = ("client_email", "token_uri", "private_key", "private_key_id")
+        info = json.loads(self.key.get_secret_value())
+        try:
+            make: Any = service_account.Credentials.from_service_account_info
+            found: Credentials = make({name: info[name] for name in known if name in info}, scopes=[SCOPE])
+        except (ValueError, TypeError):
+            raise IdentityError("bad_key", "the service account's private key is not one") from None
+        return found
+
+
+@dataclass(frozen=True)
+class _Response:
+    """An answer as Google's library reads one."""
+
+    status: int
+    data: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def _bounded(
+    url: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    **_: object,
+) -> _Response:
+    """Sends a request of Google's library as all of ours go. Raises IdentityError, also for a refusal."""
+    return _Response(HTTPStatus.OK, ask(method, url, headers or {}, body, oauth_code).body)

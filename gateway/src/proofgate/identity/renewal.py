@@ -1,0 +1,201 @@
+"""Credentials of providers that are issued for a while: fetched at the start, renewed long before they end.
+
+They stay until newer ones replace them or they end: who issues them may be away for a while, and nobody
+notices. They are secrets: nothing here says them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofgate import _core, profiling
+from proofgate.config import Config
+from proofgate.daemon_thread import in_daemon_thread
+from proofgate.identity.issued import AwsSession, IdentityError, Issued
+from proofgate.identity.sources import Identity, identity_of
+from proofgate.refreshing import SPREAD, Refreshing, backoff
+
+log = logging.getLogger("proofgate")
+
+TICK_SECONDS = 0.5
+#: For the first ones, before the worker calls itself ready.
+FIRST_SECONDS = 5.0
+#: For all that the fetching of one may take, its repetitions included.
+PATIENCE_SECONDS = 60.0
+#: After this part of their life credentials are replaced.
+_RENEWED_AFTER = 0.75
+PAUSE_SECONDS = 1.0
+BACKOFF_MAXIMUM_SECONDS = 60.0
+
+Fetch = Callable[[Identity], Issued]
+
+
+@dataclass
+class CredentialSource:
+    """One provider whose credentials are issued, and how that went. Times are of a monotonic clock."""
+
+    provider: str
+    base_url: str
+    kind: str
+    """The `type` of its `auth`."""
+    identity: Identity = field(repr=False)
+    due: float
+    running: bool = False
+    failures: int = 0
+    #: Since the start of the worker.
+    renewals: int = 0
+    all_failures: int = 0
+    ends: float | None = None
+    error: str | None = None
+    reason: str | None = None
+
+    def succeed(self, now: float, lifetime: float, spread: float) -> None:
+        """Notes new credentials; `spread`, from -1 to 1, keeps workers from asking all at once."""
+        self.running, self.failures, self.error, self.reason = False, 0, None, None
+        self.renewals += 1
+        self.ends = now + lifetime
+        # At once again is never asked: a metadata server hands out one that is nearly over until it is.
+        self.due = now + max(lifetime * _RENEWED_AFTER * (1 - SPREAD * abs(spread)), PAUSE_SECONDS)
+
+    def fail(self, now: float, code: str, reason: str, spread: float) -> float:
+        """Notes a failure and returns how many seconds later the next attempt is due."""
+        self.running, self.error, self.reason = False, code, reason
+        self.failures += 1
+        self.all_failures += 1
+        delay = backoff(self.failures, PAUSE_SECONDS, BACKOFF_MAXIMUM_SECONDS, spread)
+        self.due = now + delay
+        return delay
+
+    def seconds_left(self, now: float) -> float:
+        """For how long its credentials are valid, in seconds; 0 without any."""
+        return 0.0 if self.ends is None else max(self.ends - now, 0.0)
+
+    def status(self, now: float) -> dict[str, Any]:
+        """What the admin port shows."""
+        left = None if self.ends is None else round(self.seconds_left(now))
+        return {
+            "provider": self.provider,
+            "type": self.kind,
+            "seconds_left": left,
+            "error": self.error,
+            "message": self.reason,
+        }
+
+
+class Credentials(Refreshing):
+    """Keeps the credentials of a worker's providers fresh. Runs on the event loop and waits in threads."""
+
+    what = "the credentials of providers"
+    tick_seconds = TICK_SECONDS
+    first_seconds = FIRST_SECONDS
+
+    def __init__(
+        self,
+        worker: _core.Worker,
+        *,
+        fetch: Fetch = lambda identity: identity.fetch(),
+        clock: Callable[[], float] = time.monotonic,
+        spread: Callable[[], float] = lambda: random.uniform(-1, 1),  # noqa: S311 - spreads load, hides nothing
+    ) -> None:
+        super().__init__()
+        self._worker = worker
+        self._fetch = fetch
+        self._clock = clock
+        self._spread = spread
+        self._sources: dict[str, CredentialSource] = {}
+
+    def follow(self, config: Config) -> None:
+        """Fetches for the providers of a configuration from now on; what one has that stays is kept."""
+        known, now = self._sources, self._clock()
+        self._sources = {}
+        for provider in config.settings.providers:
+            identity = identity_of(provider, config)
+            if identity is None or provider.auth is None:
+                continue
+            source = known.get(provider.name)
+            if source is None or (source.base_url, source.identity) != (provider.base_url, identity):
+                kind = provider.auth.type
+                source = CredentialSource(provider.name, provider.base_url, kind, identity, due=now)
+            self._sources[provider.name] = source
+
+    def tick(self) -> None:
+        """Begins to fetch whatever is due now."""
+        now = self._clock()
+        for source in self._sources.values():
+            if now >= source.due and not source.running:
+                source.running = True
+                self._begin(self._refresh(source))
+
+    def status(self) -> list[dict[str, Any]]:
+        """The providers whose credentials are issued."""
+        now = self._clock()
+        return [source.status(now) for source in self._sources.values()]
+
+    def metrics(self) -> str:
+        """The same, as Prometheus text; nothing without such a provider."""
+        sources, now = self._sources.values(), self._clock()
+        if not sources:
+            return ""
+        renewals, left = "proofgate_credential_renewals", "proofgate_credential_seconds_left"
+        lines = [
+            f"# HELP {renewals} Attempts to renew a provider's issued credentials, by how they ended.",
+            f"# TYPE {renewals} counter",
+        ]
+        for source in sources:
+            for result, count in (("renewed", source.renewals), ("failed", source.all_failures)):
+                lines.append(f'{renewals}_total{{provider="{source.provider}",result="{result}"}} {count}')
+        lines += [
+            f"# HELP {left} For how long a provider's issued credentials are valid; 0 without any.",
+            f"# TYPE {left} gauge",
+            *(f'{left}{{provider="{source.provider}"}} {source.seconds_left(now):.0f}' for source in sources),
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+    async def _refresh(self, source: CredentialSource) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                issued = await in_daemon_thread(lambda: self._fetch(source.identity), "credentials")
+            if self._sources.get(source.provider) is not source:
+                return  # another configuration came meanwhile
+            await profiling.in_thread(self._give, source.provider, issued)
+        except TimeoutError:
+            self._failed(source, "timeout", "no answer in time")
+        except (IdentityError, _core.ProofgateError) as error:
+            self._failed(source, error.code, str(error))
+        except Exception as error:
+            # Its text may be of a library that quotes what it read.
+            log.error(  # noqa: TRY400
+                "provider %s: its credentials cannot be fetched: %s", source.provider, type(error).__name__
+            )
+            self._failed(source, "internal", "an internal error")
+        else:
+            lifetime = issued.lifetime_seconds
+            if source.ends is None or source.failures:
+                log.info("provider %s: credentials for %.0f s (%s)", source.provider, lifetime, source.kind)
+            source.succeed(self._clock(), lifetime, self._spread())
+
+    def _give(self, provider: str, issued: Issued) -> None:
+        lifetime = issued.lifetime_seconds
+        if isinstance(issued, AwsSession):
+            keys = (issued.access_key_id, issued.secret_access_key, issued.session_token)
+            self._worker.set_aws_credentials(provider, keys, lifetime)
+        else:
+            self._worker.set_access_token(provider, issued.text, lifetime)
+
+    def _failed(self, source: CredentialSource, code: str, reason: str) -> None:
+        if self._sources.get(source.provider) is not source:
+            return
+        now = self._clock()
+        delay = source.fail(now, code, reason, self._spread())
+        valid = source.seconds_left(now) > 0
+        log.warning(
+            "provider %s: no new credentials (%s): %s; %s, next attempt in %.0f s",
+            *(source.provider, source.kind, reason),
+            *("those it has stay" if valid else "its models are refused", delay),
+        )

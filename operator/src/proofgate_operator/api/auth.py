@@ -1,0 +1,209 @@
+"""How workers authenticate to a provider: one section, whose `type` says which of its fields there are.
+
+The types with `Identity` in their name, and GCPMetadataServer, have no key: workers exchange a token of their
+ServiceAccount for credentials of the cloud that last an hour or so, and renew them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from proofgate_operator.api.fields import AUTHORITY, SecretKeyRef, Section
+
+#: Its file in the workers, which is JSON and not one line.
+SERVICE_ACCOUNT_KEY_FILE = "service-account.json"
+
+#: A tail has no query or fragment. What http may be used for, workers know.
+_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
+_POOL = r"projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+"
+
+TokenURL = Annotated[str, Field(max_length=512, pattern=_URL)]
+RoleARN = Annotated[
+    str, Field(max_length=512, pattern=r"^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[-_+=,.@/A-Za-z0-9]+$")
+]
+ClientID = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9-]+$")]
+TenantID = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9.-]+$")]
+Scope = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")]
+Audience = Annotated[str, Field(max_length=512, pattern=rf"^//iam\.googleapis\.com/{_POOL}$")]
+GoogleAccount = Annotated[str, Field(max_length=256, pattern=r"^[a-z0-9.-]+@[a-z0-9.-]+$")]
+
+
+class Auth(Section):
+    """How workers authenticate to an upstream."""
+
+    type: Literal[
+        "APIKey",
+        "AWSStaticKeys",
+        "AWSWebIdentity",
+        "AWSPodIdentity",
+        "AzureWorkloadIdentity",
+        "GCPServiceAccountKey",
+        "GCPWorkloadIdentity",
+        "GCPMetadataServer",
+    ]
+    """APIKey, AWSStaticKeys and GCPServiceAccountKey: what Secrets hold. AWSWebIdentity: a role of AWS by the
+    workers' ServiceAccount (IRSA). AWSPodIdentity: the role that EKS associates with it.
+    AzureWorkloadIdentity: an identity of Entra ID with a federated credential for it. GCPWorkloadIdentity: a
+    principal of a workload identity pool of Google Cloud. GCPMetadataServer: what GKE knows of it."""
+    api_key_secret_ref: SecretKeyRef | None = None
+    """APIKey: the upstream's API key, one line of printable ASCII without spaces. Mounted into the workers,
+    never copied; another key in the entry is used within seconds, another entry rolls the workers."""
+    access_key_id_secret_ref: SecretKeyRef | None = None
+    """AWSStaticKeys: the id of the access key, one line. Requests are signed with it (Signature Version 4).
+    Entries of one Secret change together; mounted, and used when they change, as an API key is."""
+    secret_access_key_secret_ref: SecretKeyRef | None = None
+    """AWSStaticKeys: the secret access key, one line."""
+    session_token_secret_ref: SecretKeyRef | None = None
+    """AWSStaticKeys: the session token of temporary credentials, one line. Whatever renews them writes the
+    Secret anew."""
+    role_arn: Annotated[RoleARN | None, Field(alias="roleARN")] = None
+    """AWSWebIdentity: the role. Workers mount a token of their ServiceAccount for sts.amazonaws.com. Absent:
+    the annotation eks.amazonaws.com/role-arn of the ServiceAccount names it, and EKS's webhook mounts the
+    token."""
+    credentials_url: Annotated[TokenURL | None, Field(alias="credentialsURL")] = None
+    """AWSPodIdentity: where the agent of EKS Pod Identity listens. Absent: what EKS's webhook sets, or else
+    http://169.254.170.23/v1/credentials."""
+    client_id: Annotated[ClientID | None, Field(alias="clientID")] = None
+    """AzureWorkloadIdentity: the client id of the application or managed identity, together with tenantID.
+    Workers mount a token of their ServiceAccount for api://AzureADTokenExchange. Absent: the annotation
+    azure.workload.identity/client-id of the ServiceAccount says it, and Azure's webhook mounts the token."""
+    tenant_id: Annotated[TenantID | None, Field(alias="tenantID")] = None
+    """AzureWorkloadIdentity: the tenant of Entra ID."""
+    authority_url: Annotated[TokenURL | None, Field(alias="authorityURL")] = None
+    """AzureWorkloadIdentity: where Entra ID is. Absent: what Azure's webhook sets, or else
+    https://login.microsoftonline.com."""
+    scope: Scope | None = None
+    """AzureWorkloadIdentity: what tokens are for. Absent: https://cognitiveservices.azure.com/.default."""
+    service_account_key_secret_ref: SecretKeyRef | None = None
+    """GCPServiceAccountKey: the key of a service account of Google Cloud, JSON. Mounted, and used when it
+    changes, as an API key is."""
+    audience: Audience | None = None
+    """GCPWorkloadIdentity: the provider of the pool,
+    //iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER.
+    Workers mount a token of their ServiceAccount for https: and the same, the audience that a provider of
+    Google's allows unless it is told another."""
+    service_account: GoogleAccount | None = None
+    """GCPWorkloadIdentity: the service account of Google Cloud that is impersonated. Absent: the pool's
+    principal has access itself."""
+    iam_credentials_url: Annotated[TokenURL | None, Field(alias="iamCredentialsURL")] = None
+    """GCPWorkloadIdentity: where it is impersonated. Absent: https://iamcredentials.googleapis.com."""
+    sts_url: Annotated[TokenURL | None, Field(alias="stsURL")] = None
+    """AWSWebIdentity, GCPWorkloadIdentity: where tokens are exchanged, for example at a VPC endpoint. Absent:
+    AWS's of the provider's region, or https://sts.googleapis.com/v1/token."""
+
+    def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
+        """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
+        for field, file in _FILES.items():
+            reference = getattr(self, field)
+            if reference is not None:
+                yield f"auth.{_alias(field)}", file, reference
+
+    @property
+    def token_audience(self) -> str | None:
+        """For whom workers mount a token of their ServiceAccount; None where a cloud's webhook mounts one, or
+        none is needed."""
+        match self.type:
+            case "AWSWebIdentity" if self.role_arn is not None:
+                return "sts.amazonaws.com"
+            case "AWSPodIdentity":
+                return "pods.eks.amazonaws.com"
+            case "AzureWorkloadIdentity" if self.client_id is not None:
+                return "api://AzureADTokenExchange"
+            case "GCPWorkloadIdentity":
+                return f"https:{self.audience}"
+        return None
+
+    @property
+    def needs_azures_webhook(self) -> bool:
+        """Whether the webhook of Azure Workload Identity says who the workers are."""
+        return self.type == "AzureWorkloadIdentity" and self.client_id is None
+
+
+#: Fields that name entries of Secrets, and their files in workers.
+_FILES = {
+    "api_key_secret_ref": "api-key",
+    "access_key_id_secret_ref": "access-key-id",
+    "secret_access_key_secret_ref": "secret-access-key",
+    "session_token_secret_ref": "session-token",
+    "service_account_key_secret_ref": SERVICE_ACCOUNT_KEY_FILE,
+}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Which fields a type has, and which providers it is for."""
+
+    providers: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+
+
+_KINDS = {
+    "APIKey": _Kind(("OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"), ("api_key_secret_ref",)),
+    "AWSStaticKeys": _Kind(
+        ("Bedrock",),
+        ("access_key_id_secret_ref", "secret_access_key_secret_ref"),
+        ("session_token_secret_ref",),
+    ),
+    "AWSWebIdentity": _Kind(("Bedrock",), (), ("role_arn", "sts_url")),
+    "AWSPodIdentity": _Kind(("Bedrock",), (), ("credentials_url",)),
+    "AzureWorkloadIdentity": _Kind(
+        ("AzureOpenAI", "Anthropic"), (), ("client_id", "tenant_id", "authority_url", "scope")
+    ),
+    "GCPServiceAccountKey": _Kind(("VertexAI",), ("service_account_key_secret_ref",)),
+    "GCPWorkloadIdentity": _Kind(
+        ("VertexAI",), ("audience",), ("service_account", "iam_credentials_url", "sts_url")
+    ),
+    "GCPMetadataServer": _Kind(("VertexAI",)),
+}
+
+
+def _alias(field: str) -> str:
+    return Auth.model_fields[field].alias or field
+
+
+def _auth_rules() -> Iterator[dict[str, Any]]:
+    """Yield the CEL rules of the section itself, from the table of types."""
+    for kind, fields in _KINDS.items():
+        needed = " && ".join(f"has(self.{_alias(field)})" for field in fields.needs)
+        if needed:
+            names = " and ".join(map(_alias, fields.needs))
+            yield {
+                "rule": f"self.type != '{kind}' || {needed}",
+                "message": f"providers: auth of type {kind} needs {names}",
+            }
+    for field in Auth.model_fields:
+        kinds = [kind for kind, fields in _KINDS.items() if field in (*fields.needs, *fields.may)]
+        if kinds:
+            listed = ", ".join(f"'{kind}'" for kind in kinds)
+            yield {
+                "rule": f"!has(self.{_alias(field)}) || self.type in [{listed}]",
+                "message": f"providers: auth.{_alias(field)} is for type {' or '.join(kinds)} alone",
+            }
+    yield {
+        "rule": "has(self.clientID) == has(self.tenantID)",
+        "message": "providers: auth has clientID and tenantID together, or neither",
+    }
+
+
+#: Rules over the fields of one `auth`.
+AUTH_RULES = tuple(_auth_rules())
+
+
+def provider_types_rules() -> Iterator[dict[str, Any]]:
+    """Yield the CEL rules of which type of provider takes which type of auth."""
+    by_providers: dict[tuple[str, ...], list[str]] = {}
+    for kind, fields in _KINDS.items():
+        by_providers.setdefault(fields.providers, []).append(kind)
+    for providers, kinds in by_providers.items():
+        taken, given = ", ".join(f"'{name}'" for name in providers), ", ".join(f"'{name}'" for name in kinds)
+        yield {
+            "rule": f"!has(self.auth) || !(self.auth.type in [{given}]) || self.type in [{taken}]",
+            "message": f"providers: auth of type {' or '.join(kinds)} is for type {' or '.join(providers)}",
+        }
+    yield {
+        "rule": "has(self.auth) || !(self.type in ['Bedrock', 'VertexAI'])",
+        "message": "providers: those of type Bedrock and VertexAI need auth",
+    }

@@ -1,0 +1,36 @@
+"""Providers whose credentials a cloud does not issue to the workers, as the workers report it."""
+
+from collections.abc import Iterator
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.problems import Fault
+
+#: No worker that was asked has credentials for the provider: its models are refused.
+UNAVAILABLE = "CredentialsUnavailable"
+#: Some have none, or all have some that end soon.
+NOT_RENEWED = "CredentialsNotRenewed"
+
+
+def credential_faults(gateway: Gateway, seen: Observed) -> Iterator[Fault]:
+    """Yield one fault for each provider, with the words of the first worker that has one to report."""
+    asked = {number: report for number, report in sorted(seen.reports.items()) if report.reachable}
+    for provider in gateway.spec.providers:
+        told = [
+            (number, found)
+            for number, report in asked.items()
+            for found in report.not_renewed
+            if found.provider == provider.name
+        ]
+        if not told:
+            continue
+        number, first = told[0]
+        without = sum(not found.valid for _, found in told)
+        reason = UNAVAILABLE if without == len(asked) else NOT_RENEWED
+        state = (
+            f"{without} of {len(asked)} workers have no credentials for it"
+            if without
+            else "those it has stay"
+        )
+        message = f"worker {number}: {first.message}; {state}"
+        yield Fault(f"spec.providers[{provider.name}]", reason, message)
