@@ -11,6 +11,7 @@ import base64
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -124,7 +125,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
         }
         kinds = dict.fromkeys(behind.type for behind in PROVIDERS.values())
         gateway.settings = {
-            "providers": [{"name": kind.lower(), "type": kind, **connections.get(kind, with_key)} for kind in kinds],
+            "providers": [
+                {"name": kind.lower(), "type": kind, **deepcopy(connections.get(kind, with_key))} for kind in kinds
+            ],
             "models": [
                 {"name": model(name), "provider": behind.type.lower(), "upstreamModel": behind.model}
                 for name, behind in PROVIDERS.items()

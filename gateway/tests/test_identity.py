@@ -82,6 +82,9 @@ def identities(endpoints: Endpoints, token_file: Path) -> dict[str, Identity]:
 #: The token that the goldens were made with (e2e/identity_goldens.py).
 GOLDEN_TOKEN = "eyJhbGciOiJSUzI1NiJ9.subject.signature"
 KINDS = ("AWSWebIdentity", "AWSPodIdentity", "AzureWorkloadIdentity", "GCPWorkloadIdentity", "impersonated")
+ODD_LIFETIMES = ("null", "true", "NaN", "Infinity", "-1", "1" + "0" * 400, '"x"', "[]")
+ODD_ENDS = ("null", "[]", "0", '"9999-12-31"', '"2026-13-01T00:00:00Z"', '"now"')
+AGENTS = '{"AccessKeyId": "a", "SecretAccessKey": "a", "Token": "a", "Expiration": ENDS}'
 ISSUED = ("entra", "federated", "impersonated")
 
 
@@ -181,6 +184,8 @@ def test_a_refusal_is_told_by_its_code_alone(
         (200, "{}", "bad_answer"),
         (200, '<!DOCTYPE a [<!ENTITY b "b">]><a>&b;</a>', "bad_answer"),
         (200, "[" * 50_000, "bad_answer"),
+        *((200, f'{{"access_token": "a", "expires_in": {ends}}}', "bad_answer") for ends in ODD_LIFETIMES),
+        *((200, AGENTS.replace("ENDS", ends), "bad_answer") for ends in ODD_ENDS),
         (200, " " * (ANSWER_MAXIMUM + 1), "too_large"),
     ],
 )

@@ -30,6 +30,8 @@ ANSWER_MAXIMUM = 1 << 16
 TOKEN_MAXIMUM = 1 << 16
 #: A clock that is off by more is named beside a failure: assertions and signatures are refused for it.
 SKEW_SECONDS = 60
+#: A year, in seconds: longer than any cloud's credentials last.
+_LIFETIME_MAXIMUM = 31_622_400
 _FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 #: Codes are words; what was sent is longer, or has other characters.
 _CODE = re.compile(r"[A-Za-z][A-Za-z_.]{1,63}")
@@ -66,11 +68,11 @@ class Reply:
         if isinstance(lifetime, str) and re.fullmatch(r"[0-9]{1,9}", lifetime):
             lifetime = int(lifetime)
         if not isinstance(lifetime, (int, float)) or isinstance(lifetime, bool):
-            raise IdentityError("bad_answer", "the answer has credentials that never end")
-        left = float(lifetime) - self.seconds
-        if not 0 < left < 1e9:
-            raise IdentityError("bad_answer", "the answer has credentials that have ended already")
-        return left
+            raise IdentityError("bad_answer", "the answer does not say when its credentials end")
+        # Compared before it is made a float: a number of the answer may be larger than any of those.
+        if not self.seconds < lifetime < _LIFETIME_MAXIMUM:
+            raise IdentityError("bad_answer", "the answer has credentials that have ended, or never end")
+        return float(lifetime) - self.seconds
 
 
 def post_form(url: str, fields: Mapping[str, str], code: Callable[[Answer], str | None]) -> Reply:
@@ -175,6 +177,6 @@ def _object(body: bytes) -> Mapping[str, Any]:
 def _time_of(answer: Answer) -> datetime:
     try:
         time_there = parsedate_to_datetime(answer.date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return datetime.now(UTC)
     return time_there if time_there.tzinfo else time_there.replace(tzinfo=UTC)
