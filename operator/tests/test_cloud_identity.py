@@ -1,5 +1,6 @@
 """Identities of clouds: what workers mount and are told, and what becomes of credentials that do not come."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from proofgate_operator.api.gateway import GatewaySpec
 from proofgate_operator.build import networkpolicy, serviceaccounts, statefulset, worker_config
 from proofgate_operator.build.naming import START_ANNOTATION, Manifest
 from proofgate_operator.plan.reports import NotRenewed, WorkerReport, read_report
+from proofgate_operator.workers.admin_port import AdminPort
+from proofgate_operator.workers.reports import WorkerReports
 from tests.gateways import DEFAULTS, SPEC, gateway
 from tests.worker_files import load_worker_config
 from tests.world import World
@@ -168,6 +171,23 @@ def test_credentials_that_do_not_come_are_a_fault_of_their_provider(
     # Without any other provider nobody is served, once nobody has credentials.
     without = world.condition(ConditionType.AVAILABLE)[2] == "no provider has a key"
     assert without == (reason == "CredentialsUnavailable")
+
+
+def test_a_worker_that_waits_for_credentials_is_asked_again_soon() -> None:
+    now, failing = [0.0], told(("refused", 0))[0]
+    answers = [failing, failing, WorkerReport()]
+
+    class Port(AdminPort):
+        async def report(self, pod: Manifest) -> WorkerReport:
+            return answers.pop(0)
+
+    workers = WorkerReports(Port(), clock=lambda: now[0])
+    pod = {"metadata": {"name": "demo-worker-0", "uid": "1"}, "status": {"podIP": "10.0.0.1"}}
+    left = []
+    for now[0] in (0.0, 29.0, 30.0, 59.0, 60.0, 359.0):
+        asyncio.run(workers.reports("team", "demo", [pod], frozenset()))
+        left.append((len(answers), workers.awaited("team", "demo")))
+    assert left == [(2, True), (2, True), (1, True), (1, True), (0, False), (0, False)]
 
 
 def test_a_report_that_is_none_of_credentials_is_passed_over() -> None:

@@ -18,6 +18,8 @@ from proofgate_operator.workers.audit_reports import AuditReports
 #: A worker's answer is good for so long; an unreachable one's silence for less.
 _KEPT_SECONDS = 300.0
 _SILENCE_KEPT_SECONDS = 10.0
+#: While it gets no credentials for a provider, which the next attempt may change.
+_NOT_RENEWED_KEPT_SECONDS = 30.0
 #: The kubelet needs a while to bring a new configuration to a worker, and the worker to refuse it.
 _DELIVERY_SECONDS = 20.0
 _DELIVERY_POLL_SECONDS = 3.0
@@ -63,10 +65,11 @@ class WorkerReports:
         self.audits.forget(namespace, gateway)
 
     def awaited(self, namespace: str, gateway: str) -> bool:
-        """Return whether a worker may not have said yet what it makes of a new configuration."""
+        """Return whether a worker may soon tell something else: it may not have said yet what it makes of a
+        new configuration, or waits for credentials."""
         now = self._clock()
         kept = self._kept.get((namespace, gateway), {}).values()
-        return any(now - found.marked < _DELIVERY_SECONDS for found in kept)
+        return any(now - found.marked < _DELIVERY_SECONDS or found.report.not_renewed for found in kept)
 
     async def reports(
         self, namespace: str, gateway: str, pods: Iterable[Manifest], ask: frozenset[int]
@@ -95,7 +98,9 @@ class WorkerReports:
         age = now - kept.asked
         if now - kept.marked < _DELIVERY_SECONDS and age >= _DELIVERY_POLL_SECONDS:
             return True
-        return age >= (_KEPT_SECONDS if kept.report.reachable else _SILENCE_KEPT_SECONDS)
+        if not kept.report.reachable:
+            return age >= _SILENCE_KEPT_SECONDS
+        return age >= (_NOT_RENEWED_KEPT_SECONDS if kept.report.not_renewed else _KEPT_SECONDS)
 
     def _keep(self, kept: dict[str, _Kept], pod: Manifest, report: WorkerReport) -> None:
         uid, now, mark = pod["metadata"]["uid"], self._clock(), _mark(pod)
