@@ -138,7 +138,15 @@ def test_another_identity_is_asked_for_at_once_and_the_same_one_is_not() -> None
     assert after(credentials, double, 1) == 1
     role = {"roleARN": "arn:aws:iam::123456789012:role/other", "tokenFile": "tokens/aws"}
     credentials.follow(configuration({"type": "AWSWebIdentity", **role}, BEDROCK))
+    # Those of the other identity are kept meanwhile.
+    assert credentials.status()[0]["seconds_left"] == LIFETIME - 1
+    assert 'result="renewed"} 1' in credentials.metrics()
     assert after(credentials, double, 2) == 2
+    elsewhere = {**BEDROCK, "baseURL": "https://elsewhere.example"}
+    credentials.follow(configuration({"type": "AWSWebIdentity"}, elsewhere))
+    assert credentials.status()[0]["seconds_left"] is None
+    credentials.follow(configuration({"type": "AWSWebIdentity", **role}, BEDROCK))
+    assert after(credentials, double, 3) == 3
     assert cast(Any, double.asked[-1]).auth.token_file == "/etc/proofgate/tokens/aws"
 
 

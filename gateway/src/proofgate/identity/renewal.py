@@ -48,6 +48,8 @@ class CredentialSource:
     due: float
     running: bool = False
     failures: int = 0
+    #: Whether there have been any for this identity.
+    fetched: bool = False
     #: Since the start of the worker.
     renewals: int = 0
     all_failures: int = 0
@@ -55,10 +57,23 @@ class CredentialSource:
     error: str | None = None
     reason: str | None = None
 
+    def replace(self, before: CredentialSource) -> None:
+        """Takes the place of another identity for the same provider, whose credentials the worker keeps until
+        new ones come or they end, unless the provider is elsewhere or takes others now."""
+        self.renewals, self.all_failures = before.renewals, before.all_failures
+        if (before.base_url, before.is_aws) == (self.base_url, self.is_aws):
+            self.ends = before.ends
+
+    @property
+    def is_aws(self) -> bool:
+        """Whether requests are signed with its credentials."""
+        return self.kind.startswith("AWS")
+
     def succeed(self, now: float, lifetime: float, spread: float) -> None:
         """Notes new credentials; `spread`, from -1 to 1, keeps workers from asking all at once."""
         self.running, self.failures, self.error, self.reason = False, 0, None, None
         self.renewals += 1
+        self.fetched = True
         self.ends = now + lifetime
         # At once again is never asked: a metadata server hands out one that is nearly over until it is.
         self.due = now + max(lifetime * _RENEWED_AFTER * (1 - SPREAD * abs(spread)), PAUSE_SECONDS)
@@ -120,8 +135,10 @@ class Credentials(Refreshing):
                 continue
             source = known.get(provider.name)
             if source is None or (source.base_url, source.identity) != (provider.base_url, identity):
-                kind = provider.auth.type
+                kind, before = provider.auth.type, source
                 source = CredentialSource(provider.name, provider.base_url, kind, identity, due=now)
+                if before is not None:
+                    source.replace(before)
             self._sources[provider.name] = source
 
     def tick(self) -> None:
@@ -176,7 +193,7 @@ class Credentials(Refreshing):
             self._failed(source, "internal", "an internal error")
         else:
             lifetime = issued.lifetime_seconds
-            if source.ends is None or source.failures:
+            if source.failures or not source.fetched:
                 log.info("provider %s: credentials for %.0f s (%s)", source.provider, lifetime, source.kind)
             source.succeed(self._clock(), lifetime, self._spread())
 
