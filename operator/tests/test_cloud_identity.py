@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import GatewaySpec
@@ -196,6 +197,30 @@ def test_a_report_that_is_none_of_credentials_is_passed_over() -> None:
         assert read_report({**status, "credentials": found}).not_renewed == ()
     (odd,) = read_report({**status, "credentials": [{"error": 7, "seconds_left": "x"}]}).not_renewed
     assert odd == NotRenewed("", False, "7: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "url", "is_taken"),
+    [
+        ("AWSPodIdentity", "credentialsURL", "http://169.254.170.23/v1/credentials", True),
+        ("AWSPodIdentity", "credentialsURL", "http://[fd00:ec2::23]/v1/credentials", True),
+        ("AWSPodIdentity", "credentialsURL", "https://agent.example:8443", True),
+        ("AWSPodIdentity", "credentialsURL", "http://169.254.169.254/v1/credentials", False),
+        ("AWSWebIdentity", "stsURL", "https://vpce-1.sts.eu-west-1.vpce.amazonaws.com", True),
+        ("AWSWebIdentity", "stsURL", "http://sts.example", False),
+        ("AzureWorkloadIdentity", "authorityURL", "https://login.microsoftonline.us/", True),
+        ("AzureWorkloadIdentity", "authorityURL", "https://login.example/?a=b", False),
+    ],
+)
+def test_a_manifest_names_no_endpoint_that_workers_refuse(
+    tmp_path: Path, kind: str, field: str, url: str, is_taken: bool
+) -> None:
+    wanted = provider(kind, **FIELDS.get(kind, {}), **{field: url})
+    if is_taken:
+        assert load_worker_config(tmp_path, providers=[wanted]).settings.providers[0].auth is not None
+    else:
+        with pytest.raises(ValidationError):
+            gateway(providers=[wanted])
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)

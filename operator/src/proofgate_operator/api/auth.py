@@ -10,16 +10,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import AUTHORITY, SecretKeyRef, Section
+from proofgate_operator.api.fields import AUTHORITY, PORT, SecretKeyRef, Section
 
 #: Its file in the workers, which is JSON and not one line.
 SERVICE_ACCOUNT_KEY_FILE = "service-account.json"
 
-#: A tail has no query or fragment. What http may be used for, workers know.
-_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
+#: Without a query or fragment.
+_TAIL = r'(/[!-"$->@-~]*)?'
+#: Agents that never leave the node: of EKS Pod Identity, and of ECS. Workers take no other without https.
+_AGENT = rf"(169\.254\.170\.(2|23)|\[fd00:ec2::23\]){PORT}"
 _POOL = r"projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+"
 
-TokenURL = Annotated[str, Field(max_length=512, pattern=_URL)]
+TokenURL = Annotated[str, Field(max_length=512, pattern=rf"^https://{AUTHORITY}{_TAIL}$")]
+AgentURL = Annotated[str, Field(max_length=512, pattern=rf"^(https://{AUTHORITY}|http://{_AGENT}){_TAIL}$")]
 RoleARN = Annotated[
     str, Field(max_length=512, pattern=r"^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[-_+=,.@/A-Za-z0-9]+$")
 ]
@@ -62,7 +65,7 @@ class Auth(Section):
     """AWSWebIdentity: the role. Workers mount a token of their ServiceAccount for sts.amazonaws.com. Absent:
     the annotation eks.amazonaws.com/role-arn of the ServiceAccount names it, and EKS's webhook mounts the
     token."""
-    credentials_url: Annotated[TokenURL | None, Field(alias="credentialsURL")] = None
+    credentials_url: Annotated[AgentURL | None, Field(alias="credentialsURL")] = None
     """AWSPodIdentity: where the agent of EKS Pod Identity listens. Absent: what EKS's webhook sets, or else
     http://169.254.170.23/v1/credentials."""
     client_id: Annotated[ClientID | None, Field(alias="clientID")] = None
