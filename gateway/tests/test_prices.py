@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from conftest import ConfigDirectory
 
 from proofgate import config
 from proofgate.cli import main
-from proofgate.config.prices import nanodollars, price_documents
+from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars
 
 Capture = pytest.CaptureFixture[str]
 
@@ -52,8 +53,13 @@ def test_what_is_listed_is_what_holds_on_the_day(config_directory: ConfigDirecto
             "source": "configuration",
             "effective_from": "2025-01-01",
             **dict.fromkeys(("input", "cached_input", "cache_write", "audio_input"), "0.2"),
+            "cache_write_1h": "0.4",
             **dict.fromkeys(("output", "audio_output"), "0.8"),
             "per_request": "0",
+            "above": [],
+            "tiers": {},
+            "max_input_tokens": None,
+            "max_output_tokens": None,
         },
         "next_change": None,
     }
@@ -71,16 +77,67 @@ def test_the_listing_is_a_table_for_people(config_directory: ConfigDirectory, ca
     assert main(["prices", str(config_directory.file), "--at", "yesterday"]) == 2
 
 
-def test_every_price_that_comes_along_is_dated_and_of_a_named_source(
+def test_every_price_that_comes_along_can_be_read_and_holds_for_a_named_host() -> None:
+    entries = json.loads(resources.files("proofgate.config").joinpath("default_prices.json").read_text())[
+        "prices"
+    ]
+    prices = [DefaultPrice.model_validate(entry) for entry in entries]
+    named = [(price.host, price.model) for price in prices]
+    assert len(set(named)) == len(named) > 500
+    assert {"claude-opus-5-5", "gpt-5.5", "gemini-4-argon"} <= {price.model for price in prices}
+
+
+def test_only_the_default_prices_of_a_configurations_models_reach_the_core(
     config_directory: ConfigDirectory,
 ) -> None:
-    documents = price_documents((), with_defaults=True)
-    assert all(document["default"] and document["host"] for document in documents)
-    named = [(document["host"], document["model"]) for document in documents]
-    assert len(set(named)) == len(named)
     config_directory.append("\ndefaultPrices: true\n")
     core = json.loads(config.load(config_directory.file).to_core_json(0))
-    assert core["prices"] == documents
+    assert [(price["host"], price["model"], price["default"]) for price in core["prices"]] == [
+        ("api.openai.com", "gpt-4o-mini", True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "found"),
+    [
+        ("api.anthropic.com", "claude-opus-5-5", True),
+        ("api.anthropic.com", "claude-*", True),
+        ("api.anthropic.com", "*", True),
+        ("api.anthropic.com", "gpt-5.5", False),
+        ("llm.example.com", "claude-opus-5-5", False),
+        ("bedrock-runtime.eu-west-1.amazonaws.com", "global.anthropic.claude-opus-5-5", True),
+        ("bedrock-runtime.eu-west-1.evil.example", "global.anthropic.claude-opus-5-5", False),
+        ("europe-west1-aiplatform.googleapis.com", "claude-opus-5-5", True),
+    ],
+)
+def test_a_default_price_is_for_its_vendors_own_hosts(host: str, model: str, found: bool) -> None:
+    assert bool(default_prices_of([(host, model)])) is found
+
+
+def test_prices_by_tier_duration_and_length_are_listed(
+    config_directory: ConfigDirectory, capsys: Capture
+) -> None:
+    config_directory.append(
+        """
+prices:
+  - model: gpt-4o-mini
+    effectiveFrom: 2025-01-01
+    input: '1'
+    cacheWrite1h: '2.5'
+    output: '4'
+    maxOutputTokens: 16384
+    above: [{promptTokens: 272000, input: '2', output: '6'}]
+    tiers: {priority: {input: '2', output: '8', above: [{promptTokens: 272000, input: '4', output: '12'}]}}
+"""
+    )
+    price = listed(config_directory, capsys, "--at", "2025-01-01")[0]["price"]
+    assert (price["cache_write_1h"], price["max_output_tokens"]) == ("2.5", 16384)
+    assert [(level["prompt_tokens"], level["input"]) for level in price["above"]] == [(272000, "2")]
+    assert price["tiers"]["priority"]["output"] == "8"
+    assert price["tiers"]["priority"]["above"][0]["output"] == "12"
+    assert main(["prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in table[2:5]] == ["standard,", "priority", "priority,"]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +154,12 @@ def test_every_price_that_comes_along_is_dated_and_of_a_named_source(
         ("currency", "EUR"),
         ("model", "a*b"),
         ("model", "''"),
+        ("cacheWrite1h", "'-1'"),
+        ("above", "[{input: '1', output: '1'}]"),
+        ("above", "[{promptTokens: 5, input: '1', output: '1'}, {promptTokens: 5, input: '1', output: '1'}]"),
+        ("tiers", "{Fast Mode: {input: '1', output: '1'}}"),
+        ("tiers", "{fast: {input: '1'}}"),
+        ("maxOutputTokens", "0"),
     ],
 )
 def test_a_price_that_cannot_be_exact_is_refused(

@@ -12,12 +12,20 @@ from typing import Any
 from proofgate import _core
 from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
+from proofgate.config.core_json import prices_of as price_entries
 from proofgate.config.core_json import targets_of
-from proofgate.config.prices import price_documents
 from proofgate.config.settings import Settings
 
-_PARTS = ("input", "cached_input", "cache_write", "audio_input", "output", "audio_output")
-_HEADINGS = ("input", "cached", "cache write", "audio in", "output", "audio out")
+_PARTS = (
+    "input",
+    "cached_input",
+    "cache_write",
+    "cache_write_1h",
+    "audio_input",
+    "output",
+    "audio_output",
+)
+_HEADINGS = ("input", "cached", "cache write", "for an hour", "audio in", "output", "audio out")
 
 
 def show(options: argparse.Namespace) -> int:
@@ -38,7 +46,7 @@ def prices_of(settings: Settings, at: int) -> list[dict[str, Any]]:
     """The price of each model at a time (unix microseconds), amounts as decimal numbers: US dollars for a
     million tokens, and for a request. What has no price has `price: null`. Raises the core's ConfigError."""
     asked = {
-        "prices": price_documents(settings.prices, settings.default_prices),
+        "prices": price_entries(settings),
         "providers": [{"name": entry.name, "base_url": entry.base_url} for entry in settings.providers],
         "models": [{"name": model.name, "targets": targets_of(model)} for model in settings.models],
     }
@@ -51,11 +59,26 @@ def _told(entry: dict[str, Any]) -> dict[str, Any]:
         price = {
             "source": "default" if price["default"] else "configuration",
             "effective_from": _day(price["effective_from"]),
-            **{part: _decimal(price[part], 6) for part in _PARTS},
+            **_rates(price),
             "per_request": _decimal(price["per_request"], 12),
+            "above": [_above(level) for level in price["above"]],
+            "tiers": {
+                name: {**_rates(tier), "above": [_above(level) for level in tier["above"]]}
+                for name, tier in price["tiers"].items()
+            },
+            "max_input_tokens": price["max_input_tokens"],
+            "max_output_tokens": price["max_output_tokens"],
         }
     next_change = entry["next_change"]
     return {**entry, "price": price, "next_change": next_change and _day(next_change)}
+
+
+def _rates(level: dict[str, Any]) -> dict[str, str]:
+    return {part: _decimal(level[part], 6) for part in _PARTS}
+
+
+def _above(level: dict[str, Any]) -> dict[str, Any]:
+    return {"prompt_tokens": level["prompt_tokens"], **_rates(level)}
 
 
 def _text(listed: list[dict[str, Any]]) -> str:
@@ -68,10 +91,26 @@ def _text(listed: list[dict[str, Any]]) -> str:
             told = (since, *(price[part] for part in _PARTS), price["per_request"])
         names = (entry["model"], entry["provider"], entry["upstream_model"])
         rows.append((*names, *told, entry["next_change"] or "-"))
+        rows += [
+            ("", "", kind, "", *(level[part] for part in _PARTS), "", "") for kind, level in _levels(price)
+        ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
+
+
+def _levels(price: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:
+    """The prices of long prompts and of tiers, each with what it is for."""
+    if price is None:
+        return []
+    tiers = [("standard", price), *price["tiers"].items()]
+    found = []
+    for name, tier in tiers:
+        if tier is not price:
+            found.append((f"  {name}", tier))
+        found += [(f"  {name}, above {level['prompt_tokens']}", level) for level in tier["above"]]
+    return found
 
 
 def _midnight(day: str) -> int:

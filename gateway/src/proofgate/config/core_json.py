@@ -6,18 +6,19 @@ import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from proofgate.config.access import ModelBudget, Plan, Quota
 from proofgate.config.auth import is_signed, takes_access_token
 from proofgate.config.policy import Policy, Rule, TenantPolicy
-from proofgate.config.prices import nanodollars, price_documents
+from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from proofgate.config.analysis import Analysis
     from proofgate.config.checked import Config
-    from proofgate.config.settings import Model, Payloads
+    from proofgate.config.settings import Model, Payloads, Settings
     from proofgate.config.telemetry import Telemetry
 
 Json = dict[str, Any]
@@ -172,7 +173,7 @@ def _public(config: Config) -> Json:
             }
             for model in settings.models
         ],
-        "prices": price_documents(settings.prices, settings.default_prices),
+        "prices": prices_of(settings),
         "plans": [{"name": plan.name, **_terms(plan, settings.ledger.payloads)} for plan in settings.plans],
         "tenants": _tenants(config),
         "tenant_shards": settings.tenant_shards is not None,
@@ -262,6 +263,18 @@ def _tenants(config: Config) -> list[Json]:
         }
         for tenant in config.settings.tenants
     ]
+
+
+def prices_of(settings: Settings) -> list[Json]:
+    """The prices of a configuration, and those that come with the gateway that its models may have."""
+    defaults: list[DefaultPrice] = []
+    if settings.default_prices:
+        hosts = {provider.name: urlsplit(provider.base_url).hostname or "" for provider in settings.providers}
+        targets = (target for model in settings.models for target in targets_of(model))
+        defaults = default_prices_of(
+            (hosts.get(target["provider"], ""), target["upstream_model"]) for target in targets
+        )
+    return price_documents(settings.prices, defaults)
 
 
 def targets_of(model: Model) -> list[Json]:

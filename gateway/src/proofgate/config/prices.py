@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from proofgate.config.fields import Listed, Section
 
@@ -75,6 +76,53 @@ DollarsPerRequest = Annotated[str, BeforeValidator(_per_request)]
 #: Of a budget.
 Dollars = Annotated[str, BeforeValidator(_budget)]
 ModelPattern = Annotated[str, AfterValidator(_model_pattern)]
+#: A tier of service, as requests and answers name it.
+TierName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_+-]{0,30}$")]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
+class LongPromptPrice(Section):
+    """What all tokens of an exchange cost whose prompt is long; what is not set costs as `input` or `output`
+    here, and no less than without this part."""
+
+    prompt_tokens: Tokens
+    """Prompts with more tokens than this, those read from a cache included."""
+    input: DollarsPerMillion
+    """As of a price."""
+    cached_input: DollarsPerMillion | None = None
+    """As of a price."""
+    cache_write: DollarsPerMillion | None = None
+    """As of a price."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """As of a price."""
+    audio_input: DollarsPerMillion | None = None
+    """As of a price."""
+    output: DollarsPerMillion
+    """As of a price."""
+    audio_output: DollarsPerMillion | None = None
+    """As of a price."""
+
+
+class TierPrice(Section):
+    """What a tier of service costs; what is not set costs as `input` or `output` here, and no less than in
+    the standard tier."""
+
+    input: DollarsPerMillion
+    """As of a price."""
+    cached_input: DollarsPerMillion | None = None
+    """As of a price."""
+    cache_write: DollarsPerMillion | None = None
+    """As of a price."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """As of a price."""
+    audio_input: DollarsPerMillion | None = None
+    """As of a price."""
+    output: DollarsPerMillion
+    """As of a price."""
+    audio_output: DollarsPerMillion | None = None
+    """As of a price."""
+    above: Annotated[Listed[LongPromptPrice], Field(max_length=4)] = ()
+    """Of long prompts, the shortest first; without any, no less than in the standard tier."""
 
 
 class Price(Section):
@@ -94,6 +142,9 @@ class Price(Section):
     """Those read from a cache; as `input` when it is not set."""
     cache_write: DollarsPerMillion | None = None
     """Those written to a cache; as `input` when it is not set."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """Those written to a cache that keeps them for longer than five minutes; twice `input` when it is not
+    set, and no less than `cacheWrite`."""
     audio_input: DollarsPerMillion | None = None
     """Those of audio; as `input` when it is not set."""
     output: DollarsPerMillion
@@ -102,16 +153,32 @@ class Price(Section):
     """Those of audio; as `output` when it is not set."""
     per_request: DollarsPerRequest | None = None
     """Dollars for each request that is answered, besides its tokens."""
+    above: Annotated[Listed[LongPromptPrice], Field(max_length=4)] = ()
+    """Of long prompts, the shortest first."""
+    tiers: Annotated[dict[TierName, TierPrice], Field(max_length=8)] = Field(default_factory=dict)
+    """Of other tiers of service than the standard one, by the names that requests give them
+    (`service_tier`, Anthropic's `speed` and `inference_geo`)."""
+    max_input_tokens: Tokens | None = None
+    """The most tokens that the model takes as a prompt: the provider refuses a longer one."""
+    max_output_tokens: Tokens | None = None
+    """The most tokens that an answer has whose request names no maximum."""
+
+    @model_validator(mode="after")
+    def _is_ordered(self) -> Price:
+        for levels in (self.above, *(tier.above for tier in self.tiers.values())):
+            lengths = [level.prompt_tokens for level in levels]
+            if lengths != sorted(set(lengths)):
+                raise ValueError(
+                    "list the prices of long prompts by promptTokens, the smallest first, each once"
+                )
+        return self
 
 
-class _DefaultPrice(Price):
+class DefaultPrice(Price):
+    """A price that comes with the gateway."""
+
     host: str
-
-
-class _DefaultPrices(Section):
-    as_of: Date
-    source: str
-    prices: Listed[_DefaultPrice]
+    """The host of the base URLs that it holds for; one `*` in it stands for a part of a name."""
 
 
 def nanodollars(text: str) -> int:
@@ -119,9 +186,8 @@ def nanodollars(text: str) -> int:
     return int(Decimal(text).scaleb(9))
 
 
-def price_documents(prices: tuple[Price, ...], with_defaults: bool) -> list[dict[str, Any]]:
+def price_documents(prices: tuple[Price, ...], defaults: Iterable[DefaultPrice] = ()) -> list[dict[str, Any]]:
     """The prices section for the core."""
-    defaults = _default_prices().prices if with_defaults else ()
     return [
         *(_document(price) for price in prices),
         *({**_document(price), "host": price.host, "default": True} for price in defaults),
@@ -129,10 +195,36 @@ def price_documents(prices: tuple[Price, ...], with_defaults: bool) -> list[dict
 
 
 def _document(price: Price) -> dict[str, Any]:
-    return price.model_dump(exclude={"currency", "host"}, exclude_none=True)
+    return price.model_dump(exclude={"currency", "host"}, exclude_none=True, exclude_defaults=True)
+
+
+def default_prices_of(targets: Iterable[tuple[str, str]]) -> list[DefaultPrice]:
+    """The prices that come with the gateway for these targets, each the host of a provider's base URL and the
+    name of a model there."""
+    wanted = sorted(set(targets))
+    return [
+        DefaultPrice.model_validate(entry)
+        for entry in _default_prices()
+        if any(_is_for(entry, host, model) for host, model in wanted)
+    ]
+
+
+def _is_for(entry: dict[str, Any], host: str, model: str) -> bool:
+    """Whether a default price may hold for a model at a provider; `*` in `model` stands for any name."""
+    before, wildcard, after = model.partition("*")
+    named: str = entry["model"]
+    may_be = bool(wildcard) and named.startswith(before) and named.endswith(after)
+    is_model = named == model or may_be
+    return is_model and re.fullmatch(_host_pattern(entry["host"]), host) is not None
 
 
 @cache
-def _default_prices() -> _DefaultPrices:
-    text = resources.files("proofgate.config").joinpath("default_prices.yaml").read_text()
-    return _DefaultPrices.model_validate(yaml.safe_load(text))
+def _default_prices() -> tuple[dict[str, Any], ...]:
+    # Written by docs/generate_prices.py, and checked in tests: only those that are used are checked here.
+    text = resources.files("proofgate.config").joinpath("default_prices.json").read_text()
+    return tuple(json.loads(text)["prices"])
+
+
+@cache
+def _host_pattern(host: str) -> str:
+    return re.escape(host).replace(r"\*", "[^.]+")

@@ -16,7 +16,53 @@ _MODEL = r"^([-a-zA-Z0-9._:/@]+\*?|\*)$"
 Dollars = Annotated[str, Field(max_length=19, pattern=BUDGET)]
 DollarsPerMillion = Annotated[str, Field(max_length=13, pattern=PER_MILLION)]
 DollarsPerRequest = Annotated[str, Field(max_length=16, pattern=PER_REQUEST)]
+TierName = Annotated[str, Field(min_length=1, max_length=31, pattern=r"^[a-z0-9][a-z0-9_+-]*$")]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Day = Annotated[str, Field(max_length=10, pattern=_DAY, json_schema_extra={"format": "date"})]
+
+
+class LongPromptPrice(Section):
+    """What all tokens of a request cost whose prompt is long."""
+
+    prompt_tokens: Tokens
+    """Prompts with more tokens than this, those read from a cache included."""
+    input: DollarsPerMillion
+    """Tokens of prompts."""
+    cached_input: DollarsPerMillion | None = None
+    """Those read from a cache. Absent: as input."""
+    cache_write: DollarsPerMillion | None = None
+    """Those written to a cache. Absent: as input, and no less than without this part."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or
+    cacheWrite."""
+    audio_input: DollarsPerMillion | None = None
+    """Those of audio. Absent: as input, and no less than without this part."""
+    output: DollarsPerMillion
+    """Tokens of answers, reasoning included."""
+    audio_output: DollarsPerMillion | None = None
+    """Those of audio. Absent: as output, and no less than without this part."""
+
+
+class TierPrice(Section):
+    """What a tier of service costs."""
+
+    input: DollarsPerMillion
+    """Tokens of prompts."""
+    cached_input: DollarsPerMillion | None = None
+    """Those read from a cache. Absent: as input."""
+    cache_write: DollarsPerMillion | None = None
+    """Those written to a cache. Absent: as input, and no less than without this part."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or
+    cacheWrite."""
+    audio_input: DollarsPerMillion | None = None
+    """Those of audio. Absent: as input, and no less than without this part."""
+    output: DollarsPerMillion
+    """Tokens of answers, reasoning included."""
+    audio_output: DollarsPerMillion | None = None
+    """Those of audio. Absent: as output, and no less than without this part."""
+    above: Annotated[tuple[LongPromptPrice, ...], Field(max_length=2)] = ()
+    """Of long prompts, the shortest first. Absent: no less than in the standard tier."""
 
 
 class Price(Section):
@@ -36,6 +82,9 @@ class Price(Section):
     """Those read from a cache. Absent: as input."""
     cache_write: DollarsPerMillion | None = None
     """Those written to a cache. Absent: as input."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or cacheWrite
+    if that is more."""
     audio_input: DollarsPerMillion | None = None
     """Those of audio. Absent: as input."""
     output: DollarsPerMillion
@@ -44,3 +93,14 @@ class Price(Section):
     """Those of audio. Absent: as output."""
     per_request: DollarsPerRequest | None = None
     """Dollars for each request that is answered, besides its tokens. Absent: nothing."""
+    above: Annotated[tuple[LongPromptPrice, ...], Field(max_length=2)] = ()
+    """Of long prompts, the shortest first. Absent: all prompts cost the same."""
+    tiers: Annotated[dict[TierName, TierPrice], Field(max_length=4)] = Field(default_factory=dict)
+    """Of other tiers of service than the standard one, by the names that requests give them: service_tier,
+    and Anthropic's speed and inference_geo. Where a budget in money counts, a request for another one is
+    refused."""
+    max_input_tokens: Tokens | None = None
+    """The most tokens that the model takes as a prompt: a budget reserves no more. Absent: not known."""
+    max_output_tokens: Tokens | None = None
+    """The most tokens that an answer has whose request names no maximum: a budget reserves them. Absent:
+    maxOutputTokens of the model."""

@@ -9,7 +9,7 @@ use std::time::Instant;
 use proofgate_auth::{AuthError, Credential, Identity, Tenant};
 use proofgate_ledger::commitment::BodyDigest;
 use proofgate_ledger::record::ConfigId;
-use proofgate_limits::CredentialId;
+use proofgate_limits::{CredentialId, Limit};
 use proofgate_policy::Direction;
 use proofgate_providers::{BadRequest, BodyText, Call, Dialect, RequestTemplate, batch_endpoint};
 use proofgate_stages::{Span, Stage};
@@ -27,7 +27,7 @@ use crate::hosted_tools;
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
-use crate::pricing::{self, most_tokens};
+use crate::pricing::{self, Most, Unpriced, most_tokens};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, DeniedRequest, Rewritten};
@@ -347,17 +347,18 @@ async fn admit<'c>(
     let now = gateway.clock.unix_micros(incoming.now);
     // The same price as that of its end.
     let admitted_at = gateway.limiter.borrow_mut().now_after(now);
-    let demand = pricing::demand(call, model, admitted_at);
-    if demand.cost.is_none() && plan.quotas.has_budget_for(&model.name) {
-        return Err(turn_away(
-            Rejection::PRICE_UNKNOWN,
-            None,
-            RequestOutcome::Refused,
-            None,
-        ));
-    }
-    if call.has_dearer_tier && plan.quotas.has_budget_for(&model.name) {
-        let rejection = Rejection::TIER_NOT_PRICED;
+    let Most {
+        demand,
+        bounds,
+        unpriced,
+    } = pricing::most(call, model, admitted_at);
+    if let Some(unpriced) = unpriced
+        && plan.quotas.has_budget_for(&model.name)
+    {
+        let rejection = match unpriced {
+            Unpriced::Model => Rejection::PRICE_UNKNOWN,
+            Unpriced::Tier => Rejection::TIER_NOT_PRICED,
+        };
         return Err(turn_away(rejection, None, RequestOutcome::Refused, None));
     }
     let grant = gateway.limiter.borrow_mut().admit(counter, key, demand, now);
@@ -370,7 +371,11 @@ async fn admit<'c>(
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
         gateway.metrics.limited();
-        let rejection = Rejection::over_limit(exceeded, call, pricing::most_answer_tokens(call, model));
+        let answers = match exceeded.limit {
+            Limit::MoneyPerDay | Limit::MoneyPerMonth => bounds.answers,
+            _ => pricing::most_answer_tokens(call, model),
+        };
+        let rejection = Rejection::over_limit(exceeded, call, answers);
         turn_away(rejection, None, RequestOutcome::Refused, None)
     })?;
     let mut granted = Granted::new(gateway, grant);
@@ -483,6 +488,7 @@ async fn admit<'c>(
         target,
         upstream_model: &named.model,
         answer_tokens: pricing::most_answer_tokens(call, model),
+        bounds,
         dropped: &dropped,
         series,
         policy: judged.note,

@@ -42,7 +42,7 @@ pub(crate) async fn elsewhere<'c>(
     let dialect = sender.incoming.dialect;
     let mut tried = Places::only(chosen.place);
     let mut again = false;
-    while is_wanted(sender, failure, open) {
+    while is_wanted(sender, failure, open) && open.reserve_again() {
         let reason = Reason::of(failure, open.reached.sent());
         let turns = reason.is_some_and(|reason| sender.model.fall_back_on.has(reason));
         let next = match turns {

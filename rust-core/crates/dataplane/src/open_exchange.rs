@@ -12,7 +12,6 @@ use proofgate_ledger::record::{
 };
 use proofgate_limits::{CredentialId, Grant, Used};
 use proofgate_payloads::PayloadKey;
-use proofgate_prices::Price;
 use proofgate_providers::{Call, Dialect};
 use proofgate_stages::{Span, Stage};
 
@@ -25,16 +24,14 @@ use crate::hooks::Masks;
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_table::Entry;
 use crate::payloads::{Asked, Keeping};
-use crate::pricing;
+use crate::pricing::{AskedFor, Bounds};
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
 use crate::request_policy::MOST_NAMED;
 use crate::routes::Target;
-use crate::telemetry::{Ended, Observed};
+use crate::settlement::{Account, Charge, Ended, Reserved};
+use crate::telemetry::{self, Observed};
 use crate::upstream::Attending;
-
-/// So many events of an answer may bring no token: they begin and end it and its parts.
-const FRAMING: u64 = 16;
 
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
@@ -66,14 +63,10 @@ pub(crate) struct OpenExchange {
     pub(crate) attending: Option<Attending>,
     /// Attempts so far.
     attempts: u32,
-    /// What attempts before may have used, about which nobody knows.
-    unsettled: Used,
-    /// Whether one of them may have been answered and paid for.
-    has_left_unsettled: bool,
-    /// Tokens that its answers may have.
-    answer_tokens: u64,
-    /// What its tokens cost, where that is known: the price that held when it was admitted.
-    pub(crate) price: Option<Price>,
+    /// What it is charged, at the price that held when it was admitted.
+    account: Account,
+    /// Whether money is reserved again for an attempt after the one that failed.
+    has_reserved_again: bool,
     /// What the policy saw in the response.
     pub(crate) policy: Option<PolicyNote<'static>>,
     /// What is put back in the response where masks stand for it.
@@ -171,6 +164,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) upstream_model: &'a str,
     /// Tokens that its answers may have.
     pub(crate) answer_tokens: u64,
+    /// What bounds the tokens that it pays for.
+    pub(crate) bounds: Bounds,
     /// Fields that its translation left out.
     pub(crate) dropped: &'a [&'static str],
     pub(crate) series: Arc<Series>,
@@ -257,6 +252,13 @@ impl OpenExchange {
         });
         gateway.metrics.in_flight.inc();
         gateway.metrics.request_bytes.inc_by(admitted.body.len() as u64);
+        let reserved = Reserved {
+            tokens: grant.reserved(),
+            cost: grant.reserved_cost(),
+            answer_tokens: admitted.answer_tokens,
+            bounds: admitted.bounds,
+            asked: AskedFor::of(admitted.call),
+        };
         // From here on the exchange itself sees to its end, whatever happens.
         let mut open = Box::new(OpenExchange {
             gateway: Rc::clone(gateway),
@@ -275,10 +277,11 @@ impl OpenExchange {
             reached: Reached::default(),
             attending: None,
             attempts: 1,
-            unsettled: Used::default(),
-            has_left_unsettled: false,
-            answer_tokens: admitted.answer_tokens,
-            price: admitted.target.price(admitted.upstream_model, started_at),
+            account: Account::new(
+                reserved,
+                admitted.target.price(admitted.upstream_model, started_at),
+            ),
+            has_reserved_again: false,
             policy: None,
             masks: None,
             error: None,
@@ -347,14 +350,13 @@ impl OpenExchange {
             config: self.config,
         };
         let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;
-        if self.reached.sent() == Sent::Maybe {
-            self.unsettled = self.unsettled_besides();
-            self.has_left_unsettled = true;
-        }
+        let is_paid = self.reached.sent() == Sent::Maybe;
+        self.account
+            .turn(target.price(upstream_model, self.started_at), is_paid);
+        self.has_reserved_again = false;
         if let Some(observed) = &mut self.observed {
             observed.turns_to(&target.upstream.name, upstream_model);
         }
-        self.price = target.price(upstream_model, self.started_at);
         self.attempts = attempts;
         self.reached = Reached::default();
         self.series = series;
@@ -489,7 +491,7 @@ impl OpenExchange {
         let latencies = &self.gateway.metrics.latencies;
         latencies.ended(self.stream, counts_as, duration_us);
         if let Some(observed) = self.observed.take() {
-            let ended = Ended {
+            let ended = telemetry::Ended {
                 outcome,
                 status,
                 error: self.error,
@@ -527,89 +529,43 @@ impl OpenExchange {
 
     /// Whether a provider may have answered it, and is paid for that.
     pub(crate) fn may_have_run(&self) -> bool {
-        self.has_left_unsettled || !self.is_unused()
+        self.account.has_unsettled() || !self.is_unused()
     }
 
-    /// What attempts before may have used, and this one as much as was set aside for it.
-    fn unsettled_besides(&self) -> Used {
-        let grant = self.grant.as_ref();
-        let (tokens, cost) = (
-            grant.and_then(Grant::reserved),
-            grant.and_then(Grant::reserved_cost),
-        );
-        Used {
-            tokens: self.unsettled.tokens.saturating_add(tokens.unwrap_or(0)),
-            cost: self.unsettled.cost.saturating_add(cost.unwrap_or(0)),
-        }
-    }
-
-    /// Tokens that the answer has at least, by its events, where these are more than were set aside for it: a provider need
-    /// not obey the maximum that a request names.
-    fn seen_tokens(&self) -> Option<u64> {
-        let expected = self.answer_tokens.saturating_add(FRAMING);
-        (self.events > expected).then_some(self.events)
-    }
-
-    /// What was used at least where no usage is told, if that is more than the reservation.
-    fn seen(&self) -> Option<Used> {
-        let answer = self.seen_tokens()?;
-        let grant = self.grant.as_ref()?;
-        let prompt = grant.reserved()?.saturating_sub(self.answer_tokens);
-        let cost = self.price.map_or(0, |price| price.most(prompt, answer));
-        Some(Used {
-            tokens: prompt.saturating_add(answer),
-            // It may have been reserved at the price of a dearer provider.
-            cost: cost.max(grant.reserved_cost().unwrap_or(0)),
-        })
-    }
-
-    /// A usage with as much as was set aside for an answer that its provider has not counted, or has been seen of it.
-    fn at_most(&self, usage: Usage) -> Usage {
-        let completion_tokens = match usage.partial {
-            true => {
-                let expected = self.answer_tokens.max(self.seen_tokens().unwrap_or(0));
-                usage.completion_tokens.max(expected)
-            }
-            false => usage.completion_tokens,
+    /// Reserves money for one more attempt, where the one that failed may have been answered and paid for; says whether the
+    /// request may be sent once more.
+    pub(crate) fn reserve_again(&mut self) -> bool {
+        let (Some(grant), Some(cost)) = (&mut self.grant, self.account.reserved_cost()) else {
+            return true;
         };
-        Usage {
-            completion_tokens,
-            ..usage
+        if self.has_reserved_again || self.reached.sent() != Sent::Maybe {
+            return true;
         }
+        let now = self.started_at.saturating_add(micros(self.started.elapsed()));
+        let fits = self.gateway.limiter.borrow_mut().reserve_again(grant, cost, now);
+        self.has_reserved_again = fits;
+        fits
+    }
+
+    /// Whether its request asks for a cache that keeps what is written for longer than five minutes.
+    pub(crate) fn is_kept_longer(&self) -> bool {
+        self.account.is_kept_longer()
     }
 
     /// Gives back what is held of the tenant's limits. Returns the tokens charged, `None` when the reservation stands
     /// because nobody knows what was used, and the cost in nanodollars, where it is known.
     fn settle(&mut self, usage: Option<Usage>, now: u64) -> (Option<u64>, Option<u64>) {
-        let charged = usage.map(|usage| self.at_most(usage));
-        let has_money = self.grant.as_ref().and_then(Grant::reserved_cost).is_some();
-        let paid = if has_money { charged } else { usage };
-        let cost = paid.and_then(|usage| Some(self.price?.cost(&pricing::tokens(&usage))));
-        let (used, cost) = match charged {
-            Some(usage) => {
-                let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
-                (Some(tokens), cost)
-            }
-            None if self.is_unused() => (Some(0), None),
-            None => {
-                let seen = self.seen();
-                let cost = seen.filter(|_| has_money).map(|used| used.cost);
-                (seen.map(|used| used.tokens), cost)
-            }
-        };
-        self.leave_with(used);
-        let (used, cost) = match (used, self.unsettled) {
-            (_, Used { tokens: 0, cost: 0 }) => (used, cost),
-            (Some(tokens), before) => (
-                Some(tokens.saturating_add(before.tokens)),
-                Some(cost.unwrap_or(0).saturating_add(before.cost)),
-            ),
-            // Nobody knows what this one used either.
-            (None, _) => {
-                let all = self.unsettled_besides();
-                (Some(all.tokens), Some(all.cost))
-            }
-        };
+        let charge = self.account.charge(&Ended {
+            usage,
+            is_unused: self.is_unused(),
+            events: self.events,
+        });
+        let Charge {
+            last,
+            tokens: used,
+            cost,
+        } = charge;
+        self.leave_with(last);
         let Some(grant) = self.grant.take() else {
             return (None, cost);
         };

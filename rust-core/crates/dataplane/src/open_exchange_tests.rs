@@ -156,6 +156,7 @@ impl Bench {
             target: &model.targets[0],
             upstream_model: "large",
             answer_tokens: 1,
+            bounds: crate::pricing::Bounds::default(),
             dropped: &[],
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
             policy: None,

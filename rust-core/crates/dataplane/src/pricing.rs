@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use proofgate_ledger::record::Usage;
 use proofgate_limits::Demand;
-use proofgate_prices::{Entry, Price, PriceTable, Schedule, Seller, Tokens};
-use proofgate_providers::{BaseUrl, Call};
-use serde::{Deserialize, Serialize};
+use proofgate_prices::{self as prices, Entry, Price, PriceTable, Schedule, Seller, Served, Tokens};
+use proofgate_providers::{AskedTier, BaseUrl, Call, ServiceTier};
 
 use crate::Error;
 use crate::config::Config;
-use crate::routes::{Model, Target, WILDCARD};
+use crate::routes::{Model, WILDCARD};
 
 /// The prices of a configuration, and where its providers are.
 pub(crate) struct Pricing<'c> {
@@ -31,7 +30,10 @@ impl<'c> Pricing<'c> {
         )
     }
 
-    fn of(prices: &[Entry], providers: impl Iterator<Item = (&'c str, &'c str)>) -> Result<Self, Error> {
+    pub(crate) fn of(
+        prices: &[Entry],
+        providers: impl Iterator<Item = (&'c str, &'c str)>,
+    ) -> Result<Self, Error> {
         let table = PriceTable::new(prices).map_err(|error| Error::Config(error.to_string()))?;
         let hosts = providers.map(|(name, base_url)| {
             let base = BaseUrl::parse(base_url)
@@ -46,7 +48,7 @@ impl<'c> Pricing<'c> {
     }
 
     /// The prices of a model at its provider.
-    fn schedule(&self, provider: &str, upstream_model: &str) -> Schedule {
+    pub(crate) fn schedule(&self, provider: &str, upstream_model: &str) -> Schedule {
         let host = self.hosts.get(provider).map_or("", String::as_str);
         self.table.schedule(Seller { provider, host }, upstream_model)
     }
@@ -77,16 +79,16 @@ pub(crate) enum Prices {
 
 impl Prices {
     /// The price of `model`, as the provider calls it, that holds at `now` (unix microseconds).
-    pub(crate) fn at(&self, model: &str, now: u64) -> Option<Price> {
+    pub(crate) fn at(&self, model: &str, now: u64) -> Option<Arc<Price>> {
         match self {
-            Prices::Fixed(schedule) => schedule.at(now).map(|held| held.price),
+            Prices::Fixed(schedule) => schedule.at(now).map(|held| Arc::clone(&held.price)),
             Prices::ByName {
                 table,
                 provider,
                 host,
             } => {
                 let schedule = table.schedule(Seller { provider, host }, model);
-                schedule.at(now).map(|held| held.price)
+                schedule.at(now).map(|held| Arc::clone(&held.price))
             }
         }
     }
@@ -95,153 +97,169 @@ impl Prices {
 // What limits book at most of one exchange is what one can cost at most: so a replay books what was charged.
 const _: () = assert!(proofgate_limits::MAX_COST == proofgate_prices::MAX_COST);
 
-/// The most that a call can use: the tokens of its prompt, about, as many for each answer as it may have, and what they
-/// cost at most at the dearest of its providers, at the prices that hold at `now` (unix microseconds); `None` when one of
-/// them has none that is known.
-pub(crate) fn demand<'m>(call: &Call<'_>, model: &'m Model, now: u64) -> Demand<'m> {
-    let (prompt, answers) = most_of_each(call, model);
-    let most = |target: &Target| {
-        let price = target.price(&target.named(model, &call.model).model, now);
-        price.map(|price| price.most(prompt, answers))
-    };
-    let cost = if call.dialect.costs_tokens() {
-        let costs = model.targets.iter().map(most);
-        costs
-            .reduce(|dearest, other| Some(dearest?.max(other?)))
-            .flatten()
-    } else {
-        Some(0)
-    };
-    Demand {
-        tokens: prompt.saturating_add(answers),
-        model: &model.name,
-        cost,
+/// The most that a call can use.
+pub(crate) struct Most<'m> {
+    /// The tokens of its prompt, about, as many for each answer as it may have, and what it costs at most at the dearest of its
+    /// providers.
+    pub(crate) demand: Demand<'m>,
+    /// What bounds the tokens that it pays for, at any of them.
+    pub(crate) bounds: Bounds,
+    /// The first thing whose price is not known.
+    pub(crate) unpriced: Option<Unpriced>,
+}
+
+/// The most that a call can use, at the prices that hold at `now` (unix microseconds).
+///
+/// Money is reserved by bounds, not by estimates: a prompt has at most a token for every byte, and an answer as many as the
+/// request or its model allows.
+pub(crate) fn most<'m>(call: &Call<'_>, model: &'m Model, now: u64) -> Most<'m> {
+    let mut cost = Ok((0, Bounds::default()));
+    if call.dialect.costs_tokens() {
+        let prices = model
+            .targets
+            .iter()
+            .map(|target| target.price(&target.named(model, &call.model).model, now));
+        cost = most_cost(call, model.max_output_tokens, prices);
+    }
+    Most {
+        demand: Demand {
+            tokens: most_tokens(call, model),
+            model: &model.name,
+            cost: cost.ok().map(|(cost, _)| cost),
+        },
+        bounds: cost.map_or(Bounds::default(), |(_, bounds)| bounds),
+        unpriced: cost.err(),
+    }
+}
+
+/// What of a request has no price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unpriced {
+    /// The model, at one of its providers.
+    Model,
+    /// The tier of service that is asked for.
+    Tier,
+}
+
+/// What a call costs at most at the dearest of its providers, whose prices these are, and what bounds its tokens.
+/// `max_output_tokens`: what its model sets aside for an answer without a maximum.
+pub(crate) fn most_cost(
+    call: &Call<'_>,
+    max_output_tokens: u64,
+    prices: impl Iterator<Item = Option<Arc<Price>>>,
+) -> Result<(u64, Bounds), Unpriced> {
+    let asked = AskedFor::of(call);
+    let (mut dearest, mut widest) = (0, Bounds::default());
+    for price in prices {
+        let price = price.ok_or(Unpriced::Model)?;
+        let bounds = bounds(call, max_output_tokens, &price);
+        dearest = dearest.max(asked.most(&price, bounds).ok_or(Unpriced::Tier)?);
+        widest = Bounds {
+            prompt: widest.prompt.max(bounds.prompt),
+            answers: widest.answers.max(bounds.answers),
+        };
+    }
+    Ok((dearest, widest))
+}
+
+/// The most tokens that a prompt and its answers can have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) prompt: u64,
+    pub(crate) answers: u64,
+}
+
+/// The bounds of a call at a provider. `max_output_tokens`: what its model sets aside for an answer without a maximum.
+fn bounds(call: &Call<'_>, max_output_tokens: u64, price: &Price) -> Bounds {
+    let most = max_output_tokens.max(price.max_output_tokens.unwrap_or(0));
+    Bounds {
+        prompt: call.most_prompt_tokens(price.max_input_tokens),
+        answers: answer_tokens(call, most),
+    }
+}
+
+/// What a request asks for that has a price of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AskedFor {
+    /// The tier of service; `None` for the standard one.
+    tier: Option<ServiceTier>,
+    /// Whether a cache is to keep what is written for longer than five minutes.
+    pub(crate) is_kept_longer: bool,
+}
+
+/// Stands for tiers of which a request asks for several: no price has that name.
+const UNCLEAR: &str = "unclear?";
+
+impl AskedFor {
+    pub(crate) fn of(call: &Call<'_>) -> Self {
+        let tier = match &call.tier {
+            AskedTier::Standard => None,
+            AskedTier::Named(name) => Some(ServiceTier::new(name)),
+            AskedTier::Unclear => Some(ServiceTier::new(UNCLEAR)),
+        };
+        AskedFor {
+            tier,
+            is_kept_longer: call.is_kept_longer,
+        }
+    }
+
+    fn tier(&self) -> Option<&str> {
+        self.tier.as_ref().map(ServiceTier::as_str)
+    }
+
+    /// The most that it can cost, in nanodollars; `None` when its tier has no price.
+    pub(crate) fn most(&self, price: &Price, bounds: Bounds) -> Option<u64> {
+        price.most(prices::Most {
+            prompt: bounds.prompt,
+            completion: bounds.answers,
+            tier: self.tier(),
+            is_kept_longer: self.is_kept_longer,
+        })
+    }
+
+    /// What a usage costs, in nanodollars.
+    pub(crate) fn cost(&self, price: &Price, usage: &Usage) -> u64 {
+        let served = match &usage.service_tier {
+            None => Served::Untold,
+            Some(name) if ServiceTier::new(name.as_str()).is_standard() => Served::Standard,
+            Some(name) => Served::Tier(name.as_str()),
+        };
+        price.cost(self.tier(), served, &tokens(usage))
     }
 }
 
 /// The tokens that a call may come to.
 pub(crate) fn most_tokens(call: &Call<'_>, model: &Model) -> u64 {
-    let (prompt, answers) = most_of_each(call, model);
-    prompt.saturating_add(answers)
-}
-
-/// The tokens of a call's prompt, about, and the most that its answers may have.
-fn most_of_each(call: &Call<'_>, model: &Model) -> (u64, u64) {
     if !call.dialect.costs_tokens() {
-        return (0, 0);
+        return 0;
     }
-    (call.estimated_prompt_tokens(), most_answer_tokens(call, model))
+    let prompt = call.estimated_prompt_tokens();
+    prompt.saturating_add(most_answer_tokens(call, model))
 }
 
 /// The most tokens that the answers of a call can have.
 pub(crate) fn most_answer_tokens(call: &Call<'_>, model: &Model) -> u64 {
+    answer_tokens(call, model.max_output_tokens)
+}
+
+/// The same where an answer without a maximum has `most`.
+fn answer_tokens(call: &Call<'_>, most: u64) -> u64 {
     if !call.dialect.costs_tokens() || !call.dialect.generates() {
         return 0;
     }
-    let answer = call.max_tokens.unwrap_or(model.max_output_tokens);
     let answers = u64::from(call.n).saturating_mul(call.prompts as u64);
-    answer.saturating_mul(answers)
+    call.max_tokens.unwrap_or(most).saturating_mul(answers)
 }
 
 /// What was used, as prices count it.
-pub(crate) fn tokens(usage: &Usage) -> Tokens {
+fn tokens(usage: &Usage) -> Tokens {
     Tokens {
         prompt: usage.prompt_tokens,
         cached: usage.cached_prompt_tokens,
         cache_write: usage.cache_write_tokens,
+        cache_write_1h: usage.cache_write_1h_tokens,
         audio_prompt: usage.audio_prompt_tokens,
         completion: usage.completion_tokens,
         audio_completion: usage.audio_completion_tokens,
     }
-}
-
-#[derive(Deserialize)]
-struct Asked {
-    prices: Vec<Entry>,
-    providers: Vec<AskedProvider>,
-    models: Vec<AskedModel>,
-}
-
-#[derive(Deserialize)]
-struct AskedProvider {
-    name: String,
-    base_url: String,
-}
-
-#[derive(Deserialize)]
-struct AskedModel {
-    name: String,
-    targets: Vec<AskedTarget>,
-}
-
-#[derive(Deserialize)]
-struct AskedTarget {
-    provider: String,
-    upstream_model: String,
-}
-
-/// The price of one model; amounts are picodollars for a token, and for a request.
-#[derive(Serialize)]
-struct Listed<'a> {
-    model: &'a str,
-    provider: &'a str,
-    upstream_model: &'a str,
-    price: Option<ListedPrice>,
-    /// Unix seconds at which another price holds.
-    next_change: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct ListedPrice {
-    /// Unix seconds since when it holds.
-    effective_from: u64,
-    default: bool,
-    input: u64,
-    cached_input: u64,
-    cache_write: u64,
-    audio_input: u64,
-    output: u64,
-    audio_output: u64,
-    per_request: u64,
-}
-
-/// The prices that hold at a time (unix microseconds), as a JSON list, one for each model at each of its providers. `asked`: the sections `prices`,
-/// `providers` and `models` of a configuration, as JSON; of providers, names and base URLs are enough.
-///
-/// # Errors
-/// [`Error::Config`] with the first thing that is wrong.
-pub fn prices_at(asked: &str, now: u64) -> Result<String, Error> {
-    let refuse = |error: serde_json::Error| Error::Config(format!("prices: {error}"));
-    let asked: Asked = serde_json::from_str(asked).map_err(refuse)?;
-    let providers = asked.providers.iter();
-    let pricing = Pricing::of(
-        &asked.prices,
-        providers.map(|provider| (provider.name.as_str(), provider.base_url.as_str())),
-    )?;
-    let listed: Vec<_> = asked
-        .models
-        .iter()
-        .flat_map(|model| model.targets.iter().map(move |target| (model, target)))
-        .map(|(model, target)| {
-            let schedule = pricing.schedule(&target.provider, &target.upstream_model);
-            Listed {
-                model: &model.name,
-                provider: &target.provider,
-                upstream_model: &target.upstream_model,
-                price: schedule.at(now).map(|held| ListedPrice {
-                    effective_from: held.since,
-                    default: held.default,
-                    input: held.price.input,
-                    cached_input: held.price.cached_input,
-                    cache_write: held.price.cache_write,
-                    audio_input: held.price.audio_input,
-                    output: held.price.output,
-                    audio_output: held.price.audio_output,
-                    per_request: held.price.per_request,
-                }),
-                next_change: schedule.next_change(now),
-            }
-        })
-        .collect();
-    serde_json::to_string(&listed).map_err(refuse)
 }

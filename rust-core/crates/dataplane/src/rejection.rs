@@ -164,13 +164,14 @@ impl Rejection {
             ..Fields::NONE
         },
     };
-    /// A budget counts what the request costs, and its tier has a price of its own that is not configured.
+    /// A budget counts what the request costs, and nobody knows what its tier does.
     pub(crate) const TIER_NOT_PRICED: Rejection = Rejection {
         status: 400,
         code: "service_tier_not_priced",
         message: Cow::Borrowed(
-            "This request counts in a budget, and this service_tier may cost more than the price that the gateway knows of the \
-             model, so nothing was sent. Leave it out, or ask for auto, default, standard or flex.",
+            "This request counts in a budget, and the gateway knows no price of the tier that its service_tier, speed or \
+             inference_geo asks for, so nothing was sent. Leave it out, or ask whoever runs the gateway for a price of it \
+             (prices[].tiers).",
         ),
         param: Some(Cow::Borrowed("service_tier")),
         fields: Fields::NONE,

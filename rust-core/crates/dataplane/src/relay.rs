@@ -81,6 +81,9 @@ impl Relay<'_, '_> {
         let mut workspace = gateway.workspaces.take();
         let spoken = translation.as_ref().map_or(reply.dialect, |back| back.upstream());
         workspace.usage.reset(spoken);
+        if open.is_kept_longer() {
+            workspace.usage.expect_longer_cache();
+        }
         answer_head.dialect = reply.dialect;
         answer_head.is_translated = translation.is_some();
         if gateway.tap.is_some() && answer_head.is_success() {

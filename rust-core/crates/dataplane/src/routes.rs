@@ -184,7 +184,7 @@ impl Target {
     }
 
     /// What the model that it calls `model` costs there at `now` (unix microseconds); `None` when that is not known.
-    pub(crate) fn price(&self, model: &str, now: u64) -> Option<Price> {
+    pub(crate) fn price(&self, model: &str, now: u64) -> Option<Arc<Price>> {
         self.prices.at(model, now)
     }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use proofgate_inspect::{AnswerKind, ResponseInspector};
-use proofgate_ledger::record::Usage;
+use proofgate_ledger::record::{TierName, Usage};
 use proofgate_providers::{Dialect, UsageReader};
 
 use crate::memory::{Budget, Exhausted, Share};
@@ -113,17 +113,23 @@ impl Workspace {
 
     /// The tokens that the upstream says it has used.
     pub(crate) fn usage(&self) -> Option<Usage> {
-        let usage = self.usage.usage()?;
-        Some(Usage {
-            prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
-            cached_prompt_tokens: usage.cached_prompt_tokens,
-            cache_write_tokens: usage.cache_write_tokens,
-            audio_prompt_tokens: usage.audio_prompt_tokens,
-            reasoning_tokens: usage.reasoning_tokens,
-            audio_completion_tokens: usage.audio_completion_tokens,
-            partial: usage.is_partial,
-        })
+        self.usage.usage().map(recorded)
+    }
+}
+
+/// A usage as records have it.
+pub(crate) fn recorded(usage: proofgate_providers::Usage) -> Usage {
+    Usage {
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        cached_prompt_tokens: usage.cached_prompt_tokens,
+        cache_write_tokens: usage.cache_write_tokens,
+        cache_write_1h_tokens: usage.cache_write_1h_tokens,
+        audio_prompt_tokens: usage.audio_prompt_tokens,
+        reasoning_tokens: usage.reasoning_tokens,
+        audio_completion_tokens: usage.audio_completion_tokens,
+        partial: usage.is_partial,
+        service_tier: usage.tier.map(|tier| TierName::new(tier.as_str())),
     }
 }
 

@@ -12,11 +12,13 @@ mod analysis;
 mod compact;
 mod shape;
 mod text;
+mod tier;
 
 pub use analysis::{AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis};
 use compact::Fields;
 use shape::Shape;
 use text::{base64_hash, hex};
+pub use tier::TierName;
 
 /// Largest encoded record in bytes: tlog-tiles entries carry a 16-bit length.
 pub const MAX_RECORD: usize = 65_535;
@@ -420,6 +422,9 @@ pub struct Usage {
     /// Of the prompt, those written to a cache; none of them is one that was read from it.
     #[serde(default, skip_serializing_if = "is_zero_64")]
     pub cache_write_tokens: u64,
+    /// Of those written to a cache, those that it keeps for longer than five minutes.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub cache_write_1h_tokens: u64,
     /// Of the prompt, those of audio.
     #[serde(default, skip_serializing_if = "is_zero_64")]
     pub audio_prompt_tokens: u64,
@@ -433,6 +438,14 @@ pub struct Usage {
     /// when it was counted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub partial: bool,
+    /// The tier of service that the answer names. Absent when that is the standard one, or none.
+    #[serde(default, skip_serializing_if = "is_standard")]
+    pub service_tier: Option<TierName>,
+}
+
+/// Whether a tier of service costs as much as none.
+fn is_standard(tier: &Option<TierName>) -> bool {
+    tier.is_none_or(|tier| tier.as_str() == "standard")
 }
 
 /// What became of a body that was to be stored.

@@ -280,6 +280,46 @@ impl Limiter {
         }
     }
 
+    /// Reserves so much money again for a request under way, if that fits all its budgets; says whether it does, or no budget
+    /// counts it. A request is sent once more that may have been answered and paid for.
+    pub fn reserve_again(&mut self, grant: &mut Grant, cost: u64, now: u64) -> bool {
+        let moment = self.tell(now);
+        if !grant.money_counted {
+            return true;
+        }
+        let more = Used {
+            tokens: 0,
+            cost: cost.min(MAX_COST),
+        };
+        let fits = grant.shares().into_iter().all(|share| {
+            let Some(subject) = self.subjects.get_mut(share.subject as usize) else {
+                return true;
+            };
+            let totals = subject.totals(moment);
+            let tenant = self.by_name.get(&subject.name.tenant);
+            let quotas = tenant.and_then(|tenant| self.tenants[tenant.0 as usize].counted());
+            let ceilings = quotas.map(|quotas| match &subject.name.part {
+                Part::Whole => quotas.ceilings,
+                Part::Key(_) => quotas.key_ceilings,
+                Part::Model(model) => quotas
+                    .model(model)
+                    .map_or(Ceilings::NONE, |(_, ceilings)| *ceilings),
+            });
+            totals.fits_money(&ceilings.unwrap_or(Ceilings::NONE), more.cost)
+        });
+        if fits {
+            for share in grant.shares() {
+                if let Some(subject) = self.subjects.get_mut(share.subject as usize) {
+                    subject.own.add(grant.moment, 0, more);
+                    subject.own.reserve(grant.moment, more);
+                    self.change(share.subject);
+                }
+            }
+            grant.reserved.cost = grant.reserved.cost.saturating_add(more.cost);
+        }
+        fits
+    }
+
     /// Ends a request that used so much: it replaces its reservation. What was used beyond it is booked now; what was not
     /// used is given back in the second in which it was reserved.
     #[inline]

@@ -250,6 +250,12 @@ impl Totals {
             && self.month_cost.saturating_add(asked.cost) <= ceilings.month_cost
     }
 
+    /// Whether so much money more fits.
+    pub(crate) fn fits_money(&self, ceilings: &Ceilings, cost: u64) -> bool {
+        self.day_cost.saturating_add(cost) <= ceilings.day_cost
+            && self.month_cost.saturating_add(cost) <= ceilings.month_cost
+    }
+
     /// What one limit is, how much of it is consumed, and how much of it one request needs.
     pub(crate) fn of(&self, limit: Limit, ceilings: &Ceilings, asked: Used) -> (u64, u64, u64) {
         match limit {

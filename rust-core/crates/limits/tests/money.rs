@@ -97,6 +97,34 @@ fn money_is_set_aside_before_it_is_spent_and_settled_by_what_it_was() {
 }
 
 #[test]
+fn what_is_sent_again_reserves_again_or_is_not_sent() {
+    let (mut limiter, acme) = limiter([1000, 0], [900, 0], [0, 800]);
+    let mut grant = limiter.admit(acme, KEY, costs("large", 300), START).unwrap();
+    limiter.recorded(&mut grant);
+    assert!(limiter.reserve_again(&mut grant, 300, START));
+    assert_eq!(grant.reserved_cost(), Some(600));
+    assert!(
+        !limiter.reserve_again(&mut grant, 300, START),
+        "the model has 800 a month"
+    );
+    let refused = limiter.admit(acme, KEY, costs("small", 301), START).unwrap_err();
+    assert_eq!((refused.remaining, refused.reserved), (300, 600));
+    limiter.settle(grant, Used { tokens: 1, cost: 450 }, START);
+    spend(&mut limiter, acme, KEY, "small", 450, START);
+    let uncounted = TenantLimits {
+        name: "acme".into(),
+        quotas: Arc::new(quotas([0; 2], [0; 2], [0; 2])),
+    };
+    limiter.set_tenant(&uncounted);
+    let mut grant = limiter.admit(acme, KEY, costs("large", 300), START).unwrap();
+    assert!(
+        limiter.reserve_again(&mut grant, u64::MAX, START),
+        "no budget counts it"
+    );
+    limiter.keep(grant);
+}
+
+#[test]
 fn a_budget_says_what_it_is_in_dollars() {
     let (mut limiter, acme) = limiter([12_500_000_000, 0], [0; 2], [0, 1]);
     let refused = limiter

@@ -8,12 +8,16 @@
 #![forbid(unsafe_code)]
 
 mod decimal;
+mod entry;
 mod price;
+mod rates;
 mod table;
 
 pub use decimal::DecimalError;
-pub use price::{MAX_COST, Price, Tokens};
-pub use table::{Entry, InForce, PriceError, PriceTable, Schedule, Seller};
+pub use entry::{Entry, Level, PriceError};
+pub use price::{Bands, Most, Price, Served};
+pub use rates::{MAX_COST, Rates, Tokens};
+pub use table::{InForce, PriceTable, Schedule, Seller};
 
 /// Nanodollars in a dollar.
 pub const NANODOLLARS: u64 = 1_000_000_000;

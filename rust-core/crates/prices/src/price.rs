@@ -1,96 +1,150 @@
-//! One price, and what an exchange costs at it.
+//! The price of a model: rates by the tier that serves a request and by the length of its prompt.
 
-/// The most that is booked for one exchange, in nanodollars (some nine million dollars), so that sums stay far from their
-/// ends.
-pub const MAX_COST: u64 = 1 << 53;
+use crate::rates::{Rates, Tokens};
 
-/// The largest price of a token: a dollar.
-pub(crate) const MAX_PER_TOKEN: u64 = 1_000_000_000_000;
-/// The largest price of a request: a thousand dollars.
-pub(crate) const MAX_PER_REQUEST: u64 = 1_000 * MAX_PER_TOKEN;
+/// Tiers that no provider sells for more than the standard one: without a price of their own they cost as much (OpenAI, "Flex
+/// processing" and "Batch"; Google, "Flex inference").
+const NOT_DEARER: [&str; 2] = ["flex", "batch"];
 
-const PICODOLLARS_IN_NANODOLLAR: u128 = 1000;
-
-/// What a model's tokens cost, in picodollars (10⁻¹² USD) each, and a request besides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a model costs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// A token of a prompt.
-    pub input: u64,
-    /// One that was read from a cache.
-    pub cached_input: u64,
-    /// One that was written to a cache.
-    pub cache_write: u64,
-    /// One of audio.
-    pub audio_input: u64,
-    /// A token of an answer, also one of reasoning.
-    pub output: u64,
-    /// One of audio.
-    pub audio_output: u64,
+    /// What holds where no tier does.
+    pub standard: Bands,
+    /// Tiers of service that have prices of their own, by the names that requests and answers give them.
+    pub tiers: Vec<(Box<str>, Bands)>,
     /// Picodollars for each request that was answered.
     pub per_request: u64,
+    /// The most tokens that a prompt of the model may have, where that is known: a longer one is refused by the provider.
+    pub max_input_tokens: Option<u64>,
+    /// The most tokens that an answer of the model may have, where that is known.
+    pub max_output_tokens: Option<u64>,
 }
 
-/// The tokens of an exchange: totals, and parts of them. A part that is more than what is left of its total counts as that.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tokens {
-    /// Of the prompt, all.
+/// Rates by the length of a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bands {
+    /// Those of short prompts.
+    pub base: Rates,
+    /// Those of all tokens of an exchange whose prompt has more tokens than this; the smallest number first.
+    pub above: Vec<(u64, Rates)>,
+}
+
+/// What a request can use at most.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Most<'t> {
+    /// Tokens of its prompt.
     pub prompt: u64,
-    /// Of the prompt, those read from a cache.
-    pub cached: u64,
-    /// Of the prompt, those written to a cache.
-    pub cache_write: u64,
-    /// Of the prompt, those of audio.
-    pub audio_prompt: u64,
-    /// Of the answer, all.
+    /// Tokens of its answers.
     pub completion: u64,
-    /// Of the answer, those of audio.
-    pub audio_completion: u64,
+    /// The tier that it asks for; `None` for the standard one.
+    pub tier: Option<&'t str>,
+    /// Whether it asks for a cache that keeps what is written for longer than five minutes.
+    pub is_kept_longer: bool,
+}
+
+/// Which tier an answer says has served it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served<'t> {
+    /// It says nothing.
+    Untold,
+    /// The standard one.
+    Standard,
+    /// Another one.
+    Tier(&'t str),
+}
+
+impl Bands {
+    /// The rates of a prompt of so many tokens.
+    fn at(&self, prompt: u64) -> Rates {
+        self.band(prompt).unwrap_or(self.base)
+    }
+
+    /// Those of a long prompt, if it is one.
+    fn band(&self, prompt: u64) -> Option<Rates> {
+        let reached = self.above.partition_point(|(tokens, _)| *tokens < prompt);
+        reached.checked_sub(1).map(|last| self.above[last].1)
+    }
+
+    /// The dearest rates of a prompt of at most so many tokens.
+    fn dearest(&self, prompt: u64) -> Rates {
+        let reached = self.above.iter().take_while(|(tokens, _)| *tokens < prompt);
+        reached.fold(self.base, |dearest, (_, rates)| dearest.or_dearer(*rates))
+    }
 }
 
 impl Price {
-    /// What an exchange costs, in nanodollars: the exact sum, rounded up once, [`MAX_COST`] at most.
+    fn tier(&self, name: &str) -> Option<&Bands> {
+        let mut tiers = self.tiers.iter();
+        tiers.find(|(tier, _)| **tier == *name).map(|(_, bands)| bands)
+    }
+
+    /// The rates of an exchange whose request asked for the tier `asked` (`None`: the standard one) and whose answer says
+    /// that it was `served` by one, where its prompt has so many tokens.
     ///
-    /// Every token is charged once: as read from a cache before written to one before audio before plain, because audio
-    /// that was read from a cache is counted as both.
+    /// An answer does not make an exchange cheaper than the standard tier unless its request asked for that tier: some
+    /// providers repeat in an answer what a client has written. Where the answer says nothing, the dearer of the tier that
+    /// was asked for and the standard one holds; for a tier without a price, the dearest price that the model has.
     #[must_use]
-    pub fn cost(&self, tokens: &Tokens) -> u64 {
-        let cached = tokens.cached.min(tokens.prompt);
-        let left = tokens.prompt - cached;
-        let cache_write = tokens.cache_write.min(left);
-        let left = left - cache_write;
-        let audio = tokens.audio_prompt.min(left);
-        let plain = left - audio;
-        let audio_completion = tokens.audio_completion.min(tokens.completion);
-        let plain_completion = tokens.completion - audio_completion;
-        self.sum([
-            (cached, self.cached_input),
-            (cache_write, self.cache_write),
-            (audio, self.audio_input),
-            (plain, self.input),
-            (audio_completion, self.audio_output),
-            (plain_completion, self.output),
-        ])
+    pub fn rates(&self, asked: Option<&str>, served: Served<'_>, prompt: u64) -> Rates {
+        let standard = self.standard.at(prompt);
+        let (name, is_asked) = match served {
+            Served::Standard => return standard,
+            Served::Tier(name) => (name, asked == Some(name)),
+            Served::Untold => match asked {
+                None => return standard,
+                Some(name) => (name, false),
+            },
+        };
+        let Some(bands) = self.tier(name) else {
+            if NOT_DEARER.contains(&name) {
+                return standard;
+            }
+            let tiers = self.tiers.iter().map(|(_, bands)| self.of_tier(bands, prompt));
+            return tiers.fold(standard, Rates::or_dearer);
+        };
+        let rates = self.of_tier(bands, prompt);
+        if is_asked {
+            rates
+        } else {
+            rates.or_dearer(standard)
+        }
     }
 
-    /// The most that an exchange of so many tokens can cost, in nanodollars: all of its prompt at the dearest price of a
-    /// prompt's tokens, all of its answer at the dearest of an answer's. No exchange with as many tokens of each or fewer
-    /// costs more.
-    #[must_use]
-    pub fn most(&self, prompt: u64, completion: u64) -> u64 {
-        let input = self.input.max(self.cached_input);
-        let input = input.max(self.cache_write).max(self.audio_input);
-        let output = self.output.max(self.audio_output);
-        self.sum([(prompt, input), (completion, output)])
+    /// A tier's rates. One without prices for long prompts is not cheaper there than the standard one.
+    fn of_tier(&self, tier: &Bands, prompt: u64) -> Rates {
+        match (tier.above.is_empty(), self.standard.band(prompt)) {
+            (true, Some(long)) => tier.base.or_dearer(long),
+            _ => tier.at(prompt),
+        }
     }
 
-    /// 64 bits of tokens times 40 bits of a price fit into 128 bits however often they are added here.
-    fn sum<const N: usize>(&self, parts: [(u64, u64); N]) -> u64 {
-        let sum = parts
-            .iter()
-            .fold(u128::from(self.per_request), |sum, &(tokens, price)| {
-                sum.saturating_add(u128::from(tokens) * u128::from(price))
-            });
-        let nanodollars = sum.div_ceil(PICODOLLARS_IN_NANODOLLAR);
-        u64::try_from(nanodollars).unwrap_or(u64::MAX).min(MAX_COST)
+    /// What an exchange costs, in nanodollars, at [these rates](Price::rates).
+    #[must_use]
+    pub fn cost(&self, asked: Option<&str>, served: Served<'_>, tokens: &Tokens) -> u64 {
+        self.rates(asked, served, tokens.prompt)
+            .cost(self.per_request, tokens)
+    }
+
+    /// The most that a request can cost, in nanodollars: at the dearer of the tier that it asks for and the standard one,
+    /// and the dearest of all prices that a prompt of its length or a shorter one may have. `None` for a tier without a
+    /// price, which may be dearer.
+    #[must_use]
+    pub fn most(&self, most: Most<'_>) -> Option<u64> {
+        let mut rates = self.standard.dearest(most.prompt);
+        if let Some(name) = most.tier {
+            rates = match self.tier(name) {
+                Some(tier) => rates.or_dearer(tier.dearest(most.prompt)),
+                None if NOT_DEARER.contains(&name) => rates,
+                None => return None,
+            };
+        }
+        let Most {
+            prompt,
+            completion,
+            is_kept_longer,
+            ..
+        } = most;
+        Some(rates.most(self.per_request, prompt, completion, is_kept_longer))
     }
 }

@@ -1,76 +1,11 @@
 //! Which price holds for a model, and when.
 
-use crate::decimal::{DecimalError, scaled};
-use crate::price::{MAX_PER_REQUEST, MAX_PER_TOKEN, Price};
-use serde::Deserialize;
+use std::sync::Arc;
+
+use crate::entry::{Entry, PriceError};
+use crate::price::Price;
 
 const MICROS: u64 = 1_000_000;
-
-/// A price as a configuration says it: dollars for a million tokens, as decimal numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Entry {
-    /// The provider by its name in the configuration; any when it is absent.
-    #[serde(default)]
-    pub provider: Option<String>,
-    /// The host of the provider's base URL; any when it is absent. Default prices have it: a name of a model says nothing
-    /// of what another seller asks for it.
-    #[serde(default)]
-    pub host: Option<String>,
-    /// The model's name at the provider; with `*` as its last character, what its name begins with.
-    pub model: String,
-    /// Unix seconds from which on it holds.
-    pub effective_from: u64,
-    /// Whether it is of the table that comes with the gateway: the configuration's own prices go before it.
-    #[serde(default)]
-    pub default: bool,
-    /// Of tokens of a prompt.
-    pub input: String,
-    /// Of those read from a cache; as `input` when it is absent.
-    #[serde(default)]
-    pub cached_input: Option<String>,
-    /// Of those written to a cache; as `input` when it is absent.
-    #[serde(default)]
-    pub cache_write: Option<String>,
-    /// Of those of audio; as `input` when it is absent.
-    #[serde(default)]
-    pub audio_input: Option<String>,
-    /// Of tokens of an answer.
-    pub output: String,
-    /// Of those of audio; as `output` when it is absent.
-    #[serde(default)]
-    pub audio_output: Option<String>,
-    /// Of a request, in dollars; nothing when it is absent.
-    #[serde(default)]
-    pub per_request: Option<String>,
-}
-
-/// A price that cannot be believed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PriceError {
-    /// A number of it is none, or cannot be kept exactly.
-    #[error("the price of {model:?}: {field} {reason}")]
-    Decimal {
-        /// The model's name there.
-        model: String,
-        /// Which number.
-        field: &'static str,
-        /// What is wrong with it.
-        reason: DecimalError,
-    },
-    /// Two hold for the same from the same moment on.
-    #[error("the price of {model:?} is given twice for the same provider and date")]
-    Twice {
-        /// The model's name there.
-        model: String,
-    },
-    /// A `*` that is not at its end, or no name at all.
-    #[error("the price of {model:?}: a name may end in one *, and has none elsewhere")]
-    Pattern {
-        /// The model's name there.
-        model: String,
-    },
-}
 
 /// Who answers for a model, as prices name it.
 #[derive(Clone, Copy, Debug)]
@@ -83,13 +18,13 @@ pub struct Seller<'s> {
 
 /// All prices of a configuration.
 #[derive(Clone, Debug, Default)]
-pub struct PriceTable(Vec<(Entry, Price)>);
+pub struct PriceTable(Vec<(Entry, Arc<Price>)>);
 
 /// A price and since when it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     /// The price.
-    pub price: Price,
+    pub price: Arc<Price>,
     /// Unix seconds of its `effective_from`.
     pub since: u64,
     /// Whether it is of the table that comes with the gateway.
@@ -109,9 +44,9 @@ impl PriceTable {
     /// # Errors
     /// [`PriceError`] for the first entry that cannot be believed.
     pub fn new(entries: &[Entry]) -> Result<Self, PriceError> {
-        let mut read: Vec<(Entry, Price)> = Vec::with_capacity(entries.len());
+        let mut read: Vec<(Entry, Arc<Price>)> = Vec::with_capacity(entries.len());
         for entry in entries {
-            let price = price(entry)?;
+            let price = Arc::new(entry.price()?);
             let model = || entry.model.clone();
             let name = entry.model.strip_suffix('*').unwrap_or(&entry.model);
             if entry.model.is_empty() || name.contains('*') {
@@ -149,11 +84,11 @@ impl PriceTable {
             let best = holding.max_by_key(|(entry, _)| (entry.rank(), entry.effective_from));
             let Some((entry, price)) = best else { continue };
             let new = InForce {
-                price: *price,
+                price: Arc::clone(price),
                 since: entry.effective_from,
                 default: entry.default,
             };
-            if steps.last().map(|(_, before)| *before) != Some(new) {
+            if steps.last().map(|(_, before)| before) != Some(&new) {
                 steps.push((date, new));
             }
         }
@@ -188,7 +123,8 @@ impl Entry {
             Some(beginning) => model.starts_with(beginning),
             None => model == self.model,
         };
-        named && names(&self.provider, seller.provider) && names(&self.host, seller.host)
+        let is_there = self.host.as_deref().is_none_or(|host| is_host(host, seller.host));
+        named && names(&self.provider, seller.provider) && is_there
     }
 
     fn rank(&self) -> (bool, bool, bool, usize) {
@@ -197,30 +133,15 @@ impl Entry {
     }
 }
 
-fn price(entry: &Entry) -> Result<Price, PriceError> {
-    let read = |field, text: &str, places, most| {
-        scaled(text, places, most).map_err(|reason| PriceError::Decimal {
-            model: entry.model.clone(),
-            field,
-            reason,
-        })
-    };
-    // Dollars for a million tokens are microdollars for each.
-    let per_token = |field, text: &str| read(field, text, 6, MAX_PER_TOKEN);
-    let or = |field, text: &Option<String>, otherwise| {
-        text.as_deref()
-            .map_or(Ok(otherwise), |text| per_token(field, text))
-    };
-    let input = per_token("input", &entry.input)?;
-    let output = per_token("output", &entry.output)?;
-    let per_request = entry.per_request.as_deref().unwrap_or("0");
-    Ok(Price {
-        input,
-        cached_input: or("cachedInput", &entry.cached_input, input)?,
-        cache_write: or("cacheWrite", &entry.cache_write, input)?,
-        audio_input: or("audioInput", &entry.audio_input, input)?,
-        output,
-        audio_output: or("audioOutput", &entry.audio_output, output)?,
-        per_request: read("perRequest", per_request, 12, MAX_PER_REQUEST)?,
-    })
+/// Whether a host is the one that `pattern` means, in which one `*` stands for any part of a name.
+fn is_host(pattern: &str, host: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == host,
+        Some((before, after)) => {
+            let rest = host
+                .strip_prefix(before)
+                .and_then(|rest| rest.strip_suffix(after));
+            rest.is_some_and(|part| !part.is_empty() && !part.contains('.'))
+        }
+    }
 }

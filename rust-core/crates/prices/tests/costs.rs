@@ -1,7 +1,9 @@
 //! What exchanges cost, against sums made token by token, and which price holds when.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_prices::{Entry, MAX_COST, Price, PriceError, PriceTable, Seller, Tokens};
+use proofgate_prices::{
+    Bands, Entry, MAX_COST, Most, Price, PriceError, PriceTable, Rates, Seller, Served, Tokens,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -18,13 +20,31 @@ fn entry(value: serde_json::Value) -> Entry {
     serde_json::from_value(entry).unwrap()
 }
 
+fn priced(value: serde_json::Value) -> Price {
+    let table = PriceTable::new(&[entry(value)]).unwrap();
+    let schedule = table.schedule(VENDOR, "large");
+    Price::clone(&schedule.at(0).unwrap().price)
+}
+
+/// What an exchange costs in the standard tier.
+fn ordinary(price: &Price, tokens: &Tokens) -> u64 {
+    price.cost(None, Served::Untold, tokens)
+}
+
+fn prompt(prompt: u64) -> Tokens {
+    Tokens {
+        prompt,
+        ..Tokens::default()
+    }
+}
+
 /// The input price that holds for `large` at a second.
 fn input_at(entries: &[serde_json::Value], second: u64) -> Option<u64> {
     let entries: Vec<_> = entries.iter().cloned().map(entry).collect();
     let schedule = PriceTable::new(&entries).unwrap().schedule(VENDOR, "large");
     schedule
         .at(second * 1_000_000)
-        .map(|held| held.price.input / 1_000_000)
+        .map(|held| held.price.standard.base.input / 1_000_000)
 }
 
 #[test]
@@ -42,36 +62,38 @@ fn a_token_of_a_prompt_is_charged_once_whatever_it_counts_as() {
         ..Tokens::default()
     };
     // 40 × 0.30 + 20 × 3.75 + 40 × 3 + 50 × 15 microdollars.
-    assert_eq!(schedule.at(0).unwrap().price.cost(&tokens), 957_000);
+    assert_eq!(ordinary(&schedule.at(0).unwrap().price, &tokens), 957_000);
 }
 
 #[test]
 fn a_part_without_a_price_of_its_own_costs_what_its_total_does() {
     let table = PriceTable::new(&[entry(json!({}))]).unwrap();
-    let price = table.schedule(VENDOR, "large").at(0).unwrap().price;
-    let expected = Price {
+    let schedule = table.schedule(VENDOR, "large");
+    let expected = Rates {
         input: 1_000_000,
         cached_input: 1_000_000,
         cache_write: 1_000_000,
+        // Anthropic, "Pricing": what is kept for an hour costs twice the input.
+        cache_write_1h: 2_000_000,
         audio_input: 1_000_000,
         output: 2_000_000,
         audio_output: 2_000_000,
-        per_request: 0,
     };
-    assert_eq!(price, expected);
+    assert_eq!(schedule.at(0).unwrap().price.standard.base, expected);
 }
 
 #[test]
 fn what_is_less_than_a_nanodollar_counts_as_one() {
-    let price = Price {
+    let rates = Rates {
         input: 1,
-        ..Price::default()
+        ..Rates::default()
     };
     let cost = |prompt| {
-        price.cost(&Tokens {
+        let tokens = Tokens {
             prompt,
             ..Tokens::default()
-        })
+        };
+        rates.cost(0, &tokens)
     };
     assert_eq!([0, 1, 1000, 1001].map(cost), [0, 1, 1, 2]);
 }
@@ -79,10 +101,11 @@ fn what_is_less_than_a_nanodollar_counts_as_one() {
 #[test]
 fn a_request_has_its_own_price_besides() {
     let table = PriceTable::new(&[entry(json!({"per_request": "0.000000000001"}))]).unwrap();
-    let price = table.schedule(VENDOR, "large").at(0).unwrap().price;
+    let schedule = table.schedule(VENDOR, "large");
+    let price = &schedule.at(0).unwrap().price;
     assert_eq!(price.per_request, 1);
-    assert_eq!(price.cost(&Tokens::default()), 1);
-    assert_eq!(price.most(0, 0), 1);
+    assert_eq!(ordinary(price, &Tokens::default()), 1);
+    assert_eq!(price.most(Most::default()), Some(1));
 }
 
 #[test]
@@ -161,35 +184,178 @@ fn a_price_that_cannot_be_believed_is_refused() {
         refused(&[json!({}), json!({"input": "5"})]),
         PriceError::Twice { .. }
     ));
+    let level = |tokens: u64| json!({"prompt_tokens": tokens, "input": "1", "output": "1"});
+    let nested = json!({"prompt_tokens": 5, "input": "1", "output": "1", "above": [level(9)]});
+    for wrong in [
+        json!({"above": [level(5), level(5)]}),
+        json!({"above": [level(6), level(5)]}),
+        json!({"above": [{"input": "1", "output": "1"}]}),
+        json!({"above": [nested]}),
+        json!({"tiers": {"priority": level(5)}}),
+    ] {
+        assert!(matches!(refused(&[wrong]), PriceError::Above { .. }));
+    }
+}
+
+#[test]
+fn what_is_kept_for_an_hour_costs_twice_the_input_or_what_is_written_of_it() {
+    // At input 1 and cacheWrite 1.25, 100,000 tokens cost $0.20, not $0.125 (Anthropic, "Pricing").
+    let hour = Tokens {
+        cache_write: 100_000,
+        cache_write_1h: 100_000,
+        ..prompt(100_000)
+    };
+    let price = priced(json!({"cache_write": "1.25"}));
+    assert_eq!(ordinary(&price, &hour), 200_000_000);
+    let half = Tokens {
+        cache_write_1h: 50_000,
+        ..hour
+    };
+    assert_eq!(ordinary(&price, &half), 162_500_000);
+    let written = priced(json!({"cache_write": "1.25", "cache_write_1h": "1.5"}));
+    assert_eq!(ordinary(&written, &hour), 150_000_000);
+    assert_eq!(ordinary(&priced(json!({"cache_write": "3"})), &hour), 300_000_000);
+}
+
+#[test]
+fn all_of_a_long_prompt_and_its_answer_cost_what_long_prompts_do() {
+    let price = priced(json!({"cached_input": "0.1", "above": [
+        {"prompt_tokens": 200_000, "input": "2", "cached_input": "0.2", "output": "3"},
+        {"prompt_tokens": 400_000, "input": "4", "output": "5"}]}));
+    let cost = |tokens| {
+        ordinary(
+            &price,
+            &Tokens {
+                completion: 1,
+                ..prompt(tokens)
+            },
+        )
+    };
+    assert_eq!(cost(200_000), 200_000_000 + 2000);
+    assert_eq!(cost(200_001), 400_002_000 + 3000);
+    assert_eq!(cost(400_001), 1_600_004_000 + 5000);
+    let cached = |tokens| Tokens {
+        cached: tokens,
+        ..prompt(tokens)
+    };
+    assert_eq!(ordinary(&price, &cached(300_000)), 60_000_000);
+    assert_eq!(
+        ordinary(&price, &cached(400_001)),
+        1_600_004_000,
+        "it has no price of its own there"
+    );
+    let most = |prompt| {
+        price.most(Most {
+            prompt,
+            ..Most::default()
+        })
+    };
+    assert_eq!(most(200_000), Some(200_000_000));
+    assert_eq!(most(200_001), Some(400_002_000));
+}
+
+#[test]
+fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
+    let price = priced(json!({"cache_write": "1.25", "tiers": {
+        "priority": {"input": "2", "output": "4"},
+        "flex": {"input": "0.5", "cache_write": "0.6", "output": "1"}}}));
+    let cost = |asked, served| price.cost(asked, served, &prompt(1000));
+    let (priority, flex) = (Some("priority"), Some("flex"));
+    assert_eq!(cost(None, Served::Untold), 1_000_000);
+    assert_eq!(cost(priority, Served::Tier("priority")), 2_000_000);
+    // A provider may serve less than what was asked for (OpenAI, "Priority processing").
+    assert_eq!(cost(priority, Served::Standard), 1_000_000);
+    assert_eq!(cost(priority, Served::Untold), 2_000_000);
+    assert_eq!(cost(flex, Served::Tier("flex")), 500_000);
+    assert_eq!(cost(flex, Served::Untold), 1_000_000);
+    // What nobody asked for makes nothing cheaper.
+    assert_eq!(cost(None, Served::Tier("flex")), 1_000_000);
+    assert_eq!(cost(None, Served::Tier("priority")), 2_000_000);
+    assert_eq!(
+        cost(None, Served::Tier("turbo")),
+        2_000_000,
+        "the dearest that is known"
+    );
+    let written = Tokens {
+        cache_write: 1000,
+        ..prompt(1000)
+    };
+    assert_eq!(
+        price.cost(priority, Served::Tier("priority"), &written),
+        2_000_000
+    );
+    assert_eq!(price.cost(flex, Served::Tier("flex"), &written), 600_000);
+    let most = |tier| {
+        price.most(Most {
+            prompt: 1000,
+            tier,
+            ..Most::default()
+        })
+    };
+    assert_eq!(
+        [None, priority, flex, Some("turbo")].map(most),
+        [Some(1_250_000), Some(2_000_000), Some(1_250_000), None]
+    );
+    let plain = priced(json!({"tiers": {"priority": {"input": "2", "output": "4"}}}));
+    assert_eq!(
+        plain.cost(flex, Served::Tier("flex"), &prompt(1000)),
+        1_000_000,
+        "it is not dearer than none"
+    );
+    let of_flex = plain.most(Most {
+        tier: flex,
+        ..Most::default()
+    });
+    assert_eq!(of_flex, Some(0));
+}
+
+#[test]
+fn a_tier_without_prices_of_long_prompts_is_no_cheaper_there_than_the_standard_one() {
+    let price = priced(json!({
+        "above": [{"prompt_tokens": 1000, "input": "3", "output": "6"}],
+        "tiers": {"priority": {"input": "2", "output": "4"}, "flex": {"input": "0.5", "output": "1",
+            "above": [{"prompt_tokens": 1000, "input": "1.5", "output": "3"}]}}}));
+    let cost = |tier, tokens| price.cost(Some(tier), Served::Tier(tier), &prompt(tokens));
+    assert_eq!(cost("priority", 1000), 2_000_000);
+    assert_eq!(cost("priority", 2000), 6_000_000);
+    assert_eq!((cost("flex", 1000), cost("flex", 2000)), (500_000, 3_000_000));
 }
 
 fn tokens() -> impl Strategy<Value = Tokens> {
     let one = || prop_oneof![0..50u64, 0..1u64 << 41, any::<u64>()];
-    (one(), one(), one(), one(), one(), one()).prop_map(
-        |(prompt, cached, cache_write, audio_prompt, completion, audio_completion)| Tokens {
-            prompt,
-            cached,
-            cache_write,
-            audio_prompt,
-            completion,
-            audio_completion,
+    (one(), one(), one(), one(), (one(), one(), one())).prop_map(
+        |(prompt, cached, cache_write, audio_prompt, (cache_write_1h, completion, audio_completion))| {
+            Tokens {
+                prompt,
+                cached,
+                cache_write,
+                cache_write_1h,
+                audio_prompt,
+                completion,
+                audio_completion,
+            }
         },
     )
 }
 
-fn price() -> impl Strategy<Value = Price> {
+/// What a request costs besides its tokens, and its tokens.
+fn rates() -> impl Strategy<Value = (u64, Rates)> {
     let one = || prop_oneof![0..5u64, 0..=1_000_000_000_000u64];
-    ((one(), one(), one(), one()), (one(), one(), one())).prop_map(
-        |((input, cached_input, cache_write, audio_input), (output, audio_output, per_request))| Price {
+    let of_prompt = (one(), one(), one(), one(), one());
+    (of_prompt, (one(), one()), one()).prop_map(|(of_prompt, of_answer, per_request)| {
+        let (input, cached_input, cache_write, cache_write_1h, audio_input) = of_prompt;
+        let (output, audio_output) = of_answer;
+        let rates = Rates {
             input,
             cached_input,
             cache_write,
+            cache_write_1h,
             audio_input,
             output,
             audio_output,
-            per_request,
-        },
-    )
+        };
+        (per_request, rates)
+    })
 }
 
 /// Numbers of any length, as lists of decimal digits, the lowest first: nothing of it is the crate's arithmetic.
@@ -247,34 +413,54 @@ mod digits {
 
 proptest! {
     #[test]
-    fn a_cost_is_the_exact_sum_rounded_up_once(tokens in tokens(), price in price()) {
+    fn a_cost_is_the_exact_sum_rounded_up_once(tokens in tokens(), (per_request, rates) in rates()) {
         let mut left = tokens.prompt;
         let mut parts = Vec::new();
+        let longer = tokens.cache_write_1h.min(tokens.cache_write);
         for (part, each) in [
-            (tokens.cached, price.cached_input),
-            (tokens.cache_write, price.cache_write),
-            (tokens.audio_prompt, price.audio_input),
-            (u64::MAX, price.input),
+            (tokens.cached, rates.cached_input),
+            (longer, rates.cache_write_1h),
+            (tokens.cache_write - longer, rates.cache_write),
+            (tokens.audio_prompt, rates.audio_input),
+            (u64::MAX, rates.input),
         ] {
             let taken = part.min(left);
             left -= taken;
             parts.push((taken, each));
         }
         let audio = tokens.audio_completion.min(tokens.completion);
-        parts.extend([(audio, price.audio_output), (tokens.completion - audio, price.output)]);
-        let sum = parts.iter().fold(digits::of(price.per_request), |sum, (tokens, each)| {
+        parts.extend([(audio, rates.audio_output), (tokens.completion - audio, rates.output)]);
+        let sum = parts.iter().fold(digits::of(per_request), |sum, (tokens, each)| {
             digits::add(&sum, &digits::times(&digits::of(*tokens), &digits::of(*each)))
         });
         let exact = digits::thousandth(&sum);
         let expected = exact.parse::<u64>().unwrap_or(u64::MAX).min(MAX_COST);
-        prop_assert_eq!(price.cost(&tokens), expected);
+        prop_assert_eq!(rates.cost(per_request, &tokens), expected);
     }
 
     #[test]
     fn no_exchange_costs_more_than_was_set_aside_for_its_tokens(
-        tokens in tokens(), price in price(), more in (0..9u64, 0..9u64),
+        tokens in tokens(), bands in prop::collection::vec(rates(), 4), limit in 0..1u64 << 41, more in (0..9u64, 0..9u64),
+        asked in 0..3usize, served in 0..4usize, is_kept_longer in any::<bool>(),
     ) {
-        let most = price.most(tokens.prompt.saturating_add(more.0), tokens.completion.saturating_add(more.1));
-        prop_assert!(price.cost(&tokens) <= most);
+        let bands: Vec<_> = bands.into_iter().map(|(_, rates)| rates).collect();
+        let of = |base, long| Bands { base: bands[base], above: vec![(limit, bands[long])] };
+        let price = Price { standard: of(0, 1), tiers: vec![("priority".into(), of(2, 3))], ..Price::default() };
+        // A tier without a price is refused, so none is asked for.
+        let tier = [None, None, Some("priority")][asked];
+        let most = price.most(Most {
+            prompt: tokens.prompt.saturating_add(more.0),
+            completion: tokens.completion.saturating_add(more.1),
+            tier,
+            is_kept_longer,
+        });
+        let tokens = Tokens { cache_write_1h: if is_kept_longer { tokens.cache_write_1h } else { 0 }, ..tokens };
+        // No provider serves a dearer tier than was asked for.
+        let served = match (tier, served) {
+            (_, 0) => Served::Untold,
+            (Some(tier), 1) => Served::Tier(tier),
+            _ => Served::Standard,
+        };
+        prop_assert!(price.cost(tier, served, &tokens) <= most.unwrap());
     }
 }

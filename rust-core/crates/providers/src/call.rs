@@ -10,6 +10,8 @@ use crate::call_fields::{Fields, Read, field};
 use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, is_schema_type, is_word, meaning};
 use crate::hosted_tools::{HostedTool, MOST_HOSTED_TOOLS, Tools, is_of_client};
+use crate::prompt_size::{Attached, PromptSize, has_additions, is_web_address};
+use crate::service_tier::AskedTier;
 
 /// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
 /// tokens whatever its encoded size.
@@ -42,26 +44,19 @@ pub struct Call<'b> {
     pub token_ids: Option<&'static str>,
     /// Its tools, as far as it matters who runs them.
     pub tools: Tools,
-    /// Whether a `service_tier` is asked for that may cost more than the default one.
-    pub has_dearer_tier: bool,
+    /// The tier of service that is asked for.
+    pub tier: AskedTier<'b>,
+    /// Whether a cache is asked for that keeps what is written for longer than five minutes.
+    pub is_kept_longer: bool,
     /// The first field that names what the provider keeps, in OpenAI's dialects: it may go only where the account is the
     /// tenant's alone. In the others such a field is refused.
     pub kept: Option<&'static str>,
+    /// What bounds the tokens of its prompt.
+    size: PromptSize,
     model_value: Range<usize>,
     /// Bytes of the text and of the attachments, each of these counted with at most [`ATTACHMENT`].
     counted_bytes: usize,
 }
-
-/// Service tiers that cost as much as none, or less: OpenAI's `auto`, `default` and `flex`, Anthropic's `auto` and
-/// `standard_only`, Groq's `on_demand`.
-const PLAIN_TIERS: [&str; 6] = [
-    "auto",
-    "default",
-    "flex",
-    "on_demand",
-    "standard",
-    "standard_only",
-];
 
 impl<'b> Call<'b> {
     /// Reads a request body without keeping its text.
@@ -109,6 +104,7 @@ impl<'b> Call<'b> {
             n,
             model_value,
             counted_bytes,
+            size: PromptSize::of_form(dialect, counted_bytes, ATTACHMENT),
             ..Call::without_body(dialect)
         };
         request.check_stream()?;
@@ -130,8 +126,10 @@ impl<'b> Call<'b> {
             messages: 0,
             token_ids: None,
             tools: Tools::default(),
-            has_dearer_tier: false,
+            tier: AskedTier::Standard,
+            is_kept_longer: false,
             kept: None,
+            size: PromptSize::default(),
             model_value: 0..0,
             counted_bytes: 0,
         }
@@ -208,10 +206,14 @@ impl<'b> Call<'b> {
             left_out,
             tools,
             kept,
+            is_kept_longer,
+            size,
             ..
         } = walk;
         let mut request = self;
         (request.tools, request.kept) = (tools, kept);
+        request.is_kept_longer = is_kept_longer;
+        request.size = size;
         request.counted_bytes = text.text().len() + left_out;
         reader.finish()?;
         if text.overflowed() {
@@ -232,6 +234,9 @@ impl<'b> Call<'b> {
             let mut name = std::mem::take(&mut walk.name);
             let decoded = key.decoded(&mut name);
             let meaning = meaning(decoded);
+            if has_additions(decoded) {
+                walk.size.add_tools();
+            }
             if meaning == Meaning::Unknown {
                 walk.text.push_key(key);
             }
@@ -285,10 +290,19 @@ impl<'b> Call<'b> {
                 walk.collect(event, meaning)?;
             }
             Read::ServiceTier => {
-                self.has_dearer_tier = match event {
-                    Event::String(tier) => !PLAIN_TIERS.contains(&tier.decoded(&mut walk.name)),
-                    event => event != Event::Null,
+                let asked = std::mem::take(&mut self.tier);
+                self.tier = match event {
+                    Event::Null => asked,
+                    Event::String(tier) if tier.is_escaped() => {
+                        asked.and(Cow::Owned(tier.decoded(&mut walk.name).to_owned()))
+                    }
+                    Event::String(tier) => asked.and(Cow::Borrowed(tier.raw())),
+                    _ => AskedTier::Unclear,
                 };
+                walk.collect(event, meaning)?;
+            }
+            Read::CacheRetention => {
+                walk.is_kept_longer |= matches!(event, Event::String(kept) if !is_short(kept.raw()));
                 walk.collect(event, meaning)?;
             }
             Read::StreamOptions => match event {
@@ -358,6 +372,14 @@ impl<'b> Call<'b> {
         self.model_value.clone()
     }
 
+    /// The most tokens that its prompt can have, where its model takes `most` (`None`: not known).
+    ///
+    /// Of a text and of images it is a bound, whatever the provider's tokenizer; of documents, recordings and films only where
+    /// it is known what the model takes.
+    pub fn most_prompt_tokens(&self, most: Option<u64>) -> u64 {
+        self.size.most_tokens(self.estimated_prompt_tokens(), most)
+    }
+
     /// The edit by which a streamed answer brings its usage: a range of the body and what takes its place there. `None`
     /// when it does anyway, or is not streamed.
     ///
@@ -395,6 +417,12 @@ impl<'b> Call<'b> {
         let messages = (self.messages as u64).saturating_mul(4);
         (self.counted_bytes as u64).div_ceil(4).saturating_add(messages)
     }
+}
+
+/// Whether what is written to a cache is kept no longer than at the price of every write: Anthropic's five minutes, OpenAI's
+/// half an hour and its memory.
+fn is_short(kept: &str) -> bool {
+    matches!(kept, "5m" | "30m" | "in_memory" | "in-memory")
 }
 
 /// The name of a field of what the provider keeps, where such are refused.
@@ -452,6 +480,8 @@ struct Walk<'b, 'w, 't> {
     left_out: usize,
     tools: Tools,
     kept: Option<&'static str>,
+    is_kept_longer: bool,
+    size: PromptSize,
 }
 
 impl<'b, 'w, 't> Walk<'b, 'w, 't> {
@@ -474,6 +504,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             left_out: 0,
             tools: Tools::default(),
             kept: None,
+            is_kept_longer: false,
+            size: PromptSize::of_body(body.len()),
         };
         match walk.reader.read()? {
             Event::ObjectStart => Ok(walk),
@@ -677,7 +709,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
     /// the recursion.
     fn collect(&mut self, event: Event<'b>, under: Meaning) -> Result<(), BadRequest> {
         match event {
-            Event::String(string) => self.string(string, under, Beside::Data),
+            Event::String(string) => self.string(string, under, Beside::Data, false),
             Event::ArrayStart => loop {
                 // The API has neither words nor attachments in lists, only schemas have types there.
                 let under = if self.is_free { under } else { Meaning::Field };
@@ -687,7 +719,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                 }
             },
             Event::ObjectStart => {
-                let mut beside = Beside::Data;
+                let (mut beside, mut is_redacted) = (Beside::Data, false);
                 while let Event::Key(key) = self.reader.read()? {
                     let name = key.decoded(&mut self.name);
                     let (meaning, kept) = (meaning(name), kept(self.dialect, self.refuses_ids, name));
@@ -698,6 +730,11 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     let is_address = matches!(name, "image_url" | "file_url") || holds && name == "url";
                     let is_address = is_address && !self.is_free;
                     let (kind, is_data) = (Beside::said_by(name), matches!(name, "data" | "file_data"));
+                    let is_image = name == "image_url" || under == Meaning::Attachment;
+                    let is_ttl = name == "ttl";
+                    // What a provider has signed or encrypted of a conversation: its bytes bound its tokens.
+                    let is_sealed =
+                        meaning == Meaning::Attachment && !is_data && !is_address && name != "url";
                     if meaning == Meaning::Unknown {
                         self.text.push_key(key);
                     }
@@ -705,16 +742,21 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     self.note_kept(kept, value)?;
                     if let Event::String(string) = value {
                         if let Some(kind) = kind {
-                            beside = beside.max(Beside::of(kind, string.decoded(&mut self.name)));
+                            let word = string.decoded(&mut self.name);
+                            is_redacted |= kind == "type" && word == "redacted_thinking";
+                            beside = beside.max(Beside::of(kind, word));
                         }
+                        is_redacted |= is_data && self.is_redacted_behind(string);
                         let beside = match is_data {
                             true => beside.max(self.said_behind(string)),
                             false => Beside::Data,
                         };
+                        self.is_kept_longer |= is_ttl && !is_short(string.raw());
                         if is_address && is_web_address(string.raw()) {
                             self.left_out += ATTACHMENT;
+                            self.size.attach(is_image, 0);
                         }
-                        self.string(string, meaning, beside);
+                        self.string(string, meaning, beside, is_sealed || is_redacted);
                     } else {
                         self.collect(value, meaning)?;
                     }
@@ -727,29 +769,38 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes a string. `beside`: what stands beside it says of it.
-    fn string(&mut self, string: Str<'b>, under: Meaning, beside: Beside) {
+    /// Takes a string. `beside`: what stands beside it says of it. `is_sealed`: whether its bytes
+    /// bound its tokens all the same, if it is no text.
+    fn string(&mut self, string: Str<'b>, under: Meaning, beside: Beside, is_sealed: bool) {
         match under {
             Meaning::Word if self.is_free && is_schema_type(string.raw()) => {}
             Meaning::Word if !self.is_free && is_word(string.raw()) => {}
             Meaning::Attachment if !self.is_free && beside != Beside::Text => {
                 let says_text = beside == Beside::EncodedText;
+                let attached = Attached::of(string.raw(), says_text).filter(|_| !is_sealed);
+                let mut bytes = 0;
                 if !self.text.push_unless_data(string, says_text) {
-                    self.left_out += string.raw().len().min(ATTACHMENT);
+                    bytes = string.raw().len();
+                    self.left_out += bytes.min(ATTACHMENT);
+                }
+                if let Some(attached) = attached {
+                    self.size.attach(attached == Attached::Image, bytes);
                 }
             }
             _ => self.text.push(string),
         }
     }
 
+    /// Whether what stands behind `string` says that it is thinking that its provider has encrypted.
+    fn is_redacted_behind(&self, string: Str<'b>) -> bool {
+        let rest = self.body.get(string.range().end + 1..).unwrap_or_default();
+        let mut parts = rest.splitn(5, '"');
+        let mut next = || parts.next().map(str::trim_ascii);
+        (next(), next(), next(), next()) == (Some(","), Some("type"), Some(":"), Some("redacted_thinking"))
+    }
+
     /// What stands behind `string` in its object says of it.
     fn said_behind(&self, string: Str<'b>) -> Beside {
         Beside::behind(self.body.get(string.range().end + 1..).unwrap_or_default())
     }
-}
-
-fn is_web_address(value: &str) -> bool {
-    ["http:", "https:", "gs:"]
-        .iter()
-        .any(|scheme| (value.get(..scheme.len())).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme)))
 }

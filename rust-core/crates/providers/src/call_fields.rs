@@ -21,8 +21,10 @@ pub(crate) enum Read {
     /// How an answer is to come that is no stream of events unless this is `sse`.
     StreamFormat,
     StreamOptions,
-    /// How urgently the provider is to answer, which some prices depend on.
+    /// How urgently the provider is to answer, or where, which some prices depend on.
     ServiceTier,
+    /// How long a cache is to keep what is written to it.
+    CacheRetention,
     MaxTokens(Field),
     Count(Field),
     Tools,
@@ -53,6 +55,7 @@ const CHAT: Fields = &[
     ),
     ("n", Read::Count(Field::N)),
     ("service_tier", Read::ServiceTier),
+    ("prompt_cache_retention", Read::CacheRetention),
     ("web_search_options", Read::Unserved("web_search_options")),
 ];
 
@@ -75,6 +78,7 @@ const RESPONSES: Fields = &[
     ("max_output_tokens", Read::MaxTokens(Field::MaxOutputTokens)),
     ("tools", Read::Tools),
     ("service_tier", Read::ServiceTier),
+    ("prompt_cache_retention", Read::CacheRetention),
     ("previous_response_id", Read::Kept("previous_response_id")),
     ("conversation", Read::Kept("conversation")),
     ("prompt", Read::Unserved("prompt")),
@@ -101,6 +105,8 @@ const MESSAGES: Fields = &[
     ("max_tokens", Read::MaxTokens(Field::MaxTokens)),
     ("tools", Read::Tools),
     ("service_tier", Read::ServiceTier),
+    ("speed", Read::ServiceTier),
+    ("inference_geo", Read::ServiceTier),
     ("mcp_servers", Read::Unserved("mcp_servers")),
     ("container", Read::Unserved("container")),
     ("thread", Read::Unserved("thread")),
@@ -116,6 +122,8 @@ const GEMINI: Fields = &[
     ("generationConfig", GENERATION_CONFIG),
     ("generation_config", GENERATION_CONFIG),
     ("tools", Read::Tools),
+    ("serviceTier", Read::ServiceTier),
+    ("service_tier", Read::ServiceTier),
     ("cachedContent", Read::Unserved("cachedContent")),
     ("cached_content", Read::Unserved("cachedContent")),
 ];

@@ -17,6 +17,7 @@ use self::google::UsageMetadata;
 use self::member::Member;
 use self::openai::{ResponseUsage, UsageEvent};
 use crate::dialect::Dialect;
+use crate::service_tier::ServiceTier;
 use crate::stream_events::{data_of, is_usage_alone};
 
 /// Tokens that an answer says it cost. What is counted apart is part of the totals.
@@ -30,6 +31,8 @@ pub struct Usage {
     pub cached_prompt_tokens: u64,
     /// Of the prompt, those written to a cache.
     pub cache_write_tokens: u64,
+    /// Of those written to a cache, those that it keeps for longer than five minutes.
+    pub cache_write_1h_tokens: u64,
     /// Of the prompt, those of audio.
     pub audio_prompt_tokens: u64,
     /// Of the answer, those of reasoning.
@@ -38,6 +41,8 @@ pub struct Usage {
     pub audio_completion_tokens: u64,
     /// Whether the answer has not been counted yet: its tokens are what was said of its beginning.
     pub is_partial: bool,
+    /// The tier of service, where the answer says it.
+    pub tier: Option<ServiceTier>,
 }
 
 impl Usage {
@@ -53,9 +58,11 @@ impl Usage {
     /// The same with no part larger than its total, and no token both read from a cache and written to one.
     fn with_parts_within(self) -> Usage {
         let cached = self.cached_prompt_tokens.min(self.prompt_tokens);
+        let written = self.cache_write_tokens.min(self.prompt_tokens - cached);
         Usage {
             cached_prompt_tokens: cached,
-            cache_write_tokens: self.cache_write_tokens.min(self.prompt_tokens - cached),
+            cache_write_tokens: written,
+            cache_write_1h_tokens: self.cache_write_1h_tokens.min(written),
             audio_prompt_tokens: self.audio_prompt_tokens.min(self.prompt_tokens),
             reasoning_tokens: self.reasoning_tokens.min(self.completion_tokens),
             audio_completion_tokens: self.audio_completion_tokens.min(self.completion_tokens),
@@ -71,6 +78,11 @@ pub struct UsageReader {
     dialect: Dialect,
     anywhere: Anywhere,
     member: Member,
+    /// Finds the tier of service, where it stands beside the usage.
+    tier_member: Member,
+    tier: Option<ServiceTier>,
+    /// Whether the request asks for a cache that keeps what is written for longer than five minutes.
+    is_kept_longer: bool,
     running: Running,
     last: Option<Usage>,
     /// Whether the last usage stood beside choices, in an event: it may be that of one of them.
@@ -94,6 +106,9 @@ impl UsageReader {
             dialect,
             anywhere: Anywhere::default(),
             member: Member::of_answer(dialect),
+            tier_member: Member::of_tier(dialect, 1),
+            tier: None,
+            is_kept_longer: false,
             running: Running::default(),
             last: None,
             beside_choices: false,
@@ -107,6 +122,9 @@ impl UsageReader {
         self.dialect = dialect;
         self.anywhere.clear();
         self.member = Member::of_answer(dialect);
+        self.tier_member = Member::of_tier(dialect, 1);
+        self.tier = None;
+        self.is_kept_longer = false;
         self.in_event = false;
         self.running = Running::default();
         self.last = None;
@@ -114,8 +132,28 @@ impl UsageReader {
         self.interrupted = false;
     }
 
+    /// The request asks for a cache that keeps what is written for longer than five minutes: what a provider does not tell to
+    /// be kept shorter counts as that.
+    pub fn expect_longer_cache(&mut self) {
+        self.is_kept_longer = true;
+    }
+
     /// Takes the next piece of an answer that is no stream; says whether a usage ended in it.
     pub fn push(&mut self, piece: &[u8]) -> bool {
+        self.push_tier(piece);
+        self.push_usage(piece)
+    }
+
+    /// Looks for the tier of service in the next piece.
+    fn push_tier(&mut self, piece: &[u8]) {
+        if self.tier.is_none() && has_tier_beside(self.dialect) {
+            let tier = &mut self.tier;
+            self.tier_member
+                .push(piece, |value| *tier = read_tier(value).or(*tier));
+        }
+    }
+
+    fn push_usage(&mut self, piece: &[u8]) -> bool {
         match self.dialect {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.push(piece),
             Dialect::Responses
@@ -176,7 +214,8 @@ impl UsageReader {
             dialect if dialect.has_form() => b"\"usage\"",
             Dialect::Gemini => b"\"usageMetadata\"",
             _ => {
-                let brings_usage = self.push(event);
+                self.find_tier(event);
+                let brings_usage = self.push_usage(event);
                 if brings_usage {
                     self.beside_choices = !is_usage_alone(event);
                 }
@@ -194,6 +233,7 @@ impl UsageReader {
             }),
             Dialect::Converse => {
                 let event: Option<amazon::UsageEvent> = read(&data);
+                self.tier = event.as_ref().and_then(amazon::UsageEvent::tier).or(self.tier);
                 let usage = event.and_then(|event| event.usage);
                 self.last = usage.map(|usage| usage.usage()).or(self.last);
                 self.last.is_some()
@@ -211,8 +251,18 @@ impl UsageReader {
             }
             dialect => {
                 self.member = Member::of_event(dialect);
+                self.tier_member = Member::of_tier(dialect, 2);
                 self.push(&data)
             }
+        }
+    }
+
+    /// Looks for the tier of service in an event of a chat completion, until one has brought it.
+    fn find_tier(&mut self, event: &[u8]) {
+        if self.tier.is_none() && memchr::memmem::find(event, TIER).is_some() {
+            let data = data_of(event);
+            let event: Option<openai::TierEvent> = read(&data);
+            self.tier = event.and_then(|event| event.service_tier.0);
         }
     }
 
@@ -228,6 +278,10 @@ impl UsageReader {
         }
         if !std::mem::replace(&mut self.in_event, true) {
             self.member = Member::of_event(self.dialect);
+            self.tier_member = Member::of_tier(
+                self.dialect,
+                if self.dialect == Dialect::Responses { 2 } else { 1 },
+            );
         }
         if self.push(part) && self.dialect.has_stream_options() {
             self.beside_choices = true;
@@ -264,8 +318,38 @@ impl UsageReader {
             | Dialect::ImageVariations => self.last,
             Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens | Dialect::Stored(_) => None,
         };
+        let usage = usage.map(|usage| Usage {
+            tier: usage.tier.or(self.tier),
+            cache_write_1h_tokens: match usage.cache_write_1h_tokens {
+                // Nothing is told of how long it keeps them.
+                UNTOLD if self.is_kept_longer => usage.cache_write_tokens,
+                UNTOLD => 0,
+                told => told,
+            },
+            ..usage
+        });
         usage.map(Usage::with_parts_within)
     }
+}
+
+/// Stands for a number of tokens of which nothing is told.
+const UNTOLD: u64 = u64::MAX;
+
+/// The name of a tier of service, in quotes.
+const TIER: &[u8] = b"\"service_tier\"";
+
+/// Whether answers in this dialect have the tier of service beside their usage, not in it.
+fn has_tier_beside(dialect: Dialect) -> bool {
+    matches!(
+        dialect,
+        Dialect::Chat | Dialect::Completions | Dialect::Responses | Dialect::Converse
+    )
+}
+
+/// A tier of service: its name, or an object that has it (Converse).
+fn read_tier(value: &[u8]) -> Option<ServiceTier> {
+    let object = || read::<amazon::Tier>(value).map(|tier| tier.kind);
+    read::<ServiceTier>(value).or_else(object)
 }
 
 /// The name of a usage in the APIs of OpenAI and Anthropic.
@@ -280,6 +364,16 @@ impl Member {
             }
             _ => Member::new(NAME, 1),
         }
+    }
+
+    /// Where an answer in this dialect has its tier of service, in an object that lies so deep.
+    fn of_tier(dialect: Dialect, depth: u32) -> Member {
+        let name: &[u8] = if dialect == Dialect::Converse {
+            b"serviceTier"
+        } else {
+            b"service_tier"
+        };
+        Member::new(name, depth)
     }
 
     /// Where the data of an event has it: that of a response in its `response`.

@@ -605,7 +605,7 @@ fn what_a_provider_counts_apart_is_part_of_the_totals() {
         audio_prompt_tokens: 10,
         reasoning_tokens: 30,
         audio_completion_tokens: 5,
-        is_partial: false,
+        ..Usage::default()
     };
     assert_eq!(of_answer(Dialect::Chat, chat), Some(expected));
     assert_eq!(of_answer(Dialect::Responses, response), Some(expected));
@@ -658,7 +658,7 @@ fn no_part_of_a_usage_is_larger_than_its_total() {
         audio_prompt_tokens: 10,
         reasoning_tokens: 5,
         audio_completion_tokens: 5,
-        is_partial: false,
+        ..Usage::default()
     };
     assert_eq!(of_answer(Dialect::Chat, chat), Some(expected));
 }

@@ -300,7 +300,9 @@ async fn what_has_been_seen_of_an_answer_is_charged_where_more_was_generated_tha
         exchange.given_up().await;
         let left = completion(&gateway, &id).await;
         assert_eq!(left["outcome"], "client_disconnect");
-        let prompt = admission(&gateway, &id).await["reserved"].as_u64().unwrap() - 1;
+        let admitted = admission(&gateway, &id).await;
+        let prompt = admitted["reserved"].as_u64().unwrap() - 1;
+        let bytes = admitted["bytes"].as_u64().unwrap();
         let mut events = seen.clone();
         events.extend_from_slice(b"data: [DONE]\n\n");
         let ended = whole(&mut gateway, &path, &document, &events).await;
@@ -308,7 +310,8 @@ async fn what_has_been_seen_of_an_answer_is_charged_where_more_was_generated_tha
         for (record, answer) in [(left, SEEN as u64), (ended, SEEN as u64 + 1)] {
             assert_eq!(record["usage"], Value::Null);
             assert_eq!(record["charged"], prompt + answer);
-            let cost = budget.then_some(prompt * 1000 + answer * 2000);
+            // Money is reserved by what bounds a prompt: a token for each byte.
+            let cost = budget.then_some(bytes * 1000 + answer * 2000);
             assert_eq!(record["cost_nanodollars"], json!(cost));
         }
         let mut events = chunks(&[chunk; 10]);

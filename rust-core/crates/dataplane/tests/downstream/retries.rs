@@ -125,9 +125,10 @@ async fn a_request_that_is_larger_than_its_limit_is_told_which_field_makes_it_so
 }
 
 #[tokio::test]
-async fn a_dearer_service_tier_is_refused_by_name_where_a_budget_counts_and_passes_elsewhere() {
+async fn a_service_tier_is_refused_by_name_where_a_budget_counts_and_no_price_is_known() {
     let mut gateway = Gateway::with(|document| {
-        document["prices"] = json!([{"model": "*", "effective_from": 0, "input": "1", "output": "1"}]);
+        document["prices"] = json!([{"model": "*", "effective_from": 0, "input": "1", "output": "1",
+            "tiers": {"priority": {"input": "2", "output": "2"}}}]);
         document["tenants"][0]["limits"] = json!({"nanodollars_per_day": 1_000_000_000_u64});
     })
     .await;
@@ -137,21 +138,23 @@ async fn a_dearer_service_tier_is_refused_by_name_where_a_budget_counts_and_pass
         body["service_tier"] = json!(tier);
         body
     };
-    let sent = ask(&mut client, "/v1/chat/completions", &tier("priority")).await;
-    let refused = read(sent).await.unwrap();
-    let told = (refused.status.as_u16(), &*refused.code());
-    assert_eq!(told, (400, "service_tier_not_priced"));
-    let document: Value = serde_json::from_slice(&refused.body).unwrap();
-    assert_eq!(document["error"]["param"], "service_tier");
-    for plain in ["auto", "default", "flex"] {
-        let sent = ask(&mut client, "/v1/chat/completions", &tier(plain)).await;
+    for unpriced in ["ultrafast", "scale"] {
+        let sent = ask(&mut client, "/v1/chat/completions", &tier(unpriced)).await;
+        let refused = read(sent).await.unwrap();
+        let told = (refused.status.as_u16(), &*refused.code());
+        assert_eq!(told, (400, "service_tier_not_priced"));
+        let document: Value = serde_json::from_slice(&refused.body).unwrap();
+        assert_eq!(document["error"]["param"], "service_tier");
+    }
+    for priced in ["auto", "default", "flex", "priority"] {
+        let sent = ask(&mut client, "/v1/chat/completions", &tier(priced)).await;
         gateway.upstream.exchange().await.answer(b"{}").await;
         assert_eq!(read(sent).await.unwrap().status, 200);
     }
     gateway.reload(|document| document["tenants"][0]["limits"] = json!({"tokens_per_day": 100_000}));
-    let sent = ask(&mut client, "/v1/chat/completions", &tier("priority")).await;
+    let sent = ask(&mut client, "/v1/chat/completions", &tier("ultrafast")).await;
     let exchange = gateway.upstream.exchange().await;
-    assert!(String::from_utf8_lossy(&exchange.body).contains("priority"));
+    assert!(String::from_utf8_lossy(&exchange.body).contains("ultrafast"));
     exchange.answer(b"{}").await;
     assert_eq!(read(sent).await.unwrap().status, 200);
 }

@@ -1,6 +1,8 @@
 use serde::Deserialize;
 
-use super::Usage;
+use super::lenient::Lenient;
+use super::{UNTOLD, Usage};
+use crate::service_tier::ServiceTier;
 
 /// The usage of an answer of Converse. Source: botocore 1.44.5, shape `TokenUsage`.
 #[derive(Deserialize)]
@@ -11,15 +13,51 @@ pub(super) struct TokenUsage {
     total_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_write_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_details: Lenient<Option<Vec<CacheDetail>>>,
+}
+
+/// What was written to a cache by how long it is kept. Source: as above, `CacheDetail`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CacheDetail {
+    #[serde(default)]
+    ttl: String,
+    #[serde(default)]
+    input_tokens: u64,
 }
 
 /// The event that brings it: `metadata`.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct UsageEvent {
     pub(super) usage: Option<TokenUsage>,
+    #[serde(default)]
+    service_tier: Lenient<Option<Tier>>,
+}
+
+/// Source: as above, `ServiceTier`.
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct Tier {
+    #[serde(rename = "type")]
+    pub(super) kind: ServiceTier,
+}
+
+impl UsageEvent {
+    /// The tier of service, where it is told.
+    pub(super) fn tier(&self) -> Option<ServiceTier> {
+        self.service_tier.0.map(|tier| tier.kind)
+    }
 }
 
 impl TokenUsage {
+    /// What was written to be kept for longer than five minutes, where that is told.
+    fn kept_longer(&self) -> Option<u64> {
+        let details = self.cache_details.0.as_ref()?;
+        let longer = details.iter().filter(|detail| detail.ttl != "5m");
+        Some(longer.fold(0, |sum, detail| sum.saturating_add(detail.input_tokens)))
+    }
+
     /// `inputTokens` leaves out what was read from a cache or written to one. Where the total shows that a model counts these
     /// in it, they are not added again.
     pub(super) fn usage(&self) -> Usage {
@@ -38,6 +76,7 @@ impl TokenUsage {
             completion_tokens: output,
             cached_prompt_tokens: read,
             cache_write_tokens: written,
+            cache_write_1h_tokens: self.kept_longer().unwrap_or(UNTOLD),
             ..Usage::default()
         }
     }

@@ -1,7 +1,8 @@
 use serde::Deserialize;
 
-use super::Usage;
 use super::lenient::Lenient;
+use super::{UNTOLD, Usage};
+use crate::service_tier::ServiceTier;
 
 /// The usage of a message, or of an event: what it does not name stays as it was.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -11,7 +12,21 @@ pub(super) struct MessageUsage {
     cache_read_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     #[serde(default)]
+    cache_creation: Lenient<Option<CacheCreation>>,
+    #[serde(default)]
     output_tokens_details: Lenient<Option<AnswerDetails>>,
+    #[serde(default)]
+    service_tier: Lenient<Option<ServiceTier>>,
+    #[serde(default)]
+    speed: Lenient<Option<ServiceTier>>,
+    #[serde(default)]
+    inference_geo: Lenient<Option<ServiceTier>>,
+}
+
+/// What was written to a cache by how long it is kept (Anthropic, "Prompt caching").
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct CacheCreation {
+    ephemeral_1h_input_tokens: Option<u64>,
 }
 
 /// Parts of an answer.
@@ -64,8 +79,16 @@ impl Running {
             cache_creation_input_tokens,
             cache_read_input_tokens,
             output_tokens,
+            cache_creation: Lenient(creation),
             output_tokens_details: Lenient(details),
+            service_tier: Lenient(tier),
+            speed: Lenient(speed),
+            inference_geo: Lenient(geo),
         } = &mut self.known;
+        *creation = usage.cache_creation.0.or(*creation);
+        *tier = usage.service_tier.0.or(*tier);
+        *speed = usage.speed.0.or(*speed);
+        *geo = usage.inference_geo.0.or(*geo);
         *input_tokens = usage.input_tokens.or(*input_tokens);
         *cache_creation_input_tokens = usage.cache_creation_input_tokens.or(*cache_creation_input_tokens);
         *cache_read_input_tokens = usage.cache_read_input_tokens.or(*cache_read_input_tokens);
@@ -86,6 +109,8 @@ impl Running {
             .iter()
             .fold(0u64, |sum, part| sum.saturating_add(part.unwrap_or(0)));
         let details = known.output_tokens_details.0.unwrap_or_default();
+        let longer = (known.cache_creation.0).map(|creation| creation.ephemeral_1h_input_tokens.unwrap_or(0));
+        let tiers = [known.service_tier.0, known.speed.0, known.inference_geo.0];
         let is_partial = !self.counted || known.output_tokens.is_none();
         let is_known = parts.iter().chain([&known.output_tokens]).any(Option::is_some);
         is_known.then_some(Usage {
@@ -94,6 +119,8 @@ impl Running {
             completion_tokens: known.output_tokens.unwrap_or(0),
             cached_prompt_tokens: known.cache_read_input_tokens.unwrap_or(0),
             cache_write_tokens: known.cache_creation_input_tokens.unwrap_or(0),
+            cache_write_1h_tokens: longer.unwrap_or(UNTOLD),
+            tier: tiers.into_iter().flatten().reduce(ServiceTier::and),
             reasoning_tokens: details.thinking_tokens.unwrap_or(0),
             ..Usage::default()
         })

@@ -3,6 +3,7 @@ use serde::de::IgnoredAny;
 
 use super::Usage;
 use super::lenient::{AudioTokens, Lenient};
+use crate::service_tier::ServiceTier;
 
 /// The usage of a generated content, or of a piece of it: later ones count what came before, too.
 #[derive(Deserialize)]
@@ -19,6 +20,11 @@ pub(super) struct UsageMetadata {
     prompt_tokens_details: Lenient<AudioTokens>,
     #[serde(default)]
     candidates_tokens_details: Lenient<AudioTokens>,
+    /// What Vertex AI calls the tier.
+    #[serde(default)]
+    traffic_type: Lenient<Option<ServiceTier>>,
+    #[serde(default)]
+    service_tier: Lenient<Option<ServiceTier>>,
 }
 
 /// A piece of a stream.
@@ -68,6 +74,8 @@ impl UsageMetadata {
             completion_tokens: answer,
             cached_prompt_tokens: self.cached_content_token_count.0,
             cache_write_tokens: 0,
+            cache_write_1h_tokens: 0,
+            tier: self.service_tier.0.or(self.traffic_type.0),
             audio_prompt_tokens: self.prompt_tokens_details.0.0,
             reasoning_tokens: self.thoughts_token_count.unwrap_or(0),
             audio_completion_tokens: self.candidates_tokens_details.0.0,

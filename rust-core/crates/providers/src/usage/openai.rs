@@ -1,7 +1,8 @@
 use serde::Deserialize;
 
-use super::Usage;
 use super::lenient::Lenient;
+use super::{UNTOLD, Usage};
+use crate::service_tier::ServiceTier;
 
 /// The usage of a chat completion, a completion or an embedding.
 #[derive(Deserialize)]
@@ -60,6 +61,13 @@ pub(super) struct UsageEvent {
     pub(super) usage: Option<ResponseUsage>,
 }
 
+/// An event of a chat completion that may bring its tier of service.
+#[derive(Deserialize)]
+pub(super) struct TierEvent {
+    #[serde(default)]
+    pub(super) service_tier: Lenient<Option<ServiceTier>>,
+}
+
 /// The usage of a response, of images or of speech.
 #[derive(Deserialize)]
 pub(super) struct ResponseUsage {
@@ -88,9 +96,11 @@ fn usage(prompt_tokens: u64, completion_tokens: u64, prompt: PromptDetails, answ
         completion_tokens,
         cached_prompt_tokens: prompt.cached_tokens.unwrap_or(0),
         cache_write_tokens: prompt.cache_write_tokens.unwrap_or(0),
+        cache_write_1h_tokens: UNTOLD,
         audio_prompt_tokens: prompt.audio_tokens.unwrap_or(0),
         reasoning_tokens: answer.reasoning_tokens.unwrap_or(0),
         audio_completion_tokens: answer.audio_tokens.unwrap_or(0),
         is_partial: false,
+        tier: None,
     }
 }

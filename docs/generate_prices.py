@@ -1,0 +1,121 @@
+"""Writes the prices that come with the gateway, and the page that lists them, from docs/prices.csv.
+
+    python docs/generate_prices.py           # writes default_prices.json and docs/default-prices.md
+    python docs/generate_prices.py --check   # fails when they are not up to date
+
+Each row of the table has US dollars for a million tokens, the page of the vendor that says so (`source`) and the
+day on which it was read (`asOf`). A row with `tier` is the price of that tier of service, one with `above` that of
+prompts with more tokens than that.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "docs/prices.csv"
+PRICES = ROOT / "gateway/src/proofgate/config/default_prices.json"
+PAGE = ROOT / "docs/default-prices.md"
+#: Prices before this day are not kept: an exchange of this year costs what the table says of its own day.
+EFFECTIVE_FROM = "2026-01-01"
+AMOUNTS = ("input", "cachedInput", "cacheWrite", "cacheWrite1h", "audioInput", "output", "audioOutput")
+LIMITS = ("maxInputTokens", "maxOutputTokens")
+
+HEAD = """# Default prices
+
+`defaultPrices: true` makes these prices hold where [`prices`](api-reference.md#prices) say nothing, for providers whose
+`baseURL` has the host of a section. Amounts are US dollars for a million tokens, as of {day}. [prices.csv](prices.csv)
+names the vendor's page for each of them; the table of LiteLLM 1.110.2 is the transcript of these pages that was read.
+
+- A row with a tier is the price of that `service_tier`, or of Anthropic's `speed: fast` and `inference_geo: us`.
+- A row with a number holds for all tokens of a request whose prompt has more tokens than that.
+- A price that is empty costs as the row's input or output, and no less than in the standard tier.
+- Where a model's text and image tokens differ, the dearer price is listed, and holds for both.
+- On Azure a model is known by its deployment's name: a price holds where that is the model's own. It is that of the
+  dearest deployment type.
+- On Bedrock, prices of model ids without a geography are those of us-east-1.
+- DeepSeek's are those of peak hours.
+"""
+
+
+def rows() -> list[dict[str, str]]:
+    """The table. Raises ValueError for a row without an amount, a source or a day of this year."""
+    with TABLE.open(newline="") as table:
+        found = list(csv.DictReader(table))
+    for row in found:
+        told = row["input"] and row["output"] and row["source"].startswith("https://")
+        if not told or row["asOf"] < EFFECTIVE_FROM:
+            raise ValueError(f"{TABLE.name}: {row['host']} {row['model']}: no amount, no source or an old day")
+    return found
+
+
+def entries() -> Iterator[dict[str, Any]]:
+    """The prices as the configuration has them."""
+    for (host, model), group in groupby(rows(), key=lambda row: (row["host"], row["model"])):
+        levels = list(group)
+        standard = _bands([row for row in levels if not row["tier"]])
+        tiers = {}
+        for tier in dict.fromkeys(row["tier"] for row in levels if row["tier"]):
+            tiers[tier] = _bands([row for row in levels if row["tier"] == tier])
+        limits = {name: int(levels[0][name]) for name in LIMITS if levels[0][name]}
+        entry = {"host": host, "model": model, "effectiveFrom": EFFECTIVE_FROM, **standard}
+        yield {**entry, **({"tiers": tiers} if tiers else {}), **limits}
+
+
+def _bands(levels: list[dict[str, str]]) -> dict[str, Any]:
+    base, *above = levels
+    if base["above"] or any(not level["above"] for level in above):
+        raise ValueError(f"{TABLE.name}: {base['host']} {base['model']}: the row without above stands first")
+    told = _amounts(base)
+    if above:
+        told["above"] = [{"promptTokens": int(level["above"]), **_amounts(level)} for level in above]
+    return told
+
+
+def _amounts(row: dict[str, str]) -> dict[str, Any]:
+    return {name: row[name] for name in AMOUNTS if row[name]}
+
+
+def document() -> str:
+    """default_prices.json: one price a line."""
+    lines = ",\n".join(json.dumps(entry) for entry in entries())
+    return f'{{"generatedBy": "docs/generate_prices.py", "prices": [\n{lines}\n]}}\n'
+
+
+def page() -> str:
+    """docs/default-prices.md."""
+    table = rows()
+    parts = [HEAD.format(day=max(row["asOf"] for row in table))]
+    for host, group in groupby(table, key=lambda row: row["host"]):
+        parts.append(f"\n## {host}\n")
+        parts.append("| model | tier, prompts above | input | cached | cache write | for an hour | output |")
+        parts.append("|---|---|---|---|---|---|---|")
+        for row in group:
+            kind = ", ".join(part for part in (row["tier"], row["above"]) if part)
+            told = (row["model"], kind, row["input"], row["cachedInput"], row["cacheWrite"], row["cacheWrite1h"])
+            parts.append("| " + " | ".join((*told, row["output"])) + " |")
+    return "\n".join(parts) + "\n"
+
+
+def main() -> int:
+    stale = []
+    for path, text in ((PRICES, document()), (PAGE, page())):
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(str(path.relative_to(ROOT)))
+        if "--check" not in sys.argv[1:]:
+            path.write_text(text)
+    if stale and "--check" in sys.argv[1:]:
+        print(f"{', '.join(stale)}: not up to date: run python docs/generate_prices.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

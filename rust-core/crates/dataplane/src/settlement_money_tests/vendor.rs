@@ -1,0 +1,164 @@
+//! What providers sell, as their pages say it, and the same as the gateway's table has it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proofgate_prices::{Entry, Price, PriceTable, Seller};
+use proofgate_providers::Dialect;
+use serde_json::json;
+
+use super::NOW;
+
+/// What a model sells, as its provider's page says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Vendor {
+    /// Claude Opus 5.5 (platform.claude.com, "Pricing").
+    Opus,
+    /// Claude Haiku 5.5 (the same, and the model's page).
+    Haiku,
+    /// gpt-5.5 (developers.openai.com, "Pricing" and "Fast mode").
+    Gpt,
+    /// Gemini 4 Argon (ai.google.dev, "Gemini Developer API pricing" and "Priority inference").
+    Gemini,
+}
+
+/// Prices of tokens, in ten-thousandths of a dollar for a million.
+#[derive(Clone, Copy)]
+pub(super) struct Published {
+    pub(super) input: u128,
+    pub(super) hit: u128,
+    pub(super) write: u128,
+    pub(super) write_1h: u128,
+    pub(super) output: u128,
+}
+
+impl Vendor {
+    pub(super) fn published(self, tier: Option<&str>, prompt: u64) -> Published {
+        let of = |input, hit, write, write_1h, output| Published {
+            input,
+            hit,
+            write,
+            write_1h,
+            output,
+        };
+        let times = |prices: Published, numerator: u128, denominator: u128| {
+            let scaled = |price: u128| price * numerator / denominator;
+            of(
+                scaled(prices.input),
+                scaled(prices.hit),
+                scaled(prices.write),
+                scaled(prices.write_1h),
+                scaled(prices.output),
+            )
+        };
+        match self {
+            Vendor::Opus => {
+                let standard = of(40_000, 2_000, 50_000, 80_000, 200_000);
+                match tier {
+                    Some("fast") => times(standard, 2, 1),
+                    Some("us") => times(standard, 11, 10),
+                    _ => standard,
+                }
+            }
+            Vendor::Haiku if prompt > 100_000 => of(5_000, 500, 6_250, 10_000, 25_000),
+            Vendor::Haiku => of(1_000, 100, 1_250, 2_000, 5_000),
+            Vendor::Gpt => {
+                let is_long = prompt > 272_000;
+                let standard = match is_long {
+                    true => of(100_000, 10_000, 100_000, 100_000, 450_000),
+                    false => of(50_000, 5_000, 50_000, 50_000, 300_000),
+                };
+                match tier {
+                    Some("flex") => times(standard, 1, 2),
+                    // "Excludes long context": such a request is served in the standard tier.
+                    Some("fast" | "priority") if !is_long => times(standard, 5, 2),
+                    _ => standard,
+                }
+            }
+            Vendor::Gemini => {
+                let standard = of(20_000, 1_000, 20_000, 20_000, 100_000);
+                match tier {
+                    Some("priority") => times(standard, 9, 5),
+                    Some("flex") => times(standard, 1, 2),
+                    _ => standard,
+                }
+            }
+        }
+    }
+
+    /// The most tokens of a prompt and of an answer.
+    pub(super) fn window(self) -> (u64, u64) {
+        match self {
+            Vendor::Opus | Vendor::Haiku => (1_000_000, 128_000),
+            Vendor::Gpt => (1_050_000, 128_000),
+            Vendor::Gemini => (1_048_576, 65_536),
+        }
+    }
+
+    /// Tiers that it serves at a price of its own, as a request names them.
+    pub(super) fn tiers(self) -> &'static [&'static str] {
+        match self {
+            Vendor::Opus => &["fast", "us"],
+            Vendor::Haiku => &[],
+            Vendor::Gpt => &["flex", "priority", "fast"],
+            Vendor::Gemini => &["flex", "priority"],
+        }
+    }
+
+    pub(super) fn dialect(self) -> Dialect {
+        match self {
+            Vendor::Opus | Vendor::Haiku => Dialect::Messages,
+            Vendor::Gpt => Dialect::Chat,
+            Vendor::Gemini => Dialect::Gemini,
+        }
+    }
+
+    /// The same prices as the gateway's table has them.
+    pub(super) fn configured(self) -> Arc<Price> {
+        let text = |price: u128| format!("{}.{:04}", price / 10_000, price % 10_000);
+        let level = |tier: Option<&str>, prompt: u64| {
+            let Published {
+                input,
+                hit,
+                write,
+                write_1h,
+                output,
+            } = self.published(tier, prompt);
+            json!({"input": text(input), "cached_input": text(hit), "cache_write": text(write),
+                "cache_write_1h": text(write_1h), "output": text(output)})
+        };
+        let above = |tier: Option<&str>| {
+            let length = match self {
+                Vendor::Haiku => 100_000,
+                Vendor::Gpt if tier.is_none_or(|tier| tier == "flex") => 272_000,
+                _ => return json!([]),
+            };
+            let mut long = level(tier, length + 1);
+            long["prompt_tokens"] = json!(length);
+            json!([long])
+        };
+        let mut entry = level(None, 0);
+        let tiers: BTreeMap<_, _> = self
+            .tiers()
+            .iter()
+            .map(|tier| {
+                let mut prices = level(Some(*tier), 0);
+                prices["above"] = above(Some(*tier));
+                (*tier, prices)
+            })
+            .collect();
+        entry["tiers"] = json!(tiers);
+        entry["above"] = above(None);
+        entry["model"] = json!("model");
+        entry["effective_from"] = json!(0);
+        (entry["max_input_tokens"], entry["max_output_tokens"]) =
+            (json!(self.window().0), json!(self.window().1));
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        let seller = Seller {
+            provider: "vendor",
+            host: "api.vendor.example",
+        };
+        let schedule = PriceTable::new(&[entry]).unwrap().schedule(seller, "model");
+        Arc::clone(&schedule.at(NOW).unwrap().price)
+    }
+}

@@ -1,0 +1,183 @@
+//! Tiers of service, which have prices of their own: what a request asks for, and what an answer says has served it.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+
+/// Names of tiers that cost as much as none: OpenAI's `auto` and `default`, Anthropic's `auto`, `standard` and
+/// `standard_only`, Groq's `on_demand`, Google's `standard`; places of inference that cost nothing besides (Anthropic,
+/// `inference_geo`); what Vertex AI calls traffic that is paid for by the token, or has been before.
+const STANDARD: [&str; 10] = [
+    "auto",
+    "default",
+    "standard",
+    "standard_only",
+    "on_demand",
+    "provisioned_throughput",
+    "unspecified",
+    "traffic_type_unspecified",
+    "global",
+    "not_available",
+];
+
+/// What enumerations of Google's begin with, where their values stand as names.
+const PREFIXES: [&str; 2] = ["service_tier_", "on_demand_"];
+
+/// The tier that a request asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum AskedTier<'b> {
+    /// The standard one, or what the provider's account is set to.
+    #[default]
+    Standard,
+    /// Another one.
+    Named(Cow<'b, str>),
+    /// Several at once, or what is no name.
+    Unclear,
+}
+
+impl<'b> AskedTier<'b> {
+    /// The same when a field asks for a tier, too.
+    pub(crate) fn and(self, name: Cow<'b, str>) -> Self {
+        let name = match plain(&name) {
+            Some(plain) => Cow::Owned(plain),
+            None => name,
+        };
+        if STANDARD.contains(&&*name) {
+            return self;
+        }
+        match self {
+            AskedTier::Standard => AskedTier::Named(name),
+            _ => AskedTier::Unclear,
+        }
+    }
+}
+
+/// The name without what makes it one of an enumeration; `None` when it is none.
+fn plain(name: &str) -> Option<String> {
+    if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
+    let lower = name.to_ascii_lowercase();
+    let rest = PREFIXES.iter().find_map(|prefix| lower.strip_prefix(prefix));
+    Some(rest.map_or(lower.clone(), str::to_owned))
+}
+
+/// The tier that an answer says has served it, in at most [`ServiceTier::LONGEST`] bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ServiceTier {
+    name: [u8; Self::LONGEST],
+    length: u8,
+}
+
+impl ServiceTier {
+    /// The longest name, in bytes; a longer one is cut.
+    pub const LONGEST: usize = 31;
+    /// The standard one.
+    pub const STANDARD: Self = Self::short(b"standard");
+
+    const fn short(name: &[u8]) -> Self {
+        let mut bytes = [0; Self::LONGEST];
+        let mut at = 0;
+        while at < name.len() {
+            bytes[at] = name[at];
+            at += 1;
+        }
+        Self {
+            name: bytes,
+            length: name.len() as u8,
+        }
+    }
+
+    /// The tier of this name: a standard one by whatever name it has.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let plain = plain(name);
+        let name = plain.as_deref().unwrap_or(name);
+        if name.is_empty() || STANDARD.contains(&name) {
+            return Self::STANDARD;
+        }
+        let mut end = name.len().min(Self::LONGEST);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        Self::short(&name.as_bytes()[..end])
+    }
+
+    /// Its name; `standard` for the standard one.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        let bytes = self.name.get(..usize::from(self.length));
+        bytes
+            .and_then(|bytes| std::str::from_utf8(bytes).ok())
+            .unwrap_or_default()
+    }
+
+    /// Whether it is the standard one.
+    #[must_use]
+    pub fn is_standard(&self) -> bool {
+        *self == Self::STANDARD
+    }
+
+    /// The same together with another one: what is served in two tiers at once has a name that no price has.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self.is_standard(), other.is_standard()) {
+            (_, true) => self,
+            (true, false) => other,
+            (false, false) => Self::new(&format!("{}+{}", self.as_str(), other.as_str())),
+        }
+    }
+}
+
+impl std::fmt::Debug for ServiceTier {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:?}", self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ServiceTier {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::new(&Cow::<str>::deserialize(deserializer)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AskedTier, ServiceTier};
+
+    #[test]
+    fn what_costs_as_much_as_none_is_the_standard_tier() {
+        for name in [
+            "auto",
+            "default",
+            "standard_only",
+            "ON_DEMAND",
+            "SERVICE_TIER_STANDARD",
+            "",
+        ] {
+            assert!(ServiceTier::new(name).is_standard(), "{name}");
+        }
+        for (name, plain) in [
+            ("priority", "priority"),
+            ("SERVICE_TIER_PRIORITY", "priority"),
+            ("ON_DEMAND_FLEX", "flex"),
+            ("Fast", "fast"),
+        ] {
+            assert_eq!(ServiceTier::new(name).as_str(), plain);
+            assert_eq!(
+                AskedTier::Standard.and(name.into()),
+                AskedTier::Named(plain.into())
+            );
+        }
+        assert_eq!(ServiceTier::new(&"é".repeat(40)).as_str().len(), 30);
+    }
+
+    #[test]
+    fn two_tiers_at_once_are_none_that_has_a_price() {
+        let fast = AskedTier::Standard.and("fast".into());
+        assert_eq!(fast.clone().and("auto".into()), fast);
+        assert_eq!(fast.and("us".into()), AskedTier::Unclear);
+        let both = ServiceTier::new("fast").and(ServiceTier::new("us"));
+        assert_eq!(both.as_str(), "fast+us");
+        assert_eq!(ServiceTier::STANDARD.and(both), both);
+    }
+}
