@@ -216,3 +216,34 @@ def test_a_budget_is_for_a_model_that_exists_and_stands_once(config_directory: C
         config.load(config_directory.file)
     codes = [problem.code for problem in caught.value.problems]
     assert codes == ["config_duplicate_name", "config_unknown_model"]
+
+
+BUDGET = "    limits: {dollarsPerDay: '5'}\n"
+PRICE_OF_ALL = "{model: gpt-4o-mini, effectiveFrom: 2026-01-01, input: '1', output: '1'}"
+
+
+@pytest.mark.parametrize(
+    ("terms", "section", "warned"),
+    [
+        (BUDGET, "", ["fast", "gpt-4o-mini"]),
+        (BUDGET, f"prices: [{PRICE_OF_ALL}]", []),
+        (BUDGET, f"prices: [{PRICE_OF_ALL.replace('gpt-4o-mini', 'gpt-4*')}]", []),
+        (BUDGET, f"prices: [{PRICE_OF_ALL.replace('gpt-4o-mini', 'gpt-5*')}]", ["fast", "gpt-4o-mini"]),
+        (BUDGET, "defaultPrices: true", []),
+        ("    keyLimits: {dollarsPerMonth: '5'}\n    models: [fast]\n", "", ["fast"]),
+        ("    modelBudgets: [{model: fast, dollarsPerDay: '1'}]\n", "", ["fast"]),
+        ("    limits: {tokensPerDay: 5}\n", "", []),
+    ],
+)
+def test_a_budget_in_money_whose_models_have_no_price_is_told_and_fails_a_validation(
+    config_directory: ConfigDirectory, capsys: Capture, terms: str, section: str, warned: list[str]
+) -> None:
+    config_directory.replace("    models: [gpt-4o-mini]\n", terms)
+    config_directory.append(f"\n{section}\n")
+    warnings = config.load(config_directory.file).warnings
+    assert {warning.code for warning in warnings} <= {"config_budget_without_price"}
+    assert [warning.message.split(", and ")[1].split()[0] for warning in warnings] == warned
+    assert all("acme has a budget in money" in warning.message for warning in warnings)
+    assert main(["validate", str(config_directory.file)]) == (2 if warned else 0)
+    told = capsys.readouterr()
+    assert ("price_unknown" in told.err) is bool(warned)

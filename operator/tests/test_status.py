@@ -170,3 +170,21 @@ def test_what_limits_mean_without_affinity_is_said(volumes: str, replicas: int, 
     message = world.condition(ConditionType.CONFIG_VALID)[2]
     assert ("affinity None" in message) is (said is not None)
     assert (said or "the spec is valid") in message
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, True),
+        ({"prices": [{"model": "*", "effectiveFrom": "2026-01-01", "input": "1", "output": "1"}]}, False),
+        ({"defaultPrices": True}, False),
+    ],
+)
+def test_a_budget_in_money_whose_models_have_no_price_is_said(more: dict[str, Any], said: bool) -> None:
+    tenants = [{**SPEC["tenants"][0], "limits": {"dollarsPerDay": "5"}}]
+    world = World(tenants=tenants, **more).settle()
+    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert (status, reason) == ("True", "Valid")
+    name = SPEC["tenants"][0]["name"]
+    assert (f"spec.tenants[{name}] has a budget in money, and " in message) is said
+    assert ("price_unknown" in message) is said

@@ -44,12 +44,13 @@ def serve(options: argparse.Namespace) -> int:
 
 def validate(options: argparse.Namespace) -> int:
     from proofgate.config import InvalidConfigError, load
-    from proofgate.trial import require_usable
+    from proofgate.trial import require_priced, require_usable
 
     path = options.path or options.config
     try:
         config = load(path)
         require_usable(config)
+        require_priced(config)
     except InvalidConfigError as error:
         if options.format == "json":
             problems = [problem.report(error.source) for problem in error.problems]

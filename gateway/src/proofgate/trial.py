@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from proofgate import _core
 from proofgate.config import Config, InvalidConfigError, Problem
+from proofgate.config.unpriced import BUDGET_WITHOUT_PRICE
 
 
 def require_usable(config: Config, shard: int = 0) -> None:
@@ -16,6 +17,16 @@ def require_usable(config: Config, shard: int = 0) -> None:
     problems = list(_problems(config, shard))
     if problems:
         raise InvalidConfigError(config.source, problems, config.files)
+
+
+def require_priced(config: Config) -> None:
+    """Raises InvalidConfigError for a budget in money whose models have no price.
+
+    A worker takes such a configuration, and refuses the requests for these models alone.
+    """
+    unpriced = [warning for warning in config.warnings if warning.code == BUDGET_WITHOUT_PRICE]
+    if unpriced:
+        raise InvalidConfigError(config.source, unpriced, config.files)
 
 
 def _problems(config: Config, shard: int) -> Iterator[Problem]:

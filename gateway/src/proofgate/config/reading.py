@@ -19,6 +19,7 @@ from proofgate.config.problems import Findings
 from proofgate.config.references import check_references
 from proofgate.config.settings import Settings
 from proofgate.config.shred_keys import shred_keys
+from proofgate.config.unpriced import check_budgets
 
 _TOKEN_MINIMUM = 16
 
@@ -28,6 +29,8 @@ def read_config(
 ) -> Config:
     """The configuration; it holds only when `findings` has no problem afterwards."""
     check_references(settings, findings)
+    if not findings.problems:
+        check_budgets(settings, findings)
     signing_key = files.key_file(("ledger", "signingKeyFile"), settings.ledger.signing_key_file)
     config = Config(
         source=source,

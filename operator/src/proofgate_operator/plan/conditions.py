@@ -6,6 +6,7 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audited import audited
+from proofgate_operator.plan.budgets import budgets_note
 from proofgate_operator.plan.credentials import NOT_RENEWED
 from proofgate_operator.plan.kept import kept
 from proofgate_operator.plan.pinning import cpu_pinned
@@ -80,7 +81,7 @@ def _config_valid(situation: Situation) -> Condition:
     if problems:
         return _condition(kind, False, problems[0].reason, _sentences(told))
     valid = "the spec is valid"
-    notes = filter(None, [limits_note(situation.gateway)])
+    notes = filter(None, [budgets_note(situation.gateway), limits_note(situation.gateway)])
     return _condition(kind, True, "Valid", _sentences((valid, *notes)))
 
 

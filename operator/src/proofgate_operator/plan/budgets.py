@@ -1,0 +1,66 @@
+"""Budgets in money, and whether the models that they count have prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofgate_operator.api.access import Terms
+from proofgate_operator.api.gateway import Gateway, GatewaySpec
+from proofgate_operator.api.prices import Price
+from proofgate_operator.api.upstream import ModelRoute
+
+
+def budgets_note(gateway: Gateway) -> str | None:
+    """Return which requests budgets in money refuse because their models have no price; None where they have.
+
+    With spec.defaultPrices only the workers know: `proofgate validate` tells it of their configuration.
+    """
+    spec = gateway.spec
+    if spec.default_prices:
+        return None
+    unpriced = {route.name: missing for route in spec.models if (missing := _unpriced(spec, route))}
+    notes = [
+        f"{whose} has a budget in money, and {model} has no price at provider {unpriced[model]}: its requests"
+        " are refused (price_unknown); add it to spec.prices"
+        for whose, terms in _terms(spec)
+        for model in sorted(_counted(spec, terms) & unpriced.keys())
+    ]
+    if not notes:
+        return None
+    return notes[0] if len(notes) == 1 else f"{notes[0]}; and {len(notes) - 1} more"
+
+
+def _terms(spec: GatewaySpec) -> Iterator[tuple[str, Terms]]:
+    for plan in spec.plans:
+        yield f"spec.plans[{plan.name}]", plan
+    for tenant in spec.tenants:
+        yield f"spec.tenants[{tenant.name}]", tenant
+
+
+def _counted(spec: GatewaySpec, terms: Terms) -> set[str]:
+    """Return the models whose cost a budget counts."""
+    quotas = [quota for quota in (terms.limits, terms.key_limits) if quota is not None]
+    if any(quota.dollars_per_day or quota.dollars_per_month for quota in quotas):
+        return set(terms.models if terms.models is not None else (route.name for route in spec.models))
+    return {budget.model for budget in terms.model_budgets or ()}
+
+
+def _unpriced(spec: GatewaySpec, model: ModelRoute) -> str | None:
+    """Return the provider where a model has no price."""
+    places = [(place.provider, place.upstream_model) for place in (*model.routes, *model.fallbacks)]
+    if model.provider is not None:
+        places.append((model.provider, model.upstream_model))
+    for provider, upstream_model in places:
+        name = upstream_model or model.name
+        if not any(price.provider in (None, provider) and _may_be(price, name) for price in spec.prices):
+            return provider
+    return None
+
+
+def _may_be(price: Price, name: str) -> bool:
+    """Return whether a price may hold for a model; `*` stands for the rest of a name in both."""
+    begin, wildcard, _ = name.partition("*")
+    if price.model.endswith("*"):
+        prefix = price.model[:-1]
+        return name.startswith(prefix) or bool(wildcard and prefix.startswith(begin))
+    return price.model == name or bool(wildcard and price.model.startswith(begin))
