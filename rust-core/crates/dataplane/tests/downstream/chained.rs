@@ -81,15 +81,9 @@ async fn what_goes_wrong_in_a_stream_is_one_error_of_messages_and_no_good_end() 
     ] {
         let (_client, answer, exchange) = begin(&mut gateway, PATH, &message(NOVA, true)).await;
         let (body, _, _) = streamed(answer, exchange, &frames, 10_000).await;
-        let events = documents(&body);
-        let errors = events.iter().filter(|event| event["type"] == "error").count();
-        assert_eq!(errors, 1, "{body}");
-        let last = events.last().unwrap();
-        assert!(
-            last["error"]["message"].as_str().unwrap().contains(told),
-            "{last}"
-        );
-        assert!(!body.contains("message_stop"), "{body}");
+        // An event, or all of the answer where nothing of it has left.
+        assert_eq!(body.matches(r#""type":"error""#).count(), 1, "{body}");
+        assert!(body.contains(told) && !body.contains("message_stop"), "{body}");
     }
 }
 
@@ -111,14 +105,13 @@ async fn an_error_of_converse_has_the_shape_of_messages() {
 async fn what_a_far_dialect_lacks_is_named_as_the_client_calls_it() {
     let mut gateway = gateway_with(|config| config["providers"][0]["untranslatable"] = "drop".into()).await;
     let mut asked = message(NOVA, false);
-    asked["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
     asked["metadata"] = json!({"user_id": "u"});
     let (_client, answer, mut exchange) = begin(&mut gateway, PATH, &asked).await;
     let said = br#"{"output":{"message":{"role":"assistant","content":[{"text":"Hello"}]}},"stopReason":"end_turn","usage":{"inputTokens":9,"outputTokens":2,"totalTokens":11},"metrics":{"latencyMs":1}}"#;
     answer_with(&mut exchange, "200 OK\r\nContent-Type: application/json", said).await;
     let answer = read(answer).await.unwrap();
     let dropped = answer.headers["x-proofgate-dropped-fields"].to_str().unwrap();
-    assert_eq!(dropped, "output_config.effort, metadata.user_id");
+    assert_eq!(dropped, "metadata.user_id");
 }
 
 #[tokio::test]
