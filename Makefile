@@ -43,6 +43,16 @@ NODE_CLIENTS := $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/cli
 export PROOFGATE_NODE_CLIENTS := $(NODE_CLIENTS)
 AGENTS := $(PROOFGATE_CACHE)/agents-$(shell sha256sum e2e/agents/package-lock.json | cut -c1-16)
 export PROOFGATE_AGENTS := $(AGENTS)
+AGENTS_SDK := $(PROOFGATE_CACHE)/agents-sdk-$(shell sha256sum e2e/agents/sdk/package-lock.json | cut -c1-16)
+export PROOFGATE_AGENTS_SDK := $(AGENTS_SDK)
+# Each lock file of Python is an environment of its own.
+AGENTS_PYTHON = $(PROOFGATE_CACHE)/agents-$(1)-$(shell sha256sum e2e/agents/requirements/$(1).txt | cut -c1-16)
+export PROOFGATE_AGENTS_AGENTS := $(call AGENTS_PYTHON,agents)
+export PROOFGATE_AGENTS_LIBRARIES := $(call AGENTS_PYTHON,libraries)
+export PROOFGATE_AGENTS_AIDER := $(call AGENTS_PYTHON,aider)
+AGENTS_READY := $(addsuffix /.ready,$(AGENTS) $(AGENTS_SDK) \
+  $(PROOFGATE_AGENTS_AGENTS) $(PROOFGATE_AGENTS_LIBRARIES) $(PROOFGATE_AGENTS_AIDER))
+AGENTS_RESULTS := .state/agents.json
 
 ##@ Try it
 
@@ -106,8 +116,13 @@ test-operator: ## The operator's process and the chart on a real control plane, 
 	$(RUN) run control-plane
 
 .PHONY: test-agents
-test-agents: develop $(AGENTS)/.ready ## Coding agents, unmodified, through a gateway before providers that refuse (2 minutes)
-	@pytest -q -n0 e2e/agents
+test-agents: develop $(AGENTS_READY) ## Coding agents and libraries, unmodified, before providers that refuse (15 minutes; installs 2.5 GB once)
+	@PROOFGATE_AGENTS_RESULTS="$(CURDIR)/$(AGENTS_RESULTS)" pytest -q -n0 e2e/agents
+	@"$(PY)" -m e2e.agents.pages --check $(AGENTS_RESULTS)
+
+.PHONY: agents-docs
+agents-docs: setup ## Write what the last `make test-agents` showed into docs/clients
+	@"$(PY)" -m e2e.agents.pages $(AGENTS_RESULTS)
 
 .PHONY: test-e2e
 test-e2e: ## The end-to-end tests on a real cluster; leaves nothing running
@@ -260,11 +275,27 @@ go-binaries: $(SETUP) ## Build what the worker's tests run beside it: a verifier
 .PHONY: node-clients
 node-clients: $(SETUP) $(NODE_CLIENTS)/.ready ## Install the official clients of Node
 
+.PHONY: agents-sdk
+agents-sdk: $(SETUP) $(AGENTS_SDK)/.ready ## Install the clients of `make test-agents` that `make test` runs as well
+
 $(NODE_CLIENTS)/.ready: FROM = e2e/worker/clients
 $(AGENTS)/.ready: FROM = e2e/agents
-$(NODE_CLIENTS)/.ready $(AGENTS)/.ready:
+$(AGENTS_SDK)/.ready: FROM = e2e/agents/sdk
+# Two agents put their program in its place by a script; no other package's script runs.
+$(AGENTS)/.ready: SCRIPTS = @anthropic-ai/claude-code opencode-ai
+$(NODE_CLIENTS)/.ready $(AGENTS)/.ready $(AGENTS_SDK)/.ready:
 	@rm -rf "$(@D)" && mkdir -p "$(@D)" && cp $(FROM)/package.json $(FROM)/package-lock.json "$(@D)"
 	@cd "$(@D)" && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@$(if $(SCRIPTS),cd "$(@D)" && npm rebuild --silent $(SCRIPTS))
+	@touch $@
+
+$(PROOFGATE_AGENTS_AGENTS)/.ready: LOCK = agents
+$(PROOFGATE_AGENTS_LIBRARIES)/.ready: LOCK = libraries
+$(PROOFGATE_AGENTS_AIDER)/.ready: LOCK = aider
+$(PROOFGATE_AGENTS_AGENTS)/.ready $(PROOFGATE_AGENTS_LIBRARIES)/.ready $(PROOFGATE_AGENTS_AIDER)/.ready:
+	@rm -rf "$(@D)" && python3 -m venv "$(@D)"
+	@"$(@D)/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  -r e2e/agents/requirements/$(LOCK).txt
 	@touch $@
 
 ##@ Releases

@@ -28,6 +28,7 @@ CONTROL_PLANE = Pytest(
 WORKER = Pytest(("e2e/worker", "--ignore=e2e/worker/test_clients.py"))
 # A file of its own for each would be a gateway of its own for each: any process takes any of them.
 CLIENTS = Pytest(("e2e/worker/test_clients.py",), spread="load")
+AGENTS = Pytest(("e2e/agents",), processes=1, options=("-m", "sample"))
 ONE_WORKER = Pytest(("e2e/worker/test_exchange.py",), processes=1)
 #: What stands between the product's parts: the tests of the tests' own tools, of benchmarks, examples and set-up.
 TOOLS = Pytest(
@@ -45,6 +46,7 @@ STEPS = (
     Step("images", "build", make("images"), ("extension", "cluster-binaries")),
     Step("go-binaries", "build", make("go-binaries"), ("setup",)),
     Step("node-clients", "build", make("node-clients"), ("setup",), cores=0.5),
+    Step("agents-sdk", "build", make("agents-sdk"), ("setup",), cores=0.5),
     Step("rust-binaries", "build", Command((PYTHON, "-m", "suites.rust", "--build")), ("setup",)),
     Step("promtool", "build", make("promtool"), ("setup",)),
     # The longest first: what begins last is to be short. What mostly waits has room beside two others.
@@ -61,6 +63,7 @@ STEPS = (
     Step("gateway", "tests", GATEWAY, ("extension",), cores=0.75),
     Step("clippy", "check", make("check-clippy"), ("setup",), cores=0.75),
     Step("repository", "check", make("check-repo"), ("extension",), cores=0.75),
+    Step("agents", "tests", AGENTS, ("extension", "agents-sdk"), cores=0.5),
     Step("haproxy-lts", "tests", HAPROXY_LTS, ("extension",), cores=0.5),
     Step("tools", "tests", TOOLS, ("extension",), cores=0.75),
     Step("types", "check", make("check-types"), ("extension",), cores=0.75),

@@ -10,8 +10,8 @@ from suites import catalogue
 from suites.catalogue import BY_NAME, STEPS
 from suites.steps import ROOT, Pytest
 
-#: Files named like tests that no suite runs as they are: one is filled in first, one is `make test-agents`.
-APART = {"e2e/agents/test_agents.py", "examples/policies/template/test_policy.py"}
+#: Files named like tests that no suite runs as they are: one is filled in first.
+APART = {"examples/policies/template/test_policy.py"}
 
 
 def folders_of(action: Pytest) -> list[Path]:

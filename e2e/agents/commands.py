@@ -1,0 +1,191 @@
+"""Coding agents as they are run without a terminal: one process for each task, set up as their pages say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.agents.driven import PATIENCE, Outcome, node_modules, python_of
+from e2e.agents.gateway import Bench
+from e2e.agents.results import version_of
+from e2e.programs import Program, wait_until
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is run: the program, its arguments, and variables."""
+
+    command: Sequence[str]
+    variables: dict[str, str]
+
+
+class Command:
+    """A coding agent. Of what a client may be asked it lists no models: these are typed in."""
+
+    def __init__(self, name: str, api: str, model: str, bench: Bench) -> None:
+        self._name, self._api, self._model, self._bench = name, api, model, bench
+        self._task = TASKS[name]
+        self._home = bench.folder / "home"
+        self._home.mkdir(exist_ok=True)
+
+    def ask(self, does: str, prompt: str) -> Outcome:
+        """Runs one task to its end, or until the provider waits for its end. Raises TimeoutError."""
+        if does == "models" or (self._name == "aider" and does in ("work", "think")):
+            return Outcome(not_offered=True)
+        task = self._task(self._bench, self._home, self._api, self._model, prompt)
+        variables = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        variables |= {"HOME": str(self._home), **self._bench.no_way_out, **task.variables}
+        program = Program.start(
+            self._name, self._bench.folder, [], task.command, cwd=self._bench.project, env=variables,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            if does == "interrupt":
+                program.wait_until(self._bench.providers.holding.is_set, "the provider has said a half", PATIENCE)
+                return Outcome("interrupted")
+            wait_until(lambda: program.process.poll() is not None, PATIENCE, f"{self._name} ends: {program.printed}")
+        finally:
+            self._end(program)
+        if program.process.returncode:
+            return Outcome(failed=program.report)
+        return Outcome(program.printed)
+
+    @staticmethod
+    def _end(program: Program) -> None:
+        """Ends the agent and what it has started; of one that has ended nothing is left to end."""
+        if program.process.poll() is None:
+            os.killpg(program.process.pid, signal.SIGKILL)
+            program.process.wait(PATIENCE)
+
+
+def _bin(name: str) -> str:
+    return str(node_modules() / ".bin" / name)
+
+
+def claude_code(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+    """`docs/clients/claude-code.md`."""
+    del home, api
+    command = [_bin("claude"), "--print", prompt, "--model", model, "--allowedTools", "Read"]
+    return Task(
+        command,
+        {
+            "ANTHROPIC_BASE_URL": bench.base_url,
+            "ANTHROPIC_AUTH_TOKEN": bench.key,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_TELEMETRY": "1",
+        },
+    )
+
+
+def codex(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+    """`docs/clients/codex.md`."""
+    folder = home / ".codex"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.toml").write_text(
+        f"""
+        model = "{model}"
+        model_provider = "proofgate"
+        check_for_update_on_startup = false
+
+        [features]
+        apps = false
+        plugins = false
+
+        [analytics]
+        enabled = false
+
+        [model_providers.proofgate]
+        name = "Proofgate"
+        base_url = "{bench.base_url}/v1"
+        env_key = "PROOFGATE_KEY"
+        wire_api = "{api}"
+        """
+    )
+    return Task([_bin("codex"), "exec", "--skip-git-repo-check", prompt], {"PROOFGATE_KEY": bench.key})
+
+
+def _write(file: Path, document: object) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(document))
+
+
+def _no_plugin_to_install(folder: Path) -> None:
+    """Opencode installs what plugins are written against from the registry of packages, unless it finds that there."""
+    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
+    wanted = {"dependencies": {"@opencode-ai/plugin": version_of("opencode-ai")}}
+    _write(folder / "package.json", wanted)
+    _write(folder / "package-lock.json", {"lockfileVersion": 3, "packages": {"": wanted}})
+
+
+#: The package by which opencode speaks each API.
+OF_OPENCODE = {"chat": "@ai-sdk/openai-compatible", "responses": "@ai-sdk/openai", "messages": "@ai-sdk/anthropic"}
+
+
+def opencode(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+    """`docs/clients/opencode.md`."""
+    known = {"name": model, "attachment": True, "tool_call": True, "modalities": {"input": ["text", "image", "pdf"],
+             "output": ["text"]}, "limit": {"context": 200_000, "output": 16_000}}  # fmt: skip
+    provider = {
+        "npm": OF_OPENCODE[api],
+        "options": {"baseURL": f"{bench.base_url}/v1", "apiKey": "{env:PROOFGATE_KEY}"},
+        "models": {model: known},
+    }
+    configuration = {"$schema": "https://opencode.ai/config.json", "provider": {"proofgate": provider},
+                     "autoupdate": False, "share": "disabled"}  # fmt: skip
+    _write(home / ".config" / "opencode" / "opencode.json", configuration)
+    off = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE", "EXTERNAL_SKILLS")
+    variables = {f"OPENCODE_DISABLE_{name}": "true" for name in off}
+    _no_plugin_to_install(home / ".config" / "opencode")
+    return Task(
+        [_bin("opencode"), "run", "--model", f"proofgate/{model}", prompt], {"PROOFGATE_KEY": bench.key, **variables}
+    )
+
+
+def gemini_cli(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+    """`docs/clients/gemini-cli.md`."""
+    del api
+    configuration = {
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+    }
+    _write(home / ".gemini" / "settings.json", configuration)
+    return Task(
+        [_bin("gemini"), "--model", model, "--prompt", prompt],
+        {
+            "GOOGLE_GEMINI_BASE_URL": bench.base_url,
+            "GEMINI_API_KEY": bench.key,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+        },
+    )
+
+
+def aider(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+    """`docs/clients/aider.md`."""
+    # It asks for the list of prices unless it has one of today.
+    _write(home / ".aider" / "caches" / "model_prices_and_context_window.json", {"none": {}})
+    program = python_of("aider").with_name("aider")
+    quiet = ["--no-check-update", "--no-show-release-notes", "--analytics-disable", "--no-git", "--yes-always"]
+    quiet += ["--no-show-model-warnings", "--no-detect-urls", "--no-pretty", "--map-tokens", "0"]
+    of_api = {
+        "chat": ("openai", {"OPENAI_API_BASE": f"{bench.base_url}/v1", "OPENAI_API_KEY": bench.key}),
+        "messages": ("anthropic", {"ANTHROPIC_API_BASE": bench.base_url, "ANTHROPIC_API_KEY": bench.key}),
+    }
+    prefix, variables = of_api[api]
+    variables["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    return Task([str(program), "--model", f"{prefix}/{model}", *quiet, "--message", prompt], variables)
+
+
+TASKS: dict[str, Callable[[Bench, Path, str, str, str], Task]] = {
+    "claude": claude_code,
+    "codex": codex,
+    "opencode": opencode,
+    "gemini": gemini_cli,
+    "aider": aider,
+}

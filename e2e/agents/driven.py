@@ -1,0 +1,87 @@
+"""A library as a process that does what it is told in lines, and what came of that."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from e2e.agents.gateway import Bench
+from e2e.programs import Program
+from suites.steps import ROOT
+
+DRIVERS = Path(__file__).parent / "drivers"
+#: A library does twenty turns in a few seconds; a command starts a large program besides, on a busy machine.
+PATIENCE = 300
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a client said in the end: a text, or why there is none."""
+
+    text: str = ""
+    failed: str = ""
+    not_offered: bool = False
+
+
+class Driver:
+    """A library."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def ask(self, does: str, prompt: str) -> Outcome:
+        """Does it. Raises NotReadyError, with what the library printed, when it does not answer."""
+        answer: dict[str, Any] = json.loads(self._program.ask(json.dumps({"does": does, "prompt": prompt}), PATIENCE))
+        if "failed" in answer:
+            failed = answer["failed"]
+            return Outcome(failed=f"{failed['kind']} {failed['status']}: {failed['message']}")
+        return Outcome(answer.get("text", ""), not_offered="not_offered" in answer)
+
+
+def python_of(environment: str) -> Path:
+    """The Python that has the packages of one of the lock files of this folder."""
+    return Path(os.environ[f"PROOFGATE_AGENTS_{environment.upper()}"]) / "bin" / "python"
+
+
+def node_modules() -> Path:
+    """Where `make test-agents` has installed the coding agents that are packages of Node."""
+    return Path(os.environ["PROOFGATE_AGENTS"]) / "node_modules"
+
+
+def sdk_modules() -> Path:
+    """Where the AI SDK is."""
+    return Path(os.environ["PROOFGATE_AGENTS_SDK"]) / "node_modules"
+
+
+@contextmanager
+def driver(bench: Bench, script: str, environment: str, api: str, model: str) -> Iterator[Driver]:
+    """Starts a driver of this folder: of Node if its name ends so, else in the named environment of Python."""
+    variables = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    variables |= bench.no_way_out | {"HOME": str(bench.folder), "PYTHONPATH": str(ROOT), "AI_SDK_LOG_WARNINGS": "false"}
+    variables |= {"LANGSMITH_TRACING": "false", "OPENAI_AGENTS_DISABLE_TRACING": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    given = {"BASE_URL": bench.base_url, "KEY": bench.key, "MODEL": model, "API": api}
+    variables |= {f"PROOFGATE_{name}": value for name, value in given.items()}
+    if script.endswith(".mjs"):
+        # A script finds its packages beside itself, and the checkout has none.
+        work = bench.folder / "scripts"
+        work.mkdir(exist_ok=True)
+        shutil.copy(DRIVERS / script, work)
+        if not (work / "node_modules").exists():
+            (work / "node_modules").symlink_to(sdk_modules())
+        command = ["node", str(work / script)]
+    else:
+        command = [str(python_of(environment)), "-m", f"e2e.agents.drivers.{script}"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    name = f"{script}-{api}"
+    program = Program.start(name, bench.folder, [], command, cwd=bench.project, env=variables, **pipes)
+    try:
+        yield Driver(program)
+    finally:
+        program.stop()

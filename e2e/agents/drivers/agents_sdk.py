@@ -1,0 +1,85 @@
+"""OpenAI's Agents SDK."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agents import (
+    Agent,
+    ModelSettings,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    Runner,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    function_tool,
+    set_tracing_disabled,
+)
+from openai import AsyncOpenAI
+from openai.types.responses import ResponseTextDeltaEvent
+from openai.types.shared import Reasoning
+
+from e2e.agents.drivers import lines
+
+GIVEN = lines.settings()
+CLIENT = AsyncOpenAI(base_url=f"{GIVEN.base_url}/v1", api_key=GIVEN.key)
+MODELS: Any = {"responses": OpenAIResponsesModel, "chat": OpenAIChatCompletionsModel}
+
+
+@function_tool
+def read_file(path: str) -> Any:
+    """Reads a file of the project."""
+    kind, data = lines.read_file(path)
+    if kind == "text/plain":
+        return ToolOutputText(text=data.decode())
+    url = f"data:{kind};base64,{lines.in_base64(data)}"
+    if kind == "image/png":
+        return ToolOutputImage(image_url=url)
+    return ToolOutputFileContent(file_data=url, filename="paper.pdf")
+
+
+def agent(**options: Any) -> Any:
+    model = MODELS[GIVEN.api](model=GIVEN.model, openai_client=CLIENT)
+    return Agent(name="reader", instructions="Read files.", model=model, tools=[read_file], **options)
+
+
+async def turn(prompt: str) -> str:
+    result = Runner.run_streamed(agent(), prompt)
+    text = ""
+    async for event in result.stream_events():
+        if event.type == "raw_response_event" and isinstance(event.data, ResponseTextDeltaEvent):
+            text += event.data.delta
+    assert text == result.final_output
+    return text
+
+
+async def work(prompt: str) -> str:
+    return str((await Runner.run(agent(), prompt, max_turns=lines.MAX_TURNS)).final_output)
+
+
+async def think(prompt: str) -> str:
+    thinking = ModelSettings(reasoning=Reasoning(effort="medium"))
+    return str((await Runner.run(agent(model_settings=thinking), prompt, max_turns=lines.MAX_TURNS)).final_output)
+
+
+async def interrupt(prompt: str) -> str:
+    # The SDK's own cancel() reads the stream to its end: a client that goes away closes its connections.
+    client = AsyncOpenAI(base_url=f"{GIVEN.base_url}/v1", api_key=GIVEN.key)
+    model = MODELS[GIVEN.api](model=GIVEN.model, openai_client=client)
+    result = Runner.run_streamed(Agent(name="reader", model=model), prompt)
+    async for event in result.stream_events():
+        if event.type == "raw_response_event" and isinstance(event.data, ResponseTextDeltaEvent):
+            result.cancel()
+            await client.close()
+            return event.data.delta
+    raise AssertionError("no text came")
+
+
+async def models(prompt: str) -> str:
+    return " ".join([model.id async for model in CLIENT.models.list()])
+
+
+set_tracing_disabled(True)
+asyncio.run(lines.serve({"turn": turn, "work": work, "think": think, "interrupt": interrupt, "models": models}))

@@ -1,0 +1,90 @@
+"""How a driver is spoken to: a request a line on standard input, an outcome a line on standard output, in JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: More than any scenario takes.
+MAX_TURNS = 40
+
+
+class NotOffered(Exception):
+    """The library has no means for it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a client is told in the place of its provider's address."""
+
+    base_url: str
+    key: str
+    model: str
+    api: str
+
+
+def settings() -> Settings:
+    """From the environment."""
+    return Settings(*(os.environ[f"PROOFGATE_{name}"] for name in ("BASE_URL", "KEY", "MODEL", "API")))
+
+
+def read_file(path: str) -> tuple[str, bytes]:
+    """The type and the bytes of a file of the project."""
+    kinds = {".png": "image/png", ".pdf": "application/pdf"}
+    return kinds.get(Path(path).suffix, "text/plain"), Path(path).read_bytes()
+
+
+def in_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def outcome_of(error: BaseException) -> dict[str, Any]:
+    """What a client says of a failure: its error, and the response within, where it has one."""
+    inner: BaseException | None = error
+    status = None
+    while inner is not None and status is None:
+        status = getattr(inner, "status_code", None) or getattr(inner, "code", None)
+        inner = inner.__cause__ or inner.__context__
+    return {"failed": {"kind": type(error).__name__, "status": status, "message": str(error)[:2000]}}
+
+
+async def interrupted(pieces: AsyncIterator[str]) -> str:
+    """Reads a stream as a task that is cancelled where no more comes, and returns what had come."""
+    read: list[str] = []
+
+    async def reads() -> None:
+        async for piece in pieces:
+            read.append(piece)
+
+    task = asyncio.create_task(reads())
+    seen = -1
+    # Between two pieces a library may take a cancellation for its own.
+    while not task.done() and (not "".join(read) or seen != len(read)):
+        seen = len(read)
+        await asyncio.wait({task}, timeout=0.5)
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.5)
+    if not task.cancelled():
+        task.result()
+    return "".join(read)
+
+
+async def serve(does: dict[str, Callable[[str], Awaitable[str]]]) -> None:
+    """Answers one line after the other until the input ends."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            outcome = {"text": await does[asked["does"]](asked["prompt"])}
+        except (NotOffered, KeyError) as error:
+            outcome = {"not_offered": str(error)}
+        except Exception as error:
+            outcome = outcome_of(error)
+        print(json.dumps(outcome), flush=True)
