@@ -32,7 +32,9 @@ class Known:
 
 #: Before the providers that a client's API does not reach.
 UNREACHED = Known(
-    "refused", "no translation|endpoint_not_supported_by_model|cannot be reached", "`endpoint_not_supported_by_model`"
+    "refused",
+    r"The\s+provider\s+of\s+this\s+model\s+(speaks|is)|endpoint_not_supported_by_model",
+    "`endpoint_not_supported_by_model`",
 )
 
 
@@ -66,32 +68,95 @@ class Row:
 
 
 RESPONSES = {"OpenAI": "gpt-5.5"}
+
+NO_THOUGHTS_BACK = Known(
+    "refused",
+    "reasoning_effort: This field has no counterpart",
+    "`reasoning_effort` from the second turn on, as the client drops the thoughts that the model wants back; with "
+    "`untranslatableFields: Drop` the field is left out",
+)
+NO_THINKING = Known(
+    "refused",
+    "thinking: This field has no counterpart",
+    "`thinking`; with `untranslatableFields: Drop` it is left out",
+)
+STORED = Known("refused", "item_reference", "`item_reference`: what OpenAI stores belongs to no tenant")
+NO_MEDIA = Known("client", "They show: $", "its tools return texts alone in Chat Completions")
+PICTURES_IN_TOOLS = Known(
+    "client",
+    "Supported values are: 'text'",
+    "it sends pictures in results of tools, which OpenAI's Chat Completions refuse",
+)
+NO_RETRY = Known("client", "429", "it does not retry after 429")
+NO_PDF = Known("client", "They show: image/png", "it has no tool that reads a PDF")
+MAX_TOKENS = Known(
+    "client",
+    "'max_tokens' is not supported",
+    "it sends `max_tokens`, which OpenAI's own models refuse: set it up with Responses",
+)
+BROKEN = Known(
+    "client",
+    "Cannot instantiate typing.Union",
+    "`llama-index-llms-anthropic` 0.12.3 does not run with `anthropic` 2.14",
+)
+BY_NAME = Known("client", "OPENAI_API_KEY", "it takes a name that begins with `gpt-` for OpenAI's API")
+OWN_NAMES = Known("client", "Unknown model", "it knows the names of Anthropic's models alone")
+#: Of clients of Chat Completions that give no thoughts back.
+OF_CHAT: dict[str | tuple[str, str], Known] = {
+    ("Anthropic", "thinking"): NO_THOUGHTS_BACK,
+    ("Bedrock", "thinking"): NO_THOUGHTS_BACK,
+}
+OF_MESSAGES: dict[str | tuple[str, str], Known] = {("OpenAI", "thinking"): NO_THINKING}
+BY_MESSAGES = ("OpenAI", "Anthropic", "Bedrock")
+
 ROWS = (
-    Row("@anthropic-ai/claude-code", "messages", ("Anthropic", "OpenAI"), "claude"),
-    Row("@openai/codex", "responses", ("OpenAI",), "codex", models=RESPONSES),
-    Row("opencode-ai", "chat", ALL, "opencode"),
-    Row("opencode-ai", "messages", ("Anthropic", "OpenAI"), "opencode"),
+    # Claude Code thinks unasked.
+    Row("@anthropic-ai/claude-code", "messages", BY_MESSAGES, "claude", drops=("OpenAI",)),
+    Row(
+        "@openai/codex",
+        "responses",
+        ("OpenAI",),
+        "codex",
+        models=RESPONSES,
+        known={"media": NO_PDF, "retries": NO_RETRY},
+    ),
+    Row("opencode-ai", "chat", ALL, "opencode", known={("OpenAI", "turn"): MAX_TOKENS}),
+    Row("opencode-ai", "messages", BY_MESSAGES, "opencode"),
     Row("opencode-ai", "responses", ("OpenAI",), "opencode", models=RESPONSES),
     Row("@google/gemini-cli", "google", ("Gemini",), "gemini"),
     Row("aider-chat", "chat", ALL, "aider", "aider"),
-    Row("aider-chat", "messages", ("Anthropic", "OpenAI"), "aider", "aider"),
+    Row("aider-chat", "messages", BY_MESSAGES, "aider", "aider", known={("OpenAI", "turn"): BY_NAME}),
     Row("openai-agents", "responses", ("OpenAI",), "agents_sdk", "agents", RESPONSES),
-    Row("openai-agents", "chat", ALL, "agents_sdk", "agents"),
-    Row("pydantic-ai", "chat", ALL, "pydantic_ai", "agents"),
+    Row("openai-agents", "chat", ALL, "agents_sdk", "agents", known={**OF_CHAT, "media": NO_MEDIA}),
+    Row("pydantic-ai", "chat", ALL, "pydantic_ai", "agents", known=OF_CHAT),
     Row("pydantic-ai", "responses", ("OpenAI",), "pydantic_ai", "agents", RESPONSES),
-    Row("pydantic-ai", "messages", ("Anthropic", "OpenAI"), "pydantic_ai", "agents"),
-    Row("pydantic-ai", "google", ("Gemini",), "pydantic_ai", "agents"),
-    Row("langchain-openai", "chat", ALL, "langchain", "libraries"),
+    Row("pydantic-ai", "messages", BY_MESSAGES, "pydantic_ai", "agents", known=OF_MESSAGES),
+    Row("pydantic-ai", "google", ("Gemini",), "pydantic_ai", "agents", known={"retries": NO_RETRY}),
+    Row(
+        "langchain-openai",
+        "chat",
+        ALL,
+        "langchain",
+        "libraries",
+        known={**OF_CHAT, ("OpenAI", "media"): PICTURES_IN_TOOLS},
+    ),
     Row("langchain-openai", "responses", ("OpenAI",), "langchain", "libraries", RESPONSES),
-    Row("langchain-anthropic", "messages", ("Anthropic", "OpenAI"), "langchain", "libraries"),
+    Row("langchain-anthropic", "messages", BY_MESSAGES, "langchain", "libraries", known=OF_MESSAGES),
     Row("langchain-google-genai", "google", ("Gemini",), "langchain", "libraries"),
-    Row("llama-index", "chat", ALL, "llama_index", "libraries"),
+    Row("llama-index", "chat", ALL, "llama_index", "libraries", known={**OF_CHAT, "media": NO_MEDIA}),
     Row("llama-index", "responses", ("OpenAI",), "llama_index", "libraries", RESPONSES),
-    Row("llama-index", "messages", ("Anthropic", "OpenAI"), "llama_index", "libraries"),
+    Row(
+        "llama-index",
+        "messages",
+        BY_MESSAGES,
+        "llama_index",
+        "libraries",
+        known={"turn": BROKEN, ("OpenAI", "turn"): OWN_NAMES},
+    ),
     Row("llama-index", "google", ("Gemini",), "llama_index", "libraries"),
-    Row("ai", "responses", ("OpenAI",), "ai_sdk.mjs", models=RESPONSES),
+    Row("ai", "responses", ("OpenAI",), "ai_sdk.mjs", models=RESPONSES, known={"thinking": STORED}),
     Row("ai", "responses-not-stored", ("OpenAI",), "ai_sdk.mjs", models=RESPONSES),
-    Row("ai", "chat", ALL, "ai_sdk.mjs"),
-    Row("ai", "messages", ("Anthropic", "OpenAI"), "ai_sdk.mjs"),
+    Row("ai", "chat", ALL, "ai_sdk.mjs", known={**OF_CHAT, "media": NO_MEDIA}),
+    Row("ai", "messages", BY_MESSAGES, "ai_sdk.mjs", known=OF_MESSAGES),
     Row("ai", "google", ("Gemini",), "ai_sdk.mjs"),
 )

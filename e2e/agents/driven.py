@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from e2e.agents.gateway import Bench
+from e2e.agents.stand_ins.server import Providers
 from e2e.programs import Program
 from suites.steps import ROOT
 
@@ -31,18 +33,38 @@ class Outcome:
 
 
 class Driver:
-    """A library."""
+    """A library, in a process that is started when it is first needed."""
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, start: Callable[[], Program], providers: Providers) -> None:
+        self._start, self._providers = start, providers
+        self._program: Program | None = None
 
     def ask(self, does: str, prompt: str) -> Outcome:
         """Does it. Raises NotReadyError, with what the library printed, when it does not answer."""
+        if self._program is None:
+            self._program = self._start()
+        if does == "interrupt":
+            return self._interrupt(self._program, prompt)
         answer: dict[str, Any] = json.loads(self._program.ask(json.dumps({"does": does, "prompt": prompt}), PATIENCE))
         if "failed" in answer:
             failed = answer["failed"]
             return Outcome(failed=f"{failed['kind']} {failed['status']}: {failed['message']}")
         return Outcome(answer.get("text", ""), not_offered="not_offered" in answer)
+
+    def _interrupt(self, program: Program, prompt: str) -> Outcome:
+        """Ends the process in the middle of a turn; the next request is another process's."""
+        assert program.process.stdin is not None
+        program.process.stdin.write((json.dumps({"does": "turn", "prompt": prompt}) + "\n").encode())
+        program.process.stdin.flush()
+        program.wait_until(self._providers.holding.is_set, "the provider has said a half", PATIENCE)
+        self.stop()
+        return Outcome("interrupted")
+
+    def stop(self) -> None:
+        """Ends the process, if there is one."""
+        if self._program is not None:
+            self._program.stop(signal.SIGKILL)
+            self._program = None
 
 
 def python_of(environment: str) -> Path:
@@ -79,9 +101,11 @@ def driver(bench: Bench, script: str, environment: str, api: str, model: str) ->
     else:
         command = [str(python_of(environment)), "-m", f"e2e.agents.drivers.{script}"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    name = f"{script}-{api}"
-    program = Program.start(name, bench.folder, [], command, cwd=bench.project, env=variables, **pipes)
+    found = Driver(
+        lambda: Program.start(f"{script}-{api}", bench.folder, [], command, cwd=bench.project, env=variables, **pipes),
+        bench.providers,
+    )
     try:
-        yield Driver(program)
+        yield found
     finally:
-        program.stop()
+        found.stop()

@@ -29,11 +29,7 @@ MODELS = {
     "Bedrock": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
 #: Names under which some clients ask for other things, such as a title.
-OTHERS = {
-    "OpenAI": ["gpt-5.5", "gpt-*"],
-    "Anthropic": ["claude-sonnet-5", "claude-*"],
-    "Gemini": ["gemini-*"],
-}
+OTHERS = {"OpenAI": ("gpt-5.5", "gpt-*"), "Anthropic": ("claude-sonnet-5", "claude-*"), "Gemini": ("gemini-*",)}
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR4nGP4z8CAB+GTG8HSALfKY52fTcuYAAAAAElFTkSuQmCC"
 )
@@ -110,7 +106,7 @@ def fill(project: Path) -> list[str]:
     (project / "OTHER.txt").write_text("the keeper is at home\n")
     (project / "picture.png").write_bytes(PNG)
     (project / "paper.pdf").write_bytes(pdf())
-    names = []
+    names: list[str] = []
     for file in sorted((ROOT / "gateway/src/proofgate").glob("*.py")):
         if len(names) < 20 and 1500 < file.stat().st_size < 12_000:
             (project / file.name).write_bytes(file.read_bytes())
@@ -131,7 +127,8 @@ def settings(address: str, key_file: str, hosted_tools: list[str], drops: tuple[
         ],
         "models": [
             {"name": name, "provider": kind.lower()}
-            for kind, name in [*MODELS.items(), *((kind, name) for kind, names in OTHERS.items() for name in names)]
+            for kind in MODELS
+            for name in (MODELS[kind], *OTHERS.get(kind, ()))
         ],
         "tenants": [
             {

@@ -62,7 +62,10 @@ class Notes:
         return [f"{number}. {reason}" for reason, number in self._numbers.items()]
 
 
-def cell(found: dict[str, str], notes: Notes) -> str:
+DROPS = "The provider has `untranslatableFields: Drop`: without it `thinking` is refused by name"
+
+
+def cell(row: Row, provider: str, found: dict[str, str], notes: Notes) -> str:
     """A cell of the matrix: works, with the numbers of its exceptions, or why not even a turn does."""
     if not found:
         return "not run"
@@ -70,11 +73,13 @@ def cell(found: dict[str, str], notes: Notes) -> str:
     if first != "works":
         kind, _, reason = first.partition(": ")
         return f"{kind} ({notes.number(reason)})"
+    numbers = [str(notes.number(DROPS))] if provider in row.drops else []
     reasons: dict[str, list[str]] = {}
     for scenario, result in found.items():
         if result not in ("works", "none"):
             reasons.setdefault(result, []).append(SCENARIOS[scenario])
-    numbers = [str(notes.number(f"{'; '.join(names).capitalize()}: {reason}")) for reason, names in reasons.items()]
+    for result, names in reasons.items():
+        numbers.append(str(notes.number(f"{'; '.join(names).capitalize()}: {result}")))
     return f"works ({', '.join(numbers)})" if numbers else "works"
 
 
@@ -85,7 +90,7 @@ def table(rows: list[Row], results: Results, with_client: bool) -> list[str]:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:
         of_row = results.get(row.client, {}).get(row.api, {})
-        cells = [cell(of_row.get(provider, {}), notes) for provider in ALL]
+        cells = [cell(row, provider, of_row.get(provider, {}), notes) for provider in ALL]
         client = [f"{linked(row.client)} {version_of(row.client)}"] if with_client else []
         lines.append(f"| {' | '.join([*client, APIS[row.api], *cells])} |")
     return [*lines, "", *notes.lines()] if notes.lines() else lines

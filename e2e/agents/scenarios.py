@@ -128,12 +128,12 @@ def result_of(scenario: str, client: Client, bench: Bench) -> str:
 
 #: Codes with which the gateway refuses by name.
 REFUSALS = (
-    "not_translatable",
-    "has no counterpart",
-    "is not served here",
     "endpoint_not_supported_by_model",
+    "has no counterpart",
     "hosted_tool_not_allowed",
-    "unserved_",
+    "is not served here",
+    "not_translatable",
+    "The provider of this model speaks",
 )
 
 

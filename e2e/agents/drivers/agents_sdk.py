@@ -64,22 +64,9 @@ async def think(prompt: str) -> str:
     return str((await Runner.run(agent(model_settings=thinking), prompt, max_turns=lines.MAX_TURNS)).final_output)
 
 
-async def interrupt(prompt: str) -> str:
-    # The SDK's own cancel() reads the stream to its end: a client that goes away closes its connections.
-    client = AsyncOpenAI(base_url=f"{GIVEN.base_url}/v1", api_key=GIVEN.key)
-    model = MODELS[GIVEN.api](model=GIVEN.model, openai_client=client)
-    result = Runner.run_streamed(Agent(name="reader", model=model), prompt)
-    async for event in result.stream_events():
-        if event.type == "raw_response_event" and isinstance(event.data, ResponseTextDeltaEvent):
-            result.cancel()
-            await client.close()
-            return event.data.delta
-    raise AssertionError("no text came")
-
-
 async def models(prompt: str) -> str:
     return " ".join([model.id async for model in CLIENT.models.list()])
 
 
 set_tracing_disabled(True)
-asyncio.run(lines.serve({"turn": turn, "work": work, "think": think, "interrupt": interrupt, "models": models}))
+asyncio.run(lines.serve({"turn": turn, "work": work, "think": think, "models": models}))

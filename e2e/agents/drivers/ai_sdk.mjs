@@ -58,17 +58,6 @@ const does = {
   },
   work: (prompt) => loop(prompt, always),
   think: (prompt) => loop(prompt, thinking),
-  interrupt: async (prompt) => {
-    const abort = new AbortController();
-    const { textStream } = streamText({
-      model, prompt, providerOptions: always, abortSignal: abort.signal, onError: () => {},
-    });
-    for await (const piece of textStream) {
-      abort.abort();
-      return piece;
-    }
-    throw new Error("no text came");
-  },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

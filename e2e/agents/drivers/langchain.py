@@ -78,8 +78,4 @@ async def think(prompt: str) -> str:
     return await loop(prompt, thinking=True)
 
 
-async def interrupt(prompt: str) -> str:
-    return await lines.interrupted(text_of(piece) async for piece in model().astream(prompt))
-
-
-asyncio.run(lines.serve({"turn": turn, "work": work, "think": think, "interrupt": interrupt}))
+asyncio.run(lines.serve({"turn": turn, "work": work, "think": think}))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 #: More than any scenario takes.
 MAX_TURNS = 40
-
-
-class NotOffered(Exception):
-    """The library has no means for it."""
 
 
 @dataclass(frozen=True)
@@ -55,36 +50,14 @@ def outcome_of(error: BaseException) -> dict[str, Any]:
     return {"failed": {"kind": type(error).__name__, "status": status, "message": str(error)[:2000]}}
 
 
-async def interrupted(pieces: AsyncIterator[str]) -> str:
-    """Reads a stream as a task that is cancelled where no more comes, and returns what had come."""
-    read: list[str] = []
-
-    async def reads() -> None:
-        async for piece in pieces:
-            read.append(piece)
-
-    task = asyncio.create_task(reads())
-    seen = -1
-    # Between two pieces a library may take a cancellation for its own.
-    while not task.done() and (not "".join(read) or seen != len(read)):
-        seen = len(read)
-        await asyncio.wait({task}, timeout=0.5)
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=0.5)
-    if not task.cancelled():
-        task.result()
-    return "".join(read)
-
-
 async def serve(does: dict[str, Callable[[str], Awaitable[str]]]) -> None:
     """Answers one line after the other until the input ends."""
     for line in sys.stdin:
         asked = json.loads(line)
-        try:
-            outcome = {"text": await does[asked["does"]](asked["prompt"])}
-        except (NotOffered, KeyError) as error:
-            outcome = {"not_offered": str(error)}
-        except Exception as error:
-            outcome = outcome_of(error)
+        outcome: dict[str, Any] = {"not_offered": True}
+        if asked["does"] in does:
+            try:
+                outcome = {"text": await does[asked["does"]](asked["prompt"])}
+            except Exception as error:
+                outcome = outcome_of(error)
         print(json.dumps(outcome), flush=True)

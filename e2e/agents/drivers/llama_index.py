@@ -78,10 +78,4 @@ async def turn(prompt: str) -> str:
     return "".join([piece.delta or "" async for piece in stream])
 
 
-async def interrupt(prompt: str) -> str:
-    llm = model()
-    stream = await llm.astream_chat([ChatMessage(prompt)])
-    return await lines.interrupted(piece.delta or "" async for piece in stream)
-
-
-asyncio.run(lines.serve({"turn": turn, "work": work, "think": think, "interrupt": interrupt}))
+asyncio.run(lines.serve({"turn": turn, "work": work, "think": think}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 from anthropic import AsyncAnthropic
@@ -60,13 +59,4 @@ async def think(prompt: str) -> str:
     return str((await AGENT.run(prompt, usage_limits=LIMITS, model_settings=THINKING[GIVEN.api])).output)
 
 
-async def interrupt(prompt: str) -> str:
-    async def pieces() -> AsyncIterator[str]:
-        async with AGENT.run_stream(prompt) as result:
-            async for piece in result.stream_text(delta=True, debounce_by=None):
-                yield str(piece)
-
-    return await lines.interrupted(pieces())
-
-
-asyncio.run(lines.serve({"turn": turn, "work": work, "think": think, "interrupt": interrupt}))
+asyncio.run(lines.serve({"turn": turn, "work": work, "think": think}))

@@ -14,14 +14,23 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import unquote
 
-from e2e.agents.stand_ins import anthropic_messages, bedrock_converse, google_generate, openai_chat, openai_responses
+from e2e.agents.stand_ins import (
+    anthropic_messages,
+    bedrock_converse,
+    bedrock_invoke,
+    google_generate,
+    openai_chat,
+    openai_responses,
+)
 from e2e.agents.stand_ins.script import Asked, Json, Move, Refusal, Script, say
 from e2e.loopback_server import loopback_server, url_of
 from e2e.programs import PATIENCE
 
 KEY = "provider-key-0123456789abcdef"
 GOOGLE = re.compile(r"/gemini/v1beta/models/([^/:]+):(generateContent|streamGenerateContent)(\?alt=sse)?")
-BEDROCK = re.compile(r"/bedrock/model/([^/]+)/(converse|converse-stream)")
+CONVERSE = re.compile(r"/bedrock/model/([^/]+)/(converse|converse-stream)")
+INVOKE = re.compile(r"/bedrock/model/([^/]+)/(invoke|invoke-with-response-stream)")
+OF_BEDROCK = (bedrock_converse, bedrock_invoke)
 
 
 @dataclass
@@ -84,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         api = apis.get(self.path.partition("?")[0])
         if api is not None:
             return api, model, streamed
-        for pattern, named in ((GOOGLE, google_generate), (BEDROCK, bedrock_converse)):
+        for pattern, named in ((GOOGLE, google_generate), (CONVERSE, bedrock_converse), (INVOKE, bedrock_invoke)):
             found = pattern.fullmatch(self.path)
             if found:
                 return named, unquote(found[1]), "stream" in found[2].lower()
@@ -92,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _checked(self, api: Any, body: Json, model: str, streamed: bool) -> tuple[Asked, Json]:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        if api in (google_generate, bedrock_converse):
+        if api in (google_generate, *OF_BEDROCK):
             given = google_generate.normal(body) if api is google_generate else body
             api.check(given, headers, model)
             return api.asked(given, model, streamed), given
@@ -108,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         if refusal.status not in (429, 503, 529):
             self.providers.refused.append(refusal.message)
         fields = {}
-        if api is bedrock_converse:
+        if api in OF_BEDROCK:
             fields["x-amzn-errortype"] = bedrock_converse.EXCEPTIONS.get(refusal.status, "InternalServerException")
         body = json.dumps(api.error(refusal.status, refusal.message, refusal.kind)).encode()
         self._answer(refusal.status, body, **fields)
@@ -121,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _stream(self, api: Any, pieces: Iterator[bytes], move: Move) -> None:
-        kind = "application/vnd.amazon.eventstream" if api is bedrock_converse else "text/event-stream"
+        kind = "application/vnd.amazon.eventstream" if api in OF_BEDROCK else "text/event-stream"
         self.send_response(200)
         self.send_header("content-type", kind)
         self.send_header("transfer-encoding", "chunked")
