@@ -28,7 +28,8 @@ CONTROL_PLANE = Pytest(
 WORKER = Pytest(("e2e/worker", "--ignore=e2e/worker/test_clients.py"))
 # A file of its own for each would be a gateway of its own for each: any process takes any of them.
 CLIENTS = Pytest(("e2e/worker/test_clients.py",), spread="load")
-AGENTS = Pytest(("e2e/agents",), processes=1, options=("-m", "sample"))
+# What waits for a retry is left to `make test-agents`.
+AGENTS = Pytest(("e2e/agents",), processes=1, options=("-m", "sample", "-k", "not retries"))
 ONE_WORKER = Pytest(("e2e/worker/test_exchange.py",), processes=1)
 #: What stands between the product's parts: the tests of the tests' own tools, of benchmarks, examples and set-up.
 TOOLS = Pytest(

@@ -62,9 +62,8 @@ class Row:
 
     def expected(self, provider: str, scenario: str) -> Known | None:
         """What is known not to work."""
-        if provider not in self.providers:
-            return UNREACHED
-        return self.known.get((provider, scenario)) or self.known.get(scenario)
+        here = self.known.get((provider, scenario))
+        return here or (self.known.get(scenario) if provider in self.providers else UNREACHED)
 
 
 RESPONSES = {"OpenAI": "gpt-5.5"}
@@ -82,6 +81,7 @@ NO_THINKING = Known(
 )
 STORED = Known("refused", "item_reference", "`item_reference`: what OpenAI stores belongs to no tenant")
 NO_MEDIA = Known("client", "They show: $", "its tools return texts alone in Chat Completions")
+NO_MEDIA_AT_GOOGLE = Known("client", "They show: $", "it drops pictures and documents of its tools")
 PICTURES_IN_TOOLS = Known(
     "client",
     "Supported values are: 'text'",
@@ -100,7 +100,8 @@ BROKEN = Known(
     "`llama-index-llms-anthropic` 0.12.3 does not run with `anthropic` 2.14",
 )
 BY_NAME = Known("client", "OPENAI_API_KEY", "it takes a name that begins with `gpt-` for OpenAI's API")
-OWN_NAMES = Known("client", "Unknown model", "it knows the names of Anthropic's models alone")
+OWN_NAMES = Known("client", "Unknown model", "it knows the names of its vendor's models alone")
+OF_LLAMA_AT_GOOGLE: dict[str | tuple[str, str], Known] = {"media": NO_MEDIA_AT_GOOGLE, "retries": NO_RETRY}
 #: Of clients of Chat Completions that give no thoughts back.
 OF_CHAT: dict[str | tuple[str, str], Known] = {
     ("Anthropic", "thinking"): NO_THOUGHTS_BACK,
@@ -144,16 +145,24 @@ ROWS = (
     Row("langchain-anthropic", "messages", BY_MESSAGES, "langchain", "libraries", known=OF_MESSAGES),
     Row("langchain-google-genai", "google", ("Gemini",), "langchain", "libraries"),
     Row("llama-index", "chat", ALL, "llama_index", "libraries", known={**OF_CHAT, "media": NO_MEDIA}),
-    Row("llama-index", "responses", ("OpenAI",), "llama_index", "libraries", RESPONSES),
+    Row(
+        "llama-index",
+        "responses",
+        ("OpenAI",),
+        "llama_index",
+        "libraries",
+        RESPONSES,
+        known={(provider, "turn"): OWN_NAMES for provider in ("Anthropic", "Gemini", "Bedrock")},
+    ),
     Row(
         "llama-index",
         "messages",
         BY_MESSAGES,
         "llama_index",
         "libraries",
-        known={"turn": BROKEN, ("OpenAI", "turn"): OWN_NAMES},
+        known={"turn": BROKEN, ("OpenAI", "turn"): OWN_NAMES, ("Gemini", "turn"): OWN_NAMES},
     ),
-    Row("llama-index", "google", ("Gemini",), "llama_index", "libraries"),
+    Row("llama-index", "google", ("Gemini",), "llama_index", "libraries", known=OF_LLAMA_AT_GOOGLE),
     Row("ai", "responses", ("OpenAI",), "ai_sdk.mjs", models=RESPONSES, known={"thinking": STORED}),
     Row("ai", "responses-not-stored", ("OpenAI",), "ai_sdk.mjs", models=RESPONSES),
     Row("ai", "chat", ALL, "ai_sdk.mjs", known={**OF_CHAT, "media": NO_MEDIA}),

@@ -10,7 +10,7 @@ from typing import Any
 Json = dict[str, Any]
 
 #: Tools by which the clients read a file; each takes the path, or a command that prints the file.
-READERS = ("Read", "read_file", "read", "exec_command", "shell_command", "shell", "mcp__lighthouse__look")
+READERS = ("Read", "read_file", "read", "exec_command", "shell_command", "shell")
 
 
 _NUMBERS = itertools.count(1)
