@@ -1,0 +1,105 @@
+"""The stand-ins refuse what the real providers refuse, in their words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from e2e.agents.stand_ins import (
+    anthropic_messages,
+    bedrock_converse,
+    bedrock_invoke,
+    google_generate,
+    openai_chat,
+    openai_responses,
+)
+from e2e.agents.stand_ins.script import Refusal
+
+pytestmark = pytest.mark.sample
+
+HI = {"role": "user", "content": "hi"}
+CLAUDE: dict[str, Any] = {"model": "claude-sonnet-4-5", "max_tokens": 4096, "messages": [HI]}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+TOOL_USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "read", "input": {}}]}
+TOOL_RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}]}
+THINKING = {"type": "enabled", "budget_tokens": 2048}
+OPEN = {"type": "object", "properties": {"path": {"type": "string"}}}
+GEMINI_CALL = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]}
+GEMINI_HI = {"role": "user", "parts": [{"text": "hi"}]}
+CONVERSE_CALL = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t1", "name": "read", "input": {}}}]}
+
+
+def of_anthropic(body: dict[str, Any]) -> None:
+    anthropic_messages.check({**CLAUDE, **body}, {"anthropic-version": "2023-06-01"})
+
+
+def of_chat(body: dict[str, Any]) -> None:
+    openai_chat.check({"model": "gpt-5.1", "messages": [HI], **body}, {})
+
+
+def of_responses(body: dict[str, Any]) -> None:
+    openai_responses.check({"model": "gpt-5.5", "input": "hi", **body}, {})
+
+
+def of_google(body: dict[str, Any]) -> None:
+    google_generate.check({"contents": [GEMINI_HI], **body}, {}, "gemini-3-pro-preview")
+
+
+def of_converse(body: dict[str, Any]) -> None:
+    hi = {"role": "user", "content": [{"text": "hi"}]}
+    bedrock_converse.check({"messages": [hi, *body.pop("more", [])], **body}, {}, "us.anthropic.claude")
+
+
+def of_invoke(body: dict[str, Any]) -> None:
+    bedrock_invoke.check({"max_tokens": 4096, "messages": [HI], **body}, {}, "us.anthropic.claude")
+
+
+@pytest.mark.parametrize(
+    ("check", "body", "words"),
+    [
+        (of_anthropic, {"context_management": {}}, "context_management: Extra inputs are not permitted"),
+        (of_anthropic, {"messages": [HI, TOOL_USE, HI]}, "`tool_use` ids were found without `tool_result` blocks"),
+        (of_anthropic, {"messages": [HI, TOOL_RESULT]}, "unexpected `tool_use_id` found in `tool_result` blocks"),
+        (of_anthropic, {"thinking": THINKING, "messages": [HI, TOOL_USE, TOOL_RESULT]}, "Expected `thinking`"),
+        (of_anthropic, {"thinking": THINKING, "max_tokens": 1024}, "`max_tokens` must be greater"),
+        (of_anthropic, {"temperature": 0.5, "top_p": 0.5}, "cannot both be specified"),
+        (of_anthropic, {"output_config": {"effort": "high"}}, "does not support the effort parameter"),
+        (of_chat, {"max_tokens": 10}, "'max_tokens' is not supported with this model"),
+        (
+            of_chat,
+            {"messages": [{"role": "assistant", "tool_calls": [CALL]}]},
+            "did not have response messages: call_1",
+        ),
+        (
+            of_chat,
+            {"messages": [{**HI, "reasoning_details": []}]},
+            "Unknown parameter: 'messages[0].reasoning_details'",
+        ),
+        (of_chat, {"reasoning_effort": "xhigh"}, "'xhigh' is not supported with the 'gpt-5.1' model"),
+        (of_responses, {"input": [{"type": "item_reference", "id": "rs_1"}], "store": False}, "not persisted"),
+        (of_responses, {"tools": [{"type": "function", "name": "read", "strict": True, "parameters": OPEN}]}, "false."),
+        (of_responses, {"input": [{"type": "function_call", "call_id": "call_1"}]}, "No tool output found"),
+        (of_google, {"contents": [GEMINI_HI, GEMINI_CALL]}, "missing a thought_signature"),
+        (of_google, {"generationConfig": {"frequencyPenalty": 1}}, "Penalty is not enabled"),
+        (of_google, {"store_": 1}, 'Unknown name "store_"'),
+        (of_converse, {"more": [CONVERSE_CALL]}, "The toolConfig field must be defined"),
+        (of_converse, {"more": [{"role": "user", "content": [{"text": "x"}]}]}, "must alternate"),
+        (of_invoke, {}, "anthropic_version: Input should be"),
+    ],
+)
+def test_a_request_that_the_provider_refuses_is_refused(
+    check: Callable[[dict[str, Any]], None], body: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        check(body)
+    assert words in refused.value.message
+
+
+def test_a_request_that_the_provider_takes_is_taken() -> None:
+    of_anthropic({"messages": [HI, TOOL_USE, TOOL_RESULT]})
+    of_chat({"max_completion_tokens": 10, "reasoning_effort": "high"})
+    of_responses({"reasoning": {"effort": "high"}, "store": False})
+    of_google({"contents": [GEMINI_HI], "generationConfig": {"temperature": 1}})
+    of_invoke({"anthropic_version": bedrock_invoke.VERSION})
