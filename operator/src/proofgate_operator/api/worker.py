@@ -9,7 +9,7 @@ from proofgate_operator.api.pod_template import AnnotationValue, PodTemplate
 
 #: Bytes that a worker takes besides the bodies and answers that it has: docs/operations.md, "Memory".
 MEMORY_OTHERWISE = 270 << 20
-#: The longest body in bytes, as Anthropic takes it, where the memory has room for that, and where it has least.
+#: The longest body in bytes: as Anthropic takes it, and where memory is shortest.
 BODY_MOST = 32 << 20
 BODY_LEAST = 10 << 20
 #: What one body takes while it is read, in its own sizes, and how many must find room in what is held.
@@ -76,8 +76,8 @@ class Worker(Section):
         ),
     ] = "640Mi"
     """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 270Mi, and beyond
-    what spec.analysis takes, is for bodies and answers, at least 90Mi. The longest body is a ninth of that, at
-    most 32Mi."""
+    what spec.analysis takes, is for bodies and answers, at least 90Mi. The longest body is a ninth of that,
+    at most 32Mi."""
     image: Image | None = None
     """Image of the worker. Absent: the one the operator was installed with."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60

@@ -69,7 +69,7 @@ def memory_otherwise(gateway: Gateway) -> int:
 
 
 def _limits(gateway: Gateway, memory: int) -> Manifest:
-    """Return how long a body may be and what a worker may hold of all, in bytes; `memory` is all that it has."""
+    """Return how many bytes a body may have and a worker may hold; `memory` is all that it has."""
     # A worker from before the spec asked for more is smaller, and its file has to be one that it accepts.
     rest = max(max(memory, MEMORY_LEAST) - memory_otherwise(gateway), BODIES_LEAST)
     body = min(BODY_MOST, rest // (BODY_READ + BODIES_HELD) >> 20 << 20)
