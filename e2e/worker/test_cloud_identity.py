@@ -25,7 +25,7 @@ ISSUED = {
     "GCPMetadataServer": "metadata-issued-",
 }
 #: Longer than whole seconds are cut from it, by which an end is told.
-SHORT_SECONDS = 8
+SHORT_SECONDS = 10
 
 
 def provider_of(kind: str, upstream: CloudUpstream, token: Path) -> dict[str, Any]:
@@ -176,10 +176,10 @@ def test_what_is_refused_is_told_and_what_there_is_serves_until_its_end(tmp_path
                 try:
                     chat(gateway, kind)
                 except openai.InternalServerError as error:
-                    assert error.code == "provider_key_missing"
-                    return True
+                    # One that is under way at the end may come too late.
+                    assert error.code in ("provider_key_missing", "upstream_auth_failed")
+                    return error.code == "provider_key_missing"
                 return False
 
             wait_until(is_refused, PATIENCE, "what there was has ended")
             assert sources(gateway)[kind]["seconds_left"] == 0
-            assert {status for _, status, _ in upstream.requests} == {200}

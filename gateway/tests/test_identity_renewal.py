@@ -21,6 +21,7 @@ from proofgate.identity.renewal import BACKOFF_MAXIMUM_SECONDS, Credentials
 from proofgate.identity.sources import Identity
 
 LIFETIME = 4000.0
+USED = 3990.0
 VERTEX = {"name": "v", "type": "VertexAI", "project": "p", "location": "global"}
 BEDROCK = {"name": "v", "type": "Bedrock", "baseURL": "https://bedrock.example", "region": "eu-west-1"}
 
@@ -95,14 +96,14 @@ def test_a_token_is_replaced_at_three_quarters_of_its_life() -> None:
     double = Double()
     credentials = followed(double)
     assert [after(credentials, double, now) for now in (0, 2999, 3000, 3001)] == [1, 1, 2, 2]
-    assert double.given == [("v", "ya29.secret-1", LIFETIME), ("v", "ya29.secret-2", LIFETIME)]
+    assert double.given == [("v", "ya29.secret-1", USED), ("v", "ya29.secret-2", USED)]
 
 
 def test_a_session_of_aws_is_given_whole() -> None:
     double = Double()
     credentials = followed(double, {"type": "AWSPodIdentity"}, BEDROCK)
     after(credentials, double, 0)
-    assert double.given == [("v", ("ASIA1", "secret-1", "session-1"), LIFETIME)]
+    assert double.given == [("v", ("ASIA1", "secret-1", "session-1"), USED)]
 
 
 def test_failures_are_repeated_with_pauses_and_say_nothing_of_what_was_read(
@@ -116,12 +117,12 @@ def test_failures_are_repeated_with_pauses_and_say_nothing_of_what_was_read(
     assert [after(credentials, double, 3000 + now) for now in (0, 0.9, 1, 2.9, 3)] == [2, 2, 3, 3, 4]
     (status,) = credentials.status()
     assert (status["provider"], status["type"]) == ("v", "GCPMetadataServer")
-    assert (status["seconds_left"], status["error"]) == (997, "unreachable")
+    assert (status["seconds_left"], status["error"]) == (987, "unreachable")
     assert "those it has stay" in caplog.text
     metrics = credentials.metrics().splitlines()
     assert 'proofgate_credential_renewals_total{provider="v",result="failed"} 3' in metrics
     assert 'proofgate_credential_renewals_total{provider="v",result="renewed"} 1' in metrics
-    assert 'proofgate_credential_seconds_left{provider="v"} 997' in metrics
+    assert 'proofgate_credential_seconds_left{provider="v"} 987' in metrics
     double.fails = RuntimeError("sk-very-secret")
     after(credentials, double, 3000 + BACKOFF_MAXIMUM_SECONDS)
     assert credentials.status()[0]["error"] == "internal"
@@ -139,7 +140,7 @@ def test_another_identity_is_asked_for_at_once_and_the_same_one_is_not() -> None
     role = {"roleARN": "arn:aws:iam::123456789012:role/other", "tokenFile": "tokens/aws"}
     credentials.follow(configuration({"type": "AWSWebIdentity", **role}, BEDROCK))
     # Those of the other identity are kept meanwhile.
-    assert credentials.status()[0]["seconds_left"] == LIFETIME - 1
+    assert credentials.status()[0]["seconds_left"] == USED - 1
     assert 'result="renewed"} 1' in credentials.metrics()
     assert after(credentials, double, 2) == 2
     elsewhere = {**BEDROCK, "baseURL": "https://elsewhere.example"}

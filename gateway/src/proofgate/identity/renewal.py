@@ -30,10 +30,19 @@ FIRST_SECONDS = 5.0
 PATIENCE_SECONDS = 60.0
 #: After this part of their life credentials are replaced.
 _RENEWED_AFTER = 0.75
+#: So long before their end credentials are not used any more, or for this part of their life if that is less:
+#: a request takes a while to be looked at, and times in answers are whole seconds.
+_MARGIN_SECONDS = 10.0
+_MARGIN_PART = 0.05
 PAUSE_SECONDS = 1.0
 BACKOFF_MAXIMUM_SECONDS = 60.0
 
 Fetch = Callable[[Identity], Issued]
+
+
+def usable(lifetime: float) -> float:
+    """For how many seconds credentials are used that are valid for so many."""
+    return lifetime - min(_MARGIN_SECONDS, lifetime * _MARGIN_PART)
 
 
 @dataclass
@@ -74,7 +83,7 @@ class CredentialSource:
         self.running, self.failures, self.error, self.reason = False, 0, None, None
         self.renewals += 1
         self.fetched = True
-        self.ends = now + lifetime
+        self.ends = now + usable(lifetime)
         # At once again is never asked: a metadata server hands out one that is nearly over until it is.
         self.due = now + max(lifetime * _RENEWED_AFTER * (1 - SPREAD * abs(spread)), PAUSE_SECONDS)
 
@@ -177,10 +186,10 @@ class Credentials(Refreshing):
     async def _refresh(self, source: CredentialSource) -> None:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                issued = await in_daemon_thread(lambda: self._fetch(source.identity), "credentials")
+                issued, came = await in_daemon_thread(lambda: self._fetched(source.identity), "credentials")
             if self._sources.get(source.provider) is not source:
                 return  # another configuration came meanwhile
-            await profiling.in_thread(self._give, source.provider, issued)
+            await profiling.in_thread(self._give, source.provider, issued, came)
         except TimeoutError:
             self._failed(source, "timeout", "no answer in time")
         except (IdentityError, _core.ProofgateError) as error:
@@ -195,10 +204,14 @@ class Credentials(Refreshing):
             lifetime = issued.lifetime_seconds
             if source.failures or not source.fetched:
                 log.info("provider %s: credentials for %.0f s (%s)", source.provider, lifetime, source.kind)
-            source.succeed(self._clock(), lifetime, self._spread())
+            source.succeed(came, lifetime, self._spread())
 
-    def _give(self, provider: str, issued: Issued) -> None:
-        lifetime = issued.lifetime_seconds
+    def _fetched(self, identity: Identity) -> tuple[Issued, float]:
+        """What was issued, and when it came."""
+        return self._fetch(identity), self._clock()
+
+    def _give(self, provider: str, issued: Issued, came: float) -> None:
+        lifetime = max(usable(issued.lifetime_seconds) - (self._clock() - came), 0.0)
         if isinstance(issued, AwsSession):
             keys = (issued.access_key_id, issued.secret_access_key, issued.session_token)
             self._worker.set_aws_credentials(provider, keys, lifetime)
