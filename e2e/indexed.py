@@ -32,11 +32,11 @@ _SETTINGS: dict[str, Any] = {
             "limits": {
                 "tokensPerDay": 100_000,
                 "requestsPerMinute": 600,
-                "dollarsPerDay": "2.50",
+                "dollarsPerDay": "25.00",
                 "dollarsPerMonth": "40",
             },
             "keyLimits": {"concurrency": 8},
-            "modelBudgets": [{"model": MODEL, "dollarsPerDay": "1.50"}],
+            "modelBudgets": [{"model": MODEL, "dollarsPerDay": "15.00"}],
         },
         {"name": "globex", "keyHashes": [_core.hash_api_key(KEYS["globex"])]},
     ],

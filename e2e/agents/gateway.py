@@ -120,7 +120,12 @@ def settings(address: str, key_file: str, hosted_tools: list[str], drops: tuple[
     paths = {"OpenAI": "/openai/v1", "Anthropic": "/anthropic/v1", "Gemini": "/gemini/v1beta", "Bedrock": "/bedrock"}
     return {
         "providers": [
-            {"name": kind.lower(), "type": kind, "baseURL": f"{address}{path}", "apiKeyFile": key_file}
+            {
+                "name": kind.lower(),
+                "type": kind,
+                "baseURL": f"{address}{path}",
+                "auth": {"type": "APIKey", "apiKeyFile": key_file},
+            }
             | ({"region": "us-east-1"} if kind == "Bedrock" else {})
             | ({"untranslatableFields": "Drop"} if kind in drops else {})
             for kind, path in paths.items()

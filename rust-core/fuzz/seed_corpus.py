@@ -118,7 +118,8 @@ DOCUMENTS = {
     "numbers": "[0, -0, 1.5e+10, 1E-9, 123456789012345678901234567890]",
     "words": ' { "a" : [ true , false , null ] , "b" : { } , "c" : [ ] } ',
     "repeated_key": '{"a":1,"\\u0061":2}',
-    "other_case": '{"model":"a","Model":"b","M\\u004fDEL":"c","MAX_TO\u212aENS":1,"\\u017ftream_opt\u0131ons":{},"N":2}',
+    "other_case": '{"model":"a","Model":"b","M\\u004fDEL":"c","MAX_TO\u212aENS":1'
+    ',"\\u017ftream_opt\u0131ons":{},"N":2}',
     "lone_surrogate": '"\\ud83d"',
     "leading_zero": "[01]",
     "trailing_comma": "[1,]",
