@@ -68,17 +68,6 @@ class Row:
 
 RESPONSES = {"OpenAI": "gpt-5.5"}
 
-NO_THOUGHTS_BACK = Known(
-    "refused",
-    "reasoning_effort: This field has no counterpart",
-    "`reasoning_effort` from the second turn on, as the client drops the thoughts that the model wants back; with "
-    "`untranslatableFields: Drop` the field is left out",
-)
-NO_THINKING = Known(
-    "refused",
-    "thinking: This field has no counterpart",
-    "`thinking`; with `untranslatableFields: Drop` it is left out",
-)
 STORED = Known("refused", "item_reference", "`item_reference`: what OpenAI stores belongs to no tenant")
 NO_MEDIA = Known("client", "They show: $", "its tools return texts alone in Chat Completions")
 NO_MEDIA_AT_GOOGLE = Known("client", "They show: $", "it drops pictures and documents of its tools")
@@ -102,36 +91,28 @@ BROKEN = Known(
 BY_NAME = Known("client", "OPENAI_API_KEY", "it takes a name that begins with `gpt-` for OpenAI's API")
 OWN_NAMES = Known("client", "Unknown model", "it knows the names of its vendor's models alone")
 OF_LLAMA_AT_GOOGLE: dict[str | tuple[str, str], Known] = {"media": NO_MEDIA_AT_GOOGLE, "retries": NO_RETRY}
-#: Of clients of Chat Completions that give no thoughts back.
-OF_CHAT: dict[str | tuple[str, str], Known] = {
-    ("Anthropic", "thinking"): NO_THOUGHTS_BACK,
-    ("Bedrock", "thinking"): NO_THOUGHTS_BACK,
-}
-OF_MESSAGES: dict[str | tuple[str, str], Known] = {("OpenAI", "thinking"): NO_THINKING}
-BY_MESSAGES = ("OpenAI", "Anthropic", "Bedrock")
 
 ROWS = (
-    # Claude Code thinks unasked.
-    Row("@anthropic-ai/claude-code", "messages", BY_MESSAGES, "claude", drops=("OpenAI",)),
+    Row("@anthropic-ai/claude-code", "messages", ALL, "claude"),
     Row(
         "@openai/codex",
         "responses",
-        ("OpenAI",),
+        ALL,
         "codex",
         models=RESPONSES,
         known={"media": NO_PDF, "retries": NO_RETRY},
     ),
     Row("opencode-ai", "chat", ALL, "opencode", known={("OpenAI", "turn"): MAX_TOKENS}),
-    Row("opencode-ai", "messages", BY_MESSAGES, "opencode"),
-    Row("opencode-ai", "responses", ("OpenAI",), "opencode", models=RESPONSES),
+    Row("opencode-ai", "messages", ALL, "opencode"),
+    Row("opencode-ai", "responses", ALL, "opencode", models=RESPONSES),
     Row("@google/gemini-cli", "google", ("Gemini",), "gemini"),
     Row("aider-chat", "chat", ALL, "aider", "aider"),
-    Row("aider-chat", "messages", BY_MESSAGES, "aider", "aider", known={("OpenAI", "turn"): BY_NAME}),
-    Row("openai-agents", "responses", ("OpenAI",), "agents_sdk", "agents", RESPONSES),
-    Row("openai-agents", "chat", ALL, "agents_sdk", "agents", known={**OF_CHAT, "media": NO_MEDIA}),
-    Row("pydantic-ai", "chat", ALL, "pydantic_ai", "agents", known=OF_CHAT),
-    Row("pydantic-ai", "responses", ("OpenAI",), "pydantic_ai", "agents", RESPONSES),
-    Row("pydantic-ai", "messages", BY_MESSAGES, "pydantic_ai", "agents", known=OF_MESSAGES),
+    Row("aider-chat", "messages", ALL, "aider", "aider", known={("OpenAI", "turn"): BY_NAME}),
+    Row("openai-agents", "responses", ALL, "agents_sdk", "agents", RESPONSES),
+    Row("openai-agents", "chat", ALL, "agents_sdk", "agents", known={"media": NO_MEDIA}),
+    Row("pydantic-ai", "chat", ALL, "pydantic_ai", "agents"),
+    Row("pydantic-ai", "responses", ALL, "pydantic_ai", "agents", RESPONSES),
+    Row("pydantic-ai", "messages", ALL, "pydantic_ai", "agents"),
     Row("pydantic-ai", "google", ("Gemini",), "pydantic_ai", "agents", known={"retries": NO_RETRY}),
     Row(
         "langchain-openai",
@@ -139,16 +120,16 @@ ROWS = (
         ALL,
         "langchain",
         "libraries",
-        known={**OF_CHAT, ("OpenAI", "media"): PICTURES_IN_TOOLS},
+        known={("OpenAI", "media"): PICTURES_IN_TOOLS},
     ),
-    Row("langchain-openai", "responses", ("OpenAI",), "langchain", "libraries", RESPONSES),
-    Row("langchain-anthropic", "messages", BY_MESSAGES, "langchain", "libraries", known=OF_MESSAGES),
+    Row("langchain-openai", "responses", ALL, "langchain", "libraries", RESPONSES),
+    Row("langchain-anthropic", "messages", ALL, "langchain", "libraries"),
     Row("langchain-google-genai", "google", ("Gemini",), "langchain", "libraries"),
-    Row("llama-index", "chat", ALL, "llama_index", "libraries", known={**OF_CHAT, "media": NO_MEDIA}),
+    Row("llama-index", "chat", ALL, "llama_index", "libraries", known={"media": NO_MEDIA}),
     Row(
         "llama-index",
         "responses",
-        ("OpenAI",),
+        ALL,
         "llama_index",
         "libraries",
         RESPONSES,
@@ -157,15 +138,15 @@ ROWS = (
     Row(
         "llama-index",
         "messages",
-        BY_MESSAGES,
+        ALL,
         "llama_index",
         "libraries",
         known={"turn": BROKEN, ("OpenAI", "turn"): OWN_NAMES, ("Gemini", "turn"): OWN_NAMES},
     ),
     Row("llama-index", "google", ("Gemini",), "llama_index", "libraries", known=OF_LLAMA_AT_GOOGLE),
-    Row("ai", "responses", ("OpenAI",), "ai_sdk.mjs", models=RESPONSES, known={"thinking": STORED}),
-    Row("ai", "responses-not-stored", ("OpenAI",), "ai_sdk.mjs", models=RESPONSES),
-    Row("ai", "chat", ALL, "ai_sdk.mjs", known={**OF_CHAT, "media": NO_MEDIA}),
-    Row("ai", "messages", BY_MESSAGES, "ai_sdk.mjs", known=OF_MESSAGES),
+    Row("ai", "responses", ALL, "ai_sdk.mjs", models=RESPONSES, known={"thinking": STORED}),
+    Row("ai", "responses-not-stored", ALL, "ai_sdk.mjs", models=RESPONSES),
+    Row("ai", "chat", ALL, "ai_sdk.mjs", known={"media": NO_MEDIA}),
+    Row("ai", "messages", ALL, "ai_sdk.mjs"),
     Row("ai", "google", ("Gemini",), "ai_sdk.mjs"),
 )

@@ -62,12 +62,12 @@ pub(super) fn write<'b>(
                     write_number(out, tokens);
                     out.push(b'}');
                 }
-                None => left_out.leave(NAME, || NAME.to_owned())?,
+                None => left_out.note(NAME),
             }
             Ok(None)
         }
         Effort::Nothing => {
-            left_out.leave(NAME, || NAME.to_owned())?;
+            left_out.note(NAME);
             Ok(None)
         }
     }

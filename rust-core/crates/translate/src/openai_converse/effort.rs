@@ -12,7 +12,7 @@ const NAME: &str = "reasoning_effort";
 /// effort of a model that takes one.
 ///
 /// The budget is half of `max_tokens` at most. Sampling, a tool that has to be called, and calls that came without thoughts
-/// exclude it (platform.claude.com, Extended thinking): the effort is left out then.
+/// exclude it (platform.claude.com, Extended thinking): the effort is left out then, and named.
 pub(super) fn write<'b>(
     out: &mut Vec<u8>,
     chat: &Chat<'b>,
@@ -53,7 +53,11 @@ pub(super) fn write<'b>(
         }
         Some(Effort::Nothing) | None => {}
     }
-    preferences.leave_out(NAME, value, || NAME.to_owned())?;
+    if level == "none" {
+        preferences.leave_out(NAME, value, || NAME.to_owned())?;
+    } else {
+        preferences.note(NAME, value);
+    }
     Ok(None)
 }
 

@@ -96,9 +96,28 @@ fn a_stream_is_asked_for_with_its_usage() {
 }
 
 #[test]
+fn what_only_lets_a_model_think_and_forget_is_left_out_and_never_refused() {
+    for (member, name) in [
+        (r#","thinking":{"type":"adaptive"}"#, "thinking"),
+        (
+            r#","thinking":{"type":"enabled","budget_tokens":1024}"#,
+            "thinking",
+        ),
+        (
+            r#","context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]}"#,
+            "context_management",
+        ),
+    ] {
+        let body = format!(r#"{{"model":"m","max_tokens":5,"messages":{HI}{member}}}"#);
+        let target = target(UntranslatableFields::Refuse);
+        let asked = request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
+        assert_eq!(asked.dropped, [name], "{body}");
+    }
+}
+
+#[test]
 fn what_has_no_counterpart_is_refused_by_its_path() {
     assert_eq!(refused_at(HI, r#","top_k":5"#), "top_k");
-    assert_eq!(refused_at(HI, r#","thinking":{"type":"adaptive"}"#), "thinking");
     assert_eq!(refused_at(HI, r#","surprise":{}"#), "surprise");
     assert_eq!(
         refused_at(HI, r#","output_config":{"task_budget":1}"#),
