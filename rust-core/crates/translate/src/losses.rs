@@ -88,7 +88,7 @@ const LOSSES: &[Loss] = &[
     loss("tool_choice", Lossy, &[]),
     loss("response_format.json_schema.description", Lossy, &["\"\""]),
     loss("messages[].images", Lossy, &["[]"]),
-    loss(OTHER_FIELDS, Lossy, &[]),
+    loss(OTHER_FIELDS, Harmless, &[]),
     loss(
         "n",
         Impossible("It has to be 1: the provider of this model gives one answer to a request."),
@@ -149,7 +149,7 @@ const LONGEST: usize = 32;
 
 /// The field of a name; one that is not in the list is one of the [`OTHER_FIELDS`].
 pub(crate) fn find(name: &str) -> &'static Loss {
-    const OTHER: Loss = loss(OTHER_FIELDS, Lossy, &[]);
+    const OTHER: Loss = loss(OTHER_FIELDS, Harmless, &[]);
     LOSSES.iter().find(|loss| loss.name == name).unwrap_or(&OTHER)
 }
 

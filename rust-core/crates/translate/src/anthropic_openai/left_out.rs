@@ -57,7 +57,8 @@ impl fmt::Display for Place<'_> {
 
 /// What says nothing to the model (marks for a cache, whose request it is, how it is carried), and what only lets it do what it does
 /// anyway: to think, and to forget what it thought. It is left out, and never refused.
-const HARMLESS: [&str; 8] = [
+const HARMLESS: [&str; 9] = [
+    OTHER_FIELDS,
     "thinking",
     "context_management",
     "cache_control",

@@ -158,29 +158,16 @@ fn a_preference_without_counterpart_is_refused_by_name_unless_it_may_be_dropped(
 }
 
 #[test]
-fn unknown_fields_are_refused_where_they_stand_or_dropped_as_others() {
-    for (fields, param) in [
-        (json!({"top_a": 5}), "top_a"),
-        (json!({"tell me\u{7}": 5}), "?"),
-        (
-            json!({"stream": true, "stream_options": {"x": 1}}),
-            "stream_options.x",
-        ),
-        (
-            json!({"messages": [{"role": "user", "content": "a", "x": 1}]}),
-            "messages[0].x",
-        ),
-        (
-            user(json!([{"type": "text", "text": "a", "x": 1}])),
-            "messages[0].content[0].x",
-        ),
-        (
-            json!({"tools": [{"type": "function", "function": {"name": "f", "x": 1}}]}),
-            "tools[0].function.x",
-        ),
+fn unknown_fields_are_left_out_wherever_they_stand_and_named_as_others() {
+    for fields in [
+        json!({"top_a": 5}),
+        json!({"tell me\u{7}": 5}),
+        json!({"stream": true, "stream_options": {"x": 1}}),
+        json!({"messages": [{"role": "user", "content": "a", "x": 1}]}),
+        user(json!([{"type": "text", "text": "a", "x": 1}])),
+        json!({"tools": [{"type": "function", "function": {"name": "f", "x": 1}}]}),
     ] {
-        assert_eq!(refused(fields.clone()), param);
-        let (_, asked) = sent_with(&chat(fields), UntranslatableFields::Drop).unwrap();
+        let (_, asked) = sent_with(&chat(fields), UntranslatableFields::Refuse).unwrap();
         assert_eq!(asked.dropped, ["other fields"]);
     }
     assert!(sent(&chat(json!({"top_k": null}))).is_ok(), "null says nothing");
@@ -205,7 +192,6 @@ fn a_refusal_quotes_nothing_of_the_conversation() {
         json!({"temperature": secret}),
         json!({"tool_choice": secret}),
         json!({"response_format": {"type": secret}}),
-        json!({ secret: 1 }),
         json!({"messages": [{"role": secret}]}),
         json!({"messages": [secret]}),
         user(json!([{"type": secret}])),
