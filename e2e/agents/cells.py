@@ -70,7 +70,7 @@ RESPONSES = {"OpenAI": "gpt-5.5"}
 
 STORED = Known("refused", "item_reference", "`item_reference`: what OpenAI stores belongs to no tenant")
 NO_MEDIA = Known("client", "They show: $", "its tools return texts alone in Chat Completions")
-NO_MEDIA_AT_GOOGLE = Known("client", "They show: $", "it drops pictures and documents of its tools")
+NO_DOCUMENT = Known("client", "They show: image/png$", "it drops a document that its tool returns")
 PICTURES_IN_TOOLS = Known(
     "client",
     "Supported values are: 'text'",
@@ -90,7 +90,7 @@ BROKEN = Known(
 )
 BY_NAME = Known("client", "OPENAI_API_KEY", "it takes a name that begins with `gpt-` for OpenAI's API")
 OWN_NAMES = Known("client", "Unknown model", "it knows the names of its vendor's models alone")
-OF_LLAMA_AT_GOOGLE: dict[str | tuple[str, str], Known] = {"media": NO_MEDIA_AT_GOOGLE, "retries": NO_RETRY}
+OF_LLAMA_AT_GOOGLE: dict[str | tuple[str, str], Known] = {"media": NO_DOCUMENT, "retries": NO_RETRY}
 
 ROWS = (
     Row("@anthropic-ai/claude-code", "messages", ALL, "claude"),

@@ -70,13 +70,13 @@ def cell(row: Row, provider: str, found: dict[str, str], notes: Notes) -> str:
         return "not run"
     first = found["turn"]
     if first != "works":
-        kind, _, reason = first.partition(": ")
+        kind, _, reason = first.splitlines()[0].partition(": ")
         return f"{kind} ({notes.number(reason)})"
     numbers = [str(notes.number(DROPS))] if provider in row.drops else []
     reasons: dict[str, list[str]] = {}
     for scenario, result in found.items():
         if result not in ("works", "none"):
-            reasons.setdefault(result, []).append(SCENARIOS[scenario])
+            reasons.setdefault(result.splitlines()[0], []).append(SCENARIOS[scenario])
     for result, names in reasons.items():
         text = "; ".join(names)
         numbers.append(str(notes.number(f"{text[0].upper()}{text[1:]}: {result}")))
@@ -110,7 +110,8 @@ def overview(results: Results) -> str:
             "",
             "`make test-agents` runs these clients, unmodified from their packages, at pinned versions, with their",
             "defaults, and with all six policy packs on. The providers are stand-ins that refuse what the real ones",
-            "refuse, in their words. Nothing leaves the machine: a client that tries fails the run.",
+            "refuse, in their words. All else that a client asks for ends at a proxy that lets nothing out, and",
+            "fails the run.",
             "",
             "Each does the following; what a client has no means for is left out.",
             "",
