@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from openai import OpenAI
 from openai.types.responses import Response, ResponseStreamEvent
@@ -48,10 +48,10 @@ def test_a_whole_answer_has_the_published_type(answer: Path) -> None:
 
 @pytest.mark.parametrize("stream", WHOLE_STREAMS, ids=name)
 def test_the_official_client_puts_the_events_together_to_what_the_last_repeats(stream: Path) -> None:
-    served = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=stream.read_bytes())
-    transport = httpx.MockTransport(lambda _: served)
+    served = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream.read_bytes())
+    transport = httpx2.MockTransport(lambda _: served)
     client = OpenAI(
-        api_key="k", base_url="http://gateway.test/v1", http_client=httpx.Client(transport=transport)
+        api_key="k", base_url="http://gateway.test/v1", http_client=httpx2.Client(transport=transport)
     )
     with client.responses.stream(model="assistant", input="hi") as received:
         told = list(received)

@@ -31,7 +31,7 @@ enum Stream {
     AnthropicInvoke(anthropic_invoke::Stream),
     AnthropicRawPredict(anthropic_raw_predict::Stream),
     OpenAiResponses(openai_responses::Stream),
-    ResponsesOpenAi(responses_openai::Stream),
+    ResponsesOpenAi(Box<responses_openai::Stream>),
 }
 
 impl Hop {
@@ -133,7 +133,7 @@ impl Hop {
                     Stream::OpenAiResponses(openai_responses::Stream::new(asked, self.created))
                 }
                 Pair::ResponsesOpenAi => {
-                    Stream::ResponsesOpenAi(responses_openai::Stream::new(asked, self.created))
+                    Stream::ResponsesOpenAi(Box::new(responses_openai::Stream::new(asked, self.created)))
                 }
                 Pair::OpenAiGemini => Stream::OpenAiGemini(openai_gemini::Stream::new(asked, self.created)),
                 Pair::OpenAiConverse => {
