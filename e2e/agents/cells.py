@@ -68,7 +68,11 @@ class Row:
 
 RESPONSES = {"OpenAI": "gpt-5.5"}
 
-STORED = Known("refused", "item_reference", "`item_reference`: what OpenAI stores belongs to no tenant")
+STORED = Known(
+    "refused",
+    "item_reference",
+    "`item_reference`: the client refers to what the provider would have stored; it works with `store: false`",
+)
 NO_MEDIA = Known("client", "They show: $", "its tools return texts alone in Chat Completions")
 NO_DOCUMENT = Known("client", "They show: image/png$", "it drops a document that its tool returns")
 PICTURES_IN_TOOLS = Known(
@@ -144,7 +148,18 @@ ROWS = (
         known={"turn": BROKEN, ("OpenAI", "turn"): OWN_NAMES, ("Gemini", "turn"): OWN_NAMES},
     ),
     Row("llama-index", "google", ("Gemini",), "llama_index", "libraries", known=OF_LLAMA_AT_GOOGLE),
-    Row("ai", "responses", ALL, "ai_sdk.mjs", models=RESPONSES, known={"thinking": STORED}),
+    Row(
+        "ai",
+        "responses",
+        ALL,
+        "ai_sdk.mjs",
+        models=RESPONSES,
+        # It refers to thoughts, which Gemini gives with every call of a tool.
+        known={
+            ("OpenAI", "thinking"): STORED,
+            **{("Gemini", scenario): STORED for scenario in ("tools", "media", "thinking", "session")},
+        },
+    ),
     Row("ai", "responses-not-stored", ALL, "ai_sdk.mjs", models=RESPONSES),
     Row("ai", "chat", ALL, "ai_sdk.mjs", known={"media": NO_MEDIA}),
     Row("ai", "messages", ALL, "ai_sdk.mjs"),
