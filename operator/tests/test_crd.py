@@ -46,6 +46,30 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
+def test_the_schema_says_nothing_that_an_api_server_refuses() -> None:
+    """Kubernetes, "Extend the API with CustomResourceDefinitions": what a structural schema may not have."""
+    forbidden = {
+        "$ref",
+        "definitions",
+        "deprecated",
+        "discriminator",
+        "id",
+        "patternProperties",
+        "propertyNames",
+        "xml",
+    }
+
+    def names(schema: dict[str, Any], path: str = "") -> Any:
+        yield from (f"{path}: {name}" for name in forbidden & set(schema))
+        for name, child in schema.get("properties", {}).items():
+            yield from names(child, f"{path}.{name}")
+        for inner in ("items", "additionalProperties"):
+            if isinstance(schema.get(inner), dict):
+                yield from names(schema[inner], f"{path}[]")
+
+    assert list(names(_schema())) == []
+
+
 def test_every_list_and_string_of_the_spec_is_bounded() -> None:
     """Without bounds the API server cannot estimate what a CEL rule costs, and refuses the CRD."""
     unbounded = [

@@ -14,10 +14,23 @@ def everything() -> Manifest:
         **{"dollarsPerDay": "0.0001", "dollarsPerMonth": "999999999.999999999"},
     }
     budget = {"model": "gpt-4o-mini", "dollarsPerDay": "2", "dollarsPerMonth": "25.50"}
+    dearer = {
+        **{
+            "input": "0.30",
+            "cachedInput": "0.15",
+            "cacheWrite": "0.4",
+            "cacheWrite1h": "0.6",
+            "audioInput": "1",
+        },
+        **{"output": "1.20", "audioOutput": "20"},
+    }
+    above = [{"promptTokens": 200_000, **dearer}]
     price = {
         **{"provider": "openai", "model": "gpt-4o*", "effectiveFrom": "2026-01-01", "currency": "USD"},
         **{"input": "0.15", "cachedInput": "0.075", "cacheWrite": "0", "audioInput": "999999.999999"},
-        **{"output": "0.60", "audioOutput": "10", "perRequest": "0.000000000001"},
+        **{"output": "0.60", "audioOutput": "10", "perRequest": "0.000000000001", "cacheWrite1h": "0.3"},
+        **{"above": above, "tiers": {"priority": {**dearer, "above": above}}},
+        **{"maxInputTokens": 1_000_000, "maxOutputTokens": 64_000},
     }
     policy = {"mode": "DryRun", "action": "Flag", "threshold": 200, "disabledRules": ["pii-email"]}
     acme = {

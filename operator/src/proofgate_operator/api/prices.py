@@ -1,8 +1,9 @@
 """What models cost, and budgets, as frozen models. Amounts of money are text, so that they stay exact."""
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from proofgate_operator.api.fields import ResourceName, Section
 
@@ -16,7 +17,17 @@ _MODEL = r"^([-a-zA-Z0-9._:/@]+\*?|\*)$"
 Dollars = Annotated[str, Field(max_length=19, pattern=BUDGET)]
 DollarsPerMillion = Annotated[str, Field(max_length=13, pattern=PER_MILLION)]
 DollarsPerRequest = Annotated[str, Field(max_length=16, pattern=PER_REQUEST)]
-TierName = Annotated[str, Field(min_length=1, max_length=31, pattern=r"^[a-z0-9][a-z0-9_+-]*$")]
+_TIER = re.compile(r"[a-z0-9][a-z0-9_+-]{0,30}")
+
+
+def _tier_name(name: str) -> str:
+    """Checked here, since a structural schema knows no names of members."""
+    if _TIER.fullmatch(name) is None:
+        raise ValueError("the name of a tier has 1 to 31 of a to z, 0 to 9, _, + and -, none of these first")
+    return name
+
+
+TierName = Annotated[str, AfterValidator(_tier_name)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Day = Annotated[str, Field(max_length=10, pattern=_DAY, json_schema_extra={"format": "date"})]
 
