@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proofgate_translate::anthropic_openai::{Stream, answer, error, request};
+use proofgate_translate::anthropic_openai::{Stream, answer, error, request, request_for_others};
 use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
 use proptest::prelude::*;
 use serde_json::Value;

@@ -31,7 +31,7 @@ object! {
         "container" => container: IgnoredAny,
         "thread" => thread: IgnoredAny,
         "inference_geo" => inference_geo: IgnoredAny,
-        "top_k" => top_k: IgnoredAny,
+        "top_k" => top_k: Number<'a>,
         "cache_control" => cache_control: IgnoredAny,
         "context_management" => context_management: &'a RawValue,
         "compaction" => compaction: IgnoredAny,

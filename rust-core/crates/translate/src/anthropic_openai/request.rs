@@ -201,6 +201,10 @@ fn put_sampling(
             left_out.preference(&Place::Body.field(name), name)?;
         }
     }
+    if way == Way::Others {
+        // Not a field of chat completions, but those who go on know it.
+        put_field("top_k", body.top_k.map(|top_k| top_k.0), out);
+    }
     let stops = body
         .stop_sequences
         .as_ref()
@@ -287,7 +291,7 @@ fn leave_out(body: &Body<'_>, way: Way, left_out: &mut LeftOut) -> Result<(), Un
                 && !is(&body.service_tier, "standard_only"),
         ),
         ("speed", body.speed.is_some() && !is(&body.speed, "standard")),
-        ("top_k", body.top_k.is_some()),
+        ("top_k", way != Way::Others && body.top_k.is_some()),
         ("cache_control", body.cache_control.is_some()),
         (
             "context_management",

@@ -222,3 +222,22 @@ fn a_malformed_request_is_refused_by_its_path_and_quotes_no_text() {
     let body = r#"{"model":"c","messages":[{"role":"user","content":"hi"}],"max_tokens":0}"#;
     assert_eq!(sent_to("m", body).unwrap_err().param, "max_tokens");
 }
+
+#[test]
+fn what_other_dialects_have_words_for_goes_on_to_them() {
+    let body = format!(
+        r#"{{"model":"m","max_tokens":5,"messages":{HI},"top_k":64,"stop_sequences":["a"],"thinking":{{"type":"enabled","budget_tokens":4096}}}}"#
+    );
+    let mut out = Vec::new();
+    let target = target(UntranslatableFields::Refuse);
+    let asked = request_for_others(body.as_bytes(), &target, &mut out).unwrap();
+    let sent = json(&out);
+    assert_eq!(
+        (&sent["top_k"], &sent["stop"][0]),
+        (&Value::from(64), &Value::from("a"))
+    );
+    assert_eq!(
+        (&sent["reasoning_effort"], asked.dropped.len()),
+        (&Value::from("medium"), 0)
+    );
+}
