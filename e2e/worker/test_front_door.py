@@ -52,7 +52,7 @@ def test_a_head_that_is_too_large_is_a_431(gateway: LocalGateway) -> None:
 
 
 def test_a_body_that_is_announced_too_large_is_a_413(gateway: LocalGateway) -> None:
-    request = chat_request(b"", KEYS["acme"]).replace(b"Content-Length: 0", b"Content-Length: 10485761")
+    request = chat_request(b"", KEYS["acme"]).replace(b"Content-Length: 0", b"Content-Length: 33554433")
     assert status_of(send(gateway.address, request)) == 413
 
 

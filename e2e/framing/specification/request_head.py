@@ -232,6 +232,6 @@ def hops_expectations_limits(cases: Cases, t: Text) -> None:
     long = "/v1/" + "a" * 8192
     cases.add("target_too_long", "target too long", f"GET {long} HTTP/1.1\r\nHost: gw\r\n{AUTH}\r\n", 414)
     row = "body over cap"
-    cases.add("declared_too_large", row, f"{HEAD}Content-Length: 10485761\r\n\r\n{t.body}", 413)
-    cases.chunks("chunk_too_large", row, f"a00001\r\n{t.body}", 413)
-    cases.chunks("second_chunk_too_large", row, f"{t.size}\r\n{t.body}\r\na00000\r\n{t.body}", 413)
+    cases.add("declared_too_large", row, f"{HEAD}Content-Length: 33554433\r\n\r\n{t.body}", 413)
+    cases.chunks("chunk_too_large", row, f"2000001\r\n{t.body}", 413)
+    cases.chunks("second_chunk_too_large", row, f"{t.size}\r\n{t.body}\r\n2000000\r\n{t.body}", 413)

@@ -24,7 +24,7 @@ impl Default for Limits {
             head_bytes: 16 * 1024,
             target_bytes: 8 * 1024,
             headers: 64,
-            body_bytes: 10 * 1024 * 1024,
+            body_bytes: 32 * 1024 * 1024,
         }
     }
 }

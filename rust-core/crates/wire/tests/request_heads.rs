@@ -142,7 +142,7 @@ fn a_framing_field_is_refused_by_its_rule() {
             "Content-Length: 18446744073709551615\r\n",
             ProtocolError::BodyTooLarge,
         ),
-        ("Content-Length: 10485761\r\n", ProtocolError::BodyTooLarge),
+        ("Content-Length: 33554433\r\n", ProtocolError::BodyTooLarge),
         (
             "Transfer-Encoding: gzip, chunked\r\n",
             ProtocolError::InvalidTransferEncoding,
