@@ -275,18 +275,42 @@ class Worker:
             self.intervals.append(name)
 
 
+#: The parts of a price that are told by the token.
+_PRICED = (
+    *("input", "cached_input", "cache_write", "cache_write_1h", "audio_input"),
+    *("output", "audio_output"),
+)
+
+
 def prices_at(asked_json: str, now_us: int) -> str:
     """Knows exact names of models, and what stands first."""
     asked = json.loads(asked_json)
 
+    def rates(level: dict[str, Any]) -> dict[str, int]:
+        told = {part: round(float(level[part]) * 10**6) for part in _PRICED if level.get(part) is not None}
+        base = dict.fromkeys(("cached_input", "cache_write", "audio_input"), told["input"])
+        return {**base, "cache_write_1h": 2 * told["input"], "audio_output": told["output"], **told}
+
+    def above(level: dict[str, Any]) -> list[dict[str, int]]:
+        return [{"prompt_tokens": band["prompt_tokens"], **rates(band)} for band in level.get("above") or []]
+
     def price(model: str) -> dict[str, Any] | None:
         for entry in asked["prices"]:
             if entry["model"] == model and entry["effective_from"] * 1_000_000 <= now_us:
-                output, told = (round(float(entry[part]) * 10**6) for part in ("output", "input"))
-                inputs = dict.fromkeys(("input", "cached_input", "cache_write", "audio_input"), told)
-                outputs = dict.fromkeys(("output", "audio_output"), output)
-                kept = {"effective_from": entry["effective_from"], "default": "host" in entry}
-                return {**kept, **inputs, **outputs, "per_request": 0}
+                tiers = {
+                    name: {**rates(tier), "above": above(tier)}
+                    for name, tier in (entry.get("tiers") or {}).items()
+                }
+                return {
+                    "effective_from": entry["effective_from"],
+                    "default": "host" in entry,
+                    **rates(entry),
+                    "per_request": 0,
+                    "above": above(entry),
+                    "tiers": tiers,
+                    "max_input_tokens": entry.get("max_input_tokens"),
+                    "max_output_tokens": entry.get("max_output_tokens"),
+                }
         return None
 
     return json.dumps(
