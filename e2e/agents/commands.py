@@ -9,10 +9,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e.agents import mcp_server
 from e2e.agents.driven import PATIENCE, Outcome, node_modules, python_of
 from e2e.agents.gateway import Bench
 from e2e.agents.results import version_of
 from e2e.programs import Program, wait_until
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What an agent is set up with and asked."""
+
+    bench: Bench
+    home: Path
+    api: str
+    model: str
+    does: str
+    prompt: str
+
+    @property
+    def server(self) -> list[str]:
+        """The command of the MCP server, of a task that needs it."""
+        return [str(python_of("agents")), mcp_server.__file__] if self.does == "mcp" else []
 
 
 @dataclass(frozen=True)
@@ -24,7 +42,7 @@ class Task:
 
 
 class Command:
-    """A coding agent. Of what a client may be asked it lists no models: these are typed in."""
+    """A coding agent."""
 
     def __init__(self, name: str, api: str, model: str, bench: Bench) -> None:
         self._name, self._api, self._model, self._bench = name, api, model, bench
@@ -34,9 +52,9 @@ class Command:
 
     def ask(self, does: str, prompt: str) -> Outcome:
         """Runs one task to its end, or until the provider waits for its end. Raises TimeoutError."""
-        if does == "models" or (self._name == "aider" and does in ("work", "think")):
+        if does in NOT_OFFERED.get(self._name, ()):
             return Outcome(not_offered=True)
-        task = self._task(self._bench, self._home, self._api, self._model, prompt)
+        task = self._task(Asking(self._bench, self._home, self._api, self._model, does, prompt))
         variables = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         variables |= {"HOME": str(self._home), **self._bench.no_way_out, **task.variables}
         program = Program.start(
@@ -62,32 +80,63 @@ class Command:
             program.process.wait(PATIENCE)
 
 
+#: What they have no means for. All but Claude Code list no models of a provider: these are typed in, or set up.
+NOT_OFFERED = {
+    "codex": ("models",),
+    "opencode": ("models",),
+    "gemini": ("models",),
+    "aider": ("models", "work", "think", "mcp"),
+}
+
+
 def _bin(name: str) -> str:
     return str(node_modules() / ".bin" / name)
 
 
-def claude_code(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+def _started_by_json(server: list[str]) -> dict[str, dict[str, object]]:
+    """The MCP server in the words of Claude Code and Gemini CLI; none where there is none."""
+    return {mcp_server.SERVER: {"command": server[0], "args": server[1:]}} if server else {}
+
+
+def claude_code(asked: Asking) -> Task:
     """`docs/clients/claude-code.md`."""
-    del home, api
-    command = [_bin("claude"), "--print", prompt, "--model", model, "--allowedTools", "Read"]
-    return Task(
-        command,
-        {
-            "ANTHROPIC_BASE_URL": bench.base_url,
-            "ANTHROPIC_AUTH_TOKEN": bench.key,
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_TELEMETRY": "1",
-        },
-    )
+    servers = {"mcpServers": _started_by_json(asked.server)}
+    tools = ["Read", f"mcp__{mcp_server.SERVER}__{mcp_server.TOOL}"]
+    command = [_bin("claude"), "--print", asked.prompt, "--model", asked.model, "--allowedTools", ",".join(tools)]
+    variables = {
+        "ANTHROPIC_BASE_URL": asked.bench.base_url,
+        "ANTHROPIC_AUTH_TOKEN": asked.bench.key,
+        "DISABLE_TELEMETRY": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        # Else it begins without a server that takes longer to start.
+        "MCP_CONNECTION_NONBLOCKING": "false",
+        "MCP_CONNECT_TIMEOUT_MS": str(1000 * PATIENCE),
+        "MCP_TIMEOUT": str(1000 * PATIENCE),
+    }
+    return Task([*command, "--mcp-config", json.dumps(servers)], variables)
 
 
-def codex(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+def _server_in_toml(server: list[str]) -> str:
+    """The MCP server in the words of Codex; empty where there is none."""
+    if not server:
+        return ""
+    return f"""
+        [mcp_servers.{mcp_server.SERVER}]
+        command = {json.dumps(server[0])}
+        args = {json.dumps(server[1:])}
+        required = true
+        startup_timeout_sec = {PATIENCE}
+        tool_timeout_sec = {PATIENCE}
+        """
+
+
+def codex(asked: Asking) -> Task:
     """`docs/clients/codex.md`."""
-    folder = home / ".codex"
+    folder = asked.home / ".codex"
     folder.mkdir(exist_ok=True)
     (folder / "config.toml").write_text(
         f"""
-        model = "{model}"
+        model = "{asked.model}"
         model_provider = "proofgate"
         check_for_update_on_startup = false
 
@@ -100,12 +149,14 @@ def codex(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
 
         [model_providers.proofgate]
         name = "Proofgate"
-        base_url = "{bench.base_url}/v1"
+        base_url = "{asked.bench.base_url}/v1"
         env_key = "PROOFGATE_KEY"
-        wire_api = "{api}"
+        wire_api = "{asked.api}"
+        {_server_in_toml(asked.server)}
         """
     )
-    return Task([_bin("codex"), "exec", "--skip-git-repo-check", prompt], {"PROOFGATE_KEY": bench.key})
+    command = [_bin("codex"), "exec", "--skip-git-repo-check", asked.prompt]
+    return Task(command, {"PROOFGATE_KEY": asked.bench.key})
 
 
 def _write(file: Path, document: object) -> None:
@@ -125,64 +176,72 @@ def _no_plugin_to_install(folder: Path) -> None:
 OF_OPENCODE = {"chat": "@ai-sdk/openai-compatible", "responses": "@ai-sdk/openai", "messages": "@ai-sdk/anthropic"}
 
 
-def opencode(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+def opencode(asked: Asking) -> Task:
     """`docs/clients/opencode.md`."""
+    model = asked.model
     known = {"name": model, "attachment": True, "tool_call": True, "modalities": {"input": ["text", "image", "pdf"],
              "output": ["text"]}, "limit": {"context": 200_000, "output": 16_000}}  # fmt: skip
     provider = {
-        "npm": OF_OPENCODE[api],
-        "options": {"baseURL": f"{bench.base_url}/v1", "apiKey": "{env:PROOFGATE_KEY}"},
+        "npm": OF_OPENCODE[asked.api],
+        "options": {"baseURL": f"{asked.bench.base_url}/v1", "apiKey": "{env:PROOFGATE_KEY}"},
         "models": {model: known},
     }
     configuration = {"$schema": "https://opencode.ai/config.json", "provider": {"proofgate": provider},
                      "autoupdate": False, "share": "disabled"}  # fmt: skip
-    _write(home / ".config" / "opencode" / "opencode.json", configuration)
+    if asked.server:
+        server = {"type": "local", "command": asked.server, "enabled": True, "timeout": 1000 * PATIENCE}
+        configuration["mcp"] = {mcp_server.SERVER: server}
+    _write(asked.home / ".config" / "opencode" / "opencode.json", configuration)
     off = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE", "EXTERNAL_SKILLS")
     variables = {f"OPENCODE_DISABLE_{name}": "true" for name in off}
-    _no_plugin_to_install(home / ".config" / "opencode")
-    return Task(
-        [_bin("opencode"), "run", "--model", f"proofgate/{model}", prompt], {"PROOFGATE_KEY": bench.key, **variables}
-    )
+    _no_plugin_to_install(asked.home / ".config" / "opencode")
+    command = [_bin("opencode"), "run", "--model", f"proofgate/{model}", asked.prompt]
+    return Task(command, {"PROOFGATE_KEY": asked.bench.key, **variables})
 
 
-def gemini_cli(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+def gemini_cli(asked: Asking) -> Task:
     """`docs/clients/gemini-cli.md`."""
-    del api
+    servers = {
+        name: {**server, "timeout": 1000 * PATIENCE, "trust": True}
+        for name, server in _started_by_json(asked.server).items()
+    }
     configuration = {
         "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
         "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "mcpServers": servers,
     }
-    _write(home / ".gemini" / "settings.json", configuration)
+    _write(asked.home / ".gemini" / "settings.json", configuration)
     return Task(
-        [_bin("gemini"), "--model", model, "--prompt", prompt],
+        [_bin("gemini"), "--model", asked.model, "--prompt", asked.prompt],
         {
-            "GOOGLE_GEMINI_BASE_URL": bench.base_url,
-            "GEMINI_API_KEY": bench.key,
+            "GOOGLE_GEMINI_BASE_URL": asked.bench.base_url,
+            "GEMINI_API_KEY": asked.bench.key,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "GEMINI_CLI_NO_RELAUNCH": "true",
         },
     )
 
 
-def aider(bench: Bench, home: Path, api: str, model: str, prompt: str) -> Task:
+def aider(asked: Asking) -> Task:
     """`docs/clients/aider.md`."""
     # It asks for the list of prices unless it has one of today.
-    _write(home / ".aider" / "caches" / "model_prices_and_context_window.json", {"none": {}})
+    _write(asked.home / ".aider" / "caches" / "model_prices_and_context_window.json", {"none": {}})
     program = python_of("aider").with_name("aider")
     quiet = ["--no-check-update", "--no-show-release-notes", "--analytics-disable", "--no-git", "--yes-always"]
     quiet += ["--no-show-model-warnings", "--no-detect-urls", "--no-pretty", "--map-tokens", "0"]
+    url, key = asked.bench.base_url, asked.bench.key
     of_api = {
-        "chat": ("openai", {"OPENAI_API_BASE": f"{bench.base_url}/v1", "OPENAI_API_KEY": bench.key}),
-        "messages": ("anthropic", {"ANTHROPIC_API_BASE": bench.base_url, "ANTHROPIC_API_KEY": bench.key}),
+        "chat": ("openai", {"OPENAI_API_BASE": f"{url}/v1", "OPENAI_API_KEY": key}),
+        "messages": ("anthropic", {"ANTHROPIC_API_BASE": url, "ANTHROPIC_API_KEY": key}),
     }
-    prefix, variables = of_api[api]
+    prefix, variables = of_api[asked.api]
     variables["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    return Task([str(program), "--model", f"{prefix}/{model}", *quiet, "--message", prompt], variables)
+    return Task([str(program), "--model", f"{prefix}/{asked.model}", *quiet, "--message", asked.prompt], variables)
 
 
-TASKS: dict[str, Callable[[Bench, Path, str, str, str], Task]] = {
+TASKS: dict[str, Callable[[Asking], Task]] = {
     "claude": claude_code,
     "codex": codex,
     "opencode": opencode,

@@ -38,6 +38,7 @@ APIS = {
 SCENARIOS = {
     "turn": "one streamed turn",
     "tools": "parallel tools",
+    "mcp": "a tool of an MCP server",
     "media": "a picture and a PDF in tool results",
     "thinking": "thinking over five turns",
     "session": "a session of 20 turns over source files",

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from e2e.agents import mcp_server
 from e2e.agents.driven import Outcome
 from e2e.agents.gateway import GREETING, SECRET_OF_THE_FILE, Bench
-from e2e.agents.stand_ins.script import read_at_once, read_one_by_one, say
+from e2e.agents.stand_ins.script import ask_a_server, read_at_once, read_one_by_one, say
 from e2e.programs import PATIENCE
 
 
@@ -16,7 +17,9 @@ class Client(Protocol):
     """Anything that can be asked to do something: a library, or a command."""
 
     def ask(self, does: str, prompt: str) -> Outcome:
-        """Does `turn`, `work` (with tools), `think` (the same with thoughts), `interrupt` or `models`."""
+        """Does `turn`, `work` (with tools), `think` (the same with thoughts), `mcp` (with the server's tool),
+        `interrupt` or `models`.
+        """
 
 
 class Lacking(Exception):
@@ -52,6 +55,11 @@ def tools(client: Client, bench: Bench) -> None:
     text = _text(client, "work", "Read NOTE.txt and OTHER.txt.")
     _expect(SECRET_OF_THE_FILE, text)
     _expect("the keeper is at home", text)
+
+
+def mcp(client: Client, bench: Bench) -> None:
+    bench.providers.begin(ask_a_server(mcp_server.TOOL, {"light": "north end"}))
+    _expect(mcp_server.keeper_of("north end"), _text(client, "mcp", "Who keeps the light at the north end?"))
 
 
 def media(client: Client, bench: Bench) -> None:
@@ -102,6 +110,7 @@ def models(client: Client, bench: Bench) -> None:
 SCENARIOS: dict[str, Callable[[Client, Bench], None]] = {
     "turn": turn,
     "tools": tools,
+    "mcp": mcp,
     "media": media,
     "thinking": thinking,
     "session": session,

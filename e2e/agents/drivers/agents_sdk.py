@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 from agents import (
@@ -17,10 +18,12 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
+from agents.mcp import MCPServerStdio
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseTextDeltaEvent
 from openai.types.shared import Reasoning
 
+from e2e.agents import mcp_server
 from e2e.agents.drivers import lines
 
 GIVEN = lines.settings()
@@ -64,9 +67,16 @@ async def think(prompt: str) -> str:
     return str((await Runner.run(agent(model_settings=thinking), prompt, max_turns=lines.MAX_TURNS)).final_output)
 
 
+async def mcp(prompt: str) -> str:
+    # Its own patience is 5 seconds, which a busy machine may take to start a process.
+    started: Any = {"command": sys.executable, "args": [mcp_server.__file__]}
+    async with MCPServerStdio(started, client_session_timeout_seconds=lines.PATIENCE) as server:
+        return str((await Runner.run(agent(mcp_servers=[server]), prompt, max_turns=lines.MAX_TURNS)).final_output)
+
+
 async def models(prompt: str) -> str:
     return " ".join([model.id async for model in CLIENT.models.list()])
 
 
 set_tracing_disabled(True)
-asyncio.run(lines.serve({"turn": turn, "work": work, "think": think, "models": models}))
+asyncio.run(lines.serve({"turn": turn, "work": work, "think": think, "mcp": mcp, "models": models}))

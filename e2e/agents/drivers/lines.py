@@ -13,6 +13,8 @@ from typing import Any
 
 #: More than any scenario takes.
 MAX_TURNS = 40
+#: Seconds that a library is to wait where its own patience is short for a busy machine.
+PATIENCE = 300
 
 
 @dataclass(frozen=True)

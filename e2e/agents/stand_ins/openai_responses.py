@@ -13,7 +13,7 @@ from typing import Any
 
 from e2e.agents.stand_ins.openai_chat import KINDS, LIMITED, OVERLOADED, error, media_type
 from e2e.agents.stand_ins.schemas import strict_fault
-from e2e.agents.stand_ins.script import Asked, Json, Move, Refusal, new_id, pieces
+from e2e.agents.stand_ins.script import SEARCH, Asked, Call, Json, Move, Refusal, new_id, pieces
 
 __all__ = ["KINDS", "LIMITED", "OVERLOADED", "asked", "check", "error", "stream", "whole"]
 
@@ -30,7 +30,12 @@ TOOLS = {
     "apply_patch", "code_interpreter", "computer", "custom", "file_search", "function", "image_generation",
     "local_shell", "mcp", "namespace", "shell", "tool_search", "web_search", "web_search_preview",
 }  # fmt: skip
-OUTPUTS = {"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call"}
+FOUND = "tool_search_output"
+OUTPUTS = {
+    "function_call_output": "function_call",
+    "custom_tool_call_output": "custom_tool_call",
+    FOUND: "tool_search_call",
+}
 
 
 def items(body: Json) -> list[Json]:
@@ -93,14 +98,23 @@ def _text(content: Any) -> str:
     return " ".join(str(part.get("text", "")) for part in _parts(content)).strip()
 
 
-def _functions(tools: list[Json]) -> dict[str, Json]:
-    return {tool["name"]: tool.get("parameters") or {} for tool in tools if tool.get("type") == "function"}
+def _offered(seen: Asked, tools: list[Json], namespace: str | None = None) -> None:
+    """Adds the functions that the client runs itself, those of its namespaces and its search of more of them."""
+    for tool in tools:
+        if tool.get("type") == "function":
+            seen.tools[tool["name"]] = tool.get("parameters") or {}
+            if namespace is not None:
+                seen.namespaces[tool["name"]] = namespace
+        elif tool.get("type") == "namespace":
+            _offered(seen, tool.get("tools") or [], tool["name"])
+        elif tool.get("type") == SEARCH and tool.get("execution") == "client":
+            seen.tools[SEARCH] = tool.get("parameters") or {}
 
 
 def asked(body: Json) -> Asked:
     """The request in shared words."""
     seen = Asked(str(body["model"]), bool(body.get("stream")), thinks=bool(body.get("reasoning")))
-    seen.tools = _functions(body.get("tools") or [])
+    _offered(seen, body.get("tools") or [])
     for item in items(body):
         content = item.get("output") if item.get("type") in OUTPUTS else item.get("content")
         for part in _parts(content):
@@ -108,7 +122,9 @@ def asked(body: Json) -> Asked:
                 seen.media.append(media_type(part["image_url"]))
             elif part.get("type") == "input_file":
                 seen.media.append(media_type(part.get("file_data", "")))
-        if item.get("type") in OUTPUTS:
+        if item.get("type") == FOUND:
+            _offered(seen, item.get("tools") or [])
+        elif item.get("type") in OUTPUTS:
             seen.results.append(_text(content))
         elif item.get("role") == "user":
             seen.results = []
@@ -125,18 +141,15 @@ def _items(move: Move) -> list[Json]:
         found.append(
             {"type": "message", "id": new_id("msg"), "status": "completed", "role": "assistant", "content": content}
         )
-    for call in move.calls:
-        found.append(
-            {
-                "type": "function_call",
-                "id": new_id("fc"),
-                "call_id": new_id("call"),
-                "status": "completed",
-                "name": call.name,
-                "arguments": json.dumps(call.arguments),
-            }
-        )
-    return found
+    return [*found, *(_call(call) for call in move.calls)]
+
+
+def _call(call: Call) -> Json:
+    item: Json = {"type": "function_call", "id": new_id("fc"), "call_id": new_id("call"), "status": "completed"}
+    if call.name == SEARCH:
+        return {**item, "type": "tool_search_call", "execution": "client", "arguments": call.arguments}
+    named = {"name": call.name, "namespace": call.namespace} if call.namespace else {"name": call.name}
+    return {**item, **named, "arguments": json.dumps(call.arguments)}
 
 
 def _response(model: str, output: list[Json], status: str) -> Json:
@@ -181,6 +194,7 @@ def _events(model: str, output: list[Json]) -> Iterator[Json]:
         "message": {"content": []},
         "function_call": {"arguments": ""},
         "reasoning": {"summary": []},
+        "tool_search_call": {},
     }
     for index, item in enumerate(output):
         begun = {**item, "status": "in_progress"}
@@ -206,7 +220,7 @@ def _inner(at: Json, item: Json) -> Iterator[Json]:
             "arguments": item["arguments"],
             "name": item["name"],
         }
-    else:
+    elif item["type"] == "reasoning":
         part, at = item["summary"][0], {**at, "summary_index": 0}
         yield {"type": "response.reasoning_summary_part.added", **at, "part": {**part, "text": ""}}
         yield {"type": "response.reasoning_summary_text.delta", **at, "delta": part["text"]}

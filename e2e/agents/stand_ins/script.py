@@ -11,7 +11,8 @@ Json = dict[str, Any]
 
 #: Tools by which the clients read a file; each takes the path, or a command that prints the file.
 READERS = ("Read", "read_file", "read", "exec_command", "shell_command", "shell")
-
+#: By which the model asks for more of the client's tools.
+SEARCH = "tool_search"
 
 _NUMBERS = itertools.count(1)
 
@@ -40,6 +41,8 @@ class Call:
 
     name: str
     arguments: Json
+    #: The group of functions that the client has it in, where the API knows these.
+    namespace: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Asked:
     stream: bool
     #: The schema of each function that the client offers, by its name.
     tools: dict[str, Json] = field(default_factory=dict)
+    #: The groups of those that are in one.
+    namespaces: dict[str, str] = field(default_factory=dict)
     #: What tools returned since the user's last word.
     results: list[str] = field(default_factory=list)
     #: MIME types of pictures and documents in the conversation.
@@ -72,6 +77,10 @@ class Asked:
     def reader(self) -> str | None:
         """The client's tool that reads a file; None of a request for a title and the like."""
         return next((name for name in READERS if name in self.tools), None)
+
+    def named(self, tool: str) -> str | None:
+        """The client's name of a server's tool, which ends with the tool's own."""
+        return next((name for name in self.tools if name.endswith(tool)), None)
 
     def read(self, path: str) -> Call:
         """The call that reads a file, with the argument that the tool's schema wants."""
@@ -120,5 +129,24 @@ def read_one_by_one(paths: list[str]) -> Script:
         if turn < len(paths):
             return Move(calls=(asked.read(paths[turn]),), thought=thought)
         return Move(f"Read {turn} files, the last: {asked.results[-1][:200]}", thought=thought)
+
+    return script
+
+
+def ask_a_server(tool: str, arguments: Json) -> Script:
+    """Calls the tool of an MCP server, under whatever name the client offers it, and repeats what it returned."""
+
+    def script(asked: Asked) -> Move:
+        offered = asked.named(tool)
+        if asked.reader is None and offered is None:
+            return Move("A title")
+        thought = "They want a server's tool." if asked.thinks else ""
+        if asked.results:
+            return Move(f"The server says: {' | '.join(asked.results)}", thought=thought)
+        if offered is not None:
+            return Move(calls=(Call(offered, arguments, asked.namespaces.get(offered)),), thought=thought)
+        if SEARCH in asked.tools:
+            return Move(calls=(Call(SEARCH, {"query": tool}),), thought=thought)
+        return Move(f"No {tool} is among {', '.join(asked.tools)}.")
 
     return script

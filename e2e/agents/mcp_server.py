@@ -1,0 +1,28 @@
+"""A server of the Model Context Protocol with one tool: a client starts it and speaks to its standard streams.
+
+It runs in the environment of `requirements/agents.txt`, and alone: clients hand it few of their variables.
+"""
+
+from __future__ import annotations
+
+#: The server's name in the clients' settings, and its tool's.
+SERVER, TOOL = "lighthouse", "keeper_of"
+
+
+def keeper_of(light: str) -> str:
+    """Says who keeps a light."""
+    return f"Ida keeps the light at the {light}"
+
+
+def main() -> None:
+    from mcp.server.mcpserver import MCPServer
+    from mcp.types import ToolAnnotations
+
+    server = MCPServer(SERVER)
+    # It changes nothing, so no client has to ask a person.
+    server.tool(TOOL, annotations=ToolAnnotations(read_only_hint=True))(keeper_of)
+    server.run()
+
+
+if __name__ == "__main__":
+    main()
