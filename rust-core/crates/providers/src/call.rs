@@ -1,23 +1,28 @@
+//! What is read from the body of a request.
+
+mod stream_options;
+mod tools;
+mod walk;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
-use proofgate_json::{Event, JsonError, Reader, Str, Workspace, equals_but_for_case};
+use proofgate_json::{Event, JsonError, Workspace};
 
 use crate::bad_request::{BadRequest, Field};
-use crate::beside::Beside;
 use crate::body_text::BodyText;
 use crate::call_fields::{Fields, Read, field};
-use crate::dialect::{Dialect, Family};
-use crate::field_names::{Meaning, is_free, is_schema_type, is_word, meaning};
-use crate::hosted_tools::{HostedTool, MOST_HOSTED_TOOLS, Tools, is_of_client};
-use crate::prompt_size::{Attached, PromptSize, has_additions, is_web_address};
+use crate::dialect::Dialect;
+use crate::field_names::{Meaning, meaning};
+use crate::hosted_tools::Tools;
+use crate::prompt_size::{PromptSize, has_additions};
 use crate::service_tier::AskedTier;
+use stream_options::StreamOptions;
+use walk::Walk;
 
 /// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
 /// tokens whatever its encoded size.
 const ATTACHMENT: usize = 8_000;
-
-const INCLUDE_USAGE: &str = "include_usage";
 
 /// What is read from the body of a request to route it and to limit it.
 #[derive(Debug, PartialEq, Eq)]
@@ -340,33 +345,6 @@ impl<'b> Call<'b> {
         Ok(())
     }
 
-    fn stream_options(&mut self, walk: &mut Walk<'b, '_, '_>) -> Result<(), BadRequest> {
-        let begin = walk.reader.offset();
-        let mut empty = true;
-        let mut refused = None;
-        while let Event::Key(key) = walk.reader.read()? {
-            empty = false;
-            let event = walk.reader.read()?;
-            let mut decoded = String::new();
-            let name = key.decoded(&mut decoded);
-            if name == INCLUDE_USAGE {
-                self.include_usage = boolean(event, Field::IncludeUsage)?;
-                let value = if event == Event::Null { "null" } else { "false" };
-                refused = (!self.include_usage).then(|| walk.behind(value));
-            } else if equals_but_for_case(name, INCLUDE_USAGE) {
-                return Err(BadRequest::AmbiguousName(Field::IncludeUsage.name()));
-            } else {
-                walk.text.push_key(key);
-                walk.collect(event, Meaning::Field)?;
-            }
-        }
-        self.stream_options = match refused {
-            Some(value) => StreamOptions::Refused(value),
-            None => StreamOptions::Object { begin, empty },
-        };
-        Ok(())
-    }
-
     /// Where in the body the value of `model` stands, quotes included: the bytes that another name replaces.
     pub fn model_value(&self) -> Range<usize> {
         self.model_value.clone()
@@ -378,34 +356,6 @@ impl<'b> Call<'b> {
     /// it is known what the model takes.
     pub fn most_prompt_tokens(&self, most: Option<u64>) -> u64 {
         self.size.most_tokens(self.estimated_prompt_tokens(), most)
-    }
-
-    /// The edit by which a streamed answer brings its usage: a range of the body and what takes its place there. `None`
-    /// when it does anyway, or is not streamed.
-    ///
-    /// `model_value` is where the value of `model` stands in the body that is edited. When that is not the body that was
-    /// read, because rules have replaced text in it, the edit is known only for a request without `stream_options`: read
-    /// the other body to know it.
-    pub fn usage_edit(&self, model_value: &Range<usize>) -> Option<(Range<usize>, &'static [u8])> {
-        if !self.stream || self.include_usage || !self.dialect.has_stream_options() {
-            return None;
-        }
-        Some(match &self.stream_options {
-            // Behind a member that every request has.
-            StreamOptions::Absent => (
-                model_value.end..model_value.end,
-                br#","stream_options":{"include_usage":true}"#,
-            ),
-            StreamOptions::Null(value) => (value.clone(), br#"{"include_usage":true}"#),
-            StreamOptions::Refused(value) => (value.clone(), b"true"),
-            StreamOptions::Object { begin, empty: true } => (*begin..*begin, br#""include_usage":true"#),
-            StreamOptions::Object { begin, empty: false } => (*begin..*begin, br#""include_usage":true,"#),
-        })
-    }
-
-    /// Whether the request says anything of `stream_options`.
-    pub fn has_stream_options(&self) -> bool {
-        self.stream_options != StreamOptions::Absent
     }
 
     /// About how many tokens the prompt has: one for every four bytes of its text, and four for every message.
@@ -425,11 +375,6 @@ fn is_short(kept: &str) -> bool {
     matches!(kept, "5m" | "30m" | "in_memory" | "in-memory")
 }
 
-/// The name of a field of what the provider keeps, where such are refused.
-fn kept(dialect: Dialect, refuses: bool, name: &str) -> Option<&'static str> {
-    refuses.then(|| dialect.kept_by_provider(name)).flatten()
-}
-
 fn boolean(event: Event<'_>, field: Field) -> Result<bool, BadRequest> {
     match event {
         Event::Bool(value) => Ok(value),
@@ -446,361 +391,5 @@ fn integer(event: Event<'_>, field: Field) -> Result<Option<u64>, BadRequest> {
             .map(Some)
             .map_err(|_| BadRequest::InvalidField(field)),
         _ => Err(BadRequest::InvalidField(field)),
-    }
-}
-
-/// The member `stream_options` of a body.
-#[derive(Debug, PartialEq, Eq)]
-enum StreamOptions {
-    Absent,
-    /// `null`, which stands here.
-    Null(Range<usize>),
-    /// An object whose `include_usage` is `false` or `null`, which stands here.
-    Refused(Range<usize>),
-    /// An object that says nothing of usage, or asks for it; its first member would begin here.
-    Object {
-        begin: usize,
-        empty: bool,
-    },
-}
-
-/// One pass over a body.
-struct Walk<'b, 'w, 't> {
-    reader: Reader<'b, 'w>,
-    dialect: Dialect,
-    /// Whether ids of what the provider keeps are refused where the walk is.
-    refuses_ids: bool,
-    text: &'t mut BodyText,
-    body: &'b str,
-    /// Room for a key that has to be unescaped.
-    name: String,
-    /// Whether the names where the walk is are not the API's.
-    is_free: bool,
-    /// Bytes that count in an estimate and are not in the text.
-    left_out: usize,
-    tools: Tools,
-    kept: Option<&'static str>,
-    is_kept_longer: bool,
-    size: PromptSize,
-}
-
-impl<'b, 'w, 't> Walk<'b, 'w, 't> {
-    /// Begins with the object that a body is.
-    fn begin(
-        dialect: Dialect,
-        body: &'b str,
-        workspace: &'w mut Workspace,
-        text: &'t mut BodyText,
-    ) -> Result<Self, BadRequest> {
-        text.clear();
-        let mut walk = Walk {
-            reader: Reader::of_text(body, workspace)?,
-            dialect,
-            refuses_ids: false,
-            text,
-            body,
-            name: String::new(),
-            is_free: false,
-            left_out: 0,
-            tools: Tools::default(),
-            kept: None,
-            is_kept_longer: false,
-            size: PromptSize::of_body(body.len()),
-        };
-        match walk.reader.read()? {
-            Event::ObjectStart => Ok(walk),
-            _ => Err(BadRequest::NotAnObject),
-        }
-    }
-
-    /// Where the word that was just read stands.
-    fn behind(&self, word: &str) -> Range<usize> {
-        let end = self.reader.offset();
-        end - word.len()..end
-    }
-
-    /// Takes the text of a conversation and says how many messages or items it has.
-    fn turns(&mut self, event: Event<'b>) -> Result<usize, BadRequest> {
-        self.refuses_ids = self.dialect.refuses_ids();
-        let mut turns = 0;
-        if event == Event::ArrayStart {
-            loop {
-                match self.reader.read()? {
-                    Event::ArrayEnd => break,
-                    turn => self.turn(turn)?,
-                }
-                turns += 1;
-            }
-        } else {
-            self.turn(event)?;
-            turns = 1;
-        }
-        self.refuses_ids = false;
-        Ok(turns)
-    }
-
-    /// Takes the text of a message or an item, and notes whether it holds instructions for the model.
-    fn turn(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
-        let Event::ObjectStart = event else {
-            return self.collect(event, Meaning::Field);
-        };
-        let start = self.text.next_start();
-        let mut is_instructions = false;
-        while let Event::Key(key) = self.reader.read()? {
-            let name = key.decoded(&mut self.name);
-            let (meaning, is_role) = (meaning(name), name == "role");
-            let (is_type, kept) = (name == "type", kept(self.dialect, self.refuses_ids, name));
-            self.is_free = is_free(name);
-            if meaning == Meaning::Unknown {
-                self.text.push_key(key);
-            }
-            let value = self.reader.read()?;
-            if let Event::String(word) = value {
-                if is_role {
-                    is_instructions = matches!(word.decoded(&mut self.name), "system" | "developer");
-                } else if self.refuses_ids && is_type && word.decoded(&mut self.name) == "item_reference" {
-                    self.note_kept(Some("item_reference"), value)?;
-                }
-            }
-            self.note_kept(kept, value)?;
-            self.collect(value, meaning)?;
-            self.is_free = false;
-        }
-        if is_instructions {
-            self.text.mark_instructions(start);
-        }
-        Ok(())
-    }
-
-    /// Takes what the model takes for its instructions.
-    fn instructions(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
-        let start = self.text.next_start();
-        // In Gemini's stand the same parts as in a conversation.
-        self.refuses_ids = self.dialect == Dialect::Gemini;
-        self.collect(event, Meaning::Field)?;
-        self.refuses_ids = false;
-        self.text.mark_instructions(start);
-        Ok(())
-    }
-
-    /// Takes a text, texts, or the numbers of their tokens; says whether there are any of these, and how many texts an
-    /// array has: numbers that stand in it are those of one.
-    fn text_or_tokens(&mut self, event: Event<'b>) -> Result<(bool, usize), BadRequest> {
-        match event {
-            Event::Number(_) => {
-                // Four bytes count as one token.
-                self.left_out += 4;
-                Ok((true, 0))
-            }
-            Event::ArrayStart => {
-                let (mut has_tokens, mut texts) = (false, 0);
-                loop {
-                    match self.reader.read()? {
-                        Event::ArrayEnd => return Ok((has_tokens, texts)),
-                        element => {
-                            texts += usize::from(!matches!(element, Event::Number(_)));
-                            has_tokens |= self.text_or_tokens(element)?.0;
-                        }
-                    }
-                }
-            }
-            other => self.collect(other, Meaning::Field).map(|()| (false, 0)),
-        }
-    }
-
-    /// Takes the text of tools, and notes which of them the provider runs.
-    fn tools(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
-        match event {
-            Event::ArrayStart => {}
-            // Google's parsers take one element for a list of it.
-            Event::ObjectStart => return self.tool(),
-            _ => return self.collect(event, Meaning::Field),
-        }
-        loop {
-            match self.reader.read()? {
-                Event::ArrayEnd => return Ok(()),
-                Event::ObjectStart => self.tool()?,
-                other => self.collect(other, Meaning::Field)?,
-            }
-        }
-    }
-
-    fn tool(&mut self) -> Result<(), BadRequest> {
-        let begin = self.reader.offset() - 1;
-        let mut kind = None;
-        let (mut hosted_field, mut has_client_field) = (None, false);
-        while let Event::Key(key) = self.reader.read()? {
-            let name = key.decoded(&mut self.name);
-            let (meaning, is_type) = (meaning(name), name == "type");
-            let is_of_client = self.dialect.is_field_of_client_tools(name);
-            let is_free = is_free(name);
-            if !is_type && equals_but_for_case(name, "type") {
-                return Err(BadRequest::AmbiguousName("type"));
-            }
-            let field = (!is_of_client).then(|| name.to_owned());
-            if meaning == Meaning::Unknown {
-                self.text.push_key(key);
-            }
-            let value = self.reader.read()?;
-            if is_type && let Event::String(said) = value {
-                kind = Some(said.decoded(&mut self.name).to_owned());
-            }
-            if value != Event::Null {
-                has_client_field |= is_of_client;
-                hosted_field = hosted_field.or(field);
-            }
-            self.is_free = is_free;
-            self.collect(value, meaning)?;
-            self.is_free = false;
-        }
-        self.note_tool(begin, kind, hosted_field, has_client_field)
-    }
-
-    /// Notes who runs a tool that begins at `begin` and ends where the walk is.
-    fn note_tool(
-        &mut self,
-        begin: usize,
-        kind: Option<String>,
-        hosted_field: Option<String>,
-        has_client_field: bool,
-    ) -> Result<(), BadRequest> {
-        let range = begin..self.reader.offset();
-        let tool = self.body.get(range.clone()).unwrap_or_default();
-        let hosted = match (kind, hosted_field) {
-            (_, Some(field)) => Some(field),
-            (Some(kind), None) => (!is_of_client(self.dialect, &kind, tool)).then_some(kind),
-            (None, None) => None,
-        };
-        let Some(hosted) = hosted else {
-            self.tools.of_client = true;
-            return Ok(());
-        };
-        // One object with tools of both sides cannot be left out.
-        let is_mixed = has_client_field && self.dialect.family() == Family::Google;
-        if is_mixed || self.tools.hosted.len() == MOST_HOSTED_TOOLS {
-            return Err(BadRequest::UnservedTool);
-        }
-        self.tools.hosted.push(HostedTool::new(&hosted, range));
-        Ok(())
-    }
-
-    /// Takes the value of a field that is not served, which must say nothing.
-    fn nothing(&mut self, event: Event<'b>, field: &'static str) -> Result<(), BadRequest> {
-        match event {
-            Event::Null | Event::Bool(false) => Ok(()),
-            Event::ArrayStart if self.reader.read()? == Event::ArrayEnd => Ok(()),
-            _ => Err(BadRequest::UnservedField(field)),
-        }
-    }
-
-    /// Notes a value that names what the provider keeps, or refuses it where no account is a tenant's alone.
-    fn note_kept(&mut self, kept: Option<&'static str>, value: Event<'_>) -> Result<(), BadRequest> {
-        let Some(name) = kept.filter(|_| value != Event::Null) else {
-            return Ok(());
-        };
-        if self.dialect.family() != Family::OpenAi {
-            return Err(BadRequest::UnservedField(name));
-        }
-        self.kept.get_or_insert(name);
-        Ok(())
-    }
-
-    /// Takes the text of the value that `event` begins; `under` is what its key says. The depth limit of the reader bounds
-    /// the recursion.
-    fn collect(&mut self, event: Event<'b>, under: Meaning) -> Result<(), BadRequest> {
-        match event {
-            Event::String(string) => self.string(string, under, Beside::Data, false),
-            Event::ArrayStart => loop {
-                // The API has neither words nor attachments in lists, only schemas have types there.
-                let under = if self.is_free { under } else { Meaning::Field };
-                match self.reader.read()? {
-                    Event::ArrayEnd => break,
-                    element => self.collect(element, under)?,
-                }
-            },
-            Event::ObjectStart => {
-                let (mut beside, mut is_redacted) = (Beside::Data, false);
-                while let Event::Key(key) = self.reader.read()? {
-                    let name = key.decoded(&mut self.name);
-                    let (meaning, kept) = (meaning(name), kept(self.dialect, self.refuses_ids, name));
-                    let (refuses_ids, was_free) = (self.refuses_ids, self.is_free);
-                    self.refuses_ids &= !self.dialect.is_of_a_tool(name);
-                    self.is_free |= is_free(name);
-                    let holds = matches!(under, Meaning::Attachment | Meaning::Holder);
-                    let is_address = matches!(name, "image_url" | "file_url") || holds && name == "url";
-                    let is_address = is_address && !self.is_free;
-                    let (kind, is_data) = (Beside::said_by(name), matches!(name, "data" | "file_data"));
-                    let is_image = name == "image_url" || under == Meaning::Attachment;
-                    let is_ttl = name == "ttl";
-                    // What a provider has signed or encrypted of a conversation: its bytes bound its tokens.
-                    let is_sealed =
-                        meaning == Meaning::Attachment && !is_data && !is_address && name != "url";
-                    if meaning == Meaning::Unknown {
-                        self.text.push_key(key);
-                    }
-                    let value = self.reader.read()?;
-                    self.note_kept(kept, value)?;
-                    if let Event::String(string) = value {
-                        if let Some(kind) = kind {
-                            let word = string.decoded(&mut self.name);
-                            is_redacted |= kind == "type" && word == "redacted_thinking";
-                            beside = beside.max(Beside::of(kind, word));
-                        }
-                        is_redacted |= is_data && self.is_redacted_behind(string);
-                        let beside = match is_data {
-                            true => beside.max(self.said_behind(string)),
-                            false => Beside::Data,
-                        };
-                        self.is_kept_longer |= is_ttl && !is_short(string.raw());
-                        if is_address && is_web_address(string.raw()) {
-                            self.left_out += ATTACHMENT;
-                            self.size.attach(is_image, 0);
-                        }
-                        self.string(string, meaning, beside, is_sealed || is_redacted);
-                    } else {
-                        self.collect(value, meaning)?;
-                    }
-                    (self.refuses_ids, self.is_free) = (refuses_ids, was_free);
-                }
-            }
-            Event::Number(number) => self.text.push_number(number, self.reader.offset()),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Takes a string. `beside`: what stands beside it says of it. `is_sealed`: whether its bytes
-    /// bound its tokens all the same, if it is no text.
-    fn string(&mut self, string: Str<'b>, under: Meaning, beside: Beside, is_sealed: bool) {
-        match under {
-            Meaning::Word if self.is_free && is_schema_type(string.raw()) => {}
-            Meaning::Word if !self.is_free && is_word(string.raw()) => {}
-            Meaning::Attachment if !self.is_free && beside != Beside::Text => {
-                let says_text = beside == Beside::EncodedText;
-                let attached = Attached::of(string.raw(), says_text).filter(|_| !is_sealed);
-                let mut bytes = 0;
-                if !self.text.push_unless_data(string, says_text) {
-                    bytes = string.raw().len();
-                    self.left_out += bytes.min(ATTACHMENT);
-                }
-                if let Some(attached) = attached {
-                    self.size.attach(attached == Attached::Image, bytes);
-                }
-            }
-            _ => self.text.push(string),
-        }
-    }
-
-    /// Whether what stands behind `string` says that it is thinking that its provider has encrypted.
-    fn is_redacted_behind(&self, string: Str<'b>) -> bool {
-        let rest = self.body.get(string.range().end + 1..).unwrap_or_default();
-        let mut parts = rest.splitn(5, '"');
-        let mut next = || parts.next().map(str::trim_ascii);
-        (next(), next(), next(), next()) == (Some(","), Some("type"), Some(":"), Some("redacted_thinking"))
-    }
-
-    /// What stands behind `string` in its object says of it.
-    fn said_behind(&self, string: Str<'b>) -> Beside {
-        Beside::behind(self.body.get(string.range().end + 1..).unwrap_or_default())
     }
 }

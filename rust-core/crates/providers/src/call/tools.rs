@@ -1,0 +1,87 @@
+//! The tools of a request, as far as it matters who runs them.
+
+use proofgate_json::{Event, equals_but_for_case};
+
+use super::walk::Walk;
+use crate::bad_request::BadRequest;
+use crate::dialect::Family;
+use crate::field_names::{Meaning, is_free, meaning};
+use crate::hosted_tools::{HostedTool, MOST_HOSTED_TOOLS, is_of_client};
+
+impl<'b> Walk<'b, '_, '_> {
+    /// Takes the text of tools, and notes which of them the provider runs.
+    pub(super) fn tools(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
+        match event {
+            Event::ArrayStart => {}
+            // Google's parsers take one element for a list of it.
+            Event::ObjectStart => return self.tool(),
+            _ => return self.collect(event, Meaning::Field),
+        }
+        loop {
+            match self.reader.read()? {
+                Event::ArrayEnd => return Ok(()),
+                Event::ObjectStart => self.tool()?,
+                other => self.collect(other, Meaning::Field)?,
+            }
+        }
+    }
+
+    fn tool(&mut self) -> Result<(), BadRequest> {
+        let begin = self.reader.offset() - 1;
+        let mut kind = None;
+        let (mut hosted_field, mut has_client_field) = (None, false);
+        while let Event::Key(key) = self.reader.read()? {
+            let name = key.decoded(&mut self.name);
+            let (meaning, is_type) = (meaning(name), name == "type");
+            let is_of_client = self.dialect.is_field_of_client_tools(name);
+            let is_free = is_free(name);
+            if !is_type && equals_but_for_case(name, "type") {
+                return Err(BadRequest::AmbiguousName("type"));
+            }
+            let field = (!is_of_client).then(|| name.to_owned());
+            if meaning == Meaning::Unknown {
+                self.text.push_key(key);
+            }
+            let value = self.reader.read()?;
+            if is_type && let Event::String(said) = value {
+                kind = Some(said.decoded(&mut self.name).to_owned());
+            }
+            if value != Event::Null {
+                has_client_field |= is_of_client;
+                hosted_field = hosted_field.or(field);
+            }
+            self.is_free = is_free;
+            self.collect(value, meaning)?;
+            self.is_free = false;
+        }
+        self.note_tool(begin, kind, hosted_field, has_client_field)
+    }
+
+    /// Notes who runs a tool that begins at `begin` and ends where the walk is.
+    fn note_tool(
+        &mut self,
+        begin: usize,
+        kind: Option<String>,
+        hosted_field: Option<String>,
+        has_client_field: bool,
+    ) -> Result<(), BadRequest> {
+        let range = begin..self.reader.offset();
+        let tool = self.body.get(range.clone()).unwrap_or_default();
+        let hosted = match (kind, hosted_field) {
+            (_, Some(field)) => Some(field),
+            (Some(kind), None) => (!is_of_client(self.dialect, &kind, tool)).then_some(kind),
+            (None, None) => None,
+        };
+        let Some(hosted) = hosted else {
+            self.tools.of_client = true;
+            return Ok(());
+        };
+        // One object with tools of both sides cannot be left out.
+        let is_mixed = has_client_field && self.dialect.family() == Family::Google;
+        if is_mixed || self.tools.hosted.len() == MOST_HOSTED_TOOLS {
+            return Err(BadRequest::UnservedTool);
+        }
+        self.tools.hosted.push(HostedTool::new(&hosted, range));
+        Ok(())
+    }
+}
