@@ -12,6 +12,7 @@ use proofgate_json::{Event, JsonError, Workspace};
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
 use crate::call_fields::{Fields, Read, field};
+use crate::client_ids::{ClientIds, IdField, IdObject};
 use crate::dialect::Dialect;
 use crate::field_names::{Meaning, meaning};
 use crate::hosted_tools::Tools;
@@ -56,6 +57,8 @@ pub struct Call<'b> {
     /// The first field that names what the provider keeps, in OpenAI's dialects: it may go only where the account is the
     /// tenant's alone. In the others such a field is refused.
     pub kept: Option<&'static str>,
+    /// Whom it is for, as it says.
+    pub ids: ClientIds<'b>,
     /// What bounds the tokens of its prompt.
     size: PromptSize,
     model_value: Range<usize>,
@@ -134,6 +137,7 @@ impl<'b> Call<'b> {
             tier: AskedTier::Standard,
             is_kept_longer: false,
             kept: None,
+            ids: ClientIds::default(),
             size: PromptSize::default(),
             model_value: 0..0,
             counted_bytes: 0,
@@ -211,12 +215,13 @@ impl<'b> Call<'b> {
             left_out,
             tools,
             kept,
+            ids,
             is_kept_longer,
             size,
             ..
         } = walk;
         let mut request = self;
-        (request.tools, request.kept) = (tools, kept);
+        (request.tools, request.kept, request.ids) = (tools, kept, ids);
         request.is_kept_longer = is_kept_longer;
         request.size = size;
         request.counted_bytes = text.text().len() + left_out;
@@ -338,8 +343,20 @@ impl<'b> Call<'b> {
             Read::Unserved(field) => walk.nothing(event, field)?,
             Read::Kept(field) => {
                 walk.note_kept(Some(field), event)?;
+                if field == "conversation"
+                    && let Event::String(id) = event
+                {
+                    walk.ids.note(IdField::Conversation, id);
+                }
+                walk.collect_ids(IdObject::Conversation, event, meaning)?;
+            }
+            Read::Id(field) => {
+                if let Event::String(id) = event {
+                    walk.ids.note(field, id);
+                }
                 walk.collect(event, meaning)?;
             }
+            Read::Ids(object) => walk.collect_ids(object, event, meaning)?,
             Read::Text => walk.collect(event, meaning)?,
         }
         Ok(())

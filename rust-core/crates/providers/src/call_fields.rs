@@ -3,6 +3,7 @@
 use proofgate_json::equals_but_for_case;
 
 use crate::bad_request::{BadRequest, Field};
+use crate::client_ids::{IdField, IdObject};
 use crate::dialect::{Dialect, Family};
 
 /// What a field at the top of a body is read for.
@@ -37,11 +38,27 @@ pub(crate) enum Read {
     Unserved(&'static str),
     /// The id of what the provider keeps: it may go where the account is the tenant's alone.
     Kept(&'static str),
+    /// Who sends the request, or in which session: noted, and else text like any other.
+    Id(IdField),
+    /// An object that says so.
+    Ids(IdObject),
     /// Text like any other.
     Text,
 }
 
+impl Read {
+    /// Whether nothing but what is noted depends on it: a name that is it but for its case is another field then.
+    fn is_only_noted(self) -> bool {
+        matches!(self, Read::Id(_) | Read::Ids(_))
+    }
+}
+
 pub(crate) type Fields = &'static [(&'static str, Read)];
+
+const USER: (&str, Read) = ("user", Read::Id(IdField::User));
+const SAFETY_IDENTIFIER: (&str, Read) = ("safety_identifier", Read::Id(IdField::SafetyIdentifier));
+const CACHE_KEY: (&str, Read) = ("prompt_cache_key", Read::Id(IdField::CacheKey));
+const METADATA: (&str, Read) = ("metadata", Read::Ids(IdObject::Metadata));
 
 const CHAT: Fields = &[
     ("model", Read::Model),
@@ -57,6 +74,10 @@ const CHAT: Fields = &[
     ("service_tier", Read::ServiceTier),
     ("prompt_cache_retention", Read::CacheRetention),
     ("web_search_options", Read::Unserved("web_search_options")),
+    USER,
+    SAFETY_IDENTIFIER,
+    CACHE_KEY,
+    METADATA,
 ];
 
 const COMPLETIONS: Fields = &[
@@ -68,6 +89,7 @@ const COMPLETIONS: Fields = &[
     ("n", Read::Count(Field::N)),
     ("service_tier", Read::ServiceTier),
     ("best_of", Read::Count(Field::BestOf)),
+    USER,
 ];
 
 const RESPONSES: Fields = &[
@@ -83,9 +105,18 @@ const RESPONSES: Fields = &[
     ("conversation", Read::Kept("conversation")),
     ("prompt", Read::Unserved("prompt")),
     ("background", Read::Unserved("background")),
+    USER,
+    SAFETY_IDENTIFIER,
+    CACHE_KEY,
+    METADATA,
+    ("client_metadata", Read::Ids(IdObject::Metadata)),
 ];
 
-const EMBEDDINGS: Fields = &[("model", Read::Model), ("input", Read::TextOrTokens("input"))];
+const EMBEDDINGS: Fields = &[
+    ("model", Read::Model),
+    ("input", Read::TextOrTokens("input")),
+    USER,
+];
 
 const MODERATIONS: Fields = &[("model", Read::Model)];
 
@@ -93,6 +124,7 @@ const IMAGES: Fields = &[
     ("model", Read::Model),
     ("stream", Read::Stream),
     ("n", Read::Count(Field::N)),
+    USER,
 ];
 
 const SPEECH: Fields = &[("model", Read::Model), ("stream_format", Read::StreamFormat)];
@@ -111,6 +143,7 @@ const MESSAGES: Fields = &[
     ("container", Read::Unserved("container")),
     ("thread", Read::Unserved("thread")),
     ("fallbacks", Read::Unserved("fallbacks")),
+    METADATA,
 ];
 
 /// Google's parsers take the names of Protocol Buffers as well as those of JSON (Protocol Buffers, "ProtoJSON Format").
@@ -264,7 +297,8 @@ pub(crate) fn field(fields: Fields, name: &str) -> Result<Read, BadRequest> {
     if let Some((_, read)) = fields.iter().find(|(field, _)| *field == name) {
         return Ok(*read);
     }
-    match fields.iter().find(|(field, _)| equals_but_for_case(name, field)) {
+    let mut alike = fields.iter().filter(|(_, read)| !read.is_only_noted());
+    match alike.find(|(field, _)| equals_but_for_case(name, field)) {
         Some((field, _)) => Err(BadRequest::AmbiguousName(field)),
         None => Ok(Read::Text),
     }

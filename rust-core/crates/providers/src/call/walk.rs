@@ -8,6 +8,7 @@ use super::{ATTACHMENT, is_short};
 use crate::bad_request::BadRequest;
 use crate::beside::Beside;
 use crate::body_text::BodyText;
+use crate::client_ids::{ClientIds, IdObject};
 use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, is_schema_type, is_word, meaning};
 use crate::hosted_tools::Tools;
@@ -29,6 +30,9 @@ pub(super) struct Walk<'b, 'w, 't> {
     pub(super) left_out: usize,
     pub(super) tools: Tools,
     pub(super) kept: Option<&'static str>,
+    pub(super) ids: ClientIds<'b>,
+    /// What the object says of them where the walk is.
+    id_object: Option<IdObject>,
     pub(super) is_kept_longer: bool,
     pub(super) size: PromptSize,
 }
@@ -53,6 +57,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             left_out: 0,
             tools: Tools::default(),
             kept: None,
+            ids: ClientIds::default(),
+            id_object: None,
             is_kept_longer: false,
             size: PromptSize::of_body(body.len()),
         };
@@ -181,6 +187,19 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
+    /// Takes the text of an object whose members name a session or an end user, and notes these.
+    pub(super) fn collect_ids(
+        &mut self,
+        object: IdObject,
+        event: Event<'b>,
+        under: Meaning,
+    ) -> Result<(), BadRequest> {
+        self.id_object = Some(object);
+        self.collect(event, under)?;
+        self.id_object = None;
+        Ok(())
+    }
+
     /// Takes the text of the value that `event` begins; `under` is what its key says. The depth limit of the reader bounds
     /// the recursion.
     pub(super) fn collect(&mut self, event: Event<'b>, under: Meaning) -> Result<(), BadRequest> {
@@ -208,6 +227,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     let (kind, is_data) = (Beside::said_by(name), matches!(name, "data" | "file_data"));
                     let is_image = name == "image_url" || under == Meaning::Attachment;
                     let is_ttl = name == "ttl";
+                    let id = self.id_object.and_then(|object| object.member(name));
                     // What a provider has signed or encrypted of a conversation: its bytes bound its tokens.
                     let is_sealed =
                         meaning == Meaning::Attachment && !is_data && !is_address && name != "url";
@@ -217,6 +237,9 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     let value = self.reader.read()?;
                     self.note_kept(kept, value)?;
                     if let Event::String(string) = value {
+                        if let Some(id) = id {
+                            self.ids.note(id, string);
+                        }
                         if let Some(kind) = kind {
                             let word = string.decoded(&mut self.name);
                             is_redacted |= kind == "type" && word == "redacted_thinking";

@@ -1,0 +1,189 @@
+//! Whom a request is for, as its body says.
+
+use proofgate_json::Str;
+use serde::Deserialize;
+
+/// A value with more bytes than these, as it is written, is passed over.
+const LONGEST: usize = 1024;
+
+/// A field that names a session or an end user. Of several for the same the greatest is taken: the more a field is made for
+/// that, the greater it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum IdField {
+    /// `prompt_cache_key`: which cache is asked (OpenAI); Codex puts its session there.
+    CacheKey,
+    /// `session_id` in `metadata`, or in the `client_metadata` of Codex.
+    MetadataSession,
+    /// `conversation` of Responses.
+    Conversation,
+    /// `user_id` in `metadata` (Anthropic).
+    MetadataUser,
+    /// `user` (OpenAI; deprecated there).
+    User,
+    /// `safety_identifier` (OpenAI).
+    SafetyIdentifier,
+}
+
+/// An object of a body whose members name sessions and end users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdObject {
+    Metadata,
+    Conversation,
+}
+
+impl IdObject {
+    /// What the member `name` says.
+    pub(crate) fn member(self, name: &str) -> Option<IdField> {
+        match (self, name) {
+            (Self::Metadata, "user_id") => Some(IdField::MetadataUser),
+            (Self::Metadata, "session_id") => Some(IdField::MetadataSession),
+            (Self::Conversation, "id") => Some(IdField::Conversation),
+            _ => None,
+        }
+    }
+}
+
+/// What a body says of its session and its end user, as it stands there. Nothing authenticates it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientIds<'b> {
+    session: Option<(IdField, Str<'b>)>,
+    end_user: Option<(IdField, Str<'b>)>,
+}
+
+impl<'b> ClientIds<'b> {
+    /// Notes the value of a field.
+    pub(crate) fn note(&mut self, field: IdField, value: Str<'b>) {
+        let is_of_session = field <= IdField::Conversation;
+        let known = if is_of_session {
+            &mut self.session
+        } else {
+            &mut self.end_user
+        };
+        let is_usable = (1..=LONGEST).contains(&value.raw().len());
+        if is_usable && known.is_none_or(|(before, _)| before <= field) {
+            *known = Some((field, value));
+        }
+    }
+
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.session.is_none() && self.end_user.is_none()
+    }
+
+    /// Gives the session and the end user to `take`. `buffer` is room for what has to be unescaped.
+    pub fn read(&self, buffer: &mut String, take: impl FnOnce(Option<&str>, Option<&str>)) {
+        let mut of_session = String::new();
+        let session = self
+            .session
+            .map(|(field, value)| (field, value.decoded(&mut of_session)));
+        let Some((field, value)) = self.end_user else {
+            return take(session.map(|(_, session)| session), None);
+        };
+        let end_user = value.decoded(buffer);
+        let UserId {
+            user,
+            session: packed,
+        } = match field {
+            IdField::MetadataUser => UserId::of(end_user),
+            _ => UserId {
+                user: Some(end_user),
+                session: None,
+            },
+        };
+        let named = session.filter(|(field, _)| packed.is_none() || *field > IdField::CacheKey);
+        take(named.map(|(_, session)| session).or(packed), user);
+    }
+}
+
+/// What `metadata.user_id` says.
+#[derive(Debug, PartialEq, Eq)]
+struct UserId<'t> {
+    user: Option<&'t str>,
+    session: Option<&'t str>,
+}
+
+/// How Claude Code packs it since version 2.1.78.
+#[derive(Deserialize)]
+struct Packed<'t> {
+    #[serde(default)]
+    account_uuid: &'t str,
+    #[serde(default)]
+    device_id: &'t str,
+    #[serde(default)]
+    session_id: &'t str,
+}
+
+impl<'t> UserId<'t> {
+    /// Takes apart what Claude Code packs: its user is the account, else the device. What others write there names a user.
+    fn of(text: &'t str) -> Self {
+        let some = |text: &'t str| (!text.is_empty()).then_some(text);
+        if text.starts_with('{')
+            && let Ok(packed) = serde_json::from_str::<Packed<'t>>(text)
+        {
+            return UserId {
+                user: some(packed.account_uuid).or(some(packed.device_id)),
+                session: some(packed.session_id),
+            };
+        }
+        // `user_<device>_account_<account>_session_<session>`, the account empty for keys of the API.
+        let before = || {
+            let (device, rest) = text.strip_prefix("user_")?.split_once("_account_")?;
+            let (account, session) = rest.split_once("_session_")?;
+            Some(UserId {
+                user: some(account).or(some(device)),
+                session: some(session),
+            })
+        };
+        before().unwrap_or(UserId {
+            user: some(text),
+            session: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(user: &'static str, session: &'static str) -> UserId<'static> {
+        let some = |text: &'static str| (!text.is_empty()).then_some(text);
+        UserId {
+            user: some(user),
+            session: some(session),
+        }
+    }
+
+    #[test]
+    fn what_claude_code_packs_into_a_user_id_is_taken_apart() {
+        for (text, unpacked) in [
+            (
+                r#"{"device_id":"d0","account_uuid":"a1","session_id":"s2"}"#,
+                of("a1", "s2"),
+            ),
+            (
+                r#"{"device_id":"d0","account_uuid":"","session_id":"s2","parent_session_id":"p"}"#,
+                of("d0", "s2"),
+            ),
+            (r#"{"session_id":"s2"}"#, of("", "s2")),
+            ("user_d0_account_a1_session_s2", of("a1", "s2")),
+            ("user_d0_account__session_s2", of("d0", "s2")),
+        ] {
+            assert_eq!(UserId::of(text), unpacked, "{text}");
+        }
+    }
+
+    #[test]
+    fn any_other_user_id_is_the_users() {
+        for text in [
+            "alice",
+            "user_7",
+            "{",
+            r#"{"device_id":7}"#,
+            "user_a_account_b",
+            "{\"a",
+        ] {
+            assert_eq!(UserId::of(text), of(text, ""), "{text}");
+        }
+    }
+}
