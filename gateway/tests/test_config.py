@@ -80,9 +80,11 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "aws": None,
                 "access_token": False,
                 "vertex": None,
+                "proxied": False,
             }
         ],
         "egress_allow": None,
+        "egress_proxy": None,
         "models": [
             {
                 "name": name,

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from proofgate import _core
 from proofgate.config import Config
+from proofgate.forward_proxy import ForwardProxy
 from proofgate.config.settings import Provider
 from proofgate.identity.google import ServiceAccountKey
 from proofgate.identity.issued import AccessToken, AwsSession, IdentityError, Issued
@@ -58,6 +59,7 @@ class Named:
     providers: tuple[Provider, ...]
     service_accounts: dict[str, SecretStr | None] = field(default_factory=dict)
     source: Path = Path("/etc/proofgate/gateway.yaml")
+    proxy: ForwardProxy | None = None
 
     @property
     def settings(self) -> Named:

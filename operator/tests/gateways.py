@@ -74,9 +74,10 @@ def secret(name: str, **entries: str) -> Manifest:
 
 
 def user_secrets() -> dict[str, Manifest | None]:
-    """Return the Secrets that the gateway above names."""
+    """Return the Secrets that the gateway above names, and one for an egress proxy."""
     return {
         "acme-keys": secret("acme-keys", first=ACME_KEY, second=ACME_OTHER_KEY),
         "globex-keys": secret("globex-keys", only=GLOBEX_KEY),
         "openai": secret("openai", api_key="sk-upstream-0123456789"),
+        "proxy": secret("proxy", username="gateway", password="s3cret"),
     }

@@ -25,7 +25,7 @@ from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
 from proofgate_operator.build import worker_config
-from proofgate_operator.plan.addresses import address_fault, range_fault
+from proofgate_operator.plan.addresses import address_fault, no_proxy_fault, range_fault
 from tests.controlplane.largest import everything
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, DEFAULTS, GLOBEX_KEY, SPEC, gateway, secret, user_secrets
 from tests.test_attached_tenants import TEN, World
@@ -559,6 +559,63 @@ def test_a_base_url_that_workers_could_not_use_does_not_fit_the_schema(url: str)
 @pytest.mark.parametrize("url", ["https://1.2.3/v1", "https://999.1.1.1", "http://[::g]", "http://[1.2.3.4]"])
 def test_a_host_that_looks_like_an_address_has_to_be_one(url: str) -> None:
     assert address_fault(url)
+
+
+PROXY = {"url": "http://proxy.example.com:3128", "credentialsSecretRef": {"name": "proxy"}}
+
+
+def test_the_egress_proxy_reaches_the_workers_with_its_credentials_in_files(tmp_path: Path) -> None:
+    found = load_worker_config(tmp_path, egress={"proxy": {**PROXY, "noProxy": [".svc", "10.0.0.0/8"]}})
+    assert found.proxy is not None and found.proxy.authorization is not None
+    assert found.proxy.authorization.get_secret_value() == "Basic Z2F0ZXdheTpzM2NyZXQ="
+    assert "s3cret" not in found.source.read_text()
+    core = json.loads(found.to_core_json(0))
+    assert (core["egress_allow"], core["egress_proxy"]["host"]) == (None, "proxy.example.com")
+    assert all(provider["proxied"] for provider in core["providers"])
+
+
+def test_credentials_of_the_egress_proxy_that_are_missing_are_named() -> None:
+    asked = gateway(egress={"proxy": PROXY})
+    for found, reason in [
+        (None, "SecretMissing"),
+        (secret("proxy", username="a"), "SecretInvalid"),
+        (secret("proxy", username="a:b", password="c"), "SecretInvalid"),
+        (secret("proxy", username="a", password="b c"), "SecretInvalid"),
+    ]:
+        configured = configuration(asked, {**user_secrets(), "proxy": found})
+        assert not configured.problems
+        assert [(fault.field, fault.reason) for fault in configured.faults] == [("spec.egress", reason)]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["*", "example.com", ".svc", "*.example.com:8443", "10.0.0.0/8", "10.1.2.3:80", "::1", "2001:db8::/32", "[::1]:1"],
+)
+def test_what_no_proxy_may_have_is_accepted(entry: str) -> None:
+    assert gateway(egress={"proxy": {**PROXY, "noProxy": [entry]}}).spec.egress is not None
+    assert no_proxy_fault(entry) is None
+
+
+@pytest.mark.parametrize("entry", ["10.0.0.1/8", "2001:db8::1/32", "[::g]", "1::2::3", "10.0.0/8"])
+def test_an_address_of_no_proxy_that_is_none_is_named(entry: str) -> None:
+    assert no_proxy_fault(entry)
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        {"url": "https://proxy.example.com"},
+        {"url": "http://user:pass@proxy.example.com"},
+        {"url": "http://proxy.example.com/path"},
+        {"url": "http://proxy.example.com:0"},
+        {**PROXY, "noProxy": ["a b"]},
+        {**PROXY, "noProxy": ["http://example.com"]},
+        {**PROXY, "noProxy": ["example.com:99999"]},
+    ],
+)
+def test_an_egress_proxy_that_is_none_is_refused(proxy: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        gateway(egress={"proxy": proxy})
 
 
 def test_routes_fallbacks_and_egress_reach_the_worker(tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ from typing import Any
 from proofgate import _core, profiling
 from proofgate.config import Config
 from proofgate.daemon_thread import in_daemon_thread
+from proofgate.forward_proxy import ForwardProxy
 from proofgate.key_set_fetch import TIMEOUT_SECONDS, FetchError, fetch_key_set
 from proofgate.refreshing import SPREAD, Refreshing, backoff
+from proofgate.timed_exchange import through
 
 log = logging.getLogger("proofgate")
 
@@ -106,6 +108,7 @@ class KeySets(Refreshing):
         self._spread = spread
         self._sources: dict[str, KeySetSource] = {}
         self._in_files: dict[str, int] = {}
+        self._proxy: ForwardProxy | None = None
 
     def load_files(self, config: Config) -> None:
         """Gives the worker the key sets of `jwksFile`. Raises the core's ConfigError."""
@@ -120,6 +123,7 @@ class KeySets(Refreshing):
         """Fetches for the issuers of a configuration from now on; what is known of one that stays is kept."""
         known, now = self._sources, self._clock()
         self._sources = {}
+        self._proxy = config.proxy
         for issuer in config.issuers:
             if issuer.jwks_url is None:
                 continue
@@ -153,7 +157,7 @@ class KeySets(Refreshing):
 
     async def _refresh(self, source: KeySetSource) -> None:
         try:
-            text = await in_daemon_thread(lambda: self._fetch(source.url), "key-set")
+            text = await in_daemon_thread(lambda: self._fetched(source.url), "key-set")
             if self._sources.get(source.issuer) is not source:
                 return  # another configuration came meanwhile
             keys = await profiling.in_thread(self._worker.set_key_set, source.issuer, text)
@@ -171,6 +175,10 @@ class KeySets(Refreshing):
                     keys,
                 )
             source.succeed(self._clock(), keys, self._spread())
+
+    def _fetched(self, url: str) -> str:
+        with through(self._proxy):
+            return self._fetch(url)
 
     def _failed(self, source: KeySetSource, code: str, reason: str) -> None:
         if self._sources.get(source.issuer) is not source:

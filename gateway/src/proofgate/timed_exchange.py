@@ -5,16 +5,22 @@ Not urllib: it follows redirects and proxies of the environment, and its timeout
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.client
+import re
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from proofgate.forward_proxy import ForwardProxy
 from proofgate.timed_http import TimedResponse
+
+_proxy: ContextVar[ForwardProxy | None] = ContextVar("egress_proxy", default=None)
 
 
 class ExchangeError(Exception):
@@ -46,6 +52,16 @@ class Bounds:
     answer_bytes: int
 
 
+@contextlib.contextmanager
+def through(proxy: ForwardProxy | None) -> Iterator[None]:
+    """Makes exchanges of this thread go through a forward proxy, as far as it serves their URLs."""
+    token = _proxy.set(proxy)
+    try:
+        yield
+    finally:
+        _proxy.reset(token)
+
+
 def exchange(
     method: str,
     url: str,
@@ -60,10 +76,10 @@ def exchange(
     try:
         parts = urlsplit(url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        # Also for the answer of a proxy, which comes while connecting.
+        connection.response_class = _timed(2 * bounds.seconds)
         connection.connect()
-        connection.response_class = functools.partial(  # type: ignore[assignment]
-            TimedResponse, deadline=time.monotonic() + bounds.seconds
-        )
+        connection.response_class = _timed(bounds.seconds)
         connection.request(method, target, body, {**headers, "Connection": "close"})
         with connection.getresponse() as response:
             return _whole(response, bounds.answer_bytes)
@@ -74,6 +90,8 @@ def exchange(
     except ssl.SSLError:
         raise ExchangeError("tls", "the TLS handshake failed") from None
     except OSError as error:
+        if refused := re.match(r"Tunnel connection failed: (\d{3})", str(error)):
+            raise ExchangeError("proxy", f"the egress proxy answers {refused[1]}") from None
         raise ExchangeError(
             "unreachable", f"not reachable: {error.strerror or 'connection failed'}"
         ) from None
@@ -85,16 +103,31 @@ def exchange(
         connection.close()
 
 
+def _timed(seconds: float) -> type[http.client.HTTPResponse]:
+    return functools.partial(TimedResponse, deadline=time.monotonic() + seconds)  # type: ignore[return-value]
+
+
 def _connect(url: str, timeout: float, authorities: Path | None) -> http.client.HTTPConnection:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    parts, proxy = urlsplit(url), _proxy.get()
+    host, port = parts.hostname or "", parts.port
+    if proxy is not None and not proxy.serves(url):
+        proxy = None
+    at = (host, port) if proxy is None else (proxy.host, proxy.port)
     if parts.scheme == "https":
         try:
             context = ssl.create_default_context(cafile=authorities)
         except OSError:
             raise ExchangeError("tls", "the certificates to trust cannot be read") from None
-        return http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context)
-    return http.client.HTTPConnection(host, parts.port, timeout=timeout)
+        connection = http.client.HTTPSConnection(*at, timeout=timeout, context=context)
+    else:
+        connection = http.client.HTTPConnection(*at, timeout=timeout)
+    if proxy is not None:
+        if not proxy.is_usable:
+            raise ExchangeError("proxy", "the credentials for the egress proxy cannot be read")
+        shown = proxy.authorization
+        headers = {} if shown is None else {"Proxy-Authorization": shown.get_secret_value()}
+        connection.set_tunnel(host, port, headers)
+    return connection
 
 
 def _whole(response: http.client.HTTPResponse, most: int) -> Answer:

@@ -121,7 +121,14 @@ def everything() -> Manifest:
                 "fallbackOn": ["Timeout", "ContextLength"],
             }
         ],
-        "egress": {"allow": ["10.0.0.0/8"]},
+        "egress": {
+            "allow": ["10.0.0.0/8"],
+            "proxy": {
+                "url": "http://proxy.example.com:3128",
+                "credentialsSecretRef": {"name": "proxy"},
+                "noProxy": [".svc"],
+            },
+        },
         "prices": [price],
         "defaultPrices": True,
         "plans": [

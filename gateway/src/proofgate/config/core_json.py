@@ -64,7 +64,7 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
                 config.provider_cas,
                 config.client_identities,
             )
-        )
+        ) or (provider["proxied"] and config.proxy is not None and not config.proxy.is_usable)
         provider["client_key_pem"] = None if shown is None else _reveal(shown.private_key_pem)
         if aws is not None:
             provider["aws"]["keys"] = {
@@ -72,6 +72,8 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
                 "secret_access_key": _reveal(aws.secret_access_key),
                 "session_token": _reveal(aws.session_token),
             }
+    if config.proxy is not None:
+        document["egress_proxy"]["authorization"] = _reveal(config.proxy.authorization)
     if config.routing_key is not None:
         document["proxy_protocol"] = {"routing_key": config.routing_key.get_secret_value()}
     if config.identity is not None:
@@ -95,6 +97,8 @@ def public_json(config: Config) -> bytes:
         [issuer.issuer, issuer.jwks_url, config.key_sets.get(issuer.issuer), issuer.refresh_seconds]
         for issuer in config.issuers
     ]
+    if settings.egress is not None and settings.egress.proxy is not None:
+        document["no_proxy"] = list(settings.egress.proxy.no_proxy)
     document["examples"] = [
         [rule.id, rule.examples.match, rule.examples.no_match] for rule in settings.policy.rules
     ]
@@ -160,10 +164,16 @@ def _public(config: Config) -> Json:
                 else {"project": provider.project, "location": provider.location},
                 "aws": {"region": provider.region, "keys": None} if is_signed(provider.auth) else None,
                 "access_token": takes_access_token(provider.auth),
+                "proxied": config.proxy is not None and config.proxy.serves(provider.base_url),
             }
             for provider in settings.providers
         ],
-        "egress_allow": None if settings.egress is None else list(settings.egress.allow),
+        "egress_allow": None
+        if settings.egress is None or settings.egress.allow is None
+        else list(settings.egress.allow),
+        "egress_proxy": None
+        if config.proxy is None
+        else {"host": config.proxy.host, "port": config.proxy.port},
         "models": [
             {
                 "name": model.name,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -16,6 +18,7 @@ from proofgate.config.fields import is_loopback
 from proofgate.config.files import NamedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings
+from proofgate.forward_proxy import ForwardProxy, NoProxyRule
 
 T = TypeVar("T")
 
@@ -63,6 +66,30 @@ def service_accounts(
         return SecretStr(text)
 
     return _of_type("GCPServiceAccountKey", settings, findings, read)
+
+
+def forward_proxy(settings: Settings, files: NamedFiles, findings: Findings) -> ForwardProxy | None:
+    """The egress proxy, if there is one. Credentials that cannot be used cost what goes through it, alone."""
+    proxy = settings.egress.proxy if settings.egress else None
+    if proxy is None:
+        return None
+    path: FieldPath = ("egress", "proxy")
+    url = urlsplit(proxy.url)
+    exempt = tuple(NoProxyRule.of(entry) for entry in proxy.no_proxy)
+    found = ForwardProxy(url.hostname or "", url.port or 80, exempt)
+    if proxy.username_file is None or proxy.password_file is None:
+        return found
+    known = len(findings.problems)
+    user = files.secret((*path, "usernameFile"), proxy.username_file)
+    password = files.secret((*path, "passwordFile"), proxy.password_file)
+    if ":" in user:
+        # RFC 7617, section 2: the first colon ends the user's name.
+        message = f"{proxy.username_file} holds a user name with a colon, which Basic cannot carry"
+        findings.report("config_bad_secret", (*path, "usernameFile"), message)
+    if findings.tolerate_since(known, "what the egress proxy is for is not sent"):
+        return replace(found, is_usable=False)
+    shown = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return replace(found, authorization=SecretStr(f"Basic {shown}"))
 
 
 def _of_type(

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from proofgate.address import split_address
+from proofgate.forward_proxy import NoProxyRule
 
 _NAMES_ARE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -92,6 +93,22 @@ def _base_url(text: str) -> str:
     if url.query or url.fragment:
         raise ValueError("remove the part from '?' or '#' on: the path of a request is appended to this URL")
     return text.rstrip("/")
+
+
+def _proxy_url(text: str) -> str:
+    if "@" in text:
+        raise ValueError("remove the user name and password from the URL: they belong in files")
+    url = split_url(text, "http://proxy.example.com:3128")
+    if url.scheme != "http":
+        raise ValueError("use http: TLS to providers is inside the tunnel, and none is spoken with the proxy")
+    if url.path not in ("", "/") or url.query or url.fragment:
+        raise ValueError("remove everything after host and port: a tunnel has no path")
+    return text.rstrip("/")
+
+
+def _no_proxy(text: str) -> str:
+    NoProxyRule.of(text)
+    return text
 
 
 def _key_set_url(text: str) -> str:
@@ -191,6 +208,8 @@ Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
 NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
 Address = Annotated[str, AfterValidator(_address)]
 BaseURL = Annotated[str, AfterValidator(_base_url)]
+ProxyURL = Annotated[str, AfterValidator(_proxy_url)]
+NoProxyEntry = Annotated[str, AfterValidator(_no_proxy)]
 KeySetURL = Annotated[str, AfterValidator(_key_set_url)]
 HookURL = Annotated[str, AfterValidator(_hook_url)]
 WebOrigin = Annotated[str, AfterValidator(_web_origin)]

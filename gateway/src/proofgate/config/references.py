@@ -29,6 +29,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_payloads(settings, findings)
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
+    _check_proxy(settings, findings)
     check_telemetry(settings.telemetry, findings)
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
         message = "bufferedBytes is less than four times bodyBytes: a body of that size might never find room"
@@ -259,3 +260,14 @@ def _check_issuers(settings: Settings, findings: Findings) -> None:
         if (issuer.jwks_url is None) == (issuer.jwks_file is None):
             message = "set exactly one of jwksURL and jwksFile"
             findings.report("config_key_set_source", ("jwt", "issuers", position), message)
+
+
+def _check_proxy(settings: Settings, findings: Findings) -> None:
+    proxy = settings.egress.proxy if settings.egress else None
+    if proxy is None:
+        return
+    fields = {"usernameFile": proxy.username_file, "passwordFile": proxy.password_file}
+    missing = [name for name, value in fields.items() if value is None]
+    if len(missing) == 1:
+        message = f"set {missing[0]}: the name and the password of a user go together"
+        findings.report("config_proxy_credentials", ("egress", "proxy"), message)

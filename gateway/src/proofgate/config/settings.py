@@ -24,6 +24,8 @@ from proofgate.config.fields import (
     ModelName,
     Name,
     NonEmptyListed,
+    NoProxyEntry,
+    ProxyURL,
     Seconds,
     Section,
     TenantName,
@@ -239,12 +241,29 @@ class Provider(Section):
         return {**given, "baseURL": f"https://{host}.googleapis.com/v1"}
 
 
+class EgressProxy(Section):
+    """A forward proxy through which providers are reached, each connection in a tunnel (CONNECT)."""
+
+    url: ProxyURL
+    """Where it is, `http://HOST:PORT`. TLS to a provider is inside the tunnel."""
+    username_file: FilePath | None = None
+    """Whom it is shown (`Proxy-Authorization: Basic`), with `passwordFile`."""
+    password_file: FilePath | None = None
+    """The password of that user. While one of both cannot be read, what the proxy is for is not sent."""
+    no_proxy: Listed[NoProxyEntry] = ()
+    """What is reached directly: a host name with all below it, `.example.com` for those below alone, an
+    address or a range of addresses for URLs that have an address, each with `:PORT` for one port, or `*`.
+    Loopback, link-local addresses and the metadata services of clouds always are."""
+
+
 class Egress(Section):
     """Where connections to providers may lead. Without this section, everywhere but to addresses that are no
     provider's: link-local ones and others at which clouds keep a machine's metadata, multicast."""
 
-    allow: Listed[AddressRange]
+    allow: Listed[AddressRange] | None = None
     """Ranges of addresses such as 10.0.0.0/8, in place of that rule. What a name resolves to is compared."""
+    proxy: EgressProxy | None = None
+    """A forward proxy for providers, for the token endpoints of their `auth` and for `jwksURL`."""
 
 
 class Fallback(Section):

@@ -17,9 +17,11 @@ from typing import Any
 from proofgate import _core, profiling
 from proofgate.config import Config
 from proofgate.daemon_thread import in_daemon_thread
+from proofgate.forward_proxy import ForwardProxy
 from proofgate.identity.issued import AwsSession, IdentityError, Issued
 from proofgate.identity.sources import Identity, identity_of
 from proofgate.refreshing import SPREAD, Refreshing, backoff
+from proofgate.timed_exchange import through
 
 log = logging.getLogger("proofgate")
 
@@ -133,11 +135,13 @@ class Credentials(Refreshing):
         self._clock = clock
         self._spread = spread
         self._sources: dict[str, CredentialSource] = {}
+        self._proxy: ForwardProxy | None = None
 
     def follow(self, config: Config) -> None:
         """Fetches for the providers of a configuration from now on; what one has that stays is kept."""
         known, now = self._sources, self._clock()
         self._sources = {}
+        self._proxy = config.proxy
         for provider in config.settings.providers:
             identity = identity_of(provider, config)
             if identity is None or provider.auth is None:
@@ -208,7 +212,8 @@ class Credentials(Refreshing):
 
     def _fetched(self, identity: Identity) -> tuple[Issued, float]:
         """What was issued, and when it came."""
-        return self._fetch(identity), self._clock()
+        with through(self._proxy):
+            return self._fetch(identity), self._clock()
 
     def _give(self, provider: str, issued: Issued, came: float) -> None:
         lifetime = max(usable(issued.lifetime_seconds) - (self._clock() - came), 0.0)

@@ -12,6 +12,8 @@ from pydantic import Field
 from proofgate_operator.api.auth import AUTH_RULES, Auth, provider_types_rules
 from proofgate_operator.api.fields import (
     AUTHORITY,
+    LABEL,
+    PORT,
     SET,
     Cidr,
     ConfigMapKeyRef,
@@ -41,6 +43,17 @@ TenantName = Annotated[
         min_length=1,
         max_length=317,
         pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
+    ),
+]
+
+#: A host name, an address or a range, one port of either, or everything.
+NoProxyEntry = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=300,
+        pattern=rf"^(\*|(\*?\.)?{LABEL}(\.{LABEL})*\.?{PORT}|\[[0-9A-Fa-f:.]+\]{PORT}"
+        r"|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*|[0-9A-Fa-f:.]+/[0-9]{1,3})$",
     ),
 ]
 
@@ -223,11 +236,43 @@ class Provider(Section):
             yield from self.tls.secrets()
 
 
-class Egress(Section):
-    """Where workers may connect to reach providers, by address."""
+class EgressProxy(Section):
+    """A forward proxy for what leaves the workers: each connection is a tunnel (CONNECT), TLS inside it."""
 
-    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
-    """Ranges of addresses, for example 10.0.0.0/8: what a provider's name resolves to must be in one."""
+    url: Annotated[str, Field(max_length=300, pattern=rf"^http://{AUTHORITY}/?$")]
+    """Where it is, for example http://proxy.example.com:3128. TLS with the proxy itself is not spoken."""
+    credentials_secret_ref: SecretRef | None = None
+    """Secret of type kubernetes.io/basic-auth in the gateway's namespace, with username and password (printable
+    ASCII without spaces, no colon in the name): sent as Proxy-Authorization: Basic. Mounted, and used when it
+    changes, as keys are; while it is missing, nothing is sent through the proxy. Absent: it wants none."""
+    no_proxy: Annotated[tuple[NoProxyEntry, ...], Field(max_length=64, json_schema_extra=SET)] = ()
+    """What is reached directly, as curl and Go read NO_PROXY: a name with all below it (example.com), those
+    below alone (.svc), an address or a range (10.0.0.0/8) for URLs that have an address, each with :PORT for
+    one port, or `*`. Loopback, link-local addresses and the metadata services of clouds always are."""
+
+    def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
+        """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
+        if self.credentials_secret_ref is not None:
+            for entry in ("username", "password"):
+                reference = SecretKeyRef(name=self.credentials_secret_ref.name, key=entry)
+                yield "proxy.credentialsSecretRef", entry, reference
+
+
+class Egress(Section):
+    """Where workers may connect to reach providers, and through what."""
+
+    allow: Annotated[tuple[Cidr, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)] = None
+    """Ranges of addresses, for example 10.0.0.0/8: what a provider's name resolves to must be in one. With a
+    proxy all of its addresses must be. Absent: every address but link-local ones and others at which clouds
+    keep a machine's metadata, and multicast."""
+    proxy: EgressProxy | None = None
+    """A forward proxy for providers, for the token endpoints of their auth and for jwksURL. Absent: workers
+    connect to them directly."""
+
+    def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
+        """Return each entry of a Secret that it needs, as those of a proxy."""
+        if self.proxy is not None:
+            yield from self.proxy.secrets()
 
 
 class Fallback(Section):

@@ -34,6 +34,7 @@ from proofgate_operator.build.worker_config import (
     CONFIG_FOLDER,
     HELD_FOLDER,
     LEDGER_FOLDER,
+    PROXY_FOLDER,
     SHARDS_FOLDER,
     SHRED_KEYS_FOLDER,
     TELEMETRY_FOLDER,
@@ -90,6 +91,10 @@ def _configuration(gateway: Gateway) -> Manifest:
         if authorities is not None:
             item = {"key": authorities.key, "path": provider_file(provider, CA_FILE)}
             sources.append({"configMap": {"name": authorities.name, "items": [item], "optional": True}})
+    for _, file, reference in spec.egress.secrets() if spec.egress else ():
+        item = {"key": reference.key, "path": f"{PROXY_FOLDER}/{file}"}
+        # Without it nothing is sent through the proxy, and everything else goes on.
+        sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
     for _, file, reference in spec.telemetry.secrets() if spec.telemetry else ():
         item = {"key": reference.key, "path": f"{TELEMETRY_FOLDER}/{file}"}
         # Without it nothing is exported, and everything else goes on.

@@ -17,6 +17,7 @@ from proofgate_operator.api.upstream import (
     CA_FILE,
     CLIENT_CERTIFICATE_FILE,
     CLIENT_KEY_FILE,
+    Egress,
     Provider,
     ProviderTls,
 )
@@ -41,6 +42,8 @@ LEDGER_FOLDER = "/var/lib/proofgate"
 SHARDS_FOLDER = f"{CONFIG_FOLDER}/tenants"
 #: Where the values of header fields for a collector are, below the folder of the configuration.
 TELEMETRY_FOLDER = "telemetry"
+#: Where the credentials for the egress proxy are, below the folder of the configuration.
+PROXY_FOLDER = "egress/proxy"
 #: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
 HELD_FOLDER = "/etc/held-checkpoints"
 #: Where tenants' shred keys are. The Secret is mounted whole: another tenant does not change the template.
@@ -188,6 +191,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "drainSeconds": spec.timeouts.drain_seconds,
         },
     }
+    if spec.egress is not None:
+        content["egress"] = _egress(spec.egress)
     payloads = _payloads(gateway)
     if payloads is not None:
         content["ledger"]["payloads"] = payloads
@@ -199,7 +204,6 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     if spec.policies:
         content["policies"] = [policy.as_written() for policy in spec.policies]
     alike = {
-        "egress": spec.egress,
         "jwt": spec.jwt,
         "policy": spec.policy,
         "cors": spec.cors,
@@ -219,6 +223,15 @@ def _payloads(gateway: Gateway) -> Manifest | None:
     if section is None and not stored:
         return None
     return {**(section.as_written() if section else {}), "budgetBytes": _PAYLOAD_BUDGET_BYTES}
+
+
+def _egress(egress: Egress) -> Manifest:
+    content = egress.as_written()
+    if egress.proxy is not None:
+        content["proxy"].pop("credentialsSecretRef", None)
+        for _, file, _ in egress.secrets():
+            content["proxy"][f"{file}File"] = f"{CONFIG_FOLDER}/{PROXY_FOLDER}/{file}"
+    return content
 
 
 def _telemetry(telemetry: Telemetry) -> Manifest:

@@ -1,6 +1,7 @@
 """What is wrong with the host of a URL or a range of addresses, where no pattern of the schema can tell."""
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
 
 #: RFC 1035, section 2.3.4: 255 octets on the wire, of which a name has 253 characters to write.
@@ -30,6 +31,15 @@ def range_fault(cidr: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def no_proxy_fault(entry: str) -> str | None:
+    """Return why an entry that fits its field's pattern is none; None if nothing is wrong."""
+    bracketed = re.fullmatch(r"\[([^]]+)\](:\d+)?", entry)
+    host = bracketed[1] if bracketed else entry
+    if "/" not in host and host.count(":") < 2 and not bracketed:
+        return None
+    return range_fault(host)
 
 
 def _is_address(host: str, version: int) -> bool:

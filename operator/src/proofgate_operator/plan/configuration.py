@@ -24,7 +24,7 @@ from proofgate_operator.build.owners import Shares, read_shares
 from proofgate_operator.build.storage import claim_names
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
-from proofgate_operator.plan.addresses import address_fault, range_fault
+from proofgate_operator.plan.addresses import address_fault, no_proxy_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import auditor_key, keeper_key
 from proofgate_operator.plan.certificates import authorities_fault, certificate_fault, shown_fault
@@ -169,6 +169,25 @@ def _tls_faults(provider: Provider, pem: Mapping[str, str]) -> Iterator[Fault]:
             yield Fault(owner, "CertificateInvalid", f"{where} {fault}")
 
 
+def _proxy_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
+    """Return which part of the credentials for the egress proxy could not be sent."""
+    owner = "spec.egress"
+    faults: list[Fault] = []
+    for field, file, reference in gateway.spec.egress.secrets() if gateway.spec.egress else ():
+        named = f"Secret {reference.name}, named by {owner}.{field}"
+        secret = seen.secrets.get(reference.name)
+        if secret is None:
+            return [Fault(owner, "SecretMissing", f"{named}, does not exist")]
+        value = (entry(secret, reference.key) or "").strip()
+        if not value:
+            faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
+        elif not re.fullmatch(r"[!-~]+", value) or (file == "username" and ":" in value):
+            message = f"{reference.key} is not one line of printable ASCII without spaces"
+            also = " and colons" if file == "username" else ""
+            faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}{also}"))
+    return faults
+
+
 def _telemetry_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
     """Return which header field for a collector has no value that could be sent."""
     owner = "spec.telemetry"
@@ -197,6 +216,8 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
     ]
     for issuer in spec.jwt.issuers if spec.jwt else ():
         places.append((f"spec.jwt.issuers[{issuer.issuer}].jwksURL", issuer.jwks_url))
+    if spec.egress is not None and spec.egress.proxy is not None:
+        places.append(("spec.egress.proxy.url", spec.egress.proxy.url))
     for origin in spec.cors.allowed_origins if spec.cors else ():
         if origin != "*":
             places.append((f"spec.cors.allowedOrigins[{origin}]", origin))
@@ -209,10 +230,14 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
         fault = address_fault(url)
         if fault:
             yield Problem("SpecInvalid", f"{place}: {fault}")
-    for cidr in spec.egress.allow if spec.egress else ():
+    for cidr in spec.egress.allow or () if spec.egress else ():
         fault = range_fault(cidr)
         if fault:
             yield Problem("SpecInvalid", f"spec.egress.allow: {fault}")
+    for entry in spec.egress.proxy.no_proxy if spec.egress and spec.egress.proxy else ():
+        fault = no_proxy_fault(entry)
+        if fault:
+            yield Problem("SpecInvalid", f"spec.egress.proxy.noProxy: {fault}")
 
 
 def _signing_key(
@@ -377,6 +402,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *provider_faults,
             *credential_faults(gateway, seen),
             *certificate_faults,
+            *_proxy_faults(gateway, seen),
             *_telemetry_faults(gateway, seen),
             *audit_faults,
             *keeper_faults,

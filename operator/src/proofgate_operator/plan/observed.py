@@ -197,6 +197,7 @@ def named_secrets(gateway: Gateway) -> tuple[str, ...]:
     found: Iterable[str] = (
         *(key.secret_ref.name for tenant in spec.tenants for key in tenant.api_keys or () if key.secret_ref),
         *(reference.name for provider in spec.providers for _, _, reference in provider.secrets()),
+        *(reference.name for _, _, reference in (spec.egress.secrets() if spec.egress else ())),
         *(reference.name for _, _, reference in (spec.telemetry.secrets() if spec.telemetry else ())),
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
         *([shred_keys.secret_ref.name] if shred_keys and shred_keys.secret_ref else []),

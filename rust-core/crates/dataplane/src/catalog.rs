@@ -24,7 +24,7 @@ use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD, stands_for};
 use crate::signer::{Keys, Signer, SignerPlan};
 use crate::terms::Terms;
-use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Trust, Upstream};
+use crate::upstream::{Egress, Pool, Proxy, RateLimits, Route as UpstreamRoute, Trust, Upstream};
 
 /// A configuration, checked whole and compiled.
 pub(crate) struct Blueprint {
@@ -96,6 +96,8 @@ impl Blueprint {
         let mut places = HashMap::new();
         let mut upstreams = Vec::new();
         let egress = Egress::new(config.egress_allow.as_deref()).map_err(Error::Config)?;
+        let proxy = config.egress_proxy.as_ref().map(Proxy::new);
+        let proxy = proxy.transpose().map_err(Error::Config)?;
         for provider in &config.providers {
             let fail = |message: String| Error::Config(format!("provider {:?}: {message}", provider.name));
             let base = BaseUrl::parse(&provider.base_url).map_err(|error| fail(error.to_string()))?;
@@ -148,6 +150,7 @@ impl Blueprint {
                 provider.http,
                 own.connect.unwrap_or(all.upstream_connect),
                 egress.clone(),
+                proxy.clone().filter(|_| provider.proxied),
             );
             if places.insert(provider.name.as_str(), upstreams.len()).is_some() {
                 return Err(fail("given twice".into()));

@@ -28,6 +28,9 @@ pub struct Config {
     /// Ranges of addresses that providers may be reached at; `None` means all but the machine's own.
     #[serde(default)]
     pub(crate) egress_allow: Option<Vec<String>>,
+    /// Through what providers are reached that say so.
+    #[serde(default)]
+    pub(crate) egress_proxy: Option<EgressProxy>,
     pub(crate) models: Vec<Model>,
     /// What models cost; of those that come with the gateway only when the configuration asks for them.
     #[serde(default)]
@@ -235,6 +238,20 @@ pub(crate) struct Provider {
     pub rate: RateLimits,
     #[serde(default)]
     pub timeouts: ProviderTimeouts,
+    /// It is reached through the egress proxy.
+    #[serde(default)]
+    pub proxied: bool,
+}
+
+/// A forward proxy that opens tunnels. It holds credentials, so it has no `Debug`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EgressProxy {
+    pub host: String,
+    pub port: u16,
+    /// The value of `Proxy-Authorization`; `None` where it wants none.
+    #[serde(default)]
+    pub authorization: Option<String>,
 }
 
 /// How long one provider may take, where that is not what holds for all.

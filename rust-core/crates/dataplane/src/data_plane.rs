@@ -209,6 +209,9 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
             let paused = upstream.pool.health.is_passed_over(now);
             let idle = upstream.pool.idle_count();
             gateway.metrics.provider(&upstream.name, paused, idle);
+            for (failure, count) in upstream.pool.take_proxy_failures() {
+                gateway.metrics.proxy_failed(&upstream.name, failure, count);
+            }
             if lifecycle.phase() == Phase::Serving {
                 upstream.keep_warm(now);
             }

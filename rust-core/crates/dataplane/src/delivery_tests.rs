@@ -60,6 +60,7 @@ async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
                 crate::config::Http::Http1,
                 Duration::from_secs(20),
                 Egress::default(),
+                None,
             )
             .unwrap(),
         )),

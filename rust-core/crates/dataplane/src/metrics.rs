@@ -17,6 +17,7 @@ use proofgate_stages::Profiler;
 
 use crate::hooks::HooksInService;
 use crate::telemetry::Signal;
+use crate::upstream::ProxyFailure;
 pub(crate) use analysis::{AnalysisMetrics, Lost};
 use latency::Latencies;
 pub(crate) use payloads::PayloadMetrics;
@@ -52,6 +53,7 @@ pub(crate) struct Metrics {
     pub(crate) ready: Gauge,
     provider_failures: Family<ProviderFailure, Counter>,
     provider_refusals: Family<ProviderRefusal, Counter>,
+    proxy_failures: Family<ProviderFailure, Counter>,
     providers_paused: Family<ProviderLabel, Gauge>,
     idle_connections: Family<ProviderLabel, Gauge>,
     traffic: Arc<Shown>,
@@ -149,6 +151,7 @@ impl Metrics {
             ready: Gauge::default(),
             provider_failures: Family::default(),
             provider_refusals: Family::default(),
+            proxy_failures: Family::default(),
             providers_paused: Family::default(),
             idle_connections: Family::default(),
             traffic: Arc::default(),
@@ -291,6 +294,11 @@ impl Metrics {
             m.provider_refusals.clone(),
         );
         registry.register(
+            "egress_proxy_failures",
+            "Connections to a provider that the egress proxy did not make, by what came of them",
+            m.proxy_failures.clone(),
+        );
+        registry.register(
             "provider_paused",
             "Whether a provider, or one of its models, is passed over where a model has another one, because it failed or asked for that",
             m.providers_paused.clone(),
@@ -350,6 +358,15 @@ impl Metrics {
             status,
         };
         self.provider_refusals.get_or_create(&labels).inc();
+    }
+
+    /// The egress proxy made so many connections to a provider not.
+    pub(crate) fn proxy_failed(&self, provider: &str, failure: ProxyFailure, count: u64) {
+        let labels = ProviderFailure {
+            provider: provider.to_owned(),
+            failure: failure.as_str(),
+        };
+        self.proxy_failures.get_or_create(&labels).inc_by(count);
     }
 
     /// Shows whether a provider is passed over, and how many connections to it are idle.

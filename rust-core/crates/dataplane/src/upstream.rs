@@ -1,5 +1,6 @@
 //! Providers, and the connections that lead there.
 
+mod connect;
 mod egress;
 mod happy_eyeballs;
 mod health;
@@ -8,18 +9,18 @@ mod names;
 mod rate;
 mod stream;
 mod tls;
+mod tunnel;
 mod warm;
 mod wire;
 
 use std::cell::{Cell, RefCell};
-use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
 use proofgate_translate::UntranslatableFields;
-use tokio::net::TcpStream;
 
+pub(crate) use self::connect::ConnectError;
 pub(crate) use self::egress::Egress;
 use self::health::Health;
 pub(crate) use self::health::{Attending, Verdict};
@@ -29,8 +30,9 @@ pub(crate) use self::rate::RateLimits;
 pub(crate) use self::stream::UpstreamStream;
 use self::tls::Tls;
 pub(crate) use self::tls::Trust;
+use self::tunnel::Tunnels;
+pub(crate) use self::tunnel::{Proxy, ProxyFailure};
 use self::warm::Warming;
-use self::wire::{Socket, Wire};
 
 use crate::access_token::AccessToken;
 use crate::config::{Http, StreamUsage};
@@ -41,8 +43,6 @@ use crate::signer::Signer;
 /// Idle connections kept for each provider, and how long they may idle.
 const MAX_IDLE: usize = 1024;
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
-/// How often one provider's failures are reported.
-const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A provider at run time: how to speak to it, and the connections that lead there.
 pub(crate) struct Upstream {
@@ -128,10 +128,12 @@ pub(crate) struct Route {
     tls: Option<Tls>,
     connect_timeout: Duration,
     egress: Egress,
+    /// `None` where connections are made to the provider itself.
+    proxy: Option<Proxy>,
 }
 
 impl Route {
-    /// Prepares the way to a base URL.
+    /// Prepares the route to a base URL, through `proxy` where there is one.
     ///
     /// # Errors
     /// What TLS has against `trust`; never with a key.
@@ -141,6 +143,7 @@ impl Route {
         http: Http,
         connect_timeout: Duration,
         egress: Egress,
+        proxy: Option<Proxy>,
     ) -> Result<Self, String> {
         let tls = base.tls.then(|| Tls::new(&base.host, &trust, http)).transpose()?;
         Ok(Route {
@@ -150,6 +153,7 @@ impl Route {
             tls,
             connect_timeout,
             egress,
+            proxy,
         })
     }
 }
@@ -160,6 +164,7 @@ pub(crate) struct Pool {
     /// How the provider is; it outlives a configuration, as the connections do.
     pub(crate) health: Rc<Health>,
     names: Rc<Names>,
+    tunnels: Option<Tunnels>,
     idle: RefCell<Vec<Idle>>,
     /// Those of HTTP/2, where that may be spoken.
     sessions: Option<Sessions>,
@@ -178,13 +183,6 @@ struct Idle {
     since: Instant,
 }
 
-/// Why no connection was made.
-#[derive(Debug)]
-pub(crate) enum ConnectError {
-    Failed,
-    TimedOut,
-}
-
 impl Pool {
     pub(crate) fn new(route: Route) -> Self {
         // Without TLS nobody chooses.
@@ -196,6 +194,7 @@ impl Pool {
         Pool {
             sessions: may_be_http2.then(|| Sessions::new(http2::MAX_SESSIONS)),
             names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
+            tunnels: route.proxy.clone().map(Tunnels::new),
             route,
             health: Rc::default(),
             idle: RefCell::default(),
@@ -243,6 +242,7 @@ impl Pool {
             http,
             connect_timeout,
             egress,
+            proxy,
             tls: _,
         } = &self.route;
         *base == route.base
@@ -250,6 +250,7 @@ impl Pool {
             && *http == route.http
             && *connect_timeout == route.connect_timeout
             && *egress == route.egress
+            && *proxy == route.proxy
     }
 
     /// A connection on which others have been answered, if one of them can serve again; of HTTP/2 a stream of one that is
@@ -264,83 +265,6 @@ impl Pool {
             let mut idle = self.idle.borrow_mut().pop()?;
             if self.second.get() - idle.since < IDLE_LIMIT && idle.stream.can_serve_again() {
                 return Some(idle.stream);
-            }
-        }
-    }
-
-    /// A new connection; of HTTP/2 a stream of a session, which is a new one where none has room.
-    pub(crate) async fn connect(&self, provider: &str) -> Result<UpstreamStream, ConnectError> {
-        // In a box: this future is moved with every request, and connecting is rare and large.
-        let connecting = Box::pin(self.try_to_connect());
-        match tokio::time::timeout(self.route.connect_timeout, connecting).await {
-            Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(error)) => {
-                self.report(provider, &error.to_string());
-                Err(ConnectError::Failed)
-            }
-            Err(_) => {
-                self.names.distrust();
-                self.report(provider, "no connection in time");
-                Err(ConnectError::TimedOut)
-            }
-        }
-    }
-
-    /// Says on standard error why the provider cannot be reached, at most once a second.
-    fn report(&self, provider: &str, reason: &str) {
-        let now = Instant::now();
-        if self
-            .reported
-            .get()
-            .is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL)
-        {
-            self.reported.set(Some(now));
-            eprintln!("proofgate: provider {provider:?}: cannot connect: {reason}");
-        }
-    }
-
-    async fn try_to_connect(&self) -> io::Result<UpstreamStream> {
-        match &self.sessions {
-            None => Ok(UpstreamStream::http1(self.reach().await?)),
-            Some(sessions) => sessions.stream_or(async || self.begin(sessions).await).await,
-        }
-    }
-
-    /// Connects, and speaks what the provider chooses.
-    async fn begin(&self, sessions: &Sessions) -> io::Result<UpstreamStream> {
-        let wire = self.reach().await?;
-        let is_http2 = wire.is_chosen(http2::ALPN).unwrap_or(true);
-        sessions.chose(!is_http2);
-        if is_http2 {
-            let session = sessions.begin(wire, self.route.base.tls).await?;
-            let stream = session.stream();
-            if !self.left.get() {
-                sessions.keep(session);
-            }
-            return Ok(stream.into());
-        }
-        match self.route.http {
-            Http::Http2 => Err(io::Error::other(
-                "it does not choose HTTP/2 in TLS (ALPN); set http to Auto or Http1",
-            )),
-            Http::Auto | Http::Http1 => Ok(UpstreamStream::http1(wire)),
-        }
-    }
-
-    async fn reach(&self) -> io::Result<Wire> {
-        let addresses = self.route.egress.admitted(&self.names.addresses().await?);
-        if addresses.is_empty() {
-            return Err(io::Error::other("none of its addresses may be reached (egress)"));
-        }
-        let tcp = happy_eyeballs::connect(&addresses, TcpStream::connect).await;
-        let tcp = tcp.inspect_err(|_| self.names.distrust())?;
-        tcp.set_nodelay(true)?;
-        let socket = Socket::new(tcp);
-        match &self.route.tls {
-            None => Ok(Wire::Plain(socket)),
-            Some(tls) => {
-                let stream = tls.connector.connect(tls.server_name.clone(), socket).await?;
-                Ok(Wire::Tls(Box::new(stream)))
             }
         }
     }

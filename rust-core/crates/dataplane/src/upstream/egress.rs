@@ -30,6 +30,11 @@ impl Egress {
         })
     }
 
+    /// Whether ranges are given, which alone may be reached.
+    pub(super) fn has_ranges(&self) -> bool {
+        self.allowed.is_some()
+    }
+
     /// Those of `addresses` that may be reached.
     pub(super) fn admitted(&self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let admitted = addresses.iter().filter(|address| self.admits(address.ip()));
@@ -64,6 +69,20 @@ const METADATA: [IpAddr; 9] = [
     // Azure.
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
 ];
+
+/// Names that clouds give to the metadata of the machine, for whoever cannot resolve them.
+const METADATA_NAMES: [&str; 4] = [
+    "metadata.google.internal",
+    "metadata.goog",
+    "metadata",
+    "instance-data.ec2.internal",
+];
+
+/// Whether a name is that of the machine's metadata, and so no provider's.
+pub(super) fn is_name_of_the_machine(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    METADATA_NAMES.iter().any(|name| name.eq_ignore_ascii_case(host))
+}
 
 /// Whether no provider can be at an address: that of the machine's metadata, or one that is nobody's.
 fn is_of_the_machine(address: IpAddr) -> bool {

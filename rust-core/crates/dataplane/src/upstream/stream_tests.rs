@@ -54,6 +54,7 @@ async fn can_serve_again(behind: Behind) -> bool {
         crate::config::Http::Http1,
         std::time::Duration::from_secs(20),
         Egress::default(),
+        None,
     );
     let pool = Pool::new(route.unwrap());
     let serve = async {
@@ -136,6 +137,7 @@ async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does(
             crate::config::Http::Http1,
             std::time::Duration::from_secs(20),
             Egress::default(),
+            None,
         );
         let (pool, mut open) = (Pool::new(route.unwrap()), Vec::new());
         for number in 0..200 {

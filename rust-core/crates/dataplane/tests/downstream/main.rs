@@ -14,6 +14,7 @@ mod dialects;
 mod drain;
 mod dying_provider;
 mod early_failures;
+mod egress_proxy;
 mod exchanges;
 mod faults;
 #[path = "../../../providers/tests/support/frames.rs"]

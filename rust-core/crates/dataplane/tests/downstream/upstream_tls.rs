@@ -22,7 +22,7 @@ const OWN: [&str; 2] = [
     include_str!("certificates/upstream.key"),
 ];
 /// What the gateway shows.
-const CLIENT: [&str; 2] = [
+pub const CLIENT: [&str; 2] = [
     include_str!("certificates/client.crt"),
     include_str!("certificates/client.key"),
 ];
@@ -42,7 +42,7 @@ enum Event {
 }
 
 /// A provider that speaks TLS, and asks for a certificate that is `CLIENT` or `NEXT`.
-struct Provider {
+pub struct Provider {
     url: String,
     events: mpsc::UnboundedReceiver<Event>,
 }
@@ -52,7 +52,7 @@ fn certificate(pem: &str) -> CertificateDer<'static> {
 }
 
 impl Provider {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut roots = RootCertStore::empty();
         for pem in [CLIENT[0], NEXT[0]] {
@@ -91,7 +91,7 @@ impl Provider {
         event.expect("nothing happens").unwrap()
     }
 
-    async fn gateway(&self, change: impl FnOnce(&mut Value)) -> Gateway {
+    pub async fn gateway(&self, change: impl FnOnce(&mut Value)) -> Gateway {
         Gateway::with(|document| {
             document["providers"][0]["base_url"] = json!(self.url);
             document["providers"][0]["ca_pem"] = json!(OWN[0]);
@@ -123,7 +123,7 @@ async fn serve(mut stream: TlsStream<TcpStream>, told: &mpsc::UnboundedSender<Ev
     }
 }
 
-fn show(provider: &mut Value, [certificate, key]: [&str; 2]) {
+pub fn show(provider: &mut Value, [certificate, key]: [&str; 2]) {
     provider["client_certificate_pem"] = json!(certificate);
     provider["client_key_pem"] = json!(key);
 }

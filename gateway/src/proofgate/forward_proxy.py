@@ -1,0 +1,109 @@
+"""The forward proxy of a house that lets nothing else out, and what is reached without it (`noProxy`)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+_LABEL = r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?"
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_PORTS = {"http": 80, "https": 443}
+#: Metadata services of clouds beside link-local addresses: they answer this machine alone.
+_OF_THE_MACHINE = ("metadata.google.internal", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254")
+_EXAMPLES = "write a name such as example.com, an address, a range such as 10.0.0.0/8, or '*'"
+
+
+@dataclass(frozen=True)
+class NoProxyRule:
+    """One entry of `noProxy`, as curl and Go read them. A range is compared with addresses in URLs alone, not
+    with what a name resolves to."""
+
+    name: str | None = None
+    """A host with all below it."""
+    below_only: bool = False
+    """Whether the host itself is none of them."""
+    network: ipaddress.IPv4Network | ipaddress.IPv6Network | None = None
+    port: int | None = None
+    """The only port; any without it."""
+
+    @classmethod
+    def of(cls, text: str) -> NoProxyRule:
+        """Reads one entry. Raises ValueError with what to write instead."""
+        if text == "*":
+            return cls()
+        host, port = _split_port(text)
+        try:
+            return cls(network=ipaddress.ip_network(host), port=port)
+        except ValueError as error:
+            if "/" in host:
+                raise ValueError(f"{_EXAMPLES}: {error}") from None
+        name = re.sub(r"^\*\.", ".", host.lower()).rstrip(".")
+        if not _NAME.fullmatch(name.removeprefix(".")):
+            raise ValueError(_EXAMPLES)
+        return cls(name.removeprefix("."), name.startswith("."), port=port)
+
+    def covers(self, host: str, port: int) -> bool:
+        """Whether it is about a host, in lower case and without a final dot, and a port."""
+        if self.port not in (None, port):
+            return False
+        if self.network is not None:
+            address = _address(host)
+            # A network of the other version has no address of this one.
+            return address is not None and address in self.network
+        if self.name is None:
+            return True
+        return host.endswith("." + self.name) or (host == self.name and not self.below_only)
+
+
+@dataclass(frozen=True)
+class ForwardProxy:
+    """A forward proxy that opens tunnels (CONNECT). Its representation shows no secret."""
+
+    host: str
+    port: int
+    exempt: tuple[NoProxyRule, ...] = ()
+    authorization: SecretStr | None = field(default=None, repr=False)
+    """The value of `Proxy-Authorization`."""
+    is_usable: bool = True
+    """Whether its credentials could be read, where it has any."""
+
+    def serves(self, url: str) -> bool:
+        """Whether an http(s) URL is reached through it."""
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".")
+        port = parts.port or _PORTS.get(parts.scheme, 0)
+        return not _is_near(host) and not any(rule.covers(host, port) for rule in self.exempt)
+
+
+def _split_port(text: str) -> tuple[str, int | None]:
+    bracketed = re.fullmatch(r"\[([^]]+)\](?::([0-9]{1,5}))?", text)
+    named = re.fullmatch(r"([^:\[\]]+):([0-9]{1,5})", text)
+    matched = bracketed or named
+    if matched is None:
+        return text, None
+    host, port = matched.groups()
+    if port is None:
+        return host, None
+    if not 0 < int(port) < 65536:
+        raise ValueError("a port is a number from 1 to 65535")
+    return host, int(port)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _is_near(host: str) -> bool:
+    """Whether a host is this machine, or answers it alone: no proxy elsewhere reaches that."""
+    address = _address(host)
+    if address is None:
+        return host == "localhost" or host.endswith(".localhost") or host in _OF_THE_MACHINE
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return mapped.is_loopback or mapped.is_link_local or str(address) in _OF_THE_MACHINE
