@@ -80,6 +80,8 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "aws": None,
                 "access_token": False,
                 "vertex": None,
+                "headers": [],
+                "body_fields": [],
                 "proxied": False,
             }
         ],
@@ -289,6 +291,64 @@ def test_the_providers_of_a_model_reach_the_core_with_their_shares(config_direct
     targets = [(target["upstream_model"], target["weight"]) for target in found["targets"]]
     assert targets == [("x", 3), ("other", 1), ("other", 0)]
     assert found["fall_back_on"] == ["timeout"]
+
+
+def test_static_fields_of_a_provider_reach_the_core_with_secrets_from_files(
+    config_directory: ConfigDirectory,
+) -> None:
+    config_directory.write("header", "plain secret\n")
+    config_directory.replace(
+        "    baseURL: https://api.openai.com/v1/\n",
+        """    baseURL: https://api.openai.com/v1
+    headers:
+      - {name: OpenAI-Organization, value: org-1}
+      - {name: X-Secret, valueFile: header}
+    bodyFields: {provider: {data_collection: deny}, store: false}
+""",
+    )
+    config = load(config_directory.file)
+    [provider] = json.loads(config.to_core_json(0))["providers"]
+    assert provider["headers"] == [
+        {"name": "OpenAI-Organization", "value": "org-1", "secret": False},
+        {"name": "X-Secret", "value": "plain secret", "secret": True},
+    ]
+    assert provider["body_fields"] == [
+        {"name": "provider", "value": '{"data_collection":"deny"}'},
+        {"name": "store", "value": "false"},
+    ]
+    assert "plain secret" not in config.public_json().decode() + repr(config)
+    config_directory.write("header", "two\nlines")
+    config = load(config_directory.file)
+    assert json.loads(config.to_core_json(0))["providers"][0]["key_missing"]
+    assert [warning.code for warning in config.warnings] == ["config_bad_secret"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ("headers: [{name: Authorization, value: x}]", "config_invalid_value"),
+        ("headers: [{name: X-API-Key, value: x}]", "config_invalid_value"),
+        ("headers: [{name: Transfer-Encoding, value: x}]", "config_invalid_value"),
+        ("headers: [{name: Proxy-Authorization, value: x}]", "config_invalid_value"),
+        ("headers: [{name: X-Amz-Security-Token, value: x}]", "config_invalid_value"),
+        ('headers: [{name: "A B", value: x}]', "config_invalid_value"),
+        ('headers: [{name: A, value: "x\\r\\nB: c"}]', "config_invalid_value"),
+        ("headers: [{name: A}]", "config_provider_headers"),
+        ("headers: [{name: A, value: x, valueFile: y}]", "config_provider_headers"),
+        ("headers: [{name: A, value: x}, {name: a, value: y}]", "config_duplicate_name"),
+        ("bodyFields: {model: other}", "config_invalid_value"),
+        ("bodyFields: {max_Tokens: 1}", "config_invalid_value"),
+        ("bodyFields: {serviceTier: flex}", "config_invalid_value"),
+        ('bodyFields: {"a b": 1}', "config_invalid_value"),
+        ("bodyFields: {a: .nan}", "config_invalid_value"),
+    ],
+)
+def test_static_fields_that_are_the_gateways_or_none_are_refused(
+    config_directory: ConfigDirectory, fields: str, code: str
+) -> None:
+    url = "    baseURL: https://api.openai.com/v1/\n"
+    config_directory.replace(url, f"{url}    {fields}\n")
+    assert code in config_directory.codes()
 
 
 def test_a_range_of_addresses_that_is_none_is_refused(config_directory: ConfigDirectory) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from proofgate import _core
 from proofgate.config import fields, settings
 from proofgate.config import prices as worker_prices
+from proofgate.config import static_fields as worker_static_fields
 from proofgate.config.core_json import policy_document
 from proofgate.config.policy import Policy as WorkerPolicy
 from proofgate.config.python_policy import PythonPolicy as WorkerPythonPolicy
@@ -20,7 +21,7 @@ from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
 from pydantic import TypeAdapter, ValidationError
 
-from proofgate_operator.api import access, ledger, prices, python_policy, upstream
+from proofgate_operator.api import access, ledger, prices, python_policy, static_fields, upstream
 from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
@@ -559,6 +560,35 @@ def test_a_base_url_that_workers_could_not_use_does_not_fit_the_schema(url: str)
 @pytest.mark.parametrize("url", ["https://1.2.3/v1", "https://999.1.1.1", "http://[::g]", "http://[1.2.3.4]"])
 def test_a_host_that_looks_like_an_address_has_to_be_one(url: str) -> None:
     assert address_fault(url)
+
+
+def test_static_fields_of_an_upstream_reach_the_workers_with_secrets_in_files(tmp_path: Path) -> None:
+    found = load_worker_config(tmp_path, **everything())
+    first = json.loads(found.to_core_json(0))["providers"][0]
+    assert first["headers"] == [
+        {"name": "OpenAI-Organization", "value": "org-1", "secret": False},
+        {"name": "X-House", "value": "sk-upstream-0123456789", "secret": True},
+    ]
+    assert first["body_fields"] == [{"name": "provider", "value": '{"data_collection":"deny"}'}]
+    assert "sk-upstream" not in found.source.read_text()
+
+
+def test_what_workers_refuse_of_static_fields_is_what_the_operator_refuses() -> None:
+    reserved, prefixes = worker_static_fields._RESERVED_HEADERS, worker_static_fields._RESERVED_PREFIXES
+    assert set(static_fields.RESERVED_HEADERS) == reserved
+    assert set(static_fields.READ_FIELDS) == worker_static_fields._READ_FIELDS
+    rule = static_fields.STATIC_RULES[-1]["rule"]
+    assert all(f"startsWith('{prefix}')" in rule for prefix in prefixes)
+
+
+def test_body_fields_that_workers_read_are_named() -> None:
+    fields = {"store": False, "max_Tokens": 1}
+    asked = gateway(providers=[{**SPEC["providers"][0], "bodyFields": fields}])
+    [problem] = configuration(asked).problems
+    assert (problem.reason, problem.message) == (
+        "SpecInvalid",
+        "spec.providers[openai].bodyFields: max_Tokens is what workers read themselves",
+    )
 
 
 PROXY = {"url": "http://proxy.example.com:3128", "credentialsSecretRef": {"name": "proxy"}}

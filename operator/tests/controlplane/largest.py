@@ -95,6 +95,11 @@ def everything() -> Manifest:
             "http": "Auto",
             "limits": {"requestsPerMinute": 500, "tokensPerMinute": 10**5},
         },
+        "headers": [
+            {"name": "OpenAI-Organization", "value": "org-1"},
+            {"name": "X-House", "secretRef": {"name": "openai", "key": "api-key"}},
+        ],
+        "bodyFields": {"provider": {"data_collection": "deny"}},
         "timeouts": {"connectSeconds": 1, "firstByteSeconds": 600, "idleSeconds": 30},
         "objectsOf": "acme",
     }

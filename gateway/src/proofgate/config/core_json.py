@@ -63,9 +63,14 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
                 config.service_accounts,
                 config.provider_cas,
                 config.client_identities,
+                config.provider_headers,
             )
         ) or (provider["proxied"] and config.proxy is not None and not config.proxy.is_usable)
         provider["client_key_pem"] = None if shown is None else _reveal(shown.private_key_pem)
+        for header, value in zip(
+            provider["headers"], config.provider_headers.get(name) or (), strict=False
+        ):
+            header["value"] = value.get_secret_value()
         if aws is not None:
             provider["aws"]["keys"] = {
                 "access_key_id": _reveal(aws.access_key_id),
@@ -164,6 +169,14 @@ def _public(config: Config) -> Json:
                 else {"project": provider.project, "location": provider.location},
                 "aws": {"region": provider.region, "keys": None} if is_signed(provider.auth) else None,
                 "access_token": takes_access_token(provider.auth),
+                "headers": [
+                    {"name": header.name, "value": header.value, "secret": header.value is None}
+                    for header in provider.headers
+                ],
+                "body_fields": [
+                    {"name": name, "value": json.dumps(value, ensure_ascii=False, separators=(",", ":"))}
+                    for name, value in provider.body_fields.items()
+                ],
                 "proxied": config.proxy is not None and config.proxy.serves(provider.base_url),
             }
             for provider in settings.providers

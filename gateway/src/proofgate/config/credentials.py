@@ -18,6 +18,7 @@ from proofgate.config.fields import is_loopback
 from proofgate.config.files import NamedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings
+from proofgate.config.static_fields import header_value_fault
 from proofgate.forward_proxy import ForwardProxy, NoProxyRule
 
 T = TypeVar("T")
@@ -66,6 +67,30 @@ def service_accounts(
         return SecretStr(text)
 
     return _of_type("GCPServiceAccountKey", settings, findings, read)
+
+
+def provider_headers(
+    settings: Settings, files: NamedFiles, findings: Findings
+) -> dict[str, tuple[SecretStr, ...] | None]:
+    """The values of header fields of providers that have some; None where a secret one cannot be used."""
+    found: dict[str, tuple[SecretStr, ...] | None] = {}
+    for position, provider in enumerate(settings.providers):
+        known, values = len(findings.problems), []
+        for place, header in enumerate(provider.headers):
+            path: FieldPath = ("providers", position, "headers", place, "valueFile")
+            if header.value_file is None:
+                values.append(SecretStr(header.value or ""))
+                continue
+            before = len(findings.problems)
+            text = files.text(path, header.value_file).strip()
+            fault = header_value_fault(text)
+            if len(findings.problems) == before and fault:
+                findings.report("config_bad_secret", path, f"{header.value_file}: {fault}")
+            values.append(SecretStr(text))
+        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+        if provider.headers:
+            found[provider.name] = None if missing else tuple(values)
+    return found
 
 
 def forward_proxy(settings: Settings, files: NamedFiles, findings: Findings) -> ForwardProxy | None:

@@ -10,7 +10,13 @@ from pydantic import SecretStr
 from proofgate import _core
 from proofgate.config.certificates import client_identities, identity, provider_cas
 from proofgate.config.checked import Config
-from proofgate.config.credentials import aws_credentials, forward_proxy, provider_keys, service_accounts
+from proofgate.config.credentials import (
+    aws_credentials,
+    forward_proxy,
+    provider_headers,
+    provider_keys,
+    service_accounts,
+)
 from proofgate.config.document import Document, FieldPath
 from proofgate.config.files import NamedFiles
 from proofgate.config.key_digests import tenant_keys
@@ -45,6 +51,7 @@ def read_config(
         provider_keys=provider_keys(settings, files, findings),
         aws_credentials=aws_credentials(settings, files, findings),
         service_accounts=service_accounts(settings, files, findings),
+        provider_headers=provider_headers(settings, files, findings),
         proxy=forward_proxy(settings, files, findings),
         provider_cas=provider_cas(settings, files, findings),
         client_identities=client_identities(settings, files, findings),

@@ -29,6 +29,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_payloads(settings, findings)
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
+    _check_headers(settings, findings)
     _check_proxy(settings, findings)
     check_telemetry(settings.telemetry, findings)
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
@@ -271,3 +272,14 @@ def _check_proxy(settings: Settings, findings: Findings) -> None:
     if len(missing) == 1:
         message = f"set {missing[0]}: the name and the password of a user go together"
         findings.report("config_proxy_credentials", ("egress", "proxy"), message)
+
+
+def _check_headers(settings: Settings, findings: Findings) -> None:
+    for position, provider in enumerate(settings.providers):
+        path = ("providers", position, "headers")
+        names = [header.name.lower() for header in provider.headers]
+        report_duplicates(names, path, "name", findings)
+        for place, header in enumerate(provider.headers):
+            if (header.value is None) == (header.value_file is None):
+                message = "set exactly one of value and valueFile"
+                findings.report("config_provider_headers", (*path, place), message)

@@ -35,6 +35,7 @@ from proofgate.config.fields import (
 from proofgate.config.policy import Policy
 from proofgate.config.prices import Price
 from proofgate.config.python_policy import PythonPolicy
+from proofgate.config.static_fields import BodyFields, ProviderHeader
 from proofgate.config.telemetry import Telemetry
 
 #: A region of Google Cloud, or all of them.
@@ -226,6 +227,11 @@ class Provider(Section):
     http: Literal["Auto", "Http1", "Http2"] = "Http1"
     """Which HTTP is spoken there. `Auto`: HTTP/2 where the provider chooses it in TLS (ALPN), else HTTP/1.1.
     `Http2`: nothing but HTTP/2; without TLS it is spoken without asking."""
+    headers: Annotated[Listed[ProviderHeader], Field(max_length=16)] = ()
+    """Header fields of every request to it, such as `OpenAI-Organization`."""
+    body_fields: BodyFields = {}  # noqa: RUF012 - pydantic copies it
+    """Top-level fields that are set in every JSON body that it is sent, such as `provider` of OpenRouter, by
+    name. They take the place of a client's own, which are named in the answer."""
     limits: ProviderLimits = ProviderLimits()
     timeouts: ProviderTimeouts = ProviderTimeouts()
 

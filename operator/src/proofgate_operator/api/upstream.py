@@ -24,6 +24,7 @@ from proofgate_operator.api.fields import (
     Section,
     rules,
 )
+from proofgate_operator.api.static_fields import STATIC_RULES, BodyFields, Headers
 
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
 _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
@@ -65,6 +66,7 @@ UpstreamModelName = Annotated[
 #: Rules over the fields of one provider.
 PROVIDER_RULES: tuple[dict[str, Any], ...] = (
     *provider_types_rules(),
+    *STATIC_RULES,
     {
         "rule": "self.type == 'Bedrock' || !has(self.region)",
         "message": "providers: region is for type Bedrock alone",
@@ -221,6 +223,13 @@ class Provider(Section):
     """Which HTTP is spoken there. Auto: HTTP/2 where the upstream chooses it in TLS (ALPN), and HTTP/1.1
     elsewhere. Http2: nothing but HTTP/2; requests fail that find an upstream without it. With an http:// URL
     it is spoken without asking (prior knowledge)."""
+    headers: Headers = ()
+    """Header fields of every request to it."""
+    body_fields: BodyFields | None = None
+    """Top-level fields that are set in every JSON body that it is sent, by name, for example provider of
+    OpenRouter: at most 16, and none that the workers read themselves (model, max_tokens, tools and the like).
+    They take the place of a client's own, which are named in the answer. No secrets: they stand in a
+    ConfigMap."""
     limits: ProviderLimits | None = None
     """What the upstream allows in a minute: each worker keeps to it by itself, so of several each gets its
     part of what the key has. What is over goes to another upstream of its model, or is refused and told when
@@ -234,6 +243,9 @@ class Provider(Section):
             yield from self.auth.secrets()
         if self.tls is not None:
             yield from self.tls.secrets()
+        for header in self.headers:
+            if header.secret_ref is not None:
+                yield f"headers[{header.name}].secretRef", header.file, header.secret_ref
 
 
 class EgressProxy(Section):

@@ -151,6 +151,18 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry["minIdleConnections"] = provider.min_idle_connections
         if provider.http != "Http1":
             entry["http"] = provider.http
+        if provider.headers:
+            entry["headers"] = [
+                {"name": header.name, "value": header.value}
+                if header.secret_ref is None
+                else {
+                    "name": header.name,
+                    "valueFile": f"{CONFIG_FOLDER}/{provider_file(provider, header.file)}",
+                }
+                for header in provider.headers
+            ]
+        if provider.body_fields:
+            entry["bodyFields"] = provider.body_fields
         if provider.limits is not None:
             entry["limits"] = provider.limits.as_written()
         if provider.timeouts is not None:

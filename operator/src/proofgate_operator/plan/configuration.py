@@ -1,5 +1,6 @@
 """Which configuration the spec makes, together with the Secrets it names, and what is wrong with it."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from proofgate_operator.api.auth import SERVICE_ACCOUNT_KEY_FILE
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
+from proofgate_operator.api.static_fields import HEADERS_FOLDER, read_by_workers
 from proofgate_operator.api.upstream import (
     CA_FILE,
     CLIENT_CERTIFICATE_FILE,
@@ -136,6 +138,10 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fa
                 faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
             elif file in PEM_FILES:
                 pem[file] = key
+            elif file.startswith(f"{HEADERS_FOLDER}/"):
+                if not re.fullmatch(r"[ -~]{1,4096}", key.strip()):
+                    message = f"{reference.key} is not one line of at most 4096 characters of printable ASCII"
+                    faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
             elif file == SERVICE_ACCOUNT_KEY_FILE:
                 pass  # The workers say what is wrong with it.
             # A line end around the key is cut by the workers; within it, the rest would be another header.
@@ -230,6 +236,14 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
         fault = address_fault(url)
         if fault:
             yield Problem("SpecInvalid", f"{place}: {fault}")
+    for provider in spec.providers:
+        place = f"spec.providers[{provider.name}].bodyFields"
+        fields = provider.body_fields or {}
+        read = read_by_workers(fields)
+        if read is not None:
+            yield Problem("SpecInvalid", f"{place}: {read} is what workers read themselves")
+        elif len(fields) > 16 or len(json.dumps(fields)) > 16_384:
+            yield Problem("SpecInvalid", f"{place}: more than 16 fields, or more than 16384 characters of JSON")
     for cidr in spec.egress.allow or () if spec.egress else ():
         fault = range_fault(cidr)
         if fault:

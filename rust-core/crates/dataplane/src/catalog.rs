@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use proofgate_auth::Tenant;
 use proofgate_policy::{Engine, Scratch};
-use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate, Stored};
+use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate, SetFields, Stored};
 use proofgate_translate::UntranslatableFields;
+use proofgate_wire::encode;
 
 use crate::Error;
 use crate::access_token::Token;
@@ -54,7 +55,8 @@ struct UpstreamPlan {
     rate: RateLimits,
     first_byte: Duration,
     idle: Duration,
-    key: Option<Box<str>>,
+    secrets: Vec<Box<str>>,
+    set_fields: SetFields,
     route: UpstreamRoute,
 }
 
@@ -130,13 +132,19 @@ impl Blueprint {
                 PathEnd::Publisher { .. } => Family::Anthropic.dialects(),
                 _ => &[],
             };
+            let lines = header_lines(provider).map_err(fail)?;
+            let set_fields = provider.body_fields.iter();
+            let set_fields = SetFields::new(set_fields.map(|field| (&*field.name, &*field.value)));
+            let set_fields = set_fields
+                .map_err(|name| fail(format!("the value of its body field {name:?} is no JSON")))?;
             let is_keeper = provider.objects_of.is_some();
             let kept = is_keeper.then_some(Stored::ALL).into_iter().flatten();
             let spoken = family.dialects().iter().chain(of_claude).copied();
             let spoken = spoken.chain(kept.map(Dialect::Stored));
             let templates = spoken.filter_map(|dialect| {
                 let begin = path_end.begin(dialect)?;
-                Some((dialect, RequestTemplate::at(&base, &begin, dialect, key)))
+                let template = RequestTemplate::at(&base, &begin, dialect, key);
+                Some((dialect, template.with_lines(&lines)))
             });
             let templates = templates.collect();
             let (own, all) = (provider.timeouts, config.timeouts);
@@ -174,7 +182,8 @@ impl Blueprint {
                     .or(all.upstream_first_byte)
                     .unwrap_or(all.upstream_response),
                 idle: own.idle.unwrap_or(all.upstream_response),
-                key: provider.api_key.as_deref().map(Into::into),
+                secrets: secrets(provider),
+                set_fields,
                 route: route.map_err(fail)?,
             });
         }
@@ -201,6 +210,26 @@ impl Blueprint {
         let mut wildcards = self.wildcards.iter().map(|(name, _)| name.as_str());
         wildcards.find(|name| stands_for(name, asked)).unwrap_or(asked)
     }
+}
+
+/// The header lines that every request to a provider has.
+fn header_lines(provider: &Provider) -> Result<Vec<u8>, String> {
+    let mut lines = Vec::new();
+    for header in &provider.headers {
+        let value = header.value.as_deref().unwrap_or_default();
+        let written = encode::write_header(&mut lines, &header.name, value.as_bytes());
+        // Its value may be a secret.
+        written.map_err(|_| format!("its header {:?} cannot be written", header.name))?;
+    }
+    Ok(lines)
+}
+
+/// What requests to a provider carry and nobody may read in a log: its key, and the values of headers that are secret.
+fn secrets(provider: &Provider) -> Vec<Box<str>> {
+    let headers = provider.headers.iter().filter(|header| header.secret);
+    let values = headers.filter_map(|header| header.value.as_deref());
+    let all = provider.api_key.as_deref().into_iter().chain(values);
+    all.filter(|secret| !secret.is_empty()).map(Into::into).collect()
 }
 
 fn path_end(provider: &Provider) -> Result<PathEnd, String> {
@@ -368,7 +397,8 @@ impl Catalog {
                 rate: plan.rate,
                 first_byte: plan.first_byte,
                 idle: plan.idle,
-                key: plan.key,
+                secrets: plan.secrets,
+                set_fields: plan.set_fields,
             })
         });
         let upstreams: Vec<_> = upstreams.collect();

@@ -241,6 +241,12 @@ pub(crate) struct Provider {
     /// It is reached through the egress proxy.
     #[serde(default)]
     pub proxied: bool,
+    /// Header fields of every request to it.
+    #[serde(default)]
+    pub headers: Vec<ProviderHeader>,
+    /// Fields that are set in every JSON body that it is sent.
+    #[serde(default)]
+    pub body_fields: Vec<BodyField>,
 }
 
 /// A forward proxy that opens tunnels. It holds credentials, so it has no `Debug`.
@@ -252,6 +258,26 @@ pub(crate) struct EgressProxy {
     /// The value of `Proxy-Authorization`; `None` where it wants none.
     #[serde(default)]
     pub authorization: Option<String>,
+}
+
+/// A header field of every request to a provider. It may hold a secret, so it has no `Debug`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProviderHeader {
+    pub name: String,
+    /// `None` where it is a secret that is not there: nothing is sent to the provider then.
+    pub value: Option<String>,
+    /// Whether the value is never to be logged.
+    pub secret: bool,
+}
+
+/// A field of every JSON body that a provider is sent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BodyField {
+    pub name: String,
+    /// JSON text.
+    pub value: String,
 }
 
 /// How long one provider may take, where that is not what holds for all.

@@ -1,7 +1,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
+use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate, SetFields};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -52,7 +52,8 @@ async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
         rate: RateLimits::default(),
         first_byte: Duration::MAX,
         idle: Duration::MAX,
-        key: None,
+        secrets: Vec::new(),
+        set_fields: SetFields::default(),
         pool: Rc::new(Pool::new(
             Route::new(
                 base,

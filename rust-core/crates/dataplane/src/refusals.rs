@@ -50,24 +50,22 @@ impl Gateway {
     ) {
         self.metrics.provider_refused(&by.name, status);
         if by.pool.refusals.is_due(model, Instant::now()) {
-            let words = words(kind, body, by.key.as_deref());
+            let words = words(kind, body, &by.secrets);
             let name = &by.name;
             eprintln!("proofgate: provider {name:?} refuses model {model:?} with {status}: {words}");
         }
     }
 }
 
-/// The words of an error, without what looks like a key, and without `key`.
-fn words(kind: Option<&str>, body: &[u8], key: Option<&str>) -> String {
-    let said = message(body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    let said = match kind {
-        Some(kind) => format!("{kind}: {said}"),
-        None => said,
-    };
-    let said = match key {
-        Some(key) if !key.is_empty() => said.replace(key, MASK),
-        _ => said,
-    };
+/// The words of an error, without what looks like a key, and without `secrets`.
+fn words(kind: Option<&str>, body: &[u8], secrets: &[Box<str>]) -> String {
+    let mut said = message(body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    if let Some(kind) = kind {
+        said = format!("{kind}: {said}");
+    }
+    for secret in secrets {
+        said = said.replace(&**secret, MASK);
+    }
     let said = mask(&said);
     let mut words: String = said.chars().take(MOST_WORDS).collect();
     if words.len() < said.len() {
@@ -164,7 +162,7 @@ mod tests {
     fn the_words_of_a_refusal_are_those_of_the_provider() {
         let amazon = br#"{"message":"You don't have access to the model with the specified model ID."}"#;
         assert_eq!(
-            words(Some("AccessDeniedException"), amazon, None),
+            words(Some("AccessDeniedException"), amazon, &[]),
             "AccessDeniedException: You don't have access to the model with the specified model ID."
         );
         for body in [
@@ -173,9 +171,9 @@ mod tests {
             br#"{"error":"No such project."}"#,
             b"No such project.",
         ] {
-            assert_eq!(words(None, body, None), "No such project.");
+            assert_eq!(words(None, body, &[]), "No such project.");
         }
-        assert_eq!(words(None, b"", None), "no reason was given");
+        assert_eq!(words(None, b"", &[]), "no reason was given");
     }
 
     #[test]
@@ -193,7 +191,7 @@ mod tests {
             "plain-secret",
         ] {
             let said = format!("{{\"error\":{{\"message\":\"Wrong key: {key}.\"}}}}");
-            let words = words(None, said.as_bytes(), Some("plain-secret"));
+            let words = words(None, said.as_bytes(), &["plain-secret".into()]);
             assert!(words.contains(MASK) && !words.contains(key), "{words}");
         }
         for name in [
@@ -207,7 +205,7 @@ mod tests {
 
     #[test]
     fn words_stand_on_one_line_and_are_bounded() {
-        let words = words(None, "two\nlines\r\n\u{1b}[31m ".repeat(1000).as_bytes(), None);
+        let words = words(None, "two\nlines\r\n\u{1b}[31m ".repeat(1000).as_bytes(), &[]);
         assert!(words.chars().count() <= MOST_WORDS + 1);
         assert!(!words.contains(char::is_control) && words.starts_with("two lines"));
     }

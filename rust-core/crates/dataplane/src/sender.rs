@@ -2,6 +2,7 @@
 
 mod passing;
 mod set_aside;
+mod set_fields;
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -17,6 +18,7 @@ use crate::answer::AnswerOptions;
 use crate::attempt::{Begun, EarlyFailure, Lent, Request, attempt, early_failure, upstream_body, whole_body};
 use crate::failure::{Failure, Timeout};
 use crate::lifecycle::Phase;
+use crate::memory::{Buffer, Exhausted};
 use crate::open_exchange::OpenExchange;
 use crate::rejection::Rejection;
 use crate::reply::{Buffers, Reply};
@@ -116,6 +118,15 @@ impl Sender<'_, '_> {
                     self.rewritten.is_some(),
                 )
             }
+        };
+        let mut with_fields = Buffer::new(&gateway.budget);
+        let body = match form {
+            None => match self.set_fields(upstream, &body, &mut with_fields, reply.extra) {
+                Ok(true) => UpstreamBody::new(&with_fields, [None, None]),
+                Ok(false) => body,
+                Err(Exhausted) => return Heard::Refused(Rejection::OVERLOADED, Outcome::InternalError),
+            },
+            Some(_) => body,
         };
         let mut fields = match (translated, &self.incoming.fields, form) {
             (Some(translated), _, _) => translated.back.fields().to_vec(),

@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
+use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate, SetFields};
 use proofgate_translate::UntranslatableFields;
 
 pub(crate) use self::connect::ConnectError;
@@ -74,8 +74,10 @@ pub(crate) struct Upstream {
     pub(crate) first_byte: Duration,
     /// How long an answer may be silent.
     pub(crate) idle: Duration,
-    /// The key that requests to it present, so that it is never logged.
-    pub(crate) key: Option<Box<str>>,
+    /// The key that requests to it present, and headers that are secret, so that they are never logged.
+    pub(crate) secrets: Vec<Box<str>>,
+    /// Fields that are set in every JSON body that it is sent.
+    pub(crate) set_fields: SetFields,
     pub(crate) pool: Rc<Pool>,
 }
 

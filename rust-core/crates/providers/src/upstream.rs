@@ -155,6 +155,13 @@ impl RequestTemplate {
         }
     }
 
+    /// The same with more header lines, each with its line end.
+    #[must_use]
+    pub fn with_lines(mut self, lines: &[u8]) -> Self {
+        self.before_fields.extend_from_slice(lines);
+        self
+    }
+
     /// The value of `Host`.
     pub fn host(&self) -> &str {
         &self.host

@@ -219,7 +219,9 @@ impl Tunnels {
             },
         };
         match addresses.is_empty() || egress.admitted(&addresses).len() < addresses.len() {
-            true => Err(io::Error::other("one of its addresses may not be reached (egress)")),
+            true => Err(io::Error::other(
+                "one of its addresses may not be reached (egress)",
+            )),
             false => Ok(()),
         }
     }
@@ -291,13 +293,11 @@ async fn read_head(tcp: &mut TcpStream) -> io::Result<Vec<u8>> {
 /// The status of an answer of HTTP/1; `None` when it is none.
 fn status(head: &[u8]) -> Option<u16> {
     let rest = head.strip_prefix(b"HTTP/1.")?;
-    let (&[minor, b' ', first, second, third], rest) = rest.split_first_chunk()?;
+    let (&[minor, space, first, second, third], rest) = rest.split_first_chunk()?;
     let digits = [first, second, third];
-    let is_status = minor.is_ascii_digit() && digits.iter().all(u8::is_ascii_digit);
+    let is_status = minor.is_ascii_digit() && space == b' ' && digits.iter().all(u8::is_ascii_digit);
     let is_over = matches!(rest.first(), Some(b' ' | b'\r' | b'\n'));
-    let number = digits
-        .iter()
-        .fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
+    let number: u16 = std::str::from_utf8(&digits).ok()?.parse().ok()?;
     (is_status && is_over && number >= 100).then_some(number)
 }
 
@@ -313,7 +313,13 @@ mod tests {
             port: 3128,
             authorization: Some("Basic dTpw".into()),
         });
-        let request = |url: &str| proxy.as_ref().ok().unwrap().request(&BaseUrl::parse(url).unwrap());
+        let request = |url: &str| {
+            proxy
+                .as_ref()
+                .ok()
+                .unwrap()
+                .request(&BaseUrl::parse(url).unwrap())
+        };
         assert_eq!(
             request("https://api.example.com/v1"),
             "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\nProxy-Authorization: Basic dTpw\r\n\r\n"

@@ -114,8 +114,16 @@ async fn requests_go_through_a_tunnel_that_is_kept_like_any_connection() {
     for _ in 0..2 {
         let sent = client.send_chat(false).await;
         let exchange = gateway.upstream.exchange().await;
-        assert!(exchange.head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"));
-        assert!(!exchange.head.to_lowercase().contains("proxy-"), "{}", exchange.head);
+        assert!(
+            exchange
+                .head
+                .starts_with("POST /v1/chat/completions HTTP/1.1\r\n")
+        );
+        assert!(
+            !exchange.head.to_lowercase().contains("proxy-"),
+            "{}",
+            exchange.head
+        );
         exchange.answer(ANSWER).await;
         assert_eq!(read(sent).await.unwrap().status, 200);
     }
@@ -132,7 +140,12 @@ async fn requests_go_through_a_tunnel_that_is_kept_like_any_connection() {
     let sent = client.send_chat(false).await;
     gateway.upstream.exchange().await.answer(ANSWER).await;
     assert_eq!(read(sent).await.unwrap().status, 200);
-    assert!(proxy.asked().await.contains("\r\nProxy-Authorization: Basic bmV3\r\n"));
+    assert!(
+        proxy
+            .asked()
+            .await
+            .contains("\r\nProxy-Authorization: Basic bmV3\r\n")
+    );
     // And none where the provider is reached directly.
     gateway.change(|document| document["providers"][0]["proxied"] = json!(false));
     let sent = client.send_chat(false).await;
@@ -155,7 +168,10 @@ async fn tls_to_the_provider_is_inside_the_tunnel() {
 #[tokio::test]
 async fn a_proxy_that_refuses_leaves_the_provider_unreachable_and_is_counted() {
     for (answer, failure) in [
-        ("HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "credentials"),
+        (
+            "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n",
+            "credentials",
+        ),
         ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "forbidden"),
         ("HTTP/1.1 502 Bad Gateway\r\n\r\n<html>", "provider_unreachable"),
         ("HTTP/1.1 301 Moved\r\nLocation: /\r\n\r\n", "refused"),
@@ -173,9 +189,8 @@ async fn a_proxy_that_refuses_leaves_the_provider_unreachable_and_is_counted() {
         );
         assert!(proxy.asked().await.starts_with("CONNECT "));
         assert_eq!(gateway.upstream.requests(), 0);
-        let series = format!(
-            "proofgate_egress_proxy_failures_total{{provider=\"stand-in\",failure=\"{failure}\"}}"
-        );
+        let series =
+            format!("proofgate_egress_proxy_failures_total{{provider=\"stand-in\",failure=\"{failure}\"}}");
         gateway.wait_for_metric_in(&series, 1..).await;
     }
 }

@@ -42,6 +42,7 @@ mod retries;
 mod routes;
 mod sending;
 mod smuggling;
+mod static_fields;
 mod stream_ends;
 mod streaming;
 mod telemetry;

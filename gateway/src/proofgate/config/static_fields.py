@@ -1,0 +1,81 @@
+"""Header and body fields that requests to a provider always carry."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from proofgate.config.fields import FilePath, Section
+
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_VALUE = re.compile(r"[!-~]([ -~]{0,4094}[!-~])?")
+_VALUES_ARE = "write one line of at most 4096 characters of printable ASCII"
+#: Those of a connection (RFC 9110, section 7.6.1), those that credentials go in, which `auth` is for, and those
+#: that the gateway writes itself.
+_RESERVED_HEADERS = frozenset(
+    "connection keep-alive te trailer transfer-encoding upgrade http2-settings expect host content-length"
+    " content-type content-encoding accept accept-encoding user-agent x-request-id authorization api-key"
+    " x-api-key x-goog-api-key cookie traceparent tracestate anthropic-version anthropic-beta".split()
+)
+_RESERVED_PREFIXES = ("proxy-", "x-amz-")
+#: What the gateway reads in a body: by it requests are routed, judged, limited and priced. Without the case and
+#: the underscores that differ between APIs.
+_READ_FIELDS = frozenset(
+    "model models messages prompt input inputtext instructions system systeminstruction contents stream"
+    " streamoptions streamformat maxtokens maxcompletiontokens maxoutputtokens n bestof generationconfig"
+    " inferenceconfig servicetier speed inferencegeo promptcacheretention tools functions toolconfig"
+    " websearchoptions previousresponseid conversation background mcpservers container thread fallbacks"
+    " cachedcontent".split()
+)
+_LONGEST_FIELDS = 16_384
+
+
+def header_value_fault(text: str) -> str | None:
+    """What is wrong with a header's value, without a word of it."""
+    return None if _VALUE.fullmatch(text) else _VALUES_ARE
+
+
+def _header_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError("write the name of a header field, such as OpenAI-Organization, of at most 64 characters")
+    if text.lower() in _RESERVED_HEADERS or text.lower().startswith(_RESERVED_PREFIXES):
+        raise ValueError("the gateway writes this header itself, or it belongs to auth or to the connection")
+    return text
+
+
+def _header_value(text: str) -> str:
+    if fault := header_value_fault(text):
+        raise ValueError(fault)
+    return text
+
+
+def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    for name in fields:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
+            raise ValueError("a name has letters, digits, '_' and '-', at most 64, beginning with a letter")
+        if name.lower().replace("_", "") in _READ_FIELDS:
+            raise ValueError(f"{name} is what the gateway reads itself: clients set it")
+    try:
+        text = json.dumps(fields, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("write values that JSON has") from None
+    if len(text) > _LONGEST_FIELDS:
+        raise ValueError(f"the fields are longer than {_LONGEST_FIELDS} characters")
+    return fields
+
+
+class ProviderHeader(Section):
+    """A header field of every request to a provider."""
+
+    name: Annotated[str, AfterValidator(_header_name)]
+    """Its name. Those of credentials, of the connection and those that the gateway writes are refused."""
+    value: Annotated[str, AfterValidator(_header_value)] | None = None
+    """Its value, where it is no secret."""
+    value_file: FilePath | None = None
+    """Its value, one line, where it is a secret; in the place of `value`."""
+
+
+BodyFields = Annotated[dict[str, Any], Field(max_length=16), AfterValidator(_body_fields)]

@@ -1,0 +1,163 @@
+//! Fields that a provider is sent in every body, whatever its client says of them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Top-level fields that are set in JSON bodies. A client's own field of such a name is left out.
+#[derive(Debug, Clone, Default)]
+pub struct SetFields {
+    names: Vec<Box<str>>,
+    /// The members as they stand in an object, with commas between.
+    members: Vec<u8>,
+}
+
+impl SetFields {
+    /// Takes names and values, each a JSON text.
+    ///
+    /// # Errors
+    /// The name whose value is no JSON.
+    pub fn new<'f>(fields: impl IntoIterator<Item = (&'f str, &'f str)>) -> Result<Self, String> {
+        let mut set = SetFields::default();
+        for (name, value) in fields {
+            let is_json = serde_json::from_str::<IgnoredAny>(value).is_ok();
+            let key = serde_json::to_vec(name).ok().filter(|_| is_json);
+            let key = key.ok_or_else(|| name.to_owned())?;
+            if !set.members.is_empty() {
+                set.members.push(b',');
+            }
+            for part in [&key, &b":"[..], value.as_bytes()] {
+                set.members.extend_from_slice(part);
+            }
+            set.names.push(name.into());
+        }
+        Ok(set)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Bytes that a body of `length` has with them, at most.
+    pub fn most_bytes(&self, length: usize) -> usize {
+        // A client's member becomes longer by its comma alone, where spaces stood in its place.
+        length.saturating_add(self.members.len()).saturating_add(3)
+    }
+
+    /// Writes the object `body` with the fields, and returns which of their names it had; `None` when it is no object, and then
+    /// nothing is written. All other members stay as they are, byte for byte.
+    pub fn write(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Vec<&str>> {
+        let members: Members<'_> = serde_json::from_slice(body).ok()?;
+        let mut replaced = Vec::new();
+        out.push(b'{');
+        for (name, key, value) in &members.0 {
+            let set = self.names.iter().find(|set| ***set == **name);
+            if let Some(set) = set {
+                if !replaced.contains(&&**set) {
+                    replaced.push(&**set);
+                }
+                continue;
+            }
+            for part in [key.get(), ":", value.get(), ","] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
+        out.extend_from_slice(&self.members);
+        out.push(b'}');
+        Some(replaced)
+    }
+}
+
+/// The members of an object, in their order, those given twice included: each name, as it is written, and its value.
+struct Members<'b>(Vec<(Cow<'b, str>, &'b RawValue, &'b RawValue)>);
+
+impl<'b> Deserialize<'b> for Members<'b> {
+    fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'b> Visitor<'b> for Object {
+            type Value = Members<'b>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'b>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+                    let name: Cow<'b, str> = match serde_json::from_str::<&str>(key.get()) {
+                        Ok(name) => name.into(),
+                        Err(_) => serde_json::from_str::<String>(key.get())
+                            .unwrap_or_default()
+                            .into(),
+                    };
+                    members.push((name, key, value));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn written(fields: &[(&str, &str)], body: &str) -> (String, Vec<String>) {
+        let set = SetFields::new(fields.iter().copied()).unwrap();
+        let mut out = Vec::new();
+        let replaced = set.write(body.as_bytes(), &mut out).unwrap();
+        assert!(out.len() <= set.most_bytes(body.len()), "{body}");
+        (
+            String::from_utf8(out).unwrap(),
+            replaced.into_iter().map(str::to_owned).collect(),
+        )
+    }
+
+    #[test]
+    fn fields_are_set_behind_those_of_the_client_which_stay_as_they_are() {
+        let fields = [("provider", r#"{"data_collection":"deny"}"#), ("store", "false")];
+        let (body, replaced) = written(
+            &fields,
+            "{ \"model\" : \"m\",\n \"x\":1.50e1, \"\\u0079\": [ 1 ] }",
+        );
+        assert_eq!(
+            body,
+            r#"{"model":"m","x":1.50e1,"\u0079":[ 1 ],"provider":{"data_collection":"deny"},"store":false}"#
+        );
+        assert!(replaced.is_empty());
+        assert_eq!(written(&fields[1..], "{}"), (r#"{"store":false}"#.into(), vec![]));
+    }
+
+    #[test]
+    fn a_clients_own_fields_of_these_names_are_left_out_however_they_are_written() {
+        let fields = [("store", "false")];
+        let body = r#"{"store":true,"a":1,"st\u006fre":true,"store":{"x":"store"}}"#;
+        assert_eq!(
+            written(&fields, body),
+            (r#"{"a":1,"store":false}"#.into(), vec!["store".into()])
+        );
+        assert_eq!(
+            written(&fields, r#"{"Store":1}"#).0,
+            r#"{"Store":1,"store":false}"#
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_not_written() {
+        let set = SetFields::new([("a", "1")]).unwrap();
+        for body in ["[]", "1", "", "{", "{} x"] {
+            let mut out = Vec::new();
+            assert!(
+                set.write(body.as_bytes(), &mut out).is_none() && out.is_empty(),
+                "{body}"
+            );
+        }
+        assert_eq!(SetFields::new([("a", "{")]).unwrap_err(), "a");
+    }
+}
