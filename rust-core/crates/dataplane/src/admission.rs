@@ -82,8 +82,8 @@ impl IncomingCall<'_> {
 pub(crate) struct Accepted<'c> {
     pub(crate) call: Call<'c>,
     pub(crate) model: &'c Model,
-    /// Where it goes first.
-    pub(crate) chosen: Chosen<'c>,
+    /// Where it goes first; `None` where the gateway answers it by itself, with its estimate.
+    pub(crate) chosen: Option<Chosen<'c>>,
     pub(crate) open: Box<OpenExchange>,
     pub(crate) rewritten: Option<Rewritten>,
 }
@@ -229,8 +229,17 @@ async fn route_and_admit<'c>(
     {
         return Err(Rejection::from(BadRequest::KeptByProvider(field)).into());
     }
-    let first = model.first(incoming.dialect, &call.model, incoming.body_at);
-    let place = first.as_ref().map_or(0, |(place, ..)| *place);
+    let is_estimated = incoming.dialect.counts_tokens() && !model.serves(incoming.dialect);
+    let first = match is_estimated {
+        true => Ok(None),
+        false => model
+            .first(incoming.dialect, &call.model, incoming.body_at)
+            .map(Some),
+    };
+    let place = match &first {
+        Ok(Some((place, ..))) => *place,
+        _ => 0,
+    };
     let target = &model.targets[place];
     let named = target.named(model, &call.model);
     let labels = (&*model.name, target.upstream.name.as_str());
@@ -239,11 +248,12 @@ async fn route_and_admit<'c>(
         .traffic
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
-    let (_, Way { template, pairs }, among) = first?;
-    let tokens = || most_tokens(&call, model);
-    let attending = target
-        .upstream
-        .begin(incoming.body_at, &named.model, incoming.is_whole(), tokens);
+    let first = first?.map(|(_, way, among)| {
+        let tokens = || most_tokens(&call, model);
+        let (at, is_whole) = (incoming.body_at, incoming.is_whole());
+        let attending = target.upstream.begin(at, &named.model, is_whole, tokens);
+        (way, among, attending)
+    });
     let is_at_target = Cell::new(false);
     let wanted = Wanted {
         is_at_target: &is_at_target,
@@ -251,25 +261,28 @@ async fn route_and_admit<'c>(
         model,
         target,
         named: &named,
-        pairs,
+        pairs: first.as_ref().and_then(|(way, ..)| way.pairs),
         series,
     };
     let admitted = admit(incoming, reply, wanted, reading, &mut room).await;
-    if admitted.is_err() && !is_at_target.get() {
-        model.give_back(place, among);
+    if let Some((_, among, _)) = &first
+        && admitted.is_err()
+        && !is_at_target.get()
+    {
+        model.give_back(place, *among);
     }
     let (open, rewritten, translated) = admitted?;
-    let template = target.template_for(template, translated.as_ref());
+    let chosen = first.map(|(Way { template, .. }, _, attending)| Chosen {
+        place,
+        named,
+        template: target.template_for(template, translated.as_ref()),
+        attending: Some(attending),
+        translated,
+    });
     Ok(Accepted {
         call,
         model,
-        chosen: Chosen {
-            place,
-            named,
-            template,
-            attending: Some(attending),
-            translated,
-        },
+        chosen,
         open,
         rewritten,
     })

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::admission::{Accepted, IncomingCall, RejectedCall, accept};
 use crate::client::After;
+use crate::estimate;
 use crate::failure::CLIENT_CLOSED_REQUEST;
 use crate::fallback;
 use crate::rejection::{RejectedRequest, Rejection};
@@ -36,7 +37,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
     let Accepted {
         call,
         model,
-        mut chosen,
+        chosen,
         mut open,
         rewritten,
     } = accepted;
@@ -47,6 +48,9 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         reply.close = true;
         return send_answer(reply, &Rejection::LEDGER_STOPPED.answer(), id.as_str()).await;
     }
+    let Some(mut chosen) = chosen else {
+        return Box::pin(estimate::answer(&call, reply, open)).await;
+    };
 
     let timeouts = incoming.catalog.terms.timeouts;
     let sender = Sender {

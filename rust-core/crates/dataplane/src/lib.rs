@@ -28,6 +28,7 @@ mod deadline;
 mod delivery;
 mod endpoint;
 mod error;
+mod estimate;
 pub mod evidence;
 mod exchange;
 mod failure;

@@ -207,11 +207,8 @@ impl Target {
         }
     }
 
-    /// How a request in a dialect is put to it.
-    ///
-    /// # Errors
-    /// Why it cannot be, now or at all.
-    pub(crate) fn way(&self, dialect: Dialect, now: Instant) -> Result<Way<'_>, Rejection> {
+    /// How a request in a dialect is put to it, if it ever can be.
+    fn words(&self, dialect: Dialect) -> Option<Way<'_>> {
         let upstream = &*self.upstream;
         let (model, at) = (&*self.upstream_model, &upstream.path_end);
         let passed = upstream.template(dialect).filter(|_| at.passes(dialect, model));
@@ -220,8 +217,17 @@ impl Target {
             (None, PathEnd::Publisher { .. }) => Pairs::at_publisher(dialect, model),
             (None, _) => Pairs::between(dialect, upstream.family, model),
         };
-        let template = pairs.map_or(passed, |pairs| upstream.template(pairs.upstream()));
-        let template = template.ok_or_else(|| match at {
+        let template = pairs.map_or(passed, |pairs| upstream.template(pairs.upstream()))?;
+        Some(Way { template, pairs })
+    }
+
+    /// How a request in a dialect is put to it.
+    ///
+    /// # Errors
+    /// Why it cannot be, now or at all.
+    pub(crate) fn way(&self, dialect: Dialect, now: Instant) -> Result<Way<'_>, Rejection> {
+        let upstream = &*self.upstream;
+        let way = self.words(dialect).ok_or_else(|| match upstream.path_end {
             PathEnd::Publisher { .. } => Rejection::unserved_at_publisher(),
             _ => Rejection::unserved_dialect(upstream.family),
         })?;
@@ -234,7 +240,7 @@ impl Target {
         if let Some(wait) = upstream.wait(now) {
             return Err(Rejection::provider_at_its_limit(wait));
         }
-        Ok(Way { template, pairs })
+        Ok(way)
     }
 
     /// What lies between a client and this provider, for a request whose body is known: some of OpenAI's models take it by
@@ -301,6 +307,11 @@ impl Model {
     ) -> Result<(usize, Way<'_>, Places), Rejection> {
         let chosen = match &self.targets[..] {
             [_] => Some((0, Places::default())),
+    /// Whether any of its targets has words for a request in a dialect, now or at another time.
+    pub(crate) fn serves(&self, dialect: Dialect) -> bool {
+        self.targets.iter().any(|target| target.words(dialect).is_some())
+    }
+
             _ => self.choose(dialect, asked, Places::default(), now),
         };
         if let Some((chosen, among)) = chosen {

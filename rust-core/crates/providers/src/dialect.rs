@@ -243,6 +243,11 @@ impl Dialect {
         self.streams() || self.has_form()
     }
 
+    /// Whether it asks for nothing but how many tokens a prompt has.
+    pub fn counts_tokens(self) -> bool {
+        matches!(self, Dialect::CountTokens | Dialect::GeminiTokens)
+    }
+
     /// Whether the provider charges tokens for it at all.
     pub fn costs_tokens(self) -> bool {
         !matches!(

@@ -193,10 +193,10 @@ async fn errors_have_the_shape_that_the_client_of_the_path_reads() {
         ),
         (
             "/v1/messages/count_tokens",
-            json!({"model": MODEL, "messages": []}),
-            400,
-            "invalid_request_error",
-            "endpoint_not_supported_by_model",
+            json!({"model": "nobody's", "messages": []}),
+            404,
+            "not_found_error",
+            "model_not_found",
         ),
         (
             "/v1/messages",

@@ -49,6 +49,7 @@ mod telemetry;
 mod tenants;
 mod tls;
 mod translation;
+mod token_counts;
 mod uploads;
 mod upstream;
 mod upstream_tls;

@@ -256,7 +256,6 @@ async fn a_publishers_models_are_not_reached_by_another_publishers_endpoints() {
             "/v1beta/models/gemini:embedContent",
             json!({"content": {"parts": [{"text": "Hi"}]}}),
         ),
-        ("/v1/messages/count_tokens", message(GEMINI, false)),
         ("/v1/embeddings", json!({"model": GEMINI, "input": "Hi"})),
     ] {
         let (status, body) = refused(&gateway, path, &document).await;
