@@ -19,10 +19,10 @@ use proofgate_wire::encode;
 
 use crate::Error;
 use crate::access_token::Token;
-use crate::config::{Config, Provider, ProviderKind, StreamUsage, Vertex};
+use crate::config::{Config, Model as ModelConfig, Provider, ProviderKind, StreamUsage, Vertex};
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
-use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD, stands_for};
+use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD, asked_name, stands_for};
 use crate::signer::{Keys, Signer, SignerPlan};
 use crate::terms::Terms;
 use crate::upstream::{Egress, Pool, Proxy, RateLimits, Route as UpstreamRoute, Trust, Upstream};
@@ -64,6 +64,7 @@ struct ModelPlan {
     targets: Vec<TargetPlan>,
     fall_back_on: Reasons,
     max_output_tokens: u64,
+    known: Vec<String>,
 }
 
 struct TargetPlan {
@@ -290,6 +291,7 @@ fn keepers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<String, Mod
             }],
             fall_back_on: Reasons::default(),
             max_output_tokens: 0,
+            known: Vec::new(),
         };
         if keepers.insert(tenant.clone(), plan).is_some() {
             return fail("another one keeps the objects of its tenant");
@@ -345,12 +347,26 @@ fn models(
             targets: targets.collect::<Result<_, Error>>()?,
             fall_back_on: model.fall_back_on,
             max_output_tokens: model.max_output_tokens,
+            known: known(model, pricing),
         };
         if models.insert(model.name.clone(), plan).is_some() {
             return Err(Error::Config(format!("model {:?} is given twice", model.name)));
         }
     }
     Ok(models)
+}
+
+/// The names that a model with a wildcard stands for, as far as its first provider has a price for them.
+fn known(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
+    let Some(target) = model.targets.first() else {
+        return Vec::new();
+    };
+    let there = pricing.models(&target.provider);
+    let names = there.filter_map(|there| asked_name(&model.name, &target.upstream_model, there));
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 impl Catalog {
@@ -421,6 +437,7 @@ impl Catalog {
                 targets: targets.collect(),
                 fall_back_on: plan.fall_back_on,
                 max_output_tokens: plan.max_output_tokens,
+                known: plan.known,
             };
             (name, model)
         };
@@ -443,9 +460,7 @@ impl Catalog {
     /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
     pub(crate) fn route(&self, tenant: &Tenant, model: &str) -> Option<&Model> {
         let allowed = &self.terms.plan(tenant).allowed;
-        let named = self.models.get(model);
-        let found = named.or_else(|| self.wildcards.iter().find(|wildcard| wildcard.takes(model)));
-        found.filter(|found| allowed.has_model(&found.name))
+        self.find(model).filter(|found| allowed.has_model(&found.name))
     }
 
     /// Where the files and batches of `tenant` are; `None` when no provider keeps them.
@@ -462,17 +477,34 @@ impl Catalog {
         })
     }
 
-    /// The models that `tenant` may use, each with the name of its first provider, sorted by name; none that stand for others.
-    pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c str)> {
+    /// The models that `tenant` may use, each by what answers for it, sorted by name: in the place of one that stands for several
+    /// the names that it is known to stand for.
+    pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c Model)> {
         let allowed = &self.terms.plan(tenant).allowed;
-        let mut models: Vec<_> = self
-            .models
-            .iter()
-            .filter(|(name, _)| allowed.has_model(name))
-            .filter_map(|(name, model)| Some((name.as_str(), model.targets.first()?.upstream.name.as_str())))
-            .collect();
-        models.sort_unstable();
+        let models = self.models.iter().map(|(name, model)| (name.as_str(), model));
+        let known = self.wildcards.iter().flat_map(|wildcard| {
+            let names = wildcard.known.iter().map(String::as_str);
+            names.map(move |name| (name, wildcard))
+        });
+        let is_there = |(name, model): &(&'c str, &'c Model)| {
+            let found = self.find(name);
+            allowed.has_model(&model.name) && found.is_some_and(|found| std::ptr::eq(found, *model))
+        };
+        let mut models: Vec<_> = models.chain(known).filter(is_there).collect();
+        models.sort_unstable_by_key(|(name, _)| *name);
         models
+    }
+
+    /// The names of the models that `tenant` may use and that stand for several, the longest first.
+    pub(crate) fn wildcards_of(&self, tenant: &Tenant) -> Vec<&str> {
+        let allowed = &self.terms.plan(tenant).allowed;
+        let wildcards = self.wildcards.iter().map(|wildcard| &*wildcard.name);
+        wildcards.filter(|name| allowed.has_model(name)).collect()
+    }
+
+    fn find(&self, model: &str) -> Option<&Model> {
+        let named = self.models.get(model);
+        named.or_else(|| self.wildcards.iter().find(|wildcard| wildcard.takes(model)))
     }
 
     /// Whether `model` is answered by `provider`.

@@ -234,9 +234,15 @@ impl Connection {
                     Err(Exhausted) => After::Close,
                 };
             }
-            Route::Models => Ok((200, Some(models::list(&self.catalog, tenant, family)), None)),
+            Route::Models => {
+                let now = self.gateway.clock.unix_micros(now);
+                let list = models::list(&self.catalog, tenant, family, now, &mut self.extra);
+                Ok((200, Some(list), None))
+            }
             Route::Model(name) => {
-                models::one(&self.catalog, tenant, name, family).map(|model| (200, Some(model), None))
+                let now = self.gateway.clock.unix_micros(now);
+                let model = models::one(&self.catalog, tenant, name, family, now);
+                model.map(|model| (200, Some(model), None))
             }
             Route::Usage => {
                 let now = self.gateway.clock.unix_micros(now);

@@ -1,11 +1,17 @@
 //! The models that a tenant may use, as `GET /v1/models` and `GET /v1beta/models` answer.
+//!
+//! Each list is one page. Of a model that stands for several, the names that have a price are listed; a field of the answer's head
+//! names it as well, where no client takes it for a model. What a model takes and gives is told where a price says it, in the
+//! fields in which clients look for it.
 
 use proofgate_auth::Tenant;
-use proofgate_providers::Family;
+use proofgate_providers::{Dialect, Family};
+use proofgate_wire::encode;
 use serde::Serialize;
 
 use crate::catalog::Catalog;
 use crate::rejection::Rejection;
+use crate::routes::Model;
 
 /// The list as OpenAI's API has it.
 #[derive(Serialize)]
@@ -20,6 +26,15 @@ struct ModelCard<'m> {
     object: &'static str,
     created: u64,
     owned_by: &'m str,
+    /// As OpenRouter's list names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_length: Option<u64>,
+    /// The same, as Groq's names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_window: Option<u64>,
+    /// As Groq's names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
 }
 
 /// The list as Anthropic's API has it, in one page.
@@ -37,6 +52,8 @@ struct ModelInfo<'m> {
     id: &'m str,
     display_name: &'m str,
     created_at: &'static str,
+    max_input_tokens: Option<u64>,
+    max_tokens: Option<u64>,
 }
 
 /// The list as Google's API has it, in one page.
@@ -51,59 +68,117 @@ struct GoogleModel<'m> {
     name: String,
     display_name: &'m str,
     /// What can be asked of it in this dialect: nothing, where its provider speaks another one.
-    supported_generation_methods: &'static [&'static str],
+    supported_generation_methods: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_token_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_token_limit: Option<u64>,
 }
 
-fn google_model<'m>(catalog: &Catalog, tenant: &Tenant, id: &'m str) -> GoogleModel<'m> {
-    let model = catalog.route(tenant, id);
-    let mut targets = model.iter().flat_map(|model| &model.targets);
-    GoogleModel {
-        name: format!("models/{id}"),
-        display_name: id,
-        supported_generation_methods: match targets.any(|target| target.upstream.family == Family::Google) {
-            true => &["generateContent", "countTokens", "embedContent"],
-            false => &[],
-        },
+/// A model by the name that a client calls it.
+#[derive(Clone, Copy)]
+struct Listed<'m> {
+    id: &'m str,
+    model: &'m Model,
+    /// The most tokens of a prompt and of an answer that all of its providers take, where their prices say so.
+    max_input_tokens: Option<u64>,
+    max_output_tokens: Option<u64>,
+}
+
+impl<'m> Listed<'m> {
+    /// `now`: in unix microseconds.
+    fn new(id: &'m str, model: &'m Model, now: u64) -> Self {
+        let prices = || {
+            let targets = model.targets.iter();
+            targets.map(move |target| target.price(&target.named(model, id).model, now))
+        };
+        Listed {
+            id,
+            model,
+            max_input_tokens: least(prices().map(|price| price?.max_input_tokens)),
+            max_output_tokens: least(prices().map(|price| price?.max_output_tokens)),
+        }
+    }
+
+    fn card(self) -> ModelCard<'m> {
+        let target = self.model.targets.first();
+        ModelCard {
+            id: self.id,
+            object: "model",
+            created: 0,
+            owned_by: target.map_or("", |target| &target.upstream.name),
+            context_length: self.max_input_tokens,
+            context_window: self.max_input_tokens,
+            max_completion_tokens: self.max_output_tokens,
+        }
+    }
+
+    fn info(self) -> ModelInfo<'m> {
+        ModelInfo {
+            r#type: "model",
+            id: self.id,
+            display_name: self.id,
+            created_at: "1970-01-01T00:00:00Z",
+            max_input_tokens: self.max_input_tokens,
+            max_tokens: self.max_output_tokens,
+        }
+    }
+
+    fn google(self) -> GoogleModel<'m> {
+        let methods = [
+            (Dialect::Gemini, "generateContent"),
+            (Dialect::GeminiTokens, "countTokens"),
+            (Dialect::GeminiEmbedding, "embedContent"),
+        ];
+        let served = methods
+            .into_iter()
+            .filter(|(dialect, _)| self.model.serves(*dialect));
+        GoogleModel {
+            name: format!("models/{}", self.id),
+            display_name: self.id,
+            supported_generation_methods: served.map(|(_, method)| method).collect(),
+            input_token_limit: self.max_input_tokens,
+            output_token_limit: self.max_output_tokens,
+        }
     }
 }
 
-fn card<'m>((id, owned_by): (&'m str, &'m str)) -> ModelCard<'m> {
-    ModelCard {
-        id,
-        object: "model",
-        created: 0,
-        owned_by,
-    }
+/// The least of some numbers, where all are known.
+fn least(mut numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let first = numbers.next()??;
+    numbers.try_fold(first, |least, next| Some(least.min(next?)))
 }
 
-fn info<'m>((id, _): (&'m str, &'m str)) -> ModelInfo<'m> {
-    ModelInfo {
-        r#type: "model",
-        id,
-        display_name: id,
-        created_at: "1970-01-01T00:00:00Z",
+/// The list of the models that a tenant may use at `now` (unix microseconds). Those that stand for several are named in a header
+/// line, in `extra`.
+pub(crate) fn list(
+    catalog: &Catalog,
+    tenant: &Tenant,
+    family: Family,
+    now: u64,
+    extra: &mut Vec<u8>,
+) -> Vec<u8> {
+    let wildcards = catalog.wildcards_of(tenant);
+    if !wildcards.is_empty() {
+        // A name that no field can hold is left out with the others.
+        let _ = encode::write_header(extra, "x-proofgate-wildcards", wildcards.join(", ").as_bytes());
     }
-}
-
-/// The list of the models that a tenant may use.
-pub(crate) fn list(catalog: &Catalog, tenant: &Tenant, family: Family) -> Vec<u8> {
     let models = catalog.models_of(tenant);
+    let ends = [models.first(), models.last()].map(|model| model.map(|(id, _)| *id));
+    let models = models.into_iter().map(|(id, model)| Listed::new(id, model, now));
     let json = match family {
         Family::Google => serde_json::to_vec(&GoogleModelList {
-            models: models
-                .into_iter()
-                .map(|(id, _)| google_model(catalog, tenant, id))
-                .collect(),
+            models: models.map(Listed::google).collect(),
         }),
         Family::OpenAi | Family::Amazon => serde_json::to_vec(&ModelList {
             object: "list",
-            data: models.into_iter().map(card).collect(),
+            data: models.map(Listed::card).collect(),
         }),
         Family::Anthropic => serde_json::to_vec(&ModelPage {
-            first_id: models.first().map(|(id, _)| *id),
-            last_id: models.last().map(|(id, _)| *id),
-            data: models.into_iter().map(info).collect(),
+            data: models.map(Listed::info).collect(),
             has_more: false,
+            first_id: ends[0],
+            last_id: ends[1],
         }),
     };
     // Strings and numbers always serialise.
@@ -116,18 +191,17 @@ pub(crate) fn one(
     tenant: &Tenant,
     name: &str,
     family: Family,
+    now: u64,
 ) -> Result<Vec<u8>, Rejection> {
     // Also one that a wildcard stands for.
     let found = catalog
         .route(tenant, name)
         .filter(|model| model.prefix().is_none() || *model.name != *name);
-    let target = found.and_then(|model| model.targets.first());
-    let target = target.ok_or(Rejection::UNKNOWN_MODEL)?;
-    let found = (name, target.upstream.name.as_str());
+    let found = Listed::new(name, found.ok_or(Rejection::UNKNOWN_MODEL)?, now);
     let json = match family {
-        Family::OpenAi | Family::Amazon => serde_json::to_vec(&card(found)),
-        Family::Google => serde_json::to_vec(&google_model(catalog, tenant, found.0)),
-        Family::Anthropic => serde_json::to_vec(&info(found)),
+        Family::OpenAi | Family::Amazon => serde_json::to_vec(&found.card()),
+        Family::Google => serde_json::to_vec(&found.google()),
+        Family::Anthropic => serde_json::to_vec(&found.info()),
     };
     Ok(json.unwrap_or_default())
 }

@@ -53,6 +53,12 @@ impl<'c> Pricing<'c> {
         self.table.schedule(Seller { provider, host }, upstream_model)
     }
 
+    /// The names of models that a provider is known to have a price for.
+    pub(crate) fn models<'p>(&'p self, provider: &'p str) -> impl Iterator<Item = &'p str> {
+        let host = self.hosts.get(provider).map_or("", String::as_str);
+        self.table.models(Seller { provider, host })
+    }
+
     /// The same, also for what a wildcard comes to.
     pub(crate) fn prices(&self, provider: &str, upstream_model: &str) -> Prices {
         if upstream_model.contains(WILDCARD) {

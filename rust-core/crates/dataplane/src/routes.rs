@@ -38,6 +38,8 @@ pub(crate) struct Model {
     pub(crate) fall_back_on: Reasons,
     /// Tokens set aside for an answer whose request names no maximum.
     pub(crate) max_output_tokens: u64,
+    /// Names that it stands for, as far as they are known, where it stands for several.
+    pub(crate) known: Vec<String>,
 }
 
 /// A provider that answers for a model.
@@ -274,6 +276,16 @@ impl Target {
     }
 }
 
+/// What clients call a model that is called `there` by a provider which calls the model `name` `upstream_model`, where both have a
+/// [`WILDCARD`]: the way back of [`Target::named`].
+pub(crate) fn asked_name(name: &str, upstream_model: &str, there: &str) -> Option<String> {
+    let prefix = name.strip_suffix(WILDCARD)?;
+    let (before, after) = upstream_model.split_once(WILDCARD)?;
+    let rest = there.strip_prefix(before)?.strip_suffix(after)?;
+    let asked = [prefix, rest].concat();
+    stands_for(name, &asked).then_some(asked)
+}
+
 /// Whether the model `name` stands for one of the name `asked`: printable ASCII without quotes, as the names in a configuration.
 pub(crate) fn stands_for(name: &str, asked: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*');
@@ -295,6 +307,11 @@ impl Model {
         stands_for(&self.name, asked)
     }
 
+    /// Whether any of its targets has words for a request in a dialect, now or at another time.
+    pub(crate) fn serves(&self, dialect: Dialect) -> bool {
+        self.targets.iter().any(|target| target.words(dialect).is_some())
+    }
+
     /// Where a request in a dialect for the model `asked` goes first, and how; and whose shares it was that decided.
     ///
     /// # Errors
@@ -307,11 +324,6 @@ impl Model {
     ) -> Result<(usize, Way<'_>, Places), Rejection> {
         let chosen = match &self.targets[..] {
             [_] => Some((0, Places::default())),
-    /// Whether any of its targets has words for a request in a dialect, now or at another time.
-    pub(crate) fn serves(&self, dialect: Dialect) -> bool {
-        self.targets.iter().any(|target| target.words(dialect).is_some())
-    }
-
             _ => self.choose(dialect, asked, Places::default(), now),
         };
         if let Some((chosen, among)) = chosen {

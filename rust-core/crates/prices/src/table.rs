@@ -94,6 +94,15 @@ impl PriceTable {
         }
         Schedule { steps }
     }
+
+    /// The names of models that a seller is known to have a price for, each maybe more than once; none of those that stand for
+    /// several.
+    pub fn models<'t>(&'t self, seller: Seller<'t>) -> impl Iterator<Item = &'t str> {
+        let names = self.0.iter().map(|(entry, _)| entry);
+        let names =
+            names.filter(move |entry| !entry.model.ends_with('*') && entry.fits(seller, &entry.model));
+        names.map(|entry| entry.model.as_str())
+    }
 }
 
 impl Schedule {

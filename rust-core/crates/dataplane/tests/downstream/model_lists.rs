@@ -1,0 +1,121 @@
+//! The lists of models: what is known of each, and what those come to that stand for several.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, ask};
+use crate::gateway::{Gateway, MODEL};
+
+fn price(model: &str, input: Option<u64>, output: Option<u64>) -> Value {
+    json!({"model": model, "effective_from": 0, "input": "1", "output": "1", "max_input_tokens": input,
+        "max_output_tokens": output})
+}
+
+async fn gateway(models: Value, change: impl FnOnce(&mut Value)) -> Gateway {
+    Gateway::with(|config| {
+        config["models"] = models;
+        config["prices"] = json!([
+            price("small", Some(1000), Some(100)),
+            price("large", Some(2000), None),
+            price("gpt-*", Some(4000), Some(400)),
+        ]);
+        change(config);
+    })
+    .await
+}
+
+fn model(name: &str, upstream: &[&str]) -> Value {
+    let target = |model: &&str| json!({"provider": "stand-in", "upstream_model": model, "weight": 1});
+    let targets: Vec<Value> = upstream.iter().map(target).collect();
+    json!({"name": name, "targets": targets, "max_output_tokens": 10})
+}
+
+/// The list, and what its head says of wildcards.
+async fn list(gateway: &Gateway, field: Option<(&'static str, &str)>) -> (Value, Option<String>) {
+    let mut request = ask("GET", "/v1/models");
+    if let Some((name, value)) = field {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let answer = Client::connect(gateway).await.exchange(request, b"").await;
+    let wildcards = answer.headers.get("x-proofgate-wildcards");
+    let wildcards = wildcards.map(|value| value.to_str().unwrap().to_owned());
+    (serde_json::from_slice(&answer.body).unwrap(), wildcards)
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let models = list["data"].as_array().unwrap().iter();
+    models.map(|model| model["id"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_prices_say_a_model_takes_and_gives_is_listed_where_clients_look_for_it() {
+    let models = json!([
+        model("both", &["small", "gpt-5"]),
+        model("half", &["small", "large"]),
+        model("none", &["unpriced", "small"]),
+    ]);
+    let gateway = gateway(models, |_| ()).await;
+    let (openai, wildcards) = list(&gateway, None).await;
+    let both = json!({"id": "both", "object": "model", "created": 0, "owned_by": "stand-in", "context_length": 1000,
+        "context_window": 1000, "max_completion_tokens": 100});
+    assert_eq!((&openai["data"][0], wildcards), (&both, None));
+    let half = &openai["data"][1];
+    assert_eq!(
+        (&half["context_length"], half.get("max_completion_tokens")),
+        (&json!(1000), None)
+    );
+    assert_eq!(openai["data"][2].get("context_length"), None);
+    let (anthropic, _) = list(&gateway, Some(("anthropic-version", "2023-06-01"))).await;
+    let both = json!({"type": "model", "id": "both", "display_name": "both", "created_at": "1970-01-01T00:00:00Z",
+        "max_input_tokens": 1000, "max_tokens": 100});
+    assert_eq!(anthropic["data"][0], both);
+    assert_eq!(anthropic["data"][2]["max_tokens"], Value::Null);
+    assert_eq!(
+        (
+            &anthropic["has_more"],
+            &anthropic["first_id"],
+            &anthropic["last_id"]
+        ),
+        (&json!(false), &json!("both"), &json!("none"))
+    );
+    let (google, _) = list(&gateway, Some(("x-goog-api-key", crate::gateway::ACME))).await;
+    let both = &google["models"][0];
+    assert_eq!(
+        (&both["inputTokenLimit"], &both["outputTokenLimit"]),
+        (&json!(1000), &json!(100))
+    );
+}
+
+#[tokio::test]
+async fn of_a_wildcard_the_names_are_listed_that_have_a_price_and_its_head_names_it() {
+    let models = json!([
+        model("vendor/*", &["*"]),
+        model("vendor/large", &["other"]),
+        model("fixed-*", &["small"]),
+        model("s*", &["s*"]),
+    ]);
+    let gateway = gateway(models, |_| ()).await;
+    let (listed, wildcards) = list(&gateway, None).await;
+    assert_eq!(names(&listed), ["small", "vendor/large", "vendor/small"]);
+    assert_eq!(wildcards.as_deref(), Some("vendor/*, fixed-*, s*"));
+    assert_eq!(listed["data"][2]["context_length"], 1000);
+    // The one of that name goes elsewhere, and nothing is known of it.
+    assert_eq!(listed["data"][1].get("context_length"), None);
+}
+
+#[tokio::test]
+async fn a_wildcard_that_a_tenant_may_not_use_is_not_named() {
+    let models = json!([model("vendor/*", &["*"]), model(MODEL, &[MODEL])]);
+    let gateway = gateway(models, |config| config["tenants"][0]["models"] = json!([MODEL])).await;
+    let (listed, wildcards) = list(&gateway, None).await;
+    assert_eq!((names(&listed), wildcards), (vec![MODEL], None));
+}
+
+#[tokio::test]
+async fn a_price_of_another_provider_names_no_model_of_a_wildcard() {
+    let gateway = gateway(json!([model("vendor/*", &["*"])]), |config| {
+        config["prices"][0]["provider"] = "another".into();
+        config["prices"][1]["host"] = "api.another.example".into();
+    })
+    .await;
+    assert!(names(&list(&gateway, None).await.0).is_empty());
+}
