@@ -1,5 +1,6 @@
 //! One client's connection: requests one after the other, each attributed, read and answered.
 
+mod anyone;
 mod form;
 mod stored;
 
@@ -18,6 +19,7 @@ use proofgate_wire::{
 };
 use tokio::time::{Instant, timeout_at};
 
+use self::anyone::AskedByAnyone;
 use crate::admission::IncomingCall;
 use crate::answer::{AnswerOptions, write_response};
 use crate::body::{Body, NoRequest, Reader, arrived};
@@ -116,8 +118,9 @@ struct RequestSoFar {
 /// What the head of a request came to.
 enum Head {
     Request(Request),
-    /// It only asks, for a web page, what the page may send.
-    Preflight {
+    /// Whoever sends it is answered, without a key.
+    ToAnyone {
+        asked: AskedByAnyone,
         keep_alive: bool,
     },
 }
@@ -150,8 +153,8 @@ impl Connection {
         let mut known = RequestSoFar::default();
         let request = match self.request(length, now, &mut span, &mut known) {
             Ok(Head::Request(request)) => request,
-            Ok(Head::Preflight { keep_alive }) => {
-                return Box::pin(self.preflight(length, keep_alive, now)).await;
+            Ok(Head::ToAnyone { asked, keep_alive }) => {
+                return Box::pin(self.answer_anyone(asked, length, keep_alive, now)).await;
             }
             Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
         };
@@ -262,6 +265,8 @@ impl Connection {
                 Box::pin(asking).await.map(|receipt| (200, Some(receipt), None))
             }
             Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
+            // Answered before anybody is asked who sends it.
+            Route::Probe => Ok((200, None, None)),
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
             Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
             Route::Refused(error) => Err(Rejection::from(*error)),
@@ -333,10 +338,10 @@ impl Connection {
         let cors = terms.cors.as_ref();
         cors::write_fields(cors, &head.headers, &mut self.extra);
         span.lap_now(Stage::Parse);
-        if cors::is_preflight(head, cors) {
+        if let Some(asked) = AskedByAnyone::of(&route, head, cors) {
             // A body is not read, so nothing behind it may be taken for a request.
             let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
-            return Ok(Head::Preflight { keep_alive });
+            return Ok(Head::ToAnyone { asked, keep_alive });
         }
         if let Route::Refused(error) = route {
             return Err(Rejection::from(error).into());
@@ -428,32 +433,6 @@ impl Connection {
                 return Ok(length);
             }
         }
-    }
-
-    /// Tells a browser what its page may send. A load balancer could not route it, because it carries no key: the
-    /// request that follows needs a connection of its own.
-    async fn preflight(&mut self, length: usize, keep_alive: bool, now: std::time::Instant) -> After {
-        let close = !keep_alive || self.routed != Routed::Anyone || self.is_leaving(now);
-        let max_age = self
-            .catalog
-            .terms
-            .cors
-            .as_ref()
-            .map_or(0, |cors| cors.max_age_seconds);
-        let id = self.gateway.request_id(self.gateway.clock.unix_micros(now));
-        let options = AnswerOptions {
-            close,
-            head_only: false,
-            extra: &self.extra,
-            family: Family::default(),
-        };
-        let max_age = max_age.to_string();
-        self.gateway.spare.lend(&mut self.buffers.head);
-        self.buffers.head.clear();
-        let fields = cors::preflight_fields(&max_age);
-        write_response(204, "", b"", id.as_str(), fields, options, &mut self.buffers.head);
-        self.client.input.consume(length);
-        self.send_head(close).await
     }
 
     /// Answers a request that is not understood or not wanted; the connection cannot go on after it.

@@ -30,6 +30,8 @@ pub(crate) enum Route {
     Usage,
     /// What proves an exchange of the tenant.
     Receipt(Box<AskedReceipt>),
+    /// Whether anything answers here, which clients ask before they have a key at hand.
+    Probe,
     /// Which methods the path knows.
     Options(&'static str),
     /// The path knows only these methods.
@@ -39,6 +41,10 @@ pub(crate) enum Route {
     /// A path of Google's API, or its query, is refused.
     Refused(PathError),
 }
+
+/// Where clients look whether anything answers: Claude Code at the first before its first request, at the second where it has
+/// no other way to know.
+const PROBES: [&str; 2] = ["/", "/api/hello"];
 
 const POST: &str = "POST, OPTIONS";
 const GET: &str = "GET, HEAD, OPTIONS";
@@ -53,6 +59,12 @@ impl Route {
             .strip_prefix(MODELS)
             .and_then(|rest| rest.strip_prefix('/'))
             .filter(|name| !name.is_empty());
+        if PROBES.contains(&path) {
+            return match head.method {
+                Method::Get | Method::Head | Method::Options => Route::Probe,
+                _ => Route::WrongMethod(GET),
+            };
+        }
         if let Some(dialect) = Dialect::at(path) {
             return match head.method {
                 Method::Post => Route::Call(dialect, None),
@@ -160,6 +172,7 @@ impl Route {
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
             Route::Receipt(_) => Some(Endpoint::Receipts),
             Route::Usage
+            | Route::Probe
             | Route::Options(_)
             | Route::WrongMethod(_)
             | Route::Unknown
@@ -193,7 +206,8 @@ impl Route {
             Route::Models | Route::Model(_) => Some(MODELS),
             Route::Usage => Some(USAGE),
             Route::Receipt(_) => Some(RECEIPTS),
-            Route::Options(_)
+            Route::Probe
+            | Route::Options(_)
             | Route::WrongMethod(_)
             | Route::Unknown
             | Route::Refused(_)

@@ -140,6 +140,39 @@ async fn the_gateways_own_answers_look_as_over_http_1() {
 }
 
 #[tokio::test]
+async fn a_client_that_asks_whether_anything_answers_needs_no_key_and_leaves_no_record() {
+    let gateway = Gateway::start().await;
+    let mut client = Client::connect(&gateway).await;
+    let keyless = |method: &str, path: &str| {
+        let mut request = ask(method, path);
+        request.headers_mut().remove("authorization");
+        request
+    };
+    for path in ["/", "/?beta=true", "/api/hello"] {
+        let hello = client.exchange(keyless("GET", path), b"").await;
+        assert_eq!(
+            (hello.status.as_u16(), &hello.body[..]),
+            (200, &br#"{"status":"ok"}"#[..])
+        );
+        let head = client.exchange(keyless("HEAD", path), b"").await;
+        assert_eq!((head.status.as_u16(), head.body.len()), (200, 0));
+        assert_eq!(head.headers["content-length"], hello.body.len().to_string());
+        let options = client.exchange(keyless("OPTIONS", path), b"").await;
+        assert_eq!(
+            (options.status.as_u16(), &options.headers["allow"]),
+            (204, &"GET, HEAD, OPTIONS".parse().unwrap())
+        );
+    }
+    assert_eq!(gateway.metric(r#"proofgate_rejections_total{status="401"}"#), 0);
+    assert_eq!(client.exchange(keyless("POST", "/"), b"").await.status, 401);
+    assert_eq!(client.exchange(ask("POST", "/"), b"").await.status, 405);
+    assert_eq!(
+        client.exchange(keyless("GET", "/api/hello/x"), b"").await.status,
+        401
+    );
+}
+
+#[tokio::test]
 async fn a_provider_without_its_key_costs_its_own_models_and_nothing_else() {
     let mut gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
