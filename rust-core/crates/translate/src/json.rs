@@ -51,3 +51,17 @@ impl<'b> Deserialize<'b> for Text<'b> {
         deserializer.deserialize_str(Borrowing)
     }
 }
+
+/// Appends pieces that are JSON already.
+pub(crate) fn write_all(out: &mut Vec<u8>, pieces: &[&str]) {
+    for piece in pieces {
+        out.extend_from_slice(piece.as_bytes());
+    }
+}
+
+/// Appends a member of an object whose value is JSON already, a comma before it, if there is a value.
+pub(crate) fn write_member(out: &mut Vec<u8>, name: &str, json: Option<&str>) {
+    if let Some(json) = json {
+        write_all(out, &[",\"", name, "\":", json]);
+    }
+}

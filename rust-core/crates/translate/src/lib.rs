@@ -30,16 +30,20 @@ pub mod constraints;
 
 mod asked;
 mod bedrock_error;
+mod chat;
 mod chat_error;
-mod chat_place;
 mod dropped;
 mod error;
 mod events;
 mod field;
 mod json;
+mod json_text;
 mod losses;
+mod nesting;
+mod object;
 mod reasoning_details;
 mod schema;
+mod unreadable;
 mod usage;
 
 pub use asked::{Asked, Target, UntranslatableFields};

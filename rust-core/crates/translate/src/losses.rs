@@ -69,6 +69,7 @@ const LOSSES: &[Loss] = &[
     loss("messages[].content[].image_url.detail", Harmless, &["\"auto\""]),
     loss("messages[].content[].file.filename", Harmless, &[]),
     loss("messages[].content[].prompt_cache_breakpoint", Harmless, &[]),
+    loss("messages[].content[].type", Harmless, &[]),
     loss("tools[].function.strict", Harmless, &["false"]),
     loss("service_tier", Lossy, &["\"auto\"", "\"default\""]),
     loss("parallel_tool_calls", Lossy, &["true"]),

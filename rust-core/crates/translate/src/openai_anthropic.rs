@@ -20,27 +20,16 @@
 //! Of an answer, citations and what Anthropic's own tools did are lost; a client cannot ask for them either.
 
 mod answer;
-mod body;
 mod chunk;
-mod effort;
 mod error;
 mod event;
 mod finish;
-pub(crate) mod json_text;
-pub(crate) mod left_out;
 mod messages;
-pub(crate) mod nesting;
-pub(crate) mod object;
-mod parts;
-pub(crate) mod preferences;
 mod reasoning;
 mod request;
-mod sampling;
 mod stream;
 pub(crate) mod tokens;
 mod tools;
-mod turns;
-pub(crate) mod unreadable;
 
 pub use answer::answer;
 pub use error::error;

@@ -4,8 +4,8 @@
 //! [`Target::model`](crate::Target::model) and [`Asked::stream`](crate::Asked::stream).
 //!
 //! What is said otherwise than the client said it: `system` and `developer` messages stand before the conversation, wherever
-//! they stood; turns of the same role are one; the results of tools stand first in theirs; text that is empty or blank is left
-//! out, since Converse refuses it; a document's name keeps only the characters that Converse allows; ids of tool calls that
+//! they stood; turns of the same role are one; the results of tools stand first in theirs; text that is empty or blank, and a
+//! message of nothing else, is left out, since Converse refuses it; a document's name keeps only the characters that Converse allows; ids of tool calls that
 //! Converse would refuse are replaced, a call's and its result's alike. `cache_control` and `prompt_cache_breakpoint` become cache
 //! points without a lifetime of their own, except `cache_control.ttl`.
 //!
@@ -13,8 +13,8 @@
 //! fetches no URL and knows no `file_id`), audio in answers, custom tools and those that OpenAI runs, functions in the style of
 //! 2023. What is a preference is refused or left out as [`Target::untranslatable`](crate::Target::untranslatable) says: sampling by seed
 //! and penalties, `logprobs`, a `temperature` above 1, `parallel_tool_calls: false`, `tool_choice: "none"` where the conversation has tool
-//! calls, fields that are not known. What says nothing to the model (names of speakers, marks of who asks, thoughts of other
-//! providers) is left out. `json_object` is an instruction. A conversation with tool calls has a tool that is not to be called
+//! calls. What says nothing to the model (names of speakers, marks of who asks, thoughts of other
+//! providers, fields and parts that are not known) is left out. `json_object` is an instruction. A conversation with tool calls has a tool that is not to be called
 //! where the request has none: Converse refuses it without.
 //!
 //! An end at which the model's output could not be read is `content_filter`, and stands in `native_finish_reason` as Converse calls it.
@@ -23,26 +23,16 @@
 //! told twice: its text in `reasoning_content`, and with its signature in `reasoning_details`, which the client sends back.
 
 mod answer;
-mod chat;
 mod chunks;
-mod completeness;
-mod content;
-mod effort;
 mod error;
 mod files;
 mod finish;
 mod messages;
-mod object;
-mod preferences;
 mod reasoning;
 mod request;
-mod settings;
 mod stream;
 mod stream_events;
-mod text;
-mod tool_ids;
 mod tools;
-mod turns;
 mod usage;
 
 pub use answer::answer;

@@ -23,14 +23,13 @@ pub mod embeddings;
 mod answer;
 mod error;
 mod generated;
-mod generation;
 mod messages;
 mod parts;
 mod request;
 mod said;
+mod settings;
 mod stream;
 mod tools;
-mod urls;
 
 pub use answer::answer;
 pub use error::{error, retry_after};

@@ -24,7 +24,6 @@
 //! are not part of the answer.
 
 mod answer;
-mod body;
 mod chunk;
 mod closing;
 mod error;
@@ -32,7 +31,6 @@ mod event;
 mod input;
 mod items;
 mod output;
-mod parts;
 mod reasoning;
 mod request;
 mod stream;

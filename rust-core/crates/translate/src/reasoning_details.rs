@@ -4,6 +4,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json_text::inside;
+
 /// The type of reasoning that can be read.
 pub(crate) const TEXT: &str = "reasoning.text";
 /// And of reasoning that only its provider can read.
@@ -189,11 +191,6 @@ impl Element<'_> {
             _ => self.id.and_then(inside).is_some_and(|id| id.starts_with("rs_")),
         }
     }
-}
-
-/// What stands between the quotes of a string, its escapes as they are.
-fn inside(value: &RawValue) -> Option<&str> {
-    value.get().strip_prefix('"')?.strip_suffix('"')
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::{write_number, write_string};
+use crate::json_text::JsonText;
+use crate::object::Word;
 use crate::openai_anthropic::finish::finish_reason;
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_anthropic::object::Word;
 use crate::openai_anthropic::tokens::{Tokens, write_usage};
 use crate::{AnswerError, Asked, Usage};
 

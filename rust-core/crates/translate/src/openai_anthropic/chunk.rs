@@ -1,6 +1,6 @@
 use crate::json::{write_number, write_string};
+use crate::json_text::JsonText;
 use crate::openai_anthropic::answer::{Said, write_detail};
-use crate::openai_anthropic::json_text::JsonText;
 use crate::openai_anthropic::tokens::write_usage;
 use crate::{Usage, write_data};
 

@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::chat_error::{self, Message};
-use crate::openai_anthropic::json_text::JsonText;
+use crate::json_text::JsonText;
 
 /// Anthropic's error, whole or as the data of the event `error`.
 #[derive(Default, Deserialize)]

@@ -2,9 +2,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::AnswerError;
+use crate::json_text::JsonText;
+use crate::object::Word;
 use crate::openai_anthropic::answer::Block;
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_anthropic::object::Word;
 use crate::openai_anthropic::tokens::Tokens;
 
 /// An event of Anthropic's stream. The members that stand in it depend on its type.

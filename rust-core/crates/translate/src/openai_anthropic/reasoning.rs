@@ -1,58 +1,47 @@
-use serde_json::value::RawValue;
-
 use crate::Untranslatable;
-use crate::chat_place::Place;
-use crate::openai_anthropic::left_out::LeftOut;
+use crate::chat::{Losses, Message, Place, Side, Turns};
+use crate::json::write_all;
 use crate::reasoning_details::{Detail, read};
 
-/// A block of reasoning that returns to the provider.
-pub(super) struct Reasoning<'b>(Detail<'b>);
-
-/// The blocks of reasoning that an assistant's message brings back in `reasoning_details`.
+/// Writes the blocks of reasoning that an assistant's message brings back in `reasoning_details`.
 ///
 /// They are bound to the conversation and signed: each returns as it came, or not at all.
-pub(super) fn details<'b>(
-    value: Option<&'b RawValue>,
+pub(super) fn write(
+    message: &Message<'_>,
     place: Place,
-    left_out: &mut LeftOut,
-) -> Result<Vec<Reasoning<'b>>, Untranslatable> {
-    let details = read(value);
-    let is_signed = |detail: &Detail<'_>| {
-        matches!(
-            detail,
-            Detail::Encrypted(_)
-                | Detail::Text {
-                    signature: Some(_),
-                    ..
-                }
-        )
-    };
-    if details.lost || !details.blocks.iter().all(is_signed) {
-        left_out.leave("messages[].reasoning_details", || {
-            place.field("reasoning_details")
+    losses: &mut Losses,
+    turns: &mut Turns<'_>,
+) -> Result<(), Untranslatable> {
+    let details = read(message.reasoning_details);
+    let (mut lost, mut returned) = (details.lost, false);
+    for detail in &details.blocks {
+        if matches!(detail, Detail::Text { signature: None, .. }) {
+            lost = true;
+            continue;
+        }
+        returned = true;
+        turns.say(Side::Model, |out| {
+            write_detail(detail, out);
+            Ok(())
         })?;
     }
-    let signed = details.blocks.into_iter().filter(is_signed);
-    Ok(signed.map(Reasoning).collect())
+    if lost {
+        message.lose_details(place, losses)?;
+    }
+    if returned {
+        return Ok(());
+    }
+    message.lose_thoughts(place, losses)
 }
 
-impl Reasoning<'_> {
-    /// Writes it as a block, and a comma behind it.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        match &self.0 {
-            Detail::Text { fragments, signature } => {
-                out.extend_from_slice(b"{\"type\":\"thinking\",\"thinking\":\"");
-                for fragment in fragments {
-                    out.extend_from_slice(fragment.as_bytes());
-                }
-                out.extend_from_slice(b"\",\"signature\":\"");
-                out.extend_from_slice(signature.unwrap_or_default().as_bytes());
-            }
-            Detail::Encrypted(data) => {
-                out.extend_from_slice(b"{\"type\":\"redacted_thinking\",\"data\":\"");
-                out.extend_from_slice(data.as_bytes());
-            }
+fn write_detail(detail: &Detail<'_>, out: &mut Vec<u8>) {
+    match detail {
+        Detail::Text { fragments, signature } => {
+            write_all(out, &["{\"type\":\"thinking\",\"thinking\":\""]);
+            write_all(out, fragments);
+            write_all(out, &["\",\"signature\":\"", signature.unwrap_or_default()]);
         }
-        out.extend_from_slice(b"\"},");
+        Detail::Encrypted(data) => write_all(out, &["{\"type\":\"redacted_thinking\",\"data\":\"", data]),
     }
+    write_all(out, &["\"}"]);
 }

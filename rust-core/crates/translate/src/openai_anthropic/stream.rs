@@ -1,11 +1,11 @@
 use crate::json::write_string;
+use crate::json_text::JsonText;
+use crate::nesting::Nesting;
 use crate::openai_anthropic::answer::{Block, Said, refusal};
 use crate::openai_anthropic::chunk::Chunks;
 use crate::openai_anthropic::error::write_error;
 use crate::openai_anthropic::event::{Event, Piece};
 use crate::openai_anthropic::finish::finish_reason;
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_anthropic::nesting::Nesting;
 use crate::openai_anthropic::tokens::Tokens;
 use crate::{AnswerError, Asked, Step, Usage, write_data};
 

@@ -1,9 +1,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::chat::fnv1a;
+use crate::json::write_all;
 use crate::json::write_string;
+use crate::json_text::inside as inner;
 use crate::openai_converse::finish::Finish;
-use crate::openai_converse::text::{fnv1a, inner, write_all};
 use crate::openai_converse::usage::{TokenUsage, write_usage};
 use crate::reasoning_details::{ENCRYPTED, TEXT};
 use crate::{AnswerError, Asked, Usage};

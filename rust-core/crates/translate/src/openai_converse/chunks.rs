@@ -1,7 +1,7 @@
+use crate::json::write_all;
 use crate::json::write_string;
 use crate::openai_converse::answer::completion_id;
 use crate::openai_converse::finish::Finish;
-use crate::openai_converse::text::write_all;
 use crate::openai_converse::usage::write_usage;
 use crate::{Asked, Usage, write_data};
 

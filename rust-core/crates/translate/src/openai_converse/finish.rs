@@ -1,4 +1,4 @@
-use crate::openai_converse::text::write_all;
+use crate::json::write_all;
 
 /// Why an answer ended, as OpenAI's API says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,301 +1,299 @@
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
-use crate::chat_place::Place;
-use crate::openai_converse::chat::{Message, ToolCall};
-use crate::openai_converse::content::{
-    Blocks, Conversation, List, Speaker, missing, required, ttl, write_cache_point, write_text,
+use crate::chat::{
+    Called, Chat, Losses, Message, Piece, Place, Role, Said, Side, Turns, call_id, document_extension,
 };
+use crate::chat::{Image, Media};
+use crate::json::write_all;
+use crate::json_text::JsonText;
+use crate::object::{Word, object};
 use crate::openai_converse::files::DocumentNames;
-use crate::openai_converse::preferences::Preferences;
-use crate::openai_converse::settings::is_claude;
-use crate::openai_converse::text::{parse_list, write_all};
-use crate::openai_converse::tool_ids::tool_use_id;
+use crate::openai_converse::reasoning;
+use crate::openai_converse::request::is_claude;
 use crate::openai_converse::tools::tool_name;
-use crate::openai_converse::turns::{Turn, Turns};
 
-/// A message, its number in the request, and whose it is.
-struct Said<'m, 'b> {
-    place: Place,
-    message: &'m Message<'b>,
-    speaker: Speaker,
+object! {
+    /// Anthropic's mark of a prefix that may be cached, which clients send to OpenAI's API too.
+    CacheControl { ttl: Word<'b> }
 }
 
-/// Writes `messages` and, if there are any instructions, `system`.
-pub(super) fn write_messages(
-    out: &mut Vec<u8>,
-    messages: &[Message<'_>],
+/// What is kept while the messages of a request are written.
+struct Conversation<'o> {
+    turns: Turns<'o>,
+    names: DocumentNames,
+    /// Whether what the user says in the turn at hand has documents, and whether it has text.
+    has_documents: bool,
+    has_text: bool,
+}
+
+/// Writes `messages`; what system and developer messages say goes to `system` as blocks, a comma behind each.
+pub(super) fn write(
+    chat: &Chat<'_>,
     model: &str,
-    instruction: Option<&str>,
-    preferences: &mut Preferences,
+    losses: &mut Losses,
+    system: &mut Vec<u8>,
+    out: &mut Vec<u8>,
 ) -> Result<(), Untranslatable> {
-    let mut all = Vec::with_capacity(messages.len());
-    for (number, message) in messages.iter().enumerate() {
-        let speaker = speaker(number, message)?;
-        let place = Place::message(number);
-        all.push(Said {
-            place,
-            message,
-            speaker,
-        });
-    }
+    write_all(out, &[r#""messages":["#]);
     let mut conversation = Conversation {
-        preferences,
-        document_names: DocumentNames::default(),
-        wants_signatures: is_claude(model),
+        turns: Turns::new("assistant", "content", out),
+        names: DocumentNames::default(),
+        has_documents: false,
+        has_text: false,
     };
-    conversation.write_turns(&all, out)?;
-    conversation.write_system(&all, instruction, out)
+    for (at, message) in chat.messages.iter().flatten().enumerate() {
+        let place = Place::message(at);
+        let role = message.role(place, losses)?;
+        let pieces = chat.pieces(message, place, losses)?;
+        match role {
+            Role::System => write_system(message, &pieces, system)?,
+            Role::User => conversation.write_user(message, &pieces)?,
+            Role::Assistant => {
+                let signed = is_claude(model);
+                conversation.write_assistant(message, &pieces, place, signed, losses)?;
+            }
+            Role::Tool => conversation.write_result(message, &pieces, place)?,
+        }
+    }
+    conversation.introduce_documents()?;
+    conversation.turns.end()?;
+    out.push(b']');
+    Ok(())
 }
 
-fn speaker(number: usize, message: &Message<'_>) -> Result<Speaker, Untranslatable> {
-    Ok(
-        match required(message.role.as_ref(), || format!("messages[{number}].role"))? {
-            "system" | "developer" => Speaker::System,
-            "user" => Speaker::User,
-            "assistant" => Speaker::Assistant,
-            "tool" => Speaker::Tool,
-            _ => {
-                let param = format!("messages[{number}].role");
-                return Err(Untranslatable::new(
-                    param,
-                    "Converse has no counterpart of this role.",
-                ));
-            }
-        },
-    )
+fn write_system(
+    message: &Message<'_>,
+    pieces: &[Piece<'_>],
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    for piece in pieces {
+        write_text(piece.text()?, out);
+        out.push(b',');
+        if let Some(ttl) = piece_ttl(piece) {
+            write_cache_point(ttl, out);
+            out.push(b',');
+        }
+    }
+    if message.cache_control.is_some() && !pieces.is_empty() {
+        write_cache_point(ttl(message.cache_control), out);
+        out.push(b',');
+    }
+    Ok(())
 }
 
 impl Conversation<'_> {
-    fn write_turns(&mut self, all: &[Said<'_, '_>], out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-        write_all(out, &[r#""messages":["#]);
-        let mut turns = Turns { out, speaker: None };
-        for run in all.split_inclusive(|said| said.speaker == Speaker::Assistant) {
-            // The user's side up to the assistant's next turn: what tools say stands first in it.
-            for speaker in [Speaker::Tool, Speaker::User, Speaker::Assistant] {
-                let (start, documents) = (turns.out.len(), self.document_names.count());
-                for said in run.iter().filter(|said| said.speaker == speaker) {
-                    self.write_turn(said, &mut turns)?;
-                }
-                if speaker == Speaker::User && self.document_names.count() > documents {
-                    turns.introduce_documents(start);
-                }
+    fn write_user(&mut self, message: &Message<'_>, pieces: &[Piece<'_>]) -> Result<(), Untranslatable> {
+        for piece in pieces {
+            self.has_text |= matches!(piece.said, Said::Text(_));
+            self.has_documents |= matches!(piece.said, Said::File(_));
+            let names = &mut self.names;
+            self.turns
+                .say(Side::User, |out| write_piece(piece, Role::User, names, out))?;
+            if let Some(ttl) = piece_ttl(piece) {
+                self.cache(Side::User, ttl)?;
             }
         }
-        if !turns.end() {
-            let reason = "There is no message that says anything to the model.";
-            return Err(Untranslatable::new("messages", reason));
+        match message.cache_control {
+            Some(_) if !pieces.is_empty() => self.cache(Side::User, ttl(message.cache_control)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    fn write_system(
-        &mut self,
-        all: &[Said<'_, '_>],
-        instruction: Option<&str>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Untranslatable> {
-        let begin = out.len();
-        write_all(out, &[r#","system":["#]);
-        let mut blocks = List::new(out);
-        let empty = blocks.length();
-        for Said {
-            place,
-            message,
-            speaker,
-        } in all
-        {
-            if *speaker == Speaker::System {
-                let before = blocks.length();
-                self.check_fields(message, *place, *speaker)?;
-                self.write_content(message.content, *place, *speaker, &mut blocks)?;
-                if message.cache_control.is_some() && blocks.length() > before {
-                    write_cache_point(ttl(message.cache_control.as_ref()), &mut blocks);
-                }
-            }
+    /// Gives the user's documents a text, if they have none: Converse demands one beside them (Amazon Bedrock's API reference,
+    /// Message: content).
+    fn introduce_documents(&mut self) -> Result<(), Untranslatable> {
+        let is_alone = self.has_documents && !self.has_text;
+        (self.has_documents, self.has_text) = (false, false);
+        if !is_alone || self.turns.side() != Some(Side::User) {
+            return Ok(());
         }
-        if let Some(instruction) = instruction {
-            write_all(blocks.next(), &[r#"{"text":""#, instruction, "\"}"]);
-        }
-        if blocks.length() == empty {
-            out.truncate(begin);
-        } else {
-            out.push(b']');
-        }
-        Ok(())
-    }
-
-    /// Writes what a message adds to the turn of its side.
-    fn write_turn(&mut self, said: &Said<'_, '_>, turns: &mut Turns<'_>) -> Result<(), Untranslatable> {
-        let Said {
-            place,
-            message,
-            speaker,
-        } = *said;
-        self.check_fields(message, place, speaker)?;
-        let side = if speaker == Speaker::Assistant {
-            speaker
-        } else {
-            Speaker::User
-        };
-        let mut turn = Turn { turns, speaker: side };
-        let before = turn.length();
-        match speaker {
-            Speaker::Tool => self.write_result(message, place, &mut turn)?,
-            Speaker::Assistant => self.write_assistant(message, place, &mut turn)?,
-            Speaker::User | Speaker::System => {
-                self.write_content(message.content, place, speaker, &mut turn)?;
-                if turn.length() == before {
-                    let reason = "The message is blank, which Converse refuses.";
-                    return Err(Untranslatable::new(place.field("content"), reason));
-                }
-            }
-        }
-        if message.cache_control.is_some() && turn.length() > before {
-            write_cache_point(ttl(message.cache_control.as_ref()), &mut turn);
-        }
-        Ok(())
-    }
-
-    /// Looks at what a message has besides what its speaker says.
-    fn check_fields(
-        &mut self,
-        message: &Message<'_>,
-        place: Place,
-        speaker: Speaker,
-    ) -> Result<(), Untranslatable> {
-        self.preferences
-            .unknown(message.unknown.as_ref(), || place.field(""))?;
-        // The name of a tool's message repeats that of its call.
-        let name = message.name.filter(|_| speaker != Speaker::Tool);
-        let mut without_counterpart = vec![
-            (message.audio, "messages[].audio", "audio"),
-            (message.function_call, "messages[].function_call", "function_call"),
-            (name, "messages[].name", "name"),
-            (message.annotations, "messages[].annotations", "annotations"),
-            (message.extra_content, "messages[].extra_content", "extra_content"),
-            (message.images, "messages[].images", "images"),
-        ];
-        if speaker != Speaker::Assistant {
-            without_counterpart.extend([
-                (message.tool_calls, "other fields", "tool_calls"),
-                (message.refusal, "other fields", "refusal"),
-                (message.reasoning_content, "other fields", "reasoning_content"),
-                (message.reasoning, "other fields", "reasoning"),
-                (message.reasoning_details, "other fields", "reasoning_details"),
-            ]);
-        }
-        for (value, name, field) in without_counterpart {
-            if let Some(value) = value {
-                self.preferences.leave_out(name, value, || place.field(field))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn write_result(
-        &mut self,
-        message: &Message<'_>,
-        place: Place,
-        turn: &mut Turn<'_, '_>,
-    ) -> Result<(), Untranslatable> {
-        let id = required(message.tool_call_id.as_ref(), || place.field("tool_call_id"))?;
-        let out = turn.next();
-        write_all(
-            out,
-            &[
-                r#"{"toolResult":{"toolUseId":""#,
-                &tool_use_id(id),
-                r#"","content":["#,
-            ],
-        );
-        let cache_point = self.write_content(message.content, place, Speaker::Tool, &mut List::new(out))?;
-        write_all(out, &["]}}"]);
-        if let Some(ttl) = cache_point {
-            write_cache_point(ttl, turn);
-        }
-        Ok(())
+        self.turns.say(Side::User, |out| {
+            write_all(out, &[r#"{"text":"."}"#]);
+            Ok(())
+        })
     }
 
     fn write_assistant(
         &mut self,
         message: &Message<'_>,
+        pieces: &[Piece<'_>],
         place: Place,
-        turn: &mut Turn<'_, '_>,
+        signed: bool,
+        losses: &mut Losses,
     ) -> Result<(), Untranslatable> {
-        self.write_reasoning(message, place, turn)?;
-        if message.content.is_some() {
-            self.write_content(message.content, place, Speaker::Assistant, turn)?;
-        }
-        if message.refusal.is_some() {
-            write_text(message.refusal, place, "refusal", turn)?;
-        }
-        let Some(calls) = message.tool_calls else {
-            return Ok(());
-        };
-        let calls: Vec<ToolCall<'_>> = parse_list(calls, || place.field("tool_calls"))?;
-        for (number, call) in calls.iter().enumerate() {
-            let param = |field: &str| place.field(&format!("tool_calls[{number}]{field}"));
-            self.write_call(call, param, turn.next())?;
-        }
-        Ok(())
-    }
-
-    fn write_call(
-        &mut self,
-        call: &ToolCall<'_>,
-        param: impl Fn(&str) -> String,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Untranslatable> {
-        self.preferences.unknown(call.unknown.as_ref(), || param(""))?;
-        for (value, name, field) in [
-            (call.extra_content, "messages[].extra_content", ".extra_content"),
-            (call.cache_control, "cache_control", ".cache_control"),
-        ] {
-            if let Some(value) = value {
-                self.preferences.leave_out(name, value, || param(field))?;
+        let calls = message.calls(place, losses)?;
+        self.introduce_documents()?;
+        let has_thoughts = reasoning::write(message, place, signed, losses, &mut self.turns)?;
+        for piece in pieces {
+            self.say_text(piece.text()?)?;
+            if let Some(ttl) = piece_ttl(piece) {
+                self.cache(Side::Model, ttl)?;
             }
         }
-        if call.kind.as_deref().is_some_and(|kind| kind != "function") {
-            let reason = "Converse has no counterpart of a call of this type.";
-            return Err(Untranslatable::new(param(".type"), reason));
+        let refusal = message.declined();
+        if let Some(refusal) = refusal {
+            self.say_text(refusal)?;
         }
-        let id = required(call.id.as_ref(), || param(".id"))?;
-        let function = call
-            .function
-            .as_ref()
-            .ok_or_else(|| missing(param(".function")))?;
-        self.preferences
-            .unknown(function.unknown.as_ref(), || param(".function"))?;
-        let name = tool_name(function.name.as_ref(), || param(".function.name"))?;
-        let arguments = function.arguments.as_deref().unwrap_or_default();
-        let input = object(arguments).ok_or_else(|| {
-            Untranslatable::new(
-                param(".function.arguments"),
-                "The arguments are not a JSON object.",
-            )
-        })?;
-        write_all(
-            out,
-            &[
-                r#"{"toolUse":{"toolUseId":""#,
+        for call in &calls {
+            self.turns.say(Side::Model, |out| write_call(call, out))?;
+        }
+        let says = has_thoughts || !pieces.is_empty() || refusal.is_some() || !calls.is_empty();
+        match message.cache_control {
+            Some(_) if says => self.cache(Side::Model, ttl(message.cache_control)),
+            _ => Ok(()),
+        }
+    }
+
+    fn say_text(&mut self, text: JsonText<'_>) -> Result<(), Untranslatable> {
+        self.turns.say(Side::Model, |out| {
+            write_text(text, out);
+            Ok(())
+        })
+    }
+
+    /// Writes a result; a mark for the cache has no place within it and stands behind it.
+    fn write_result(
+        &mut self,
+        message: &Message<'_>,
+        pieces: &[Piece<'_>],
+        place: Place,
+    ) -> Result<(), Untranslatable> {
+        let id = message.answered(place)?;
+        let names = &mut self.names;
+        self.turns.answer(|out| {
+            let head = [
+                r#"{"toolResult":{"toolUseId":""#,
                 &tool_use_id(id),
-                r#"","name":""#,
-                name,
-                r#"","input":"#,
-                input,
-                "}}",
-            ],
-        );
-        Ok(())
+                r#"","content":["#,
+            ];
+            write_all(out, &head);
+            let mut before = "";
+            for piece in pieces {
+                write_all(out, &[std::mem::replace(&mut before, ",")]);
+                write_piece(piece, Role::Tool, names, out)?;
+            }
+            write_all(out, &["]}}"]);
+            Ok(())
+        })?;
+        let of_message = message.cache_control.map(|control| ttl(Some(control)));
+        let ttl = pieces.iter().rev().find_map(piece_ttl).or(of_message);
+        match ttl {
+            Some(ttl) => self.turns.answer(|out| {
+                write_cache_point(ttl, out);
+                Ok(())
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn cache(&mut self, side: Side, ttl: &str) -> Result<(), Untranslatable> {
+        self.turns.say(side, |out| {
+            write_cache_point(ttl, out);
+            Ok(())
+        })
     }
 }
 
-/// The JSON object that a text is; no text is an empty one.
-fn object(text: &str) -> Option<&str> {
-    if text.trim_ascii().is_empty() {
-        return Some("{}");
+fn write_call(call: &Called<'_, '_>, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let name = tool_name(call.name, || call.field("function.name"))?;
+    write_all(
+        out,
+        &[
+            r#"{"toolUse":{"toolUseId":""#,
+            &tool_use_id(call.id),
+            r#"","name":""#,
+            name,
+            r#"","input":"#,
+            call.arguments()?.trim(),
+            "}}",
+        ],
+    );
+    Ok(())
+}
+
+/// A tool call's id as Converse allows it (`[a-zA-Z0-9_.:-]{1,64}`).
+fn tool_use_id(id: &str) -> Cow<'_, str> {
+    let is_allowed = |char: char| char.is_ascii_alphanumeric() || "_.:-".contains(char);
+    call_id(id, is_allowed, 64)
+}
+
+fn write_piece(
+    piece: &Piece<'_>,
+    role: Role,
+    names: &mut DocumentNames,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    match &piece.said {
+        Said::Text(text) => write_text(*text, out),
+        Said::Image(image) => write_image(image, piece.place, out)?,
+        Said::File(file) => {
+            let media = file.media(piece.place)?;
+            let name = file.name();
+            let format = document_extension(media.document_type(&name));
+            let (Media::Data { data, .. }, Some(format)) = (&media, format) else {
+                let message = "Converse takes documents within the request, in PDF, CSV, DOC, DOCX, XLS, XLSX, HTML, TXT \
+                     and MD: the data: URL or the filename must say which it is.";
+                return Err(Untranslatable::new(piece.place.field("file.file_data"), message));
+            };
+            write_media("document", format, Some(&names.name(&name)), data, out);
+        }
+        Said::Audio(audio, format) if role == Role::User => {
+            if let Media::Data { data, .. } = audio.media(piece.place)? {
+                write_media("audio", format, None, &data, out);
+            }
+        }
+        Said::Audio(..) => return Err(piece.not_here()),
     }
-    let value: &RawValue = serde_json::from_str(text).ok()?;
-    Some(value.get()).filter(|object| object.starts_with('{'))
+    Ok(())
+}
+
+fn write_image(image: &Image<'_>, place: Place, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let refused = |message: &'static str| Untranslatable::new(place.field("image_url.url"), message);
+    let media = image.media(place)?;
+    let Media::Data { data, .. } = &media else {
+        return Err(refused(
+            "Converse takes an image only within the request: send it as a data: URL in base64.",
+        ));
+    };
+    let format = media
+        .image_format()
+        .ok_or_else(|| refused("Converse takes images in PNG, JPEG, GIF and WebP."))?;
+    write_media("image", format, None, data, out);
+    Ok(())
+}
+
+fn write_media(kind: &str, format: &str, name: Option<&str>, data: &str, out: &mut Vec<u8>) {
+    write_all(out, &["{\"", kind, r#"":{"format":""#, format]);
+    if let Some(name) = name {
+        write_all(out, &[r#"","name":""#, name]);
+    }
+    write_all(out, &[r#"","source":{"bytes":""#, data, r#""}}}"#]);
+}
+
+fn write_text(text: JsonText<'_>, out: &mut Vec<u8>) {
+    write_all(out, &[r#"{"text":"#, text.raw(), "}"]);
+}
+
+/// The [`ttl`] of a cache that ends behind a part.
+fn piece_ttl(piece: &Piece<'_>) -> Option<&'static str> {
+    (piece.cache.is_some() || piece.breakpoint.is_some()).then(|| ttl(piece.cache))
+}
+
+/// How long a prefix is cached, as a field of a cache point.
+pub(super) fn ttl(control: Option<&RawValue>) -> &'static str {
+    let control: Option<CacheControl<'_>> =
+        control.and_then(|control| serde_json::from_str(control.get()).ok());
+    match control.and_then(|control| control.ttl).as_deref() {
+        Some("5m") => r#","ttl":"5m""#,
+        Some("1h") => r#","ttl":"1h""#,
+        _ => "",
+    }
+}
+
+/// Writes the end of a prefix that may be cached.
+pub(super) fn write_cache_point(ttl: &str, out: &mut Vec<u8>) {
+    write_all(out, &[r#"{"cachePoint":{"type":"default""#, ttl, "}}"]);
 }

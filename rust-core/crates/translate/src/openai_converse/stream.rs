@@ -1,14 +1,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json_text::inside as inner;
+use crate::nesting::Nesting;
 use crate::openai_converse::chunks::Chunks;
-use crate::openai_converse::completeness::Completeness;
 use crate::openai_converse::error::{write_exception, write_malformed};
 use crate::openai_converse::finish::Finish;
 use crate::openai_converse::stream_events::{
     BlockDelta, BlockStart, BlockStop, MessageStop, Metadata, ReasoningDelta,
 };
-use crate::openai_converse::text::inner;
 use crate::reasoning_details::{ENCRYPTED, TEXT};
 use crate::{AnswerError, Asked, EventKind, Step, Usage, write_data};
 
@@ -37,7 +37,7 @@ struct OpenCall {
     block: u64,
     /// Its index among the client's tool calls; `None` of a call that the provider runs itself.
     call: Option<usize>,
-    arguments: Completeness,
+    arguments: Nesting,
 }
 
 impl Stream {
@@ -162,7 +162,7 @@ impl Stream {
         self.open.push(OpenCall {
             block: event.content_block_index,
             call,
-            arguments: Completeness::default(),
+            arguments: Nesting::default(),
         });
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Stream {
         let open = open.ok_or(AnswerError::Malformed(
             "arguments of a tool call that did not start",
         ))?;
-        open.arguments.take(text);
+        open.arguments.push_inside(text);
         if let Some(call) = open.call
             && !text.is_empty()
         {
@@ -258,10 +258,10 @@ impl Stream {
     /// A call without arguments has an empty object of them.
     fn close(&mut self, open: &OpenCall, out: &mut Vec<u8>) {
         let Some(call) = open.call else { return };
-        if !open.arguments.begun() {
+        if !open.arguments.has_begun() {
             write_arguments(&self.chunks, call, r#""{}""#, out);
         }
-        self.cut_short |= !open.arguments.is_whole();
+        self.cut_short |= open.arguments.is_cut();
     }
 
     fn message_stop(&mut self, event: &MessageStop<'_>, out: &mut Vec<u8>) -> Result<Step, AnswerError> {

@@ -1,10 +1,10 @@
+use crate::json::write_member;
 use crate::json::{write_number, write_string};
-use crate::openai_anthropic::json_text::JsonText;
+use crate::json_text::JsonText;
 use crate::openai_anthropic::tokens::write_usage;
 use crate::openai_responses::output::{
     Annotation, Call, Detail, Item, Part, Response, characters, write_detail,
 };
-use crate::openai_responses::request::write_field;
 use crate::{AnswerError, Asked, Usage};
 
 /// What stands between the texts of two messages, or of two parts of a summary, in a JSON string.
@@ -56,7 +56,7 @@ fn write(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<
     write_number(out, response.created().unwrap_or(created));
     out.extend_from_slice(b",\"model\":");
     write_string(out, &asked.model);
-    write_field("service_tier", response.service_tier().map(JsonText::raw), out);
+    write_member(out, "service_tier", response.service_tier().map(JsonText::raw));
     out.extend_from_slice(b",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":");
     let logprobs = write_said(items, !calls.is_empty(), out)?;
     write_reasoning(items, out)?;
@@ -118,7 +118,7 @@ fn write_said<'b>(
     } else {
         quoted(&refusal)
     };
-    write_field("refusal", Some(&refusal), out);
+    write_member(out, "refusal", Some(&refusal));
     let mut before = ",\"annotations\":[";
     for (said, annotation) in &cited {
         out.extend_from_slice(std::mem::replace(&mut before, ",").as_bytes());
@@ -177,7 +177,7 @@ fn write_reasoning(items: &[Item<'_>], out: &mut Vec<u8>) -> Result<(), AnswerEr
         }
     }
     if !read.is_empty() {
-        write_field("reasoning_content", Some(&format!("\"{read}\"")), out);
+        write_member(out, "reasoning_content", Some(&format!("\"{read}\"")));
     }
     if !details.is_empty() {
         out.extend_from_slice(b",\"reasoning_details\":");

@@ -1,8 +1,8 @@
+use crate::json::write_member;
 use crate::json::{write_number, write_string};
-use crate::openai_anthropic::json_text::JsonText;
+use crate::json_text::JsonText;
 use crate::openai_anthropic::tokens::write_usage;
 use crate::openai_responses::output::{Annotation, Call, Detail, write_detail};
-use crate::openai_responses::request::write_field;
 use crate::{Usage, write_data};
 
 /// Writes the chunks of one streamed chat completion. All of them begin alike.
@@ -85,7 +85,7 @@ impl Chunks {
     pub(super) fn write_call(&self, number: u64, call: &Call<'_>, out: &mut Vec<u8>) {
         let (kind, argument) = names_of(call.is_custom);
         self.write_of_call(number, out, |out| {
-            write_field("id", Some(call.id.raw()), out);
+            write_member(out, "id", Some(call.id.raw()));
             for piece in [
                 ",\"type\":\"",
                 kind,

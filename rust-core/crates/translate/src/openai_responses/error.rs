@@ -3,9 +3,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json::write_member;
 use crate::json::write_string;
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_responses::request::write_field;
+use crate::json_text::JsonText;
 
 /// An error of OpenAI's, or what one stands in: a body, the event `error` or a response that failed.
 #[derive(Default, Deserialize)]
@@ -62,14 +62,14 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
     let kind = text(error.kind).filter(|kind| kind != "\"error\"" && !kind.starts_with("\"response."));
     let code = text(error.code);
     let kind = kind.unwrap_or_else(|| format!("\"{}\"", kind_of(code.as_deref()).unwrap_or(own_kind)));
-    write_field("type", Some(&kind), out);
+    write_member(out, "type", Some(&kind));
     out.extend_from_slice(b",\"param\":");
     let param = error.param.and_then(JsonText::of).and_then(JsonText::decoded);
     match param.as_deref().and_then(param_of_chat) {
         Some(param) => write_string(out, &param),
         None => out.extend_from_slice(b"null"),
     }
-    write_field("code", Some(code.as_deref().unwrap_or("null")), out);
+    write_member(out, "code", Some(code.as_deref().unwrap_or("null")));
     out.extend_from_slice(b"}}");
 }
 

@@ -2,8 +2,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::AnswerError;
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_anthropic::object::Word;
+use crate::json_text::JsonText;
+use crate::object::Word;
 use crate::openai_responses::output::{Annotation, Item, Response};
 
 /// An event of a streamed response. The members that stand in it depend on its type.

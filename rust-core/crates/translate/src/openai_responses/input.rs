@@ -2,46 +2,49 @@
 
 use std::collections::HashSet;
 
-use serde_json::value::RawValue;
-
 use crate::Untranslatable;
-use crate::chat_place::Place;
-use crate::json::write_string;
-use crate::losses::has_effect;
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_anthropic::left_out::LeftOut;
-use crate::openai_responses::body::{Message, ToolCall};
-use crate::openai_responses::parts::Content;
+use crate::chat::{Called, Chat, File, Losses, Media, Message, Piece, Place, Role, Said, call_id, json};
+use crate::json::{write_all, write_member, write_string};
+use crate::json_text::JsonText;
 use crate::openai_responses::reasoning;
 
 /// The longest `call_id` that OpenAI takes, in bytes (its error `string_above_max_length`).
 const LONGEST_CALL_ID: usize = 64;
 
 /// Writes the member `input`, a comma before it.
-pub(super) fn write(
-    body: &str,
-    messages: &[Message<'_>],
-    left_out: &mut LeftOut,
-    out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let customs = custom_calls(messages);
-    out.extend_from_slice(b",\"input\":[");
+pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let mut customs = HashSet::new();
+    write_all(out, &[",\"input\":["]);
     let start = out.len();
-    for (at, message) in messages.iter().enumerate() {
+    for (at, message) in chat.messages.iter().flatten().enumerate() {
         let place = Place::message(at);
-        let content = Content::read(body, message.content, place)?;
-        leave_out(message, place, left_out)?;
-        match message.role.as_deref() {
-            Some(role @ ("system" | "developer" | "user")) => {
-                begin_message(role, out);
-                content.write(place, left_out, out)?;
-                out.extend_from_slice(b"},");
+        let role = message.role(place, losses)?;
+        let pieces = chat.pieces(message, place, losses)?;
+        match role {
+            Role::System | Role::User => {
+                begin_message(message.role.as_deref().unwrap_or_default(), out);
+                write_content(message, &pieces, losses, out)?;
+                write_all(out, &["},"]);
             }
-            Some("assistant") => write_assistant(message, &content, place, left_out, out)?,
-            Some("tool") => write_output(message, &content, &customs, place, left_out, out)?,
-            _ => {
-                let message = "the roles are system, developer, user, assistant and tool";
-                return Err(Untranslatable::new(place.field("role"), message));
+            Role::Assistant => {
+                let calls = message.calls(place, losses)?;
+                let of_customs = calls.iter().filter(|call| call.is_custom);
+                customs.extend(of_customs.map(|call| call.id.to_string()));
+                if !write_assistant(message, &pieces, &calls, losses, out)? {
+                    message.lose_thoughts(place, losses)?;
+                }
+            }
+            Role::Tool => {
+                let id = message.answered(place)?;
+                let kind = match customs.contains(id) {
+                    true => "custom_tool_call_output",
+                    false => "function_call_output",
+                };
+                write_all(out, &["{\"type\":\"", kind, "\",\"call_id\":"]);
+                write_string(out, &call_id(id, |_| true, LONGEST_CALL_ID));
+                write_all(out, &[",\"output\":"]);
+                write_content(message, &pieces, losses, out)?;
+                write_all(out, &["},"]);
             }
         }
     }
@@ -53,191 +56,133 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The ids of calls of custom tools: their results are items of another type.
-fn custom_calls<'m>(messages: &'m [Message<'_>]) -> HashSet<&'m str> {
-    let calls = messages
-        .iter()
-        .flat_map(|message| message.tool_calls.iter().flatten());
-    let customs = calls.filter(|call| call.kind.as_deref() == Some("custom"));
-    customs.filter_map(|call| call.id.as_deref()).collect()
-}
-
-/// What a message has and an item has not.
-fn leave_out(message: &Message<'_>, place: Place, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
-    // The name of a tool is known from the call that its result answers.
-    let name = message.name.filter(|_| message.role.as_deref() != Some("tool"));
-    for (loss, field, value) in [
-        ("messages[].audio", "audio", message.audio),
-        ("messages[].function_call", "function_call", message.function_call),
-        ("messages[].name", "name", name),
-        ("messages[].annotations", "annotations", message.annotations),
-        ("messages[].extra_content", "extra_content", message.extra_content),
-        ("messages[].images", "images", message.images),
-        ("cache_control", "cache_control", message.cache_control),
-    ] {
-        if value.is_some_and(|value| has_effect(loss, value.get())) {
-            left_out.leave(loss, || place.field(field))?;
-        }
-    }
-    left_out.leave_unknown(message.unknown.as_deref(), |name| place.field(name))
-}
-
 fn begin_message(role: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"type\":\"message\",\"role\":\"");
-    out.extend_from_slice(role.as_bytes());
-    out.extend_from_slice(b"\",\"content\":");
+    let head = ["{\"type\":\"message\",\"role\":\"", role, "\",\"content\":"];
+    write_all(out, &head);
 }
 
-/// Reasoning, what was said, and the calls. Reasoning alone is left out: the provider refuses it without what it led to.
+/// Writes what is said as a string or as a list of parts.
+fn write_content(
+    message: &Message<'_>,
+    pieces: &[Piece<'_>],
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    if let Some(text) = message.content.and_then(JsonText::of) {
+        write_all(out, &[text.raw()]);
+        return Ok(());
+    }
+    if pieces.is_empty() {
+        write_all(out, &["\"\""]);
+        return Ok(());
+    }
+    let mut before = "[";
+    for piece in pieces {
+        write_all(out, &[std::mem::replace(&mut before, ",")]);
+        write_piece(piece, losses, out)?;
+        write_member(out, "prompt_cache_breakpoint", json(piece.breakpoint));
+        out.push(b'}');
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// Writes a part up to its end.
+fn write_piece(piece: &Piece<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    match &piece.said {
+        Said::Text(text) => write_all(out, &["{\"type\":\"input_text\",\"text\":", text.raw()]),
+        Said::Image(image) => {
+            image.media(piece.place)?;
+            write_all(out, &["{\"type\":\"input_image\""]);
+            write_member(out, "image_url", image.url.map(JsonText::raw));
+            let detail = image.detail.map_or("\"auto\"", JsonText::raw);
+            write_member(out, "detail", Some(detail));
+        }
+        Said::File(file) => write_file(file, piece.place, losses, out)?,
+        Said::Audio(..) => return Err(piece.not_here()),
+    }
+    Ok(())
+}
+
+/// A file by its data or its id. An address in the place of the data is one that the provider fetches.
+fn write_file(
+    file: &File<'_>,
+    place: Place,
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    write_all(out, &["{\"type\":\"input_file\""]);
+    if file.file_id.is_some() {
+        write_member(out, "file_id", file.file_id.map(JsonText::raw));
+        return Ok(());
+    }
+    let (data, name) = (
+        file.file_data.map(JsonText::raw),
+        file.filename.map(JsonText::raw),
+    );
+    if matches!(file.media(place)?, Media::Web(_)) {
+        if let Some(name) = name {
+            losses.note("messages[].content[].file.filename", name);
+        }
+        write_member(out, "file_url", data);
+        return Ok(());
+    }
+    write_member(out, "filename", name);
+    write_member(out, "file_data", data);
+    Ok(())
+}
+
+/// Reasoning, what was said, and the calls; whether there was reasoning that returns. Reasoning alone is left out: the provider
+/// refuses it without what it led to.
 fn write_assistant(
     message: &Message<'_>,
-    content: &Content<'_>,
-    place: Place,
-    left_out: &mut LeftOut,
+    pieces: &[Piece<'_>],
+    calls: &[Called<'_, '_>],
+    losses: &mut Losses,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<bool, Untranslatable> {
     let start = out.len();
-    let has_reasoning = reasoning::write(message.reasoning_details, left_out, out);
-    if !has_reasoning {
-        for (name, text) in [
-            ("messages[].reasoning", message.reasoning),
-            ("messages[].reasoning_content", message.reasoning_content),
-        ] {
-            if text.is_some_and(|text| has_effect(name, text.get())) {
-                left_out.note(name);
-            }
-        }
-    }
+    let has_reasoning = reasoning::write(message, losses, out);
     let behind_reasoning = out.len();
-    content.write_said(place, left_out, out)?;
-    if let Some(refusal) = message.refusal.filter(|refusal| !refusal.is_empty()) {
+    write_said(pieces, out)?;
+    if let Some(refusal) = message.declined() {
         begin_message("assistant", out);
-        out.extend_from_slice(refusal.raw().as_bytes());
-        out.extend_from_slice(b"},");
+        write_all(out, &[refusal.raw(), "},"]);
     }
-    for (at, call) in message.tool_calls.iter().flatten().enumerate() {
-        write_call(call, at, place, left_out, out)?;
+    for call in calls {
+        write_call(call, out);
     }
     if out.len() == behind_reasoning && has_reasoning {
-        left_out.note("messages[].reasoning_details");
+        let details = json(message.reasoning_details);
+        losses.note("messages[].reasoning_details", details.unwrap_or_default());
         out.truncate(start);
     }
+    Ok(has_reasoning)
+}
+
+/// Writes texts in a row as one message of the assistant, which says text alone.
+fn write_said(pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    if pieces.is_empty() {
+        return Ok(());
+    }
+    begin_message("assistant", out);
+    out.push(b'"');
+    for piece in pieces {
+        write_all(out, &[piece.text()?.inner()]);
+    }
+    write_all(out, &["\"},"]);
     Ok(())
 }
 
-fn write_call(
-    call: &ToolCall<'_>,
-    at: usize,
-    place: Place,
-    left_out: &mut LeftOut,
-    out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let path = |field: &str| place.field(&format!("tool_calls[{at}].{field}"));
-    left_out.leave_unknown(call.unknown.as_deref(), path)?;
-    for (loss, value) in [
-        ("messages[].extra_content", call.extra_content),
-        ("cache_control", call.cache_control),
-    ] {
-        if value.is_some_and(|value| has_effect(loss, value.get())) {
-            left_out.note(loss);
-        }
-    }
-    let (kind, inner, name, argument, value) = match call.kind.as_deref() {
-        None | Some("function") => {
-            let function = call.function.as_ref();
-            let arguments = function
-                .and_then(|function| function.arguments)
-                .map(JsonText::raw);
-            let arguments = arguments.filter(|arguments| *arguments != "\"\"");
-            (
-                "function_call",
-                function.and_then(|function| function.unknown.as_deref()),
-                function.and_then(|function| function.name),
-                "arguments",
-                arguments.unwrap_or("\"{}\""),
-            )
-        }
-        Some("custom") => {
-            let custom = call.custom.as_ref();
-            (
-                "custom_tool_call",
-                custom.and_then(|custom| custom.unknown.as_deref()),
-                custom.and_then(|custom| custom.name),
-                "input",
-                custom
-                    .and_then(|custom| custom.input)
-                    .map_or("\"\"", JsonText::raw),
-            )
-        }
-        Some(_) => {
-            let message = "a call is of the type function or custom";
-            return Err(Untranslatable::new(path("type"), message));
-        }
+fn write_call(call: &Called<'_, '_>, out: &mut Vec<u8>) {
+    let (kind, argument) = match call.is_custom {
+        true => ("custom_tool_call", "input"),
+        false => ("function_call", "arguments"),
     };
-    left_out.leave_unknown(inner, path)?;
-    let (Some(id), Some(name)) = (call.id.as_deref(), name) else {
-        let message = "a call has to have an id and the name of a tool";
-        return Err(Untranslatable::new(path("id"), message));
-    };
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"call_id\":");
-    write_call_id(id, out);
-    for piece in [",\"name\":", name.raw(), ",\"", argument, "\":", value, "},"] {
-        out.extend_from_slice(piece.as_bytes());
-    }
-    Ok(())
-}
-
-fn write_output(
-    message: &Message<'_>,
-    content: &Content<'_>,
-    customs: &HashSet<&str>,
-    place: Place,
-    left_out: &mut LeftOut,
-    out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let id = message.tool_call_id.as_deref().filter(|id| !id.is_empty());
-    let id =
-        id.ok_or_else(|| Untranslatable::new(place.field("tool_call_id"), "the id of a call is missing"))?;
-    let kind = match customs.contains(id) {
-        true => "custom_tool_call_output",
-        false => "function_call_output",
-    };
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"call_id\":");
-    write_call_id(id, out);
-    out.extend_from_slice(b",\"output\":");
-    content.write(place, left_out, out)?;
-    out.extend_from_slice(b"},");
-    Ok(())
-}
-
-/// Writes the id of a call. One that is too long (other providers make such) keeps its begin and gets a hash of the whole, the
-/// same in the call and in its result.
-fn write_call_id(id: &str, out: &mut Vec<u8>) {
-    if id.len() <= LONGEST_CALL_ID {
-        return write_string(out, id);
-    }
-    let kept = id
-        .char_indices()
-        .take_while(|(at, char)| at + char.len_utf8() <= 47);
-    let end = kept.last().map_or(0, |(at, char)| at + char.len_utf8());
-    let kept = id.get(..end).unwrap_or_default();
-    write_string(out, &format!("{kept}_{:016x}", fnv(id.as_bytes())));
-}
-
-/// FNV-1a of 64 bits: it has to tell the calls of one conversation apart, and to be the same everywhere.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-/// Whether a part has a mark for another provider's cache, which is noted.
-pub(super) fn note_cache(value: Option<&RawValue>, left_out: &mut LeftOut) {
-    if value.is_some_and(|value| has_effect("cache_control", value.get())) {
-        left_out.note("cache_control");
-    }
+    write_all(out, &["{\"type\":\"", kind, "\",\"call_id\":"]);
+    write_string(out, &call_id(call.id, |_| true, LONGEST_CALL_ID));
+    write_all(out, &[",\"name\":"]);
+    write_string(out, call.name);
+    write_member(out, argument, Some(call.given()));
+    write_all(out, &["},"]);
 }

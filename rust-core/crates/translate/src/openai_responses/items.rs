@@ -1,7 +1,7 @@
 //! The items of a streamed response that are open, and what is written of them.
 
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_anthropic::nesting::Nesting;
+use crate::json_text::JsonText;
+use crate::nesting::Nesting;
 use crate::openai_responses::answer::BETWEEN;
 use crate::openai_responses::chunk::Chunks;
 use crate::openai_responses::output::{Detail, Item, characters};

@@ -4,10 +4,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json::write_member;
 use crate::json::{write_number, write_string};
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_anthropic::object::Word;
-use crate::openai_responses::request::write_field;
+use crate::json_text::JsonText;
+use crate::object::Word;
 use crate::reasoning_details::{ENCRYPTED, RESPONSES, SUMMARY, TEXT};
 use crate::{AnswerError, Usage};
 
@@ -306,9 +306,9 @@ pub(super) fn write_detail(detail: Detail<'_>, index: u64, id: Option<&str>, out
     write_string(out, kind);
     out.extend_from_slice(b",\"index\":");
     write_number(out, index);
-    write_field("id", id, out);
+    write_member(out, "id", id);
     out.extend_from_slice(b",\"format\":");
     write_string(out, RESPONSES);
-    write_field(name, Some(value.raw()), out);
+    write_member(out, name, Some(value.raw()));
     out.push(b'}');
 }

@@ -1,18 +1,18 @@
 //! Reasoning that a client sends back, as the items that it came from.
 
-use serde_json::value::RawValue;
-
-use crate::openai_anthropic::left_out::LeftOut;
+use crate::chat::{Losses, Message, json};
+use crate::json::write_all;
 use crate::reasoning_details::{self, ResponseDetail};
 
 /// Writes the items of the reasoning of a message, a comma behind each; whether there are any.
 ///
 /// Those of other providers are left out, as is what came without its encrypted content: the provider has kept nothing that an id
 /// could refer to.
-pub(super) fn write(value: Option<&RawValue>, left_out: &mut LeftOut, out: &mut Vec<u8>) -> bool {
-    let (items, lost) = reasoning_details::read_responses(value);
+pub(super) fn write(message: &Message<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> bool {
+    let (items, lost) = reasoning_details::read_responses(message.reasoning_details);
     if lost {
-        left_out.note("messages[].reasoning_details");
+        let details = json(message.reasoning_details);
+        losses.note("messages[].reasoning_details", details.unwrap_or_default());
     }
     for item in &items {
         write_item(item, out);
@@ -21,23 +21,16 @@ pub(super) fn write(value: Option<&RawValue>, left_out: &mut LeftOut, out: &mut 
 }
 
 fn write_item(item: &ResponseDetail<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"type\":\"reasoning\",");
+    write_all(out, &["{\"type\":\"reasoning\","]);
     if let Some(id) = item.id {
-        for piece in ["\"id\":\"", id, "\","] {
-            out.extend_from_slice(piece.as_bytes());
-        }
+        write_all(out, &["\"id\":\"", id, "\","]);
     }
-    out.extend_from_slice(b"\"summary\":[");
+    write_all(out, &["\"summary\":["]);
     for (at, fragments) in item.summary.iter().enumerate() {
-        let before: &[u8] = if at > 0 { b"," } else { b"" };
-        out.extend_from_slice(before);
-        out.extend_from_slice(b"{\"type\":\"summary_text\",\"text\":\"");
-        for fragment in fragments {
-            out.extend_from_slice(fragment.as_bytes());
-        }
-        out.extend_from_slice(b"\"}");
+        let before = if at > 0 { "," } else { "" };
+        write_all(out, &[before, "{\"type\":\"summary_text\",\"text\":\""]);
+        write_all(out, fragments);
+        write_all(out, &["\"}"]);
     }
-    out.extend_from_slice(b"],\"encrypted_content\":\"");
-    out.extend_from_slice(item.data.as_bytes());
-    out.extend_from_slice(b"\"},");
+    write_all(out, &["],\"encrypted_content\":\"", item.data, "\"},"]);
 }

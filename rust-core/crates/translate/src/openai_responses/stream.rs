@@ -1,5 +1,5 @@
-use crate::openai_anthropic::json_text::JsonText;
-use crate::openai_anthropic::nesting::Nesting;
+use crate::json_text::JsonText;
+use crate::nesting::Nesting;
 use crate::openai_responses::chunk::Chunks;
 use crate::openai_responses::error::write_error;
 use crate::openai_responses::event::Event;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::constraints::{Constraint, has, wants_responses};
-use crate::openai_anthropic::json_text::JsonText;
+use crate::json_text::JsonText;
 
 /// What decides of a request: chat completions and Anthropic's messages have it under these names.
 #[derive(Deserialize)]

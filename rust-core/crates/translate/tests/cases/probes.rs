@@ -213,8 +213,8 @@ pub fn probes() -> Vec<(Value, Verdict, &'static str)> {
         ),
         (
             part(json!({"type": "video_url"})),
-            Impossible,
-            "messages[0].content[1].type",
+            Harmless,
+            "messages[].content[].type",
         ),
         (
             part(json!({"type": "image_url", "image_url": {"url": "https://images.example/a.png"}})),

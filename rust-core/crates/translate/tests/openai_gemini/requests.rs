@@ -81,7 +81,7 @@ fn arguments_that_are_cut_off_are_refused_and_none_are_an_empty_object() {
             {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}},
         ]}]})
     };
-    for invalid in [r#"{"city": "Par"#, "[1]", "\"{}\"", "null", " ", "{} {}"] {
+    for invalid in [r#"{"city": "Par"#, "[1]", "\"{}\"", "null", "{} {}"] {
         let (param, message) = refused(&body(invalid));
         assert_eq!(param, "messages[1].tool_calls[0].function.arguments");
         assert!(!message.contains("Par"));
@@ -104,13 +104,12 @@ fn what_would_change_the_meaning_is_refused_by_name_whatever_the_policy() {
             with(json!({"tools": [{"type": "custom", "custom": {"name": "c"}}]})),
             "tools[0].type",
         ),
-        (with(json!({"stop": ["1", "2", "3", "4", "5", "6"]})), "stop"),
         (with(json!({"stop": ["1", 2]})), "stop[1]"),
         (with(json!({"temperature": "0"})), "temperature"),
         (with(json!({"stream": 1})), "stream"),
         (
             with(json!({"response_format": {"type": "xml"}})),
-            "response_format",
+            "response_format.type",
         ),
         (
             with(json!({"extra_body": {"google": {"cached_content": "c"}}})),
@@ -130,18 +129,13 @@ fn what_would_change_the_meaning_is_refused_by_name_whatever_the_policy() {
             part(json!({"type": "file", "file": {"file_id": "file-1"}})),
             "messages[0].content[1].file.file_id",
         ),
-        (part(json!({"type": "video_url"})), "messages[0].content[1].type"),
-        (
-            part(json!({"type": "refusal", "refusal": "r"})),
-            "messages[0].content[1].type",
-        ),
         (
             part(json!({"type": "image_url", "image_url": {"url": "data:image/png,xx"}})),
             "messages[0].content[1].image_url.url",
         ),
         (
             with(json!({"messages": [{"role": "function", "content": "x"}]})),
-            "messages[0]",
+            "messages[0].role",
         ),
         (
             with(json!({"messages": [{"role": "tool", "tool_call_id": "1", "content": "x"}]})),
@@ -175,9 +169,9 @@ fn what_would_change_the_meaning_is_refused_by_name_whatever_the_policy() {
 fn a_preference_without_a_counterpart_is_refused_by_name_where_the_policy_says_so() {
     for (fields, param) in [
         (json!({"logit_bias": {"1": 2}}), "logit_bias"),
-        (json!({"parallel_tool_calls": false}), "parallel_tool_calls"),
         (json!({"reasoning_effort": "none"}), "reasoning_effort"),
         (json!({"seed": 4_294_967_296_u64}), "seed"),
+        (json!({"stop": ["1", "2", "3", "4", "5", "6"]}), "stop"),
     ] {
         assert_eq!(refused(&with(fields)).0, param);
     }

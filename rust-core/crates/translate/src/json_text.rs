@@ -58,7 +58,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for JsonText<'b> {
     }
 }
 
-/// Whether a value is an object.
-pub(crate) fn is_object(value: &RawValue) -> bool {
-    value.get().starts_with('{')
+/// What stands between the quotes of a string, its escapes as they are.
+pub(crate) fn inside(value: &RawValue) -> Option<&str> {
+    JsonText::of(value).map(JsonText::inner)
 }

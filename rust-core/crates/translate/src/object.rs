@@ -1,6 +1,9 @@
+//! Objects of a request that are read into their known members, and the members that are kept as they stand.
+
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 /// A word of a request, such as a role or a name: unescaped, and borrowed where it has no escapes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -15,18 +18,76 @@ impl std::ops::Deref for Word<'_> {
     }
 }
 
+/// The first member of an object that is none of its known ones: its name, and its value as JSON.
+pub(crate) type Unknown<'b> = (Cow<'b, str>, &'b RawValue);
+
+/// Declares a value that has to be of one type of JSON and stays as it stands in the body.
+macro_rules! kept {
+    ($(#[$doc:meta])* $name:ident, $is:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) struct $name<'b>(&'b str);
+
+        impl<'b> $name<'b> {
+            /// It as JSON.
+            pub(crate) fn json(self) -> &'b str {
+                self.0
+            }
+        }
+
+        impl<'de: 'b, 'b> Deserialize<'de> for $name<'b> {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let json = <&RawValue>::deserialize(deserializer)?.get();
+                let is_so: fn(&str) -> bool = $is;
+                match is_so(json) {
+                    true => Ok($name(json)),
+                    false => Err(serde::de::Error::custom("a value of another type")),
+                }
+            }
+        }
+    };
+}
+
+kept!(
+    /// A number with all its digits.
+    Number,
+    |json| json.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+);
+kept!(
+    /// `true` or `false`.
+    Flag,
+    |json| matches!(json, "true" | "false")
+);
+kept!(
+    /// An object.
+    Object,
+    |json| json.starts_with('{')
+);
+
+impl Flag<'_> {
+    pub(crate) fn is_true(self) -> bool {
+        self.0 == "true"
+    }
+}
+
+impl Number<'_> {
+    pub(crate) fn value(self) -> f64 {
+        self.0.parse().unwrap_or(f64::NAN)
+    }
+}
+
 /// Declares a struct that is read from a JSON object and notes the first member that is none of its fields.
 ///
 /// Serde's derive either ignores unknown members or fails on them, and `flatten` copies the whole object; a translator
 /// has to say what it leaves out. A member that is `null` counts as absent. One that stands twice is refused: two readers
 /// of the same bytes could take either.
 macro_rules! object {
-    ($(#[$doc:meta])* $name:ident { $($field:ident $(($key:literal))? : $type:ty),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$note:meta])* $field:ident $(($key:literal))? : $type:ty),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Default)]
-        pub(super) struct $name<'b> {
-            $(pub(super) $field: Option<$type>,)*
-            pub(super) unknown: Option<std::borrow::Cow<'b, str>>,
+        pub(crate) struct $name<'b> {
+            $($(#[$note])* pub(crate) $field: Option<$type>,)*
+            pub(crate) unknown: Option<$crate::object::Unknown<'b>>,
         }
 
         impl<'de: 'b, 'b> serde::Deserialize<'de> for $name<'b> {
@@ -42,9 +103,9 @@ macro_rules! object {
 
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name<'b>, A::Error> {
                         let mut object = $name::default();
-                        while let Some($crate::openai_anthropic::object::Word(key)) = map.next_key()? {
+                        while let Some($crate::object::Word(key)) = map.next_key()? {
                             match &*key {
-                                $($crate::openai_anthropic::object::key!($field $($key)?) => {
+                                $($crate::object::key!($field $($key)?) => {
                                     if object.$field.is_some() {
                                         // The error is where the value ends.
                                         map.next_value::<serde::de::IgnoredAny>()?;
@@ -53,10 +114,8 @@ macro_rules! object {
                                     object.$field = map.next_value()?;
                                 })*
                                 _ => {
-                                    let value = map.next_value::<Option<serde::de::IgnoredAny>>()?;
-                                    if value.is_some() && object.unknown.is_none() {
-                                        object.unknown = Some(key);
-                                    }
+                                    let value = map.next_value::<Option<&'b serde_json::value::RawValue>>()?;
+                                    object.unknown = object.unknown.or(value.map(|value| (key, value)));
                                 }
                             }
                         }

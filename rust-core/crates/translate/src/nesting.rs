@@ -1,19 +1,23 @@
-/// Whether fragments of JSON text have come to the end of an object or list, without keeping them.
-///
-/// It sees brackets and strings, which is enough to tell a text that was cut off from a whole one.
-#[derive(Debug, Default)]
-pub(super) struct Completeness {
+/// How deep a JSON text that comes in fragments stands: enough to see that it was cut, without keeping it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Nesting {
     depth: u64,
     in_string: bool,
-    /// Within a string, whether a backslash stands before the next character.
     escaped: bool,
     begun: bool,
 }
 
-impl Completeness {
-    /// Takes the next fragment: what stands between the quotes of a JSON string.
-    pub(super) fn take(&mut self, inner: &str) {
-        let mut bytes = inner.bytes();
+impl Nesting {
+    /// Takes the next fragment.
+    pub(crate) fn push(&mut self, fragment: &str) {
+        for byte in fragment.bytes() {
+            self.byte(byte);
+        }
+    }
+
+    /// Takes the next fragment as it stands between the quotes of a JSON string.
+    pub(crate) fn push_inside(&mut self, inside: &str) {
+        let mut bytes = inside.bytes();
         while let Some(byte) = bytes.next() {
             let byte = if byte == b'\\' {
                 unescaped(&mut bytes)
@@ -24,27 +28,26 @@ impl Completeness {
         }
     }
 
-    /// Whether there was anything but white space.
-    pub(super) fn begun(&self) -> bool {
+    fn byte(&mut self, byte: u8) {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' if self.in_string => self.escaped = true,
+            b'"' => self.in_string = !self.in_string,
+            b'{' | b'[' if !self.in_string => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' if !self.in_string => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        self.begun |= !byte.is_ascii_whitespace();
+    }
+
+    /// Whether anything has come.
+    pub(crate) fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Whether all that was opened is closed.
-    pub(super) fn is_whole(&self) -> bool {
-        self.depth == 0 && !self.in_string
-    }
-
-    fn byte(&mut self, byte: u8) {
-        self.begun |= !byte.is_ascii_whitespace();
-        match byte {
-            _ if self.escaped => self.escaped = false,
-            b'\\' => self.escaped = self.in_string,
-            b'"' => self.in_string = !self.in_string,
-            _ if self.in_string => {}
-            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-            _ => {}
-        }
+    /// Whether it ends within an object, an array or a string.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.depth > 0 || self.in_string
     }
 }
 
