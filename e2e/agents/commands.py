@@ -54,6 +54,20 @@ class Command:
         """Runs one task to its end, or until the provider waits for its end. Raises TimeoutError."""
         if does in NOT_OFFERED.get(self._name, ()):
             return Outcome(not_offered=True)
+        return self._models(prompt) if does == "models" else self._run(does, prompt)
+
+    def _models(self, prompt: str) -> Outcome:
+        """What Claude Code keeps for its picker of what the gateway lists: it asks beside a task, with no patience."""
+        kept = self._home / ".claude" / "cache" / "gateway-models.json"
+        for _ in range(TRIES):
+            outcome = self._run("models", prompt)
+            if outcome.failed or kept.exists():
+                break
+        # With its models it looks for its vendor's list of MCP servers, and does without where nothing answers.
+        self._bench.outside[:] = [place for place in self._bench.outside if place != "api.anthropic.com:443"]
+        return Outcome(kept.read_text() if kept.exists() else "", outcome.failed)
+
+    def _run(self, does: str, prompt: str) -> Outcome:
         task = self._task(Asking(self._bench, self._home, self._api, self._model, does, prompt))
         variables = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         variables |= {"HOME": str(self._home), **self._bench.no_way_out, **task.variables}
@@ -80,6 +94,8 @@ class Command:
             program.process.wait(PATIENCE)
 
 
+#: How often a task is run until its list of models is there.
+TRIES = 10
 #: What they have no means for. All but Claude Code list no models of a provider: these are typed in, or set up.
 NOT_OFFERED = {
     "codex": ("models",),
@@ -107,12 +123,15 @@ def claude_code(asked: Asking) -> Task:
         "ANTHROPIC_BASE_URL": asked.bench.base_url,
         "ANTHROPIC_AUTH_TOKEN": asked.bench.key,
         "DISABLE_TELEMETRY": "1",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         # Else it begins without a server that takes longer to start.
         "MCP_CONNECTION_NONBLOCKING": "false",
         "MCP_CONNECT_TIMEOUT_MS": str(1000 * PATIENCE),
         "MCP_TIMEOUT": str(1000 * PATIENCE),
     }
+    # Where it asks for nothing besides, it asks for no models either.
+    discovery = ("CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "DISABLE_AUTOUPDATER")
+    names = discovery if asked.does == "models" else ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",)
+    variables |= dict.fromkeys(names, "1")
     return Task([*command, "--mcp-config", json.dumps(servers)], variables)
 
 

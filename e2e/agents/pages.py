@@ -84,16 +84,23 @@ def cell(row: Row, provider: str, found: dict[str, str], notes: Notes) -> str:
     return f"works ({', '.join(numbers)})" if numbers else "works"
 
 
+def left_out(of_row: dict[str, dict[str, str]], notes: Notes) -> str:
+    """The number of what a client has no means for, whichever provider it is before."""
+    works = [found for found in of_row.values() if found.get("turn") == "works"]
+    names = [text for name, text in SCENARIOS.items() if works and all(found.get(name) == "none" for found in works)]
+    return str(notes.number(f"It has no means for: {'; '.join(names)}")) if names else ""
+
+
 def table(rows: list[Row], results: Results, with_client: bool) -> list[str]:
     """The matrix of these rows, and the reasons below it."""
     notes = Notes()
-    head = [*(["client"] if with_client else []), "speaks", *ALL]
+    head = [*(["client"] if with_client else []), "speaks", *ALL, "leaves out"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:
         of_row = results.get(row.client, {}).get(row.api, {})
         cells = [cell(row, provider, of_row.get(provider, {}), notes) for provider in ALL]
         client = [f"{linked(row.client)} {version_of(row.client)}"] if with_client else []
-        lines.append(f"| {' | '.join([*client, APIS[row.api], *cells])} |")
+        lines.append(f"| {' | '.join([*client, APIS[row.api], *cells, left_out(of_row, notes)])} |")
     return [*lines, "", *notes.lines()] if notes.lines() else lines
 
 

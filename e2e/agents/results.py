@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -30,11 +31,22 @@ def version_of(client: str) -> str:
 
 
 def write(results: Results) -> None:
-    """Writes the results where the run was told to, if it was."""
+    """Adds the results to those of the run's other processes, where the run was told to, if it was."""
     path = os.environ.get(VARIABLE)
-    if path:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(json.dumps(results, indent=1) + "\n")
+    if not path:
+        return
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with Path(path).open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        merged: Results = json.loads(file.read() or "{}")
+        for client, apis in results.items():
+            for api, providers in apis.items():
+                for provider, found in providers.items():
+                    merged.setdefault(client, {}).setdefault(api, {}).setdefault(provider, {}).update(found)
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps(merged, indent=1) + "\n")
 
 
 def read(path: Path) -> Results:

@@ -71,6 +71,9 @@ def media(client: Client, bench: Bench) -> None:
 def thinking(client: Client, bench: Bench) -> None:
     bench.providers.begin(read_one_by_one(bench.files[:5]))
     _expect("Read 5 files", _text(client, "think", "Read five files."))
+    if not any(asked.thinks for asked in bench.providers.seen):
+        # A command that asks for no thoughts unless it is told to has read files, and nothing else.
+        raise Lacking
 
 
 def session(client: Client, bench: Bench) -> None:
@@ -103,7 +106,10 @@ def retries(client: Client, bench: Bench) -> None:
 
 
 def models(client: Client, bench: Bench) -> None:
-    _expect("claude", _text(client, "models", ""))
+    bench.providers.begin(say(GREETING))
+    listed = _text(client, "models", "Say good evening.")
+    for wanted in ("claude-sonnet-4-5", "claude-sonnet-5"):
+        _expect(wanted, listed)
 
 
 #: The last one leaves a provider that has just been overloaded.

@@ -42,6 +42,8 @@ class Providers:
     #: Answers of the next requests in place of the script's: a limit or an overload.
     faults: deque[str] = field(default_factory=deque)
     asked: list[Json] = field(default_factory=list)
+    #: The requests that were taken.
+    seen: list[Asked] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     #: Set when a stream waits for its client to go away, and when it has gone.
     holding: threading.Event = field(default_factory=threading.Event)
@@ -51,6 +53,7 @@ class Providers:
         """Begins a scenario."""
         self.script, self.faults = script, deque(faults)
         self.asked.clear()
+        self.seen.clear()
         self.refused.clear()
         self.holding.clear()
         self.gone.clear()
@@ -75,6 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
         except Refusal as refusal:
             self._refuse(api or openai_chat, refusal)
             return
+        self.providers.seen.append(asked)
         move = self.providers.script(asked)
         if not streamed:
             self._answer(200, json.dumps(api.whole(model, move)).encode())
