@@ -85,10 +85,10 @@ def cell(row: Row, provider: str, found: dict[str, str], notes: Notes) -> str:
 
 
 def left_out(of_row: dict[str, dict[str, str]], notes: Notes) -> str:
-    """The number of what a client has no means for, whichever provider it is before."""
+    """The number of what a client does not do, whichever provider it is before."""
     works = [found for found in of_row.values() if found.get("turn") == "works"]
     names = [text for name, text in SCENARIOS.items() if works and all(found.get(name) == "none" for found in works)]
-    return str(notes.number(f"It has no means for: {'; '.join(names)}")) if names else ""
+    return str(notes.number(f"Not in its package, or not by default: {'; '.join(names)}")) if names else ""
 
 
 def table(rows: list[Row], results: Results, with_client: bool) -> list[str]:
@@ -121,7 +121,7 @@ def overview(results: Results) -> str:
             "refuse, in their words. All else that a client asks for ends at a proxy that lets nothing out, and",
             "fails the run.",
             "",
-            "Each does the following; what a client has no means for is left out.",
+            "Each does the following; what its package does not do, or not by default, is left out.",
             "",
             *[f"- {text}" for text in SCENARIOS.values()],
             "",

@@ -15,7 +15,7 @@ from e2e.agents.stand_ins import (
     openai_chat,
     openai_responses,
 )
-from e2e.agents.stand_ins.script import Refusal
+from e2e.agents.stand_ins.script import Refusal, ask_a_server
 
 pytestmark = pytest.mark.sample
 
@@ -81,6 +81,7 @@ def of_invoke(body: dict[str, Any]) -> None:
         (of_responses, {"input": [{"type": "item_reference", "id": "rs_1"}], "store": False}, "not persisted"),
         (of_responses, {"tools": [{"type": "function", "name": "read", "strict": True, "parameters": OPEN}]}, "false."),
         (of_responses, {"input": [{"type": "function_call", "call_id": "call_1"}]}, "No tool output found"),
+        (of_responses, {"input": [{"type": "tool_search_call", "call_id": "call_1"}]}, "No tool output found"),
         (of_google, {"contents": [GEMINI_HI, GEMINI_CALL]}, "missing a thought_signature"),
         (of_google, {"generationConfig": {"frequencyPenalty": 1}}, "Penalty is not enabled"),
         (of_google, {"store_": 1}, 'Unknown name "store_"'),
@@ -103,3 +104,20 @@ def test_a_request_that_the_provider_takes_is_taken() -> None:
     of_responses({"reasoning": {"effort": "high"}, "store": False})
     of_google({"contents": [GEMINI_HI], "generationConfig": {"temperature": 1}})
     of_invoke({"anthropic_version": bedrock_invoke.VERSION})
+
+
+def test_a_model_calls_what_its_search_of_tools_found_in_the_namespace_that_it_is_in() -> None:
+    search = {"type": "tool_search", "execution": "client", "parameters": {"type": "object"}}
+    read = {"type": "function", "name": "read_file", "parameters": {}}
+    script = ask_a_server("keeper_of", {"light": "north end"})
+
+    def item(*found: dict[str, Any]) -> dict[str, Any]:
+        body = {"model": "gpt-5.5", "input": [HI, *found], "tools": [read, search]}
+        answer: dict[str, Any] = openai_responses.whole("gpt-5.5", script(openai_responses.asked(body)))["output"][0]
+        return answer
+
+    call = item()
+    assert (call["type"], call["arguments"]) == ("tool_search_call", {"query": "keeper_of"})
+    keeper = {"type": "namespace", "name": "mcp__lighthouse", "tools": [{"type": "function", "name": "keeper_of"}]}
+    call = item(call, {"type": "tool_search_output", "call_id": call["call_id"], "tools": [keeper]})
+    assert (call["name"], call["namespace"]) == ("keeper_of", "mcp__lighthouse")
