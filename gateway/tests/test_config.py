@@ -69,6 +69,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "arn_in_path": "encoded",
                 "azure_api_version": None,
                 "stream_usage": "ask",
+                "responses": "auto",
                 "untranslatable": "refuse",
                 "objects_of": None,
                 "max_concurrency": None,

@@ -89,6 +89,7 @@ def everything() -> Manifest:
         "auth": {"type": "APIKey", "apiKeySecretRef": {"name": "openai", "key": "api-key"}},
         "tls": {"caConfigMapRef": {"name": "authorities", "key": "ca.crt"}},
         **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Leave", "untranslatableFields": "Drop"},
+        "responses": "Translated",
         **{"anthropicBetas": ["output-128k-2025-02-19"], "maxConcurrentRequests": 9},
         **{
             "minIdleConnections": 1,
@@ -114,6 +115,7 @@ def everything() -> Manifest:
             "iamCredentialsURL": "https://iamcredentials.googleapis.com",
         },
         **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Ask", "untranslatableFields": "Refuse"},
+        "responses": "Auto",
         **{"minIdleConnections": 0, "http": "Http1"},
     }
     return {

@@ -149,6 +149,7 @@ def _public(config: Config) -> Json:
                 "arn_in_path": _word(provider.arn_in_path),
                 "azure_api_version": provider.api_version,
                 "stream_usage": _word(provider.stream_usage),
+                "responses": _word(provider.responses),
                 "untranslatable": _word(provider.untranslatable_fields),
                 "objects_of": provider.objects_of,
                 "max_concurrency": provider.max_concurrent_requests,

@@ -199,6 +199,10 @@ class Provider(Section):
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. Leave is for an upstream that
     refuses stream_options."""
+    responses: Literal["Auto", "Native", "Translated"] = "Auto"
+    """How Responses reach an upstream of type OpenAI or AzureOpenAI. Native: at its own /responses.
+    Translated: as chat completions, for one that has no /responses. Auto: Translated at hosts that are known
+    to have none (Google's, Mistral's, Cohere's and MiniMax's APIs), Native elsewhere."""
     untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
     """What becomes of a field of a request that the upstream's API has no counterpart for, where the client
     speaks another one. Refuse: the request is refused, and the field named. Drop: it is left out, and named

@@ -135,6 +135,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry |= _tls(provider)
         if provider.type == "Bedrock":
             entry["arnInPath"] = provider.arn_in_path
+        if provider.responses != "Auto":
+            entry["responses"] = provider.responses
         if provider.api_version is not None:
             entry |= {"api": provider.api, "apiVersion": provider.api_version}
         if provider.type == "VertexAI":

@@ -15,11 +15,12 @@ use proofgate_auth::Tenant;
 use proofgate_policy::{Engine, Scratch};
 use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate, SetFields, Stored};
 use proofgate_translate::UntranslatableFields;
+use proofgate_translate::constraints::lacks_responses;
 use proofgate_wire::encode;
 
 use crate::Error;
 use crate::access_token::Token;
-use crate::config::{Config, Model as ModelConfig, Provider, ProviderKind, StreamUsage, Vertex};
+use crate::config::{Config, Model as ModelConfig, Provider, ProviderKind, Responses, StreamUsage, Vertex};
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD, asked_name, stands_for};
@@ -142,6 +143,12 @@ impl Blueprint {
             let kept = is_keeper.then_some(Stored::ALL).into_iter().flatten();
             let spoken = family.dialects().iter().chain(of_claude).copied();
             let spoken = spoken.chain(kept.map(Dialect::Stored));
+            let has_responses = match provider.responses {
+                Responses::Auto => !lacks_responses(&base.host.to_ascii_lowercase()),
+                Responses::Native => true,
+                Responses::Translated => false,
+            };
+            let spoken = spoken.filter(|dialect| has_responses || *dialect != Dialect::Responses);
             let templates = spoken.filter_map(|dialect| {
                 let begin = path_end.begin(dialect)?;
                 let template = RequestTemplate::at(&base, &begin, dialect, key);

@@ -215,6 +215,9 @@ pub(crate) struct Provider {
     #[serde(default)]
     pub client_key_pem: Option<String>,
     pub stream_usage: StreamUsage,
+    /// How Responses reach it, where it speaks OpenAI's API.
+    #[serde(default)]
+    pub responses: Responses,
     /// What becomes of fields that its dialect has no counterpart for.
     #[serde(default)]
     pub untranslatable: UntranslatableFields,
@@ -312,6 +315,19 @@ pub(crate) enum StreamUsage {
     Ask,
     /// The provider gets the request as the client made it.
     Leave,
+}
+
+/// How Responses reach a provider of OpenAI's API.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Responses {
+    /// At its own `/responses`, unless its host is known to have none.
+    #[default]
+    Auto,
+    /// At its own `/responses`.
+    Native,
+    /// As chat completions.
+    Translated,
 }
 
 #[derive(Clone, Copy, Deserialize)]

@@ -48,6 +48,8 @@ pub(crate) enum Failure {
         /// Seconds that it wants to be left alone.
         retry_after: Option<u32>,
     },
+    /// The provider has no `/responses`.
+    NoResponses,
     /// The worker stops and may not wait any longer.
     Drained,
 }
@@ -122,6 +124,7 @@ impl Failure {
             | Failure::Untranslatable
             | Failure::Reported
             | Failure::Unauthorized
+            | Failure::NoResponses
             | Failure::Declined { .. } => Outcome::UpstreamError,
             Failure::TimedOut(_) => Outcome::UpstreamTimeout,
             Failure::Drained => Outcome::Drained,
@@ -163,6 +166,12 @@ impl Failure {
                 status,
                 "upstream_declined",
                 "The model's provider turned the request away, and no other one could take it.",
+            ),
+            Failure::NoResponses => (
+                400,
+                "provider_without_responses",
+                "The provider of this model has nothing at /responses. Ask whoever runs the gateway to set responses: Translated \
+                 at the provider: then Responses reach it as chat completions.",
             ),
             Failure::Drained => (503, "draining", "The gateway is shutting down. Try again."),
         };

@@ -1,5 +1,6 @@
 //! Sends an admitted request to one of its model's providers, as far as the head of an answer that is taken.
 
+mod missing_path;
 mod passing;
 mod set_aside;
 mod set_fields;
@@ -9,7 +10,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use proofgate_ledger::record::Outcome;
-use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long};
+use proofgate_providers::{
+    Call, Dialect, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long,
+};
 use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
 
@@ -27,6 +30,7 @@ use crate::response_head::{AnswerHead, Scrutiny, write_head};
 use crate::routes::{Model, Places, Reason};
 use crate::upstream::Verdict;
 
+use self::missing_path::is_missing_path;
 use self::passing::{Broken, Passing};
 pub(crate) use self::set_aside::SetAside;
 
@@ -315,7 +319,9 @@ impl Sender<'_, '_> {
         let may_be_too_long =
             matches!(status, 400 | 413) && may_turn && self.model.fall_back_on.has(Reason::ContextLength);
         let may_be_the_key = status == 400 && upstream.family == Family::Google;
-        if may_be_too_long || may_be_the_key || is_refused {
+        let spoken = translated.map_or(self.call.dialect, |translated| translated.back.upstream());
+        let may_be_the_path = matches!(status, 404 | 405) && spoken == Dialect::Responses;
+        if may_be_too_long || may_be_the_key || may_be_the_path || is_refused {
             let patience = match is_refused {
                 true => upstream.idle.min(UNTIL_A_REASON),
                 false => upstream.idle,
@@ -329,6 +335,8 @@ impl Sender<'_, '_> {
                 () = reply.client.gone() => return Heard::ClientGone,
                 () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
             };
+            } else if may_be_the_path && is_missing_path(status, &body) {
+                Some(Failure::NoResponses)
             let body = body.unwrap_or_default();
             let failure = if is_refused || (may_be_the_key && says_key_is_refused(&body)) {
                 // It speaks of the gateway's key, and may quote it.

@@ -1,8 +1,10 @@
 //! What models refuse, and what they take in its place: one row a fact, with its source. Writers read it to say a request so
 //! that the model takes it. A model that no row names takes everything.
 
+mod hosts;
 mod table;
 
+pub use hosts::lacks_responses;
 pub use table::ROWS;
 
 /// One thing that a model does not take as others do.

@@ -30,7 +30,7 @@ pub(crate) enum Pair {
     OpenAiRawPredict,
     /// A client of chat completions, and OpenAI's Responses.
     OpenAiResponses,
-    /// A client of OpenAI's Responses, and chat completions for another pair to go on with.
+    /// A client of OpenAI's Responses, and chat completions, for another pair to go on with or for a provider that has nothing else.
     ResponsesOpenAi,
 }
 
@@ -40,6 +40,7 @@ impl Pair {
         match (client, provider) {
             (Dialect::Chat, Family::Anthropic) => Some(Pair::OpenAiAnthropic),
             (Dialect::Messages, Family::OpenAi) => Some(Pair::AnthropicOpenAi),
+            (Dialect::Responses, Family::OpenAi) => Some(Pair::ResponsesOpenAi),
             (Dialect::Chat, Family::Google) => Some(Pair::OpenAiGemini),
             (Dialect::Embeddings, Family::Google) => Some(Pair::OpenAiGeminiEmbeddings),
             (Dialect::GeminiEmbeddings, Family::Google) => Some(Pair::GeminiEmbeddings),
@@ -106,7 +107,7 @@ impl Pair {
             Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
             Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
             Pair::OpenAiResponses => openai_responses::request(body, target, out),
-            Pair::ResponsesOpenAi => responses_openai::request(body, target, out),
+            Pair::ResponsesOpenAi => responses_openai::request_to_chat(body, target, out),
             Pair::OpenAiGemini => openai_gemini::request(body, target, out),
             Pair::OpenAiGeminiEmbeddings => embeddings::request(body, target, out),
             Pair::GeminiEmbeddings => embeddings::renamed(body, asked_for, target, out),
@@ -139,6 +140,7 @@ impl Pair {
                 anthropic_openai::request_for_responses(body, target, out)
             }
             (Pair::AnthropicOpenAi, _) => anthropic_openai::request_for_others(body, target, out),
+            (Pair::ResponsesOpenAi, _) => responses_openai::request(body, target, out),
             _ => self.request(body, "", target, &[], out),
         }
     }

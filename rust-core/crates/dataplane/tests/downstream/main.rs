@@ -56,3 +56,4 @@ mod upstream;
 mod upstream_tls;
 mod vertex;
 mod warm;
+mod without_responses;

@@ -1,0 +1,52 @@
+//! Whether a provider lacks the path that a request was sent to, and not what the request names.
+
+/// Bytes of a body that are looked at.
+const MOST: usize = 4096;
+
+/// What a request to Responses names, by the words in which providers say that it is missing.
+const NAMED: [&str; 7] = [
+    "model",
+    "deployment",
+    "previous_response",
+    "resp_",
+    "conversation",
+    "item",
+    "file",
+];
+
+/// Whether an answer of 404 or 405 says that nothing is at its path.
+pub(super) fn is_missing_path(status: u16, body: &[u8]) -> bool {
+    let said = body.get(..MOST).unwrap_or(body);
+    let said = String::from_utf8_lossy(said).to_ascii_lowercase();
+    status == 405 || !NAMED.iter().any(|named| said.contains(named))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_missing_path;
+
+    #[test]
+    fn an_answer_that_names_what_is_missing_says_nothing_of_the_path() {
+        for (status, body) in [
+            (404, r#"{"detail":"Not Found"}"#),
+            (404, "404 page not found"),
+            (404, ""),
+            (
+                404,
+                r#"{"error":{"message":"Invalid URL (POST /v1/responses)","type":"invalid_request_error","param":null}}"#,
+            ),
+            (404, r#"{"error":{"code":"404","message":"Resource not found"}}"#),
+            (405, r#"{"detail":"Method Not Allowed"}"#),
+        ] {
+            assert!(is_missing_path(status, body.as_bytes()), "{body}");
+        }
+        for body in [
+            r#"{"error":{"message":"The model `m` does not exist","code":"model_not_found"}}"#,
+            r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment does not exist."}}"#,
+            r#"{"error":{"message":"Previous response with id 'resp_1' not found.","code":"previous_response_not_found"}}"#,
+            r#"{"error":{"message":"Item with id 'rs_1' not found."}}"#,
+        ] {
+            assert!(!is_missing_path(404, body.as_bytes()), "{body}");
+        }
+    }
+}
