@@ -27,6 +27,7 @@ use crate::hosted_tools;
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
+use crate::own_thoughts;
 use crate::pricing::{self, Most, Unpriced, most_tokens};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
@@ -99,6 +100,8 @@ pub(crate) struct Chosen<'c> {
     pub(crate) attending: Option<Attending>,
     /// What is sent in the place of the client's body, to a provider of another dialect.
     pub(crate) translated: Option<Translated>,
+    /// The same to one of the client's dialect, where some of it is another provider's alone.
+    pub(crate) stripped: Option<Rewritten>,
 }
 
 /// A request in its provider's dialect.
@@ -224,8 +227,9 @@ async fn route_and_admit<'c>(
             .stored_of(tenant)
             .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
     }?;
-    if let Some(field) = call.kept
+    if call.kept.is_some()
         && !incoming.catalog.keeps_for(tenant, model)
+        && let Some(field) = own_thoughts::kept_besides(incoming, &call)?
     {
         return Err(Rejection::from(BadRequest::KeptByProvider(field)).into());
     }
@@ -271,13 +275,19 @@ async fn route_and_admit<'c>(
     {
         model.give_back(place, *among);
     }
-    let (open, rewritten, translated) = admitted?;
+    let Recorded {
+        open,
+        rewritten,
+        translated,
+        stripped,
+    } = admitted?;
     let chosen = first.map(|(Way { template, .. }, _, attending)| Chosen {
         place,
         named,
         template: target.template_for(template, translated.as_ref()),
         attending: Some(attending),
         translated,
+        stripped,
     });
     Ok(Accepted {
         call,
@@ -301,6 +311,14 @@ struct Wanted<'w> {
     series: Arc<Series>,
 }
 
+/// What comes of a request that is admitted.
+struct Recorded {
+    open: Box<OpenExchange>,
+    rewritten: Option<Rewritten>,
+    translated: Option<Translated>,
+    stripped: Option<Rewritten>,
+}
+
 /// Takes a request through the limits and the rules into the ledger. `room`: what is taken of the memory for the text
 /// in `reading`.
 async fn admit<'c>(
@@ -309,7 +327,7 @@ async fn admit<'c>(
     wanted: Wanted<'_>,
     reading: &mut Reading,
     room: &mut Share,
-) -> Result<(Box<OpenExchange>, Option<Rewritten>, Option<Translated>), Box<RejectedCall<'c>>> {
+) -> Result<Recorded, Box<RejectedCall<'c>>> {
     let Wanted {
         is_at_target,
         call,
@@ -457,7 +475,13 @@ async fn admit<'c>(
         .rewritten
         .as_ref()
         .map_or(incoming.body, |rewritten| &rewritten.body);
-    let translated = match target.pairs_for(pairs, incoming.dialect, &named.model, body) {
+    let pairs = target.pairs_for(pairs, incoming.dialect, &named.model, body);
+    let stripped = own_thoughts::strip(incoming, target, pairs, &named.model, body, reply.extra);
+    let stripped = stripped.map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let body = stripped
+        .as_ref()
+        .map_or(body, |stripped| &stripped.rewritten.body);
+    let translated = match pairs {
         None => None,
         Some(pairs) => {
             let said = Said {
@@ -479,6 +503,9 @@ async fn admit<'c>(
             .as_ref()
             .map_or(&[][..], |translated| translated.back.dropped()),
     );
+    if let Some(stripped) = &stripped {
+        dropped.to_mut().extend_from_slice(&stripped.names);
+    }
     if left_out.is_some() {
         dropped.to_mut().push("tools");
     }
@@ -518,7 +545,13 @@ async fn admit<'c>(
         observed.turns_to(&target.upstream.name, &named.model);
     }
     open.masks = judged.masks;
-    Ok((open, judged.rewritten, translated))
+    let stripped = stripped.filter(|_| translated.is_none());
+    Ok(Recorded {
+        open,
+        rewritten: judged.rewritten,
+        translated,
+        stripped: stripped.map(|stripped| stripped.rewritten),
+    })
 }
 
 /// Who sends a request, as limits and records name it.

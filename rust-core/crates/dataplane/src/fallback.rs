@@ -12,6 +12,7 @@ use crate::admission::{Chosen, Said, translate};
 use crate::failure::Failure;
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
+use crate::own_thoughts;
 use crate::pricing::most_tokens;
 use crate::reply::Reply;
 use crate::routes::{Places, Reason, Way};
@@ -113,12 +114,17 @@ fn prepare<'c>(
     let incoming = sender.incoming;
     let target = &sender.model.targets[place];
     let named = target.named(sender.model, &sender.call.model);
-    let pairs = target.pairs_for(way.pairs, incoming.dialect, &named.model, sender.body());
+    let body = sender.body();
+    let pairs = target.pairs_for(way.pairs, incoming.dialect, &named.model, body);
+    let stripped = own_thoughts::strip(incoming, target, pairs, &named.model, body, reply.extra).ok()?;
+    let body = stripped
+        .as_ref()
+        .map_or(body, |stripped| &stripped.rewritten.body);
     let translated = match pairs {
         None => None,
         Some(pairs) => {
             let said = Said {
-                body: sender.body(),
+                body,
                 call: &sender.call,
                 max_output_tokens: sender.model.max_output_tokens,
                 now: incoming.gateway.clock.unix_micros(incoming.now),
@@ -134,6 +140,9 @@ fn prepare<'c>(
         named,
         template: target.template_for(way.template, translated.as_ref()),
         attending: Some(attending),
+        stripped: stripped
+            .filter(|_| translated.is_none())
+            .map(|stripped| stripped.rewritten),
         translated,
     })
 }

@@ -52,6 +52,7 @@ mod metrics;
 mod models;
 mod open_exchange;
 mod open_table;
+mod own_thoughts;
 mod panics;
 mod path_end;
 mod payloads;

@@ -98,9 +98,10 @@ impl Sender<'_, '_> {
         open.attending = chosen.attending.take();
         let target = &self.model.targets[chosen.place];
         let upstream = &*target.upstream;
-        let model = match &self.rewritten {
-            Some(rewritten) => rewritten.model.clone(),
-            None => self.call.model_value(),
+        let rewritten = chosen.stripped.as_ref().or(self.rewritten.as_ref());
+        let (said, model) = match rewritten {
+            Some(rewritten) => (&*rewritten.body, rewritten.model.clone()),
+            None => (self.incoming.body, self.call.model_value()),
         };
         let translated = chosen.translated.as_ref();
         let form = self.incoming.form;
@@ -108,19 +109,12 @@ impl Sender<'_, '_> {
             None if form.is_some() => {
                 let name = &*chosen.named.model;
                 let edit = (name != self.call.model).then_some((model, name.as_bytes()));
-                (UpstreamBody::new(self.body(), [edit, None]), false)
+                (UpstreamBody::new(said, [edit, None]), false)
             }
             Some(translated) => (UpstreamBody::new(&translated.body, [None, None]), false),
             None => {
                 let (usage, name) = (upstream.stream_usage, chosen.named.replacement.as_deref());
-                upstream_body(
-                    usage,
-                    name,
-                    &self.call,
-                    self.body(),
-                    model,
-                    self.rewritten.is_some(),
-                )
+                upstream_body(usage, name, &self.call, said, model, rewritten.is_some())
             }
         };
         let mut with_fields = Buffer::new(&gateway.budget);
@@ -335,14 +329,14 @@ impl Sender<'_, '_> {
                 () = reply.client.gone() => return Heard::ClientGone,
                 () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
             };
-            } else if may_be_the_path && is_missing_path(status, &body) {
-                Some(Failure::NoResponses)
             let body = body.unwrap_or_default();
             let failure = if is_refused || (may_be_the_key && says_key_is_refused(&body)) {
                 // It speaks of the gateway's key, and may quote it.
                 let kind = begun.head.error_kind.as_deref();
                 gateway.report_refusal(upstream, name, status, kind, &body);
                 Some(Failure::Unauthorized)
+            } else if may_be_the_path && is_missing_path(status, &body) {
+                Some(Failure::NoResponses)
             } else if may_be_too_long && says_prompt_is_too_long(&body) {
                 Some(Failure::Declined {
                     status,

@@ -46,4 +46,5 @@ pub(crate) mod usage;
 pub use answer::answer;
 pub use error::error;
 pub use request::{request, request_for_others, request_for_responses};
+pub(crate) use sealed::PREFIX as SEALED;
 pub use stream::Stream;

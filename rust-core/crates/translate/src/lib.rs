@@ -27,6 +27,7 @@ pub mod openai_responses;
 pub mod responses_openai;
 
 pub mod constraints;
+pub mod own_thoughts;
 
 mod asked;
 mod bedrock_error;

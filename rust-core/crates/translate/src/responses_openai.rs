@@ -48,3 +48,4 @@ pub use asked::AskedResponse;
 pub use error::error;
 pub use request::{request, request_to_chat};
 pub use stream::Stream;
+pub(crate) use thoughts::VERSION;

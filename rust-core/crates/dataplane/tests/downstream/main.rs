@@ -31,6 +31,7 @@ mod many_streams;
 mod media;
 mod model_health;
 mod model_lists;
+mod moved;
 mod objects;
 mod policies;
 mod provider_errors;

@@ -11,7 +11,7 @@ use crate::json::{write_number, write_string};
 use crate::reasoning_details::{ENCRYPTED, SUMMARY};
 
 /// What such a signature begins with; base64 of JSON follows.
-const PREFIX: &str = "reasoning_details:";
+pub(crate) const PREFIX: &str = "reasoning_details:";
 
 /// An element of `reasoning_details` that only its provider can read. Its members stand as they came between their quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

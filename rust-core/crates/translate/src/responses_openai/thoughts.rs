@@ -18,7 +18,7 @@ use crate::reasoning_details::{ENCRYPTED, TEXT};
 use crate::responses_openai::tools::put;
 
 /// What an `encrypted_content` of ours begins with.
-pub(super) const VERSION: &str = "proofgate-1:";
+pub(crate) const VERSION: &str = "proofgate-1:";
 
 /// OpenRouter's type of a summary of what was thought.
 const SUMMARY: &str = "reasoning.summary";

@@ -1,0 +1,87 @@
+//! Requests of a conversation that has changed its provider, without what only another one reads.
+
+use memchr::memmem;
+use proofgate_providers::{Call, Dialect};
+use proofgate_translate::own_thoughts::{MARKS, without_own_items, without_own_thinking};
+use proofgate_wire::encode;
+
+use crate::admission::IncomingCall;
+use crate::memory::{Buffer, Exhausted};
+use crate::rejection::Rejection;
+use crate::request_policy::Rewritten;
+use crate::routes::Target;
+use crate::translation::Pairs;
+
+/// What [`Call::kept`] is of a reference to an item.
+const REFERENCE: &str = "item_reference";
+
+/// A request for one provider.
+pub(crate) struct Stripped {
+    pub(crate) rewritten: Rewritten,
+    /// The names of what was left out.
+    pub(crate) names: Vec<&'static str>,
+}
+
+/// What is said to `target`, which calls the model `model`, in the place of `body`; `None` where nothing is left out. What is,
+/// stands in a header line, in `extra`.
+pub(crate) fn strip(
+    incoming: &IncomingCall<'_>,
+    target: &Target,
+    pairs: Option<Pairs>,
+    model: &str,
+    body: &[u8],
+    extra: &mut Vec<u8>,
+) -> Result<Option<Stripped>, Exhausted> {
+    let dialect = incoming.dialect;
+    let is_passed = pairs.is_none() && target.upstream.template(dialect).is_some();
+    let is_carried = is_passed || pairs.is_some_and(Pairs::has_betas_in_body);
+    let is_concerned = match dialect {
+        Dialect::Responses => true,
+        Dialect::Messages | Dialect::CountTokens => is_carried,
+        _ => false,
+    };
+    if !is_concerned || !is_marked(body) {
+        return Ok(None);
+    }
+    let mut written = Buffer::new(&incoming.gateway.budget);
+    let names = written.write(body.len().saturating_add(64), |out| match dialect {
+        Dialect::Responses => without_own_items(body, is_passed, out),
+        _ => without_own_thinking(body, model, out),
+    })?;
+    let Some(names) = names else { return Ok(None) };
+    // Names of fields are tokens.
+    let _ = encode::write_header(extra, "x-proofgate-dropped-fields", names.join(", ").as_bytes());
+    let read = Call::parse(dialect, &written).map(|call| call.model_value());
+    Ok(Some(Stripped {
+        rewritten: Rewritten {
+            body: written,
+            model: read.unwrap_or_default(),
+        },
+        names,
+    }))
+}
+
+/// What a request names of what a provider keeps, besides thoughts that no provider was ever given to keep.
+pub(crate) fn kept_besides(
+    incoming: &IncomingCall<'_>,
+    call: &Call<'_>,
+) -> Result<Option<&'static str>, Rejection> {
+    if call.kept != Some(REFERENCE) || incoming.dialect != Dialect::Responses {
+        return Ok(call.kept);
+    }
+    let mut written = Buffer::new(&incoming.gateway.budget);
+    let names = written.write(incoming.body.len(), |out| {
+        without_own_items(incoming.body, false, out)
+    });
+    match names.map_err(|Exhausted| Rejection::OVERLOADED)? {
+        Some(_) => Ok(Call::parse(incoming.dialect, &written).map_or(call.kept, |rest| rest.kept)),
+        None => Ok(call.kept),
+    }
+}
+
+/// Whether a body has any mark of what is left out, which few have.
+fn is_marked(body: &[u8]) -> bool {
+    MARKS
+        .iter()
+        .any(|mark| memmem::find(body, mark.as_bytes()).is_some())
+}

@@ -1,0 +1,233 @@
+//! What the gateway has written into answers so that clients bring back what a provider thought, in requests that go to a provider
+//! which never wrote it: a conversation that has changed its provider. No provider reads another one's thoughts, and most refuse a
+//! request for them, so they are left out and named.
+//!
+//! * In Responses: reasoning items whose `encrypted_content` is of our form, and references to reasoning items that were never
+//!   stored anywhere, since the gateway made their ids (OpenAI's have no number behind a second underscore).
+//! * In Messages: thinking whose signature is of our form, and before Claude thinking that nobody signed: Claude takes thinking
+//!   back with its signature alone (Anthropic, "Extended thinking: preserving thinking blocks"; other vendors of its API sign none).
+//!
+//! A body that has none of them, or that is no such request, is not changed.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::anthropic_openai::SEALED;
+use crate::responses_openai::VERSION;
+
+/// One of these stands in every body of which anything is left out; few have one.
+pub const MARKS: [&str; 5] = [
+    "\"item_reference\"",
+    "\"proofgate-1:",
+    "\"reasoning_details:",
+    "\"signature\":\"\"",
+    "\"signature\": \"\"",
+];
+
+/// What is left out of a body: pieces of it, and what stands in the place of each.
+#[derive(Debug, Default)]
+struct Edits {
+    places: Vec<(Range<usize>, String)>,
+    names: Vec<&'static str>,
+}
+
+/// Appends a Responses request without what only the gateway can read, and returns the names of what was left out; `None`, and
+/// nothing is appended, where there is nothing to leave out. `is_passed`: the provider gets the items as they are; else reasoning
+/// items stay, for they are translated.
+pub fn without_own_items(body: &[u8], is_passed: bool, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
+    #[derive(Deserialize)]
+    struct Request<'b> {
+        #[serde(borrow)]
+        input: &'b RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Item<'b> {
+        #[serde(borrow, rename = "type", default)]
+        kind: Option<Cow<'b, str>>,
+        #[serde(borrow, default)]
+        id: Option<Cow<'b, str>>,
+        #[serde(borrow, default)]
+        encrypted_content: Option<Cow<'b, str>>,
+    }
+    let body = std::str::from_utf8(body).ok()?;
+    let request: Request<'_> = serde_json::from_str(body).ok()?;
+    let items: Vec<&RawValue> = serde_json::from_str(request.input.get()).ok()?;
+    let mut edits = Edits::default();
+    let mut kept = Vec::with_capacity(items.len());
+    for raw in items {
+        let item: Option<Item<'_>> = serde_json::from_str(raw.get()).ok();
+        let name = item.and_then(|item| {
+            let is_sealed = |content: &str| content.starts_with(VERSION);
+            match item.kind.as_deref() {
+                Some("item_reference") if item.id.as_deref().is_some_and(is_made_here) => {
+                    Some("item_reference")
+                }
+                Some("reasoning")
+                    if is_passed && item.encrypted_content.as_deref().is_some_and(is_sealed) =>
+                {
+                    Some("input[].encrypted_content")
+                }
+                _ => None,
+            }
+        });
+        match name {
+            Some(name) => edits.note(name),
+            None => kept.push(raw.get()),
+        }
+    }
+    edits.replace(body, request.input, &kept);
+    edits.write(body, out)
+}
+
+/// Whether the id of a reasoning item is one that the gateway has made: `rs_`, the id of an answer and a number.
+fn is_made_here(id: &str) -> bool {
+    let parts = id.strip_prefix("rs_").and_then(|rest| rest.rsplit_once('_'));
+    parts.is_some_and(|(of_answer, number)| {
+        let is_number = (1..=4).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+        !of_answer.is_empty() && is_number
+    })
+}
+
+/// Appends a request of Anthropic's messages without thinking that its provider has not signed, and returns the names of what was
+/// left out; `None`, and nothing is appended, where there is nothing to leave out. `model`: its name at the provider.
+///
+/// A message that says nothing else is left out with it. Where the model is to go on with what its tools gave, a budget of thinking
+/// is switched off: it would have to begin with what it thought before.
+pub fn without_own_thinking(body: &[u8], model: &str, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
+    #[derive(Deserialize)]
+    struct Request<'b> {
+        #[serde(borrow)]
+        messages: &'b RawValue,
+        #[serde(borrow, default)]
+        thinking: Option<&'b RawValue>,
+    }
+    let body = std::str::from_utf8(body).ok()?;
+    let request: Request<'_> = serde_json::from_str(body).ok()?;
+    let messages: Vec<&RawValue> = serde_json::from_str(request.messages.get()).ok()?;
+    let is_claude = model.contains("claude");
+    let mut edits = Edits::default();
+    let mut kept: Vec<Cow<'_, str>> = Vec::with_capacity(messages.len());
+    let mut is_open = false;
+    for raw in messages {
+        let message = Message::read(raw);
+        let without = message
+            .as_ref()
+            .and_then(|message| message.without(raw.get(), is_claude));
+        let is_result = message.is_some_and(|message| message.content.get().contains("\"tool_result\""));
+        // Results of tools follow the turn of which something is missing.
+        is_open = without.is_some() || (is_open && is_result);
+        match without {
+            None => kept.push(raw.get().into()),
+            Some(rest) => {
+                edits.note("thinking");
+                kept.extend(rest.map(Cow::Owned));
+            }
+        }
+    }
+    let kept: Vec<&str> = kept.iter().map(AsRef::as_ref).collect();
+    edits.replace(body, request.messages, &kept);
+    if let Some(thinking) = request
+        .thinking
+        .filter(|thinking| is_open && thinking.get().contains("\"enabled\""))
+    {
+        edits.put(body, thinking, r#"{"type":"disabled"}"#.to_owned());
+    }
+    edits.write(body, out)
+}
+
+#[derive(Deserialize)]
+struct Message<'b> {
+    #[serde(borrow)]
+    role: Cow<'b, str>,
+    #[serde(borrow)]
+    content: &'b RawValue,
+}
+
+impl<'b> Message<'b> {
+    fn read(raw: &'b RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok()
+    }
+
+    /// The message without thinking that the provider has not signed: `None` where it has none, and `Some(None)` where it has nothing
+    /// else.
+    fn without(&self, raw: &str, is_claude: bool) -> Option<Option<String>> {
+        #[derive(Deserialize)]
+        struct Block<'b> {
+            #[serde(borrow, rename = "type")]
+            kind: Cow<'b, str>,
+            #[serde(borrow, default)]
+            signature: Option<Cow<'b, str>>,
+        }
+        if self.role != "assistant" {
+            return None;
+        }
+        let blocks: Vec<&RawValue> = serde_json::from_str(self.content.get()).ok()?;
+        let is_foreign = |raw: &&RawValue| {
+            let block: Option<Block<'_>> = serde_json::from_str(raw.get()).ok();
+            block.is_some_and(|block| {
+                let signature = block.signature.as_deref().unwrap_or_default();
+                let is_unsigned = is_claude && signature.is_empty();
+                block.kind == "thinking" && (signature.starts_with(SEALED) || is_unsigned)
+            })
+        };
+        let count = blocks.len();
+        let kept: Vec<&str> = blocks
+            .into_iter()
+            .filter(|raw| !is_foreign(raw))
+            .map(RawValue::get)
+            .collect();
+        if kept.len() == count {
+            return None;
+        }
+        if kept.is_empty() {
+            return Some(None);
+        }
+        let place = place(raw, self.content)?;
+        let (before, after) = (raw.get(..place.start)?, raw.get(place.end..)?);
+        Some(Some([before, "[", &kept.join(","), "]", after].concat()))
+    }
+}
+
+/// Where a value stands in the text that it was read from.
+fn place(text: &str, value: &RawValue) -> Option<Range<usize>> {
+    let start = value.get().as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    let place = start..start.checked_add(value.get().len())?;
+    (text.get(place.clone()) == Some(value.get())).then_some(place)
+}
+
+impl Edits {
+    fn note(&mut self, name: &'static str) {
+        if !self.names.contains(&name) {
+            self.names.push(name);
+        }
+    }
+
+    /// Puts these elements in the place of an array, where any was left out.
+    fn replace(&mut self, body: &str, array: &RawValue, kept: &[&str]) {
+        if !self.names.is_empty() {
+            self.put(body, array, ["[", &kept.join(","), "]"].concat());
+        }
+    }
+
+    fn put(&mut self, body: &str, value: &RawValue, text: String) {
+        self.places.extend(place(body, value).map(|place| (place, text)));
+    }
+
+    fn write(mut self, body: &str, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
+        if self.names.is_empty() {
+            return None;
+        }
+        self.places.sort_unstable_by_key(|(place, _)| place.start);
+        let mut at = 0;
+        for (place, text) in &self.places {
+            out.extend_from_slice(body.get(at..place.start)?.as_bytes());
+            out.extend_from_slice(text.as_bytes());
+            at = place.end;
+        }
+        out.extend_from_slice(body.get(at..)?.as_bytes());
+        Some(self.names)
+    }
+}
