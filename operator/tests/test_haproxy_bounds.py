@@ -290,14 +290,15 @@ def test_by_default_only_what_went_wrong_is_logged(
         haproxy.worker_of(KEYS["tenant-0"][0])
         with closing(socket.create_connection(("127.0.0.1", haproxy.port))):
             pass
-        key = KEYS["tenant-1"][0]
-        owner = haproxy.worker_of(key)
-        workers[owner].refuse_connections()
+        # All of them: on a busy machine a health check may fail for once, and another worker answers meanwhile.
+        for worker in workers:
+            worker.refuse_connections()
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
-            haproxy.ask(key)
+            haproxy.ask(KEYS["tenant-1"][0])
         eventually(lambda: haproxy.log(), "the connection that found no worker is logged")
         line = haproxy.log()[0]
-        assert (line["tenant"], line["worker"]) == ("tenant-1", f"worker-{owner}")
+        assert line["tenant"] == "tenant-1"
+        assert line["worker"] in {f"worker-{number}" for number in range(len(workers))}
         assert line["termination"] == "SC", "the server's side, while connecting"
 
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from tests.agents import NEW_KEY, agent, replace_map, tenant_of, use_weights, weights_of
 from tests.certificates import write_certificate
@@ -290,5 +291,5 @@ def test_when_the_certificate_expires_is_a_metric(tls: tuple[Bench, Path]) -> No
     haproxy, certificate = tls
     with agent(haproxy, certificate) as beside:
         expires = beside.metric("expires_timestamp_seconds", target="certificate")
-        made = certificate.stat().st_mtime
-        assert 0 < expires - made < 3 * 86_400
+        made = x509.load_pem_x509_certificate(certificate.read_bytes())
+        assert expires == made.not_valid_after_utc.timestamp()

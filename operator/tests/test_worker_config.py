@@ -626,7 +626,17 @@ def test_credentials_of_the_egress_proxy_that_are_missing_are_named() -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    ["*", "example.com", ".svc", "*.example.com:8443", "10.0.0.0/8", "10.1.2.3:80", "::1", "2001:db8::/32", "[::1]:1"],
+    [
+        "*",
+        "example.com",
+        ".svc",
+        "*.example.com:8443",
+        "10.0.0.0/8",
+        "10.1.2.3:80",
+        "::1",
+        "2001:db8::/32",
+        "[::1]:1",
+    ],
 )
 def test_what_no_proxy_may_have_is_accepted(entry: str) -> None:
     assert gateway(egress={"proxy": {**PROXY, "noProxy": [entry]}}).spec.egress is not None
