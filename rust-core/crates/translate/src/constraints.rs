@@ -70,7 +70,9 @@ pub fn of(model: &str) -> impl Iterator<Item = Constraint> {
 /// Whether a model is known to be constrained so.
 #[must_use]
 pub fn has(model: &str, constraint: Constraint) -> bool {
-    of(model).any(|known| known == constraint)
+    // Most rows are of other constraints, and to compare these is less than to look for parts of a name.
+    let mut rows = ROWS.iter().filter(|row| row.constraint == constraint);
+    rows.any(|row| row.models.has(model))
 }
 
 impl Models {
@@ -170,8 +172,8 @@ pub fn nearest<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
 /// The levels of effort that a model is known to take, the lowest first.
 #[must_use]
 pub fn levels(model: &str) -> Option<&'static [&'static str]> {
-    of(model).find_map(|constraint| match constraint {
-        Constraint::EffortLevels(levels) => Some(levels),
+    ROWS.iter().find_map(|row| match row.constraint {
+        Constraint::EffortLevels(levels) if row.models.has(model) => Some(levels),
         _ => None,
     })
 }
