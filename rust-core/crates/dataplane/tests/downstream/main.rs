@@ -17,6 +17,7 @@ mod early_failures;
 mod egress_proxy;
 mod exchanges;
 mod faults;
+mod file_uploads;
 #[path = "../../../providers/tests/support/frames.rs"]
 mod frames;
 mod gateway;
