@@ -18,7 +18,7 @@ fn allowed_origin<'h>(cors: Option<&Cors>, headers: &Headers<'h>) -> Option<&'h 
 const EXPOSED: &[u8] =
     b"x-request-id, retry-after, ratelimit, ratelimit-policy, x-ratelimit-limit-requests, \
 x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, \
-x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens";
+x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, x-should-retry";
 
 /// Writes the header lines that let the page read the answer; nothing for other clients.
 pub(crate) fn write_fields(cors: Option<&Cors>, headers: &Headers<'_>, out: &mut Vec<u8>) {
@@ -47,11 +47,15 @@ pub(crate) fn preflight_fields(max_age: &str) -> [(&'static str, &str); 3] {
         (
             "access-control-allow-headers",
             "authorization, anthropic-beta, anthropic-dangerous-direct-browser-access, anthropic-version, \
-             api-key, content-type, idempotency-key, openai-beta, openai-organization, openai-project, x-api-key, \
-             x-client-request-id, x-goog-api-client, x-goog-api-key, x-server-timeout, x-stainless-arch, \
-             x-stainless-custom-poll-interval, x-stainless-helper, x-stainless-helper-method, x-stainless-lang, \
-             x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-read-timeout, \
-             x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout",
+             anthropic-workspace-id, api-key, content-type, idempotency-key, openai-beta, openai-organization, \
+             openai-project, session-id, thread-id, traceparent, tracestate, x-api-key, x-app, \
+             x-claude-code-agent-id, x-claude-code-parent-agent-id, x-claude-code-session-id, \
+             x-client-request-id, x-codex-parent-thread-id, x-goog-api-client, x-goog-api-key, x-server-timeout, \
+             x-session-id, x-stainless-arch, x-stainless-async, x-stainless-custom-poll-interval, \
+             x-stainless-helper, x-stainless-helper-method, x-stainless-lang, x-stainless-os, \
+             x-stainless-package-version, x-stainless-poll-helper, x-stainless-raw-response, \
+             x-stainless-read-timeout, x-stainless-retry-count, x-stainless-runtime, \
+             x-stainless-runtime-version, x-stainless-timeout",
         ),
         ("access-control-max-age", max_age),
     ]

@@ -150,6 +150,27 @@ async fn without_a_list_every_beta_passes() {
 }
 
 #[tokio::test]
+async fn a_beta_and_the_body_field_that_needs_it_leave_together() {
+    let mut gateway = gateway_with(|config| {
+        config["providers"][1].as_object_mut().unwrap().remove("betas");
+    })
+    .await;
+    let mut body = message(false);
+    let edits = json!({"edits": [{"type": "clear_tool_uses_20250919"}]});
+    body["context_management"] = edits.clone();
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages?beta=true", &body).await;
+    let head = exchange.head.to_ascii_lowercase();
+    assert!(
+        head.contains("anthropic-beta: known-2025-01-01, unknown-2025-01-01"),
+        "{head}"
+    );
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(sent["context_management"], edits);
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+}
+
+#[tokio::test]
 async fn a_message_goes_to_anthropic_with_its_version_its_key_and_the_betas_that_are_allowed() {
     let mut gateway = gateway().await;
     let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages", &message(false)).await;

@@ -135,3 +135,35 @@ async fn a_web_page_may_send_its_key_in_any_of_the_fields() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_web_page_may_send_what_the_clients_of_providers_send_and_read_whether_to_try_again() {
+    let page = "https://app.example.com";
+    let gateway =
+        Gateway::with(|config| config["cors"] = json!({"allowed_origins": [page], "max_age_seconds": 600}))
+            .await;
+    let mut client = Client::connect(&gateway).await;
+    // Of openai-node's stream helpers, Anthropic's library for browsers, and agents.
+    let asked = "authorization,content-type,x-stainless-helper-method,x-stainless-retry-count,openai-organization,\
+                 openai-project,anthropic-version,anthropic-dangerous-direct-browser-access,x-stainless-helper,\
+                 x-stainless-async,x-claude-code-session-id,session-id,traceparent";
+    let preflight = Request::options("https://gateway.test/v1/chat/completions")
+        .header("origin", page)
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", asked)
+        .body(());
+    let answer = client.exchange(preflight.unwrap(), b"").await;
+    let allowed = answer.headers["access-control-allow-headers"].to_str().unwrap();
+    for name in asked.split(',') {
+        assert!(allowed.split(", ").any(|allowed| allowed == name), "{name}");
+    }
+    let refused = Request::post("https://gateway.test/v1/chat/completions")
+        .header("origin", page)
+        .body(());
+    let answer = client.exchange(refused.unwrap(), b"").await;
+    let exposed = answer.headers["access-control-expose-headers"].to_str().unwrap();
+    assert!(
+        exposed.split(", ").any(|name| name == "x-should-retry"),
+        "{exposed}"
+    );
+}

@@ -34,6 +34,7 @@ mod model_health;
 mod model_lists;
 mod moved;
 mod objects;
+mod offers;
 mod policies;
 mod provider_errors;
 mod provider_limits;
