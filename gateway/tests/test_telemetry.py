@@ -71,6 +71,35 @@ def test_an_exchange_with_a_form_is_no_chat(endpoint: str, operation: str) -> No
     assert OPERATIONS[endpoint] == operation
 
 
+def test_spans_name_the_session_the_agent_and_the_pseudonym_of_the_end_user() -> None:
+    resources = pytest.importorskip("opentelemetry.sdk.resources")
+    from proofgate.telemetry.spans import Spans
+
+    told: dict[str, object] = {
+        "ts": 1,
+        "duration_us": 9,
+        "sent_us": 2,
+        "status": 200,
+        "attempts": 1,
+        "stream": False,
+    }
+    told |= {"id": "req_1", "tenant": "acme", "outcome": "complete", "provider": "vendor"}
+    told |= {"request_bytes": 1, "response_bytes": 1, "endpoint": "/v1/messages"}
+    told |= {"trace_id": "7a" * 16, "span_id": "1d" * 8, "client_span_id": "2e" * 8}
+    said = {"session": "5f1d", "agent": "reviewer", "parent_agent": "lead", "end_user": "1d" * 16}
+    spans = Spans(resources.Resource.get_empty(), NAMES["Latest"], {})
+    expected = {
+        "gen_ai.conversation.id": "5f1d",
+        "gen_ai.agent.id": "reviewer",
+        "proofgate.parent_agent": "lead",
+        "enduser.pseudo.id": "1d" * 16,
+    }
+    both = spans.of([told | said])
+    assert len(both) == 2
+    assert all(expected.items() <= dict(span.attributes or {}).items() for span in both)
+    assert not any(expected.keys() & dict(span.attributes or {}).keys() for span in spans.of([told]))
+
+
 def test_without_opentelemetry_nothing_is_exported_and_that_is_said_and_counted(
     config_directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

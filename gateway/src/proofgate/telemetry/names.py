@@ -19,6 +19,10 @@ OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
 REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens"
 TOKEN_MODALITY = "gen_ai.token.modality"  # noqa: S105 - of a model's tokens
+#: What a client says of itself: of a registry, and not of the conventions for spans.
+CONVERSATION = "gen_ai.conversation.id"
+AGENT = "gen_ai.agent.id"
+END_USER = "enduser.pseudo.id"
 ERROR = "error.type"
 SERVER_ADDRESS = "server.address"
 SERVER_PORT = "server.port"

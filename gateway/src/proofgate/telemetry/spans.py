@@ -135,6 +135,7 @@ class Spans:
         }
         if "upstream_model" in exchange:
             attributes[names.REQUEST_MODEL] = exchange["upstream_model"]
+        attributes |= _attributed(exchange)
         place = self._places.get(exchange["provider"])
         if place is not None:
             attributes |= {
@@ -175,7 +176,18 @@ def _server_attributes(exchange: Exchange) -> Attributes:
     for name, key in (("proofgate.model", "model"), ("proofgate.cost_nanodollars", "cost_nanodollars")):
         if key in exchange:
             attributes[name] = exchange[key]
-    return attributes | _error_attributes(exchange)
+    return attributes | _attributed(exchange) | _error_attributes(exchange)
+
+
+def _attributed(exchange: Exchange) -> Attributes:
+    """What the client says of its session, its agent and its end user."""
+    said = {
+        names.CONVERSATION: exchange.get("session"),
+        names.AGENT: exchange.get("agent"),
+        "proofgate.parent_agent": exchange.get("parent_agent"),
+        names.END_USER: exchange.get("end_user"),
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _method_and_route(exchange: Exchange) -> tuple[str | None, str | None]:

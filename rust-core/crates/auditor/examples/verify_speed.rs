@@ -123,6 +123,7 @@ fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
+                attribution: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out);

@@ -16,6 +16,7 @@ use proofgate_stages::{Span, Stage};
 use proofgate_translate::Target as TranslationTarget;
 use proofgate_wire::encode;
 
+use crate::attribution::Attribution;
 use crate::batch_lines;
 use crate::catalog::Catalog;
 use crate::client_fields::ClientFields;
@@ -52,6 +53,8 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) stored: Option<&'c StoredCall>,
     /// What of its head goes upstream.
     pub(crate) fields: Option<Box<ClientFields>>,
+    /// Whom it is for, as its client says.
+    pub(crate) attribution: &'c mut Attribution,
     /// What was in force when its head was complete.
     pub(crate) config: ConfigId,
     pub(crate) body: &'c [u8],
@@ -191,6 +194,7 @@ async fn read_json<'c>(
     }
     incoming.span.lap_now(Stage::Parse);
     let mut call = read.map_err(Rejection::from)?;
+    incoming.attribution.read_body(&call.ids);
     if let Some(in_path) = incoming.in_path {
         match in_path.stream {
             Some(stream) => {
@@ -516,6 +520,7 @@ async fn admit<'c>(
         catalog,
         tenant,
         key,
+        attribution: &*incoming.attribution,
         body: incoming.body,
         digest,
         coming: incoming.form.and_then(|form| form.coming),
@@ -543,6 +548,13 @@ async fn admit<'c>(
     open.observed = incoming.observed.take();
     if let Some(observed) = &mut open.observed {
         observed.turns_to(&target.upstream.name, &named.model);
+        let shred_key = catalog.terms.shred_key(&tenant.name).ok().flatten();
+        let recorded = incoming
+            .attribution
+            .recorded(&tenant.name, shred_key.map(|key| &**key));
+        if let Some(recorded) = &recorded {
+            observed.is_for(recorded);
+        }
     }
     open.masks = judged.masks;
     let stripped = stripped.filter(|_| translated.is_none());

@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use self::anyone::AskedByAnyone;
 use crate::admission::IncomingCall;
 use crate::answer::{AnswerOptions, write_response};
+use crate::attribution::Attribution;
 use crate::body::{Body, NoRequest, Reader, arrived};
 use crate::catalog::Catalog;
 use crate::client::{After, Client, ClientStream};
@@ -54,6 +55,7 @@ pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle:
         scanner: HeadScanner::new(),
         buffers: Buffers::default(),
         extra: Vec::new(),
+        attribution: Attribution::default(),
         routed,
         oldest,
         catalog,
@@ -85,6 +87,8 @@ struct Connection {
     oldest: Option<std::time::Instant>,
     /// Header lines that the answer to this request gets besides its own.
     extra: Vec<u8>,
+    /// Whom this request is for, as its client says.
+    attribution: Attribution,
     buffers: Buffers,
 }
 
@@ -209,6 +213,7 @@ impl Connection {
                     in_path,
                     stored,
                     fields: request.fields,
+                    attribution: &mut self.attribution,
                     config: request.config,
                     body: &input[body.range],
                     form: None,
@@ -351,6 +356,7 @@ impl Connection {
         if head.framing != RequestFraming::Empty && is_coded(&head.headers) {
             return Err(Rejection::CONTENT_CODING.into());
         }
+        self.attribution.read_head(&head.headers);
         let fields = match route {
             Route::Call(..) => ClientFields::of(known.family, &head.headers),
             _ => None,

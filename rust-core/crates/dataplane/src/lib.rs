@@ -10,6 +10,7 @@ mod admission;
 mod analysis;
 mod answer;
 mod attempt;
+mod attribution;
 mod azure_path;
 mod batch_input;
 mod batch_lines;

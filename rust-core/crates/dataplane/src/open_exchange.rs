@@ -17,6 +17,7 @@ use proofgate_stages::{Span, Stage};
 
 use crate::analysis::{AnswerCopy, Of};
 use crate::attempt::{Executed, Reached};
+use crate::attribution::Attribution;
 use crate::catalog::Catalog;
 use crate::clock::micros;
 use crate::gateway::Gateway;
@@ -150,6 +151,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) catalog: &'a Rc<Catalog>,
     pub(crate) tenant: &'a Tenant,
     pub(crate) key: CredentialId,
+    /// Whom it is for, as its client says.
+    pub(crate) attribution: &'a Attribution,
     pub(crate) body: &'a [u8],
     pub(crate) digest: BodyDigest,
     /// Whether more of the body is still coming.
@@ -213,6 +216,7 @@ impl OpenExchange {
         let key = admitted.key.hex();
         let config = admitted.config;
         let tenant = &admitted.tenant.name;
+        let shredder = shred_key.map(|key| &**key);
         let admission = |seq, tenant_seq| Admission {
             seq,
             ts: started_at,
@@ -235,6 +239,7 @@ impl OpenExchange {
             policy: admitted.policy.clone(),
             dropped: named(admitted.dropped),
             dropped_unnamed: unnamed(admitted.dropped),
+            attribution: admitted.attribution.recorded(tenant, shredder),
             config,
         };
         let admission = recorder.append_admission(&mut room, tenant, |seq, tenant_seq, out| {

@@ -147,6 +147,7 @@ impl Bench {
             catalog: &self.catalog,
             tenant: &tenant,
             key: KEY,
+            attribution: &Attribution::default(),
             body: BODY,
             digest: BodyDigest::new(),
             coming: None,

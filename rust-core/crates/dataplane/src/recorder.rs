@@ -25,7 +25,9 @@ use changeover::{Former, Marked};
 use refusals::Refusals;
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
-const EXCHANGE_BYTES: u64 = 5472;
+const EXCHANGE_BYTES: u64 = 5472 + ATTRIBUTION_BYTES as u64;
+/// Of that, what an admission says of its session, its agents and its end user, at its longest.
+pub(crate) const ATTRIBUTION_BYTES: usize = 576;
 /// Room that a record of the worker itself needs, or a refusal.
 const RECORD_BYTES: u64 = 2048;
 

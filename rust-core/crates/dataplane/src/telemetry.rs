@@ -17,3 +17,4 @@ pub(crate) use exchange::{Asked, Ended, Observed};
 pub use outlet::ExchangeQueue;
 pub(crate) use outlet::{Outlet, Signal, outlet};
 pub(crate) use settings::{Settings, TelemetryConfig};
+pub(crate) use trace_context::client_trace;

@@ -132,6 +132,7 @@ fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
                 }),
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
+                attribution: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out)

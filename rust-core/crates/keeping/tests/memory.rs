@@ -134,6 +134,7 @@ fn admit_for(worker: &mut Worker, tenant: &str) {
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
+                attribution: None,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)

@@ -36,6 +36,7 @@ fn main() -> Result<(), LedgerError> {
         policy: None,
         dropped: Vec::new(),
         dropped_unnamed: 0,
+        attribution: None,
         config,
     };
     let completion = Completion {

@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 mod analysis;
+mod attribution;
 mod compact;
 mod shape;
 mod text;
 mod tier;
 
 pub use analysis::{AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis};
+pub use attribution::{Attribution, EndUserId, TraceId};
 use compact::Fields;
 use shape::Shape;
 use text::{base64_hash, hex};
@@ -302,6 +304,9 @@ pub struct Admission<'a> {
     /// How many more were left out than are named; absent when it is zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_unnamed: u32,
+    /// What its client says of its session and its end user; absent when it says nothing.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution<'a>>,
     /// The configuration in force.
     pub config: ConfigId,
 }

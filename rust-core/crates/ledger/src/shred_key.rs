@@ -93,7 +93,7 @@ impl ShredKey {
         self.derive(PAYLOAD_DOMAIN, salt)
     }
 
-    fn derive(&self, domain: &[u8], input: &[u8; 32]) -> [u8; 32] {
+    pub(crate) fn derive(&self, domain: &[u8], input: &[u8]) -> [u8; 32] {
         let mut mac = self.keyed.clone();
         mac.update(domain);
         mac.update(input);

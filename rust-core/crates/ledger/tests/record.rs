@@ -3,9 +3,10 @@
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
-    Aborted, Admission, AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Attempt, Coming,
-    Completion, Config, ConfigId, Gap, Kept, MAX_RECORD, Open, Outcome, Payloads, PolicyNote, Predecessor,
-    Received, Record, Rejection, SaltId, Seal, Sent, SettingsDigest, ShredKeyId, Takeover, Usage, parse,
+    Aborted, Admission, AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Attempt, Attribution,
+    Coming, Completion, Config, ConfigId, EndUserId, Gap, Kept, MAX_RECORD, Open, Outcome, Payloads,
+    PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal, Sent, SettingsDigest, ShredKeyId,
+    Takeover, TraceId, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -54,6 +55,13 @@ proptest::proptest! {
             }),
             dropped: if noted { vec![text(3), text(0)] } else { Vec::new() },
             dropped_unnamed: u32::from(noted),
+            attribution: noted.then(|| Attribution {
+                session: Some(text(0)),
+                end_user: Some(EndUserId([0x1d; 16])),
+                agent: Some(text(1)),
+                parent_agent: reserved.is_some().then(|| text(2)),
+                trace_id: reserved.is_some().then_some(TraceId([0x77; 16])),
+            }),
             config: ConfigId([0xab; 8]),
         };
         let mut written = Vec::new();
@@ -118,9 +126,16 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 }),
                 dropped: vec!["seed".into(), "logit_bias".into()],
                 dropped_unnamed: 0,
+                attribution: Some(Attribution {
+                    session: Some("s-1".into()),
+                    end_user: Some(EndUserId([0x1d; 16])),
+                    agent: Some("a-2".into()),
+                    parent_agent: Some("a-1".into()),
+                    trace_id: Some(TraceId([0x77; 16])),
+                }),
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"attribution":{"session":"s-1","end_user":"1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d","agent":"a-2","parent_agent":"a-1","trace_id":"77777777777777777777777777777777"},"config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {
@@ -178,6 +193,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
+                attribution: None,
                 config: ConfigId([0xab; 8]),
             }),
             r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"whisper-1","provider":"openai","upstream_model":"whisper-1","endpoint":"/v1/audio/transcriptions","stream":false,"coming":{"declared":5242880},"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","reserved":null,"config":"abababababababab"}"#,

@@ -139,6 +139,7 @@ impl Log {
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
+                attribution: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out)

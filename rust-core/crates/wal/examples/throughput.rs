@@ -227,6 +227,7 @@ fn recovery(root: &Path) -> f64 {
                     policy: None,
                     dropped: Vec::new(),
                     dropped_unnamed: 0,
+                    attribution: None,
                     config: ConfigId([2; 8]),
                 }
                 .encode_into(out)

@@ -91,6 +91,7 @@ impl Log {
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
+                attribution: None,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)

@@ -81,6 +81,7 @@ impl Connection {
             in_path: None,
             stored,
             fields: None,
+            attribution: &mut self.attribution,
             config: request.config,
             observed: known.observed.take(),
             body: &held.body,

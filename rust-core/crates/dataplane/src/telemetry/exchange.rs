@@ -1,9 +1,10 @@
 //! What is told of one exchange.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use proofgate_ledger::record::{Outcome, Usage};
+use proofgate_ledger::record::{Attribution, Outcome, Usage};
 use proofgate_wire::Headers;
 use serde::{Serialize, Serializer};
 
@@ -59,6 +60,9 @@ pub(crate) struct Exchange {
     usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_nanodollars: Option<u64>,
+    /// Whom it is for, as its client says.
+    #[serde(flatten)]
+    attribution: Option<Attribution<'static>>,
     #[serde(flatten)]
     spans: Option<Spans>,
 }
@@ -153,6 +157,21 @@ impl Observed {
             self.exchange.provider = Some(cut(provider));
             // Files and batches have none.
             self.exchange.upstream_model = (!upstream_model.is_empty()).then(|| cut(upstream_model));
+        }
+    }
+
+    /// Notes whom it is for, as it is recorded.
+    pub(crate) fn is_for(&mut self, recorded: &Attribution<'_>) {
+        if self.may_be_told() {
+            let owned = |id: &Option<Cow<'_, str>>| id.as_deref().map(|id| Cow::Owned(id.to_owned()));
+            self.exchange.attribution = Some(Attribution {
+                session: owned(&recorded.session),
+                end_user: recorded.end_user,
+                agent: owned(&recorded.agent),
+                parent_agent: owned(&recorded.parent_agent),
+                // The spans name it.
+                trace_id: None,
+            });
         }
     }
 

@@ -38,6 +38,11 @@ impl Parent {
     }
 }
 
+/// The id of the trace that the value of a `traceparent` names.
+pub(crate) fn client_trace(value: &[u8]) -> Option<[u8; 16]> {
+    Parent::parse(value).map(|parent| parent.trace.to_be_bytes())
+}
+
 /// A number in digits of lower case alone, of which there are 32 at most.
 fn hex(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number, digit| {

@@ -6,6 +6,7 @@
 )]
 
 mod abuse;
+mod attribution;
 mod azure;
 mod bedrock;
 mod chained;

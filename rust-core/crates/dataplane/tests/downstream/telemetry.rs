@@ -100,6 +100,16 @@ async fn without_propagation_a_sampled_trace_stays_here() {
 }
 
 #[tokio::test]
+async fn what_is_told_of_an_exchange_has_the_session_and_the_agent_that_its_client_names() {
+    let mut gateway = gateway(traces(1.0, true)).await;
+    let fields = [("session-id", "s1"), ("thread-id", "t2"), ("traceparent", PARENT)];
+    exchange(&mut gateway, &fields).await;
+    let told = told(&gateway);
+    assert_eq!((&told[0]["session"], &told[0]["agent"]), (&json!("s1"), &json!("t2")));
+    assert_eq!((&told[0]["trace_id"], told[0].get("end_user")), (&json!(TRACE), None));
+}
+
+#[tokio::test]
 async fn what_is_told_of_an_exchange_has_its_measures_and_neither_prompt_nor_key() {
     let mut gateway = gateway(traces(1.0, true)).await;
     let (_, answer) = exchange(&mut gateway, &[]).await;

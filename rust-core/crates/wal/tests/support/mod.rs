@@ -304,6 +304,7 @@ impl Worker {
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
+                attribution: None,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)

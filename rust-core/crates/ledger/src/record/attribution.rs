@@ -1,0 +1,102 @@
+//! What a client says of its session, its agent and its end user.
+
+use super::text::hex;
+use crate::ShredKey;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+
+const END_USER_DOMAIN: &[u8] = b"proofgate/v1/end-user\0";
+
+/// A pseudonym of an end user: who stands behind it cannot be read from it. In hex.
+///
+/// A record stays for as long as its log does, so no name of a person may be in it. With a shred key whoever lacks the key
+/// cannot test a guess either, and nobody can any more once the key is destroyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndUserId(#[serde(with = "hex")] pub [u8; 16]);
+
+impl EndUserId {
+    /// The pseudonym of `name`, as a client of `tenant` gives it: the first 16 bytes of
+    /// `HMAC-SHA256(shred key, "proofgate/v1/end-user" ‖ 0x00 ‖ name)`; without a shred key those of
+    /// `SHA-256("proofgate/v1/end-user" ‖ 0x00 ‖ tenant ‖ 0x00 ‖ name)`. `docs/ledger.md`, section 5.
+    #[must_use]
+    pub fn of(tenant: &str, shred_key: Option<&ShredKey>, name: &str) -> Self {
+        let digest = match shred_key {
+            Some(key) => key.derive(END_USER_DOMAIN, name.as_bytes()),
+            None => Sha256::new_with_prefix(END_USER_DOMAIN)
+                .chain_update(tenant)
+                .chain_update([0])
+                .chain_update(name)
+                .finalize()
+                .into(),
+        };
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest[..16]);
+        Self(id)
+    }
+}
+
+impl std::fmt::Display for EndUserId {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
+/// The id of a trace, as W3C Trace Context has it, in hex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceId(#[serde(with = "hex")] pub [u8; 16]);
+
+/// Whom an exchange is for, as its client says: nothing authenticates it. What it does not say is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attribution<'a> {
+    /// The session or conversation: an opaque id of the client's.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Cow<'a, str>>,
+    /// The end user, as a pseudonym.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_user: Option<EndUserId>,
+    /// The agent of the session that asks, where it is not the main one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Cow<'a, str>>,
+    /// The agent that began it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub parent_agent: Option<Cow<'a, str>>,
+    /// The client's trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<TraceId>,
+}
+
+impl Attribution<'_> {
+    /// The longest id of a session or an agent, in bytes. A longer one is left out: a part of an id names something else.
+    pub const LONGEST: usize = 128;
+
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Attribution::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vectors_that_others_must_reach_hold() {
+        // Of Python's hashlib and hmac.
+        let key = ShredKey::new(std::array::from_fn(|at| u8::try_from(at).unwrap()));
+        let of = |key| EndUserId::of("acme", key, "alice@example.com").to_string();
+        assert_eq!(of(None), "a7019471b6977193ea1bb172a4b40fae");
+        assert_eq!(of(Some(&key)), "8b81cecf98f9e90470da84234f51ccca");
+    }
+
+    #[test]
+    fn tenants_and_keys_have_pseudonyms_of_their_own() {
+        let (one, other) = (ShredKey::new([1; 32]), ShredKey::new([2; 32]));
+        let of = |tenant, key| EndUserId::of(tenant, key, "alice");
+        assert_ne!(of("acme", None), of("globex", None));
+        assert_ne!(of("acme", Some(&one)), of("acme", Some(&other)));
+        assert_ne!(of("acme", Some(&one)), of("acme", None));
+        assert_eq!(of("acme", Some(&one)), of("acme", Some(&one)));
+    }
+}
