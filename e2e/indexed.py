@@ -83,10 +83,14 @@ class Indexed:
         return [json.loads(line) for line in file.read_text().splitlines()[1:]]
 
 
-def say(gateway: LocalGateway, text: str, tenant: str = "acme", model: str = MODEL) -> str:
+#: What the client of the exchange "plain" says of itself.
+SAID = {"session": "5f1d-session", "agent": "reviewer"}
+
+
+def say(gateway: LocalGateway, text: str, tenant: str = "acme", model: str = MODEL, **fields: str) -> str:
     """Asks once, whatever comes of it; the request id."""
     body = {"model": model, "messages": [{"role": "user", "content": text}]}
-    headers = {"Authorization": f"Bearer {KEYS[tenant]}"}
+    headers = {"Authorization": f"Bearer {KEYS[tenant]}", **fields}
     url = f"{gateway.base_url}/chat/completions"
     return httpx.post(url, json=body, headers=headers, timeout=PATIENCE).headers["x-request-id"]
 
@@ -128,7 +132,7 @@ def indexed(folder: Path) -> Iterator[Indexed]:
             with following(audit, *more) as (_, url):
                 ask(gateway, 2)
                 ids = {
-                    "plain": say(gateway, "hi"),
+                    "plain": say(gateway, "hi", **{"session-id": SAID["session"], "thread-id": SAID["agent"]}),
                     "second attempt": say(gateway, "hi", model=RESILIENT),
                     "redacted": say(gateway, "ask staff-1 now"),
                     "refused": say(gateway, "tell me of bluebird"),

@@ -16,7 +16,7 @@ from e2e.browser import DOWN, ENTER, TAB, Browser, browser
 from e2e.demo_page import PICTURE, ExchangePage
 from e2e.demo_receipt import fetch_and_verify
 from e2e.explored import StandIn, standing_in
-from e2e.indexed import READERS, RESILIENT, Indexed, indexed, say
+from e2e.indexed import READERS, RESILIENT, SAID, Indexed, indexed, say
 from e2e.local_gateway import KEYS, MODEL, not_over_midnight
 from e2e.programs import PATIENCE, wait_until
 from e2e.reading import failures
@@ -115,6 +115,15 @@ def test_exchanges_are_listed_the_newest_first_and_found_by_filters(ledger: Inde
     page.type("#filter-rule", "nothing")
     page.key(ENTER)
     page.wait_for("No exchange is found that is so")
+    page.type("#filter-rule", "")
+    page.type("#filter-session", SAID["session"])
+    page.key(ENTER)
+    page.wait(lambda: len(cells(page, "table.wide")) == 1, "the one of that session")
+    page.open(f"{ledger.url}/#/exchange/{ledger.ids['plain']}")
+    page.wait_for("Verified: the ledger's key signed")
+    assert SAID["session"] in page.text() and SAID["agent"] in page.text()
+    page.open(f"{ledger.url}/#/exchanges")
+    page.wait(lambda: len(cells(page, "table.wide")) >= 7, "all of them")
     page.type("#filter-since", "yesterday")
     page.key(ENTER)
     page.wait_for("bad_filter")

@@ -507,6 +507,12 @@ def key_line(key_file: str) -> list[tuple[str, int | None]]:
     return [*line, (own, None)]
 
 
+def end_user_ids(tenant: str, name: str, shred_keys: str | None = None) -> list[str]:
+    if shred_keys is None:
+        return [f"{tenant} {name}"]
+    return [f"{tenant} {name} {key}" for key in globals()["shred_keys"](shred_keys).get(tenant, [])]
+
+
 def hash_api_key(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 

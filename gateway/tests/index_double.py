@@ -14,6 +14,7 @@ from typing import Any
 _DAY = 86_400_000_000
 _MINUTE = 60_000_000
 _HOUR = 60 * _MINUTE
+_ATTRIBUTED = ("session", "end_user", "agent", "parent_agent")
 _OUTCOMES = ("completion", "aborted")
 
 
@@ -129,7 +130,7 @@ class ExchangeBatch:
     def texts(self, day: int) -> list[str]:
         texts: dict[str, None] = {}
         for row in self._rows(day):
-            named = [row[name] for name in ("tenant", "key", "model", "endpoint", "outcome")]
+            named = [row[name] for name in ("tenant", "key", "model", "endpoint", "outcome", *_ATTRIBUTED)]
             texts |= dict.fromkeys(text for text in named if text is not None)
             texts |= dict.fromkeys([*row["providers"], *row["rules"]])
         for record in self._analysed_on(day):
@@ -203,6 +204,8 @@ class ExchangeBatch:
                     text(row["outcome"]),
                 ),
                 *(row[name] for name in told),
+                *(text(row[name]) for name in _ATTRIBUTED),
+                row["trace_id"],
             )
             for row in self._rows(day)
         ]
@@ -280,6 +283,9 @@ def _row(seq: int, entry: dict[str, Any]) -> dict[str, Any]:
         "endpoint": first["endpoint"],
         "request_bytes": first["bytes"],
     }
+    said = first.get("attribution") or {}
+    row |= {name: said.get(name) for name in _ATTRIBUTED}
+    row["trace_id"] = bytes.fromhex(said["trace_id"]) if "trace_id" in said else None
     nothing = dict.fromkeys(
         ("status", "outcome", "prompt_tokens", "completion_tokens", "cost", "bytes", "duration")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import stat
@@ -25,7 +26,7 @@ VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
     *("quickstart", "status", "serve", "validate", "policy", "mock-upstream"),
     *("receipt", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
-    *("hold", "prune", "erase", "auditor", "keygen", "keys", "hash-key"),
+    *("hold", "prune", "erase", "auditor", "keygen", "keys", "hash-key", "end-user"),
 )
 
 JWT = """
@@ -490,6 +491,27 @@ def test_hash_key_refuses_what_cannot_be_a_key(
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     assert main(["hash-key"]) == 2
     assert text.strip() == "" or text.strip() not in capsys.readouterr().err
+
+
+def test_end_user_reads_standard_input_and_prints_a_pseudonym_for_each_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def asked(*more: str, name: str = "alice@example.com\n") -> tuple[int, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(name))
+        code = main(["end-user", "--tenant", "acme", *more])
+        told = capsys.readouterr()
+        return code, told.out + told.err
+
+    assert asked() == (0, "acme alice@example.com\n")
+    keys = [base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2)]
+    (tmp_path / "acme").write_text("\n".join(keys))
+    code, told = asked("--shred-keys", str(tmp_path))
+    assert (code, len(told.splitlines())) == (0, 2)
+    (tmp_path / "acme").rename(tmp_path / "globex")
+    code, told = asked("--shred-keys", str(tmp_path))
+    assert (code, "shred_key_missing" in told) == (1, True)
+    for name in ("", "\n", "a" * 1025):
+        assert asked(name=name)[0] == 2
 
 
 def test_hash_key_takes_no_key_from_the_arguments() -> None:

@@ -276,3 +276,26 @@ def test_an_index_that_the_ledger_does_not_bear_out_is_not_exported(made: Path, 
     assert "[index_damaged]" in capsys.readouterr().err
     assert not (made / "out").exists()
     assert not list(made.glob(".out*"))
+
+
+def test_an_export_of_version_1_has_fewer_columns_and_verifies(made: Path, capsys: Capture) -> None:
+    assert export(made) == 0
+    table = made / "out" / "exchanges.csv"
+    lines = table.read_bytes().decode().split("\r\n")
+    former = [line.rsplit(",", 5)[0] for line in lines]
+    assert lines[0].removeprefix(former[0]) == ",session,end_user,agent,parent_agent,trace_id"
+    content = "\r\n".join(former).encode()
+    table.write_bytes(content)
+    path = made / "out" / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    assert manifest["v"] == 2
+    manifest["files"]["exchanges.csv"] |= {
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    path.write_text(json.dumps(manifest))
+    assert check(made, capsys)[0] == 40
+    path.write_text(json.dumps(manifest | {"v": 1}))
+    assert check(made, capsys)[0] == 0
+    path.write_text(json.dumps(manifest | {"v": 3}))
+    assert "no export of this version" in check(made, capsys)[1]

@@ -15,6 +15,13 @@ from proofgate.index.query import Questions
 
 Capture = pytest.CaptureFixture[str]
 HEADINGS = ["TIME", "TENANT", "MODEL", "PROVIDER", "VERDICT", "OUTCOME", "STATUS", "TOKENS", "USD", "ID"]
+ATTRIBUTION = {
+    "session": "5f1d",
+    "end_user": "1d" * 16,
+    "agent": "reviewer@team",
+    "parent_agent": "lead@team",
+    "trace_id": "7a" * 16,
+}
 HIT = {"rules": ["pii"], "redacted": False, "would_block": False}
 
 
@@ -30,7 +37,7 @@ def log(tmp_path: Path) -> Log:
     log.refuse(6, NOON + 50)
     log.refuse(7, NOON + 60, tenant=None, code="unauthorized", status=401)
     log.exchange(8, NOON + DAY, policy=HIT | {"would_block": True})
-    log.admit(9, NOON + DAY + 10)
+    log.admit(9, NOON + DAY + 10, attribution=ATTRIBUTION)
     log.sign()
     return log
 
@@ -71,6 +78,16 @@ def index(log: Log, tmp_path: Path) -> Path:
         ({"min_cost": "1.5"}, [3]),
         ({"min_cost": "1e-999990", "model": "claude"}, [3]),
         ({"min_cost": "0", "model": "gpt", "since": "2026-11-26"}, [8]),
+        ({"session": "5f1d"}, [9]),
+        ({"session": "5f1d", "tenant": "acme"}, [9]),
+        ({"session": "5f1d", "tenant": "globex"}, []),
+        ({"session": "gpt"}, []),
+        ({"end_user": "1d" * 16}, [9]),
+        ({"end_user": "7a" * 16}, []),
+        ({"agent": "reviewer@team"}, [9]),
+        ({"agent": "lead@team"}, []),
+        ({"trace_id": "7a" * 16}, [9]),
+        ({"trace_id": "1d" * 16, "tenant": "acme"}, []),
     ],
 )
 def test_what_is_asked_for_is_found_and_nothing_else(
@@ -145,6 +162,8 @@ def test_a_cursor_of_another_question_or_of_none_is_refused(index: Path, tmp_pat
         {"min_cost": "Infinity"},
         {"min_cost": "9" * 400},
         {"tenant": ""},
+        {"end_user": "alice@example.com"},
+        {"trace_id": "7A" * 16},
         {"model": "m" * 513},
     ],
 )

@@ -28,6 +28,7 @@ __all__ = [
     "Worker",
     "__version__",
     "consistency",
+    "end_user_ids",
     "export_leaves",
     "fsck",
     "fsck_pinned",
@@ -986,6 +987,13 @@ def key_line(key_file: str) -> list[tuple[str, int | None]]:
     """The vkeys that a key's file leads to, oldest first.
 
     With each the unix microsecond until which it may begin something; None of the newest. Raises ValueError.
+    """
+
+def end_user_ids(tenant: str, name: str, shred_keys: str | None = None) -> list[str]:
+    """The pseudonyms of an end user in a tenant's records.
+
+    One for each of the tenant's shred keys in a folder, the newest first; without a folder the one that
+    needs no key. Raises LedgerError.
     """
 
 def hash_api_key(key: str) -> str:

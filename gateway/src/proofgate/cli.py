@@ -21,7 +21,7 @@ from proofgate import (
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
-from proofgate.index import access_log_command, export_command
+from proofgate.index import access_log_command, end_user_command, export_command
 from proofgate.index import command as index_command
 from proofgate.keeping import erasing, holds, keep, pruning, shred_keys_command, shredding
 from proofgate.mirror import fetch_command
@@ -104,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     index_command.add(partial(_command, commands))
     export_command.add(partial(_command, commands))
     access_log_command.add(partial(_command, commands))
+    end_user_command.add(partial(_command, commands))
     witness_command.add(partial(_command, commands), _address)
     fetch_command.add(partial(_command, commands))
     _add_key_commands(commands)

@@ -98,6 +98,10 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
         ("id", "ID", "of this request id"),
         ("key", "ID", "with the API key of this id, as records name it"),
         ("min-cost", "USD", "cost as much or more"),
+        ("session", "ID", "of this session or conversation, as its client names it"),
+        ("end-user", "ID", "of the end user of this pseudonym, as `proofgate end-user` prints it"),
+        ("agent", "ID", "of this agent, as its client names it"),
+        ("trace-id", "ID", "of this trace"),
     ):
         parser.add_argument(f"--{name}", metavar=metavar, help=meaning)
 

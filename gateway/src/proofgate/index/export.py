@@ -35,6 +35,8 @@ CSV = "exchanges.csv"
 MANIFEST = "manifest.json"
 NOTE = "manifest.note"
 KIND = "proofgate-export"
+#: Version 1 has no columns of sessions and end users.
+VERSION = 2
 #: Rows whose records are read at once.
 _AT_ONCE = 500
 #: What may be asked of an export that is to show that nothing is missing.
@@ -186,7 +188,7 @@ class _Export:
             for origin in sorted(self._logs)
         ]
         return {
-            "v": 1,
+            "v": VERSION,
             "kind": KIND,
             "made": time_text(time.time_ns() // 1000),
             "ledger": self._questions.ledger_key,

@@ -14,6 +14,8 @@ from proofgate.index.schema import VERDICTS, time_text
 
 #: Kinds of records that begin an exchange.
 FIRST = ("admission", "rejection")
+#: What a client says of its session and its end user.
+ATTRIBUTED = ("session", "end_user", "agent", "parent_agent", "trace_id")
 _ENDS = ("completion", "aborted")
 
 
@@ -31,6 +33,7 @@ def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if refused:
         notes = notes[:1]
     usage = end.get("usage") or {}
+    said = first.get("attribution") or {}
     attempts = [record for record in others if record["kind"] == "attempt"]
     providers = [first["provider"], *(record["provider"] for record in attempts)] if not refused else []
     return {
@@ -52,6 +55,7 @@ def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "request_bytes": first["bytes"],
         "response_bytes": None if refused else end.get("bytes"),
         "duration_us": end.get("duration_us"),
+        **{name: said.get(name) for name in ATTRIBUTED},
     }
 
 
@@ -60,7 +64,10 @@ def matches(asked: Filter, told: dict[str, Any], ts: int) -> bool:
     return (
         all(
             getattr(asked, name) in (None, told[name])
-            for name in ("tenant", "model", "verdict", "outcome", "id", "key")
+            for name in (
+                *("tenant", "model", "verdict", "outcome", "id", "key"),
+                *("session", "end_user", "agent", "trace_id"),
+            )
         )
         and (asked.since is None or ts >= asked.since)
         and (asked.until is None or ts < asked.until)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
@@ -20,6 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _LARGEST = (1 << 63) - 1
 #: Of the whole part of a cost, which has ten at most.
 _MOST_DIGITS = 10
+_DIGITS = re.compile("[0-9a-f]{32}")
 #: Of an exchange that has not ended, as far as is known.
 OPEN = "open"
 
@@ -40,6 +42,10 @@ class Filter:
     id: str | None = None
     key: str | None = None
     min_cost: int | None = None
+    session: str | None = None
+    end_user: str | None = None
+    agent: str | None = None
+    trace_id: str | None = None
     newest: bool = False
 
     @classmethod
@@ -52,10 +58,16 @@ class Filter:
         verdict = texts.get("verdict")
         if verdict is not None and verdict not in VERDICTS:
             raise _bad(f"verdict is one of {', '.join(VERDICTS)}")
+        for name in ("end_user", "trace_id"):
+            if name in texts and not _DIGITS.fullmatch(texts[name]):
+                raise _bad(f"{name} is 32 lower-case hexadecimal digits")
         since, until = (_time(name, texts[name]) if name in texts else None for name in ("since", "until"))
         if since is not None and until is not None and since >= until:
             raise _bad("since is not before until")
-        plain = ("tenant", "model", "provider", "outcome", "rule", "id", "key")
+        plain = (
+            *("tenant", "model", "provider", "outcome", "rule", "id", "key"),
+            *("session", "end_user", "agent", "trace_id"),
+        )
         return cls(
             **{name: texts.get(name) for name in plain},
             verdict=verdict,

@@ -17,7 +17,7 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 4
+SCHEMA = 5
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
@@ -39,7 +39,8 @@ CREATE TABLE early(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, lat
   PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
 """
 
-#: `providers` and `rules` are lists; what `text` and `list` have is numbered there.
+#: `providers` and `rules` are lists; what `text` and `list` have is numbered there. Five of the columns are
+#: what the client says of itself, `trace_id` in 16 bytes.
 DAY_TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE text(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -50,7 +51,8 @@ CREATE TABLE exchange(
   tenant_seq INTEGER, key INTEGER, model INTEGER, providers INTEGER, endpoint INTEGER,
   verdict INTEGER NOT NULL, rules INTEGER, request_bytes INTEGER NOT NULL, version INTEGER NOT NULL,
   end_log INTEGER, end_seq INTEGER, status INTEGER, outcome INTEGER, prompt_tokens INTEGER,
-  completion_tokens INTEGER, cost INTEGER, response_bytes INTEGER, duration INTEGER,
+  completion_tokens INTEGER, cost INTEGER, response_bytes INTEGER, duration INTEGER, session INTEGER,
+  end_user INTEGER, agent INTEGER, parent_agent INTEGER, trace_id BLOB,
   PRIMARY KEY(ts, log, seq)) WITHOUT ROWID;
 CREATE TABLE attempt(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, number INTEGER NOT NULL,
   provider INTEGER NOT NULL, PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
@@ -72,6 +74,9 @@ CREATE INDEX by_tenant ON exchange(tenant, ts);
 CREATE INDEX by_rules ON exchange(ts) WHERE rules IS NOT NULL;
 CREATE INDEX by_tenant_rules ON exchange(tenant, ts) WHERE rules IS NOT NULL;
 CREATE INDEX by_verdict ON exchange(verdict, ts) WHERE verdict > 0;
+CREATE INDEX by_session ON exchange(session, ts) WHERE session IS NOT NULL;
+CREATE INDEX by_end_user ON exchange(end_user, ts) WHERE end_user IS NOT NULL;
+CREATE INDEX by_trace ON exchange(trace_id) WHERE trace_id IS NOT NULL;
 CREATE INDEX by_open ON exchange(ts) WHERE end_seq IS NULL;
 CREATE INDEX by_pair ON analysis(tenant, model, ts);
 """

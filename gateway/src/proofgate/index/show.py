@@ -30,6 +30,7 @@ CSV_COLUMNS = (
         "response_bytes",
         "duration_us",
     ),
+    *("session", "end_user", "agent", "parent_agent", "trace_id"),
 )
 _HEADINGS = ("TIME", "TENANT", "MODEL", "PROVIDER", "VERDICT", "OUTCOME", "STATUS", "TOKENS", "USD", "ID")
 _NANODOLLARS = 1_000_000_000
@@ -50,14 +51,14 @@ def csv_line(cells: Sequence[Any]) -> str:
     return out.getvalue()
 
 
-def csv_row(facts: dict[str, Any]) -> str:
+def csv_row(facts: dict[str, Any], columns: Sequence[str] = CSV_COLUMNS) -> str:
     """A row's line."""
-    return csv_line([facts[name] for name in CSV_COLUMNS])
+    return csv_line([facts[name] for name in columns])
 
 
-def csv_head() -> str:
+def csv_head(columns: Sequence[str] = CSV_COLUMNS) -> str:
     """The line of headings."""
-    return csv_line(CSV_COLUMNS)
+    return csv_line(columns)
 
 
 def _line(facts: dict[str, Any]) -> tuple[str, ...]:

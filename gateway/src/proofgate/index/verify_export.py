@@ -19,10 +19,10 @@ from typing import IO, Any
 
 from proofgate import _core
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.export import CSV, EXCHANGES, KIND, MANIFEST, NOTE, WHOLE_FILTERS
-from proofgate.index.facts import facts, matches
+from proofgate.index.export import CSV, EXCHANGES, KIND, MANIFEST, NOTE, VERSION, WHOLE_FILTERS
+from proofgate.index.facts import ATTRIBUTED, facts, matches
 from proofgate.index.filter import Filter
-from proofgate.index.show import csv_head, csv_row
+from proofgate.index.show import CSV_COLUMNS, csv_head, csv_row
 
 _AT_ONCE = 500
 _MOST_MANIFEST = 256 << 20
@@ -124,8 +124,9 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
         key = "\n".join([key, *manifest.get("key_successions", [])])
         notes = _notes(manifest, key)
         neighbours = 0
+        columns = _columns(manifest)
         with _required(files, EXCHANGES) as lines, _required(files, CSV) as table:
-            _require_same(_line(table), csv_head())
+            _require_same(_line(table), csv_head(columns))
             while part := list(islice(_lines(lines), _AT_ONCE)):
                 _require_proved(part, notes, key)
                 for line in part:
@@ -134,7 +135,7 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
                         neighbours += 1
                     else:
                         checked.exchanges += 1
-                        _require_same(_line(table), csv_row(told))
+                        _require_same(_line(table), csv_row(told, columns))
             if _line(table):
                 raise ExportContradictedError(f"{CSV} has more rows than there are exchanges")
         for name, count in (
@@ -183,7 +184,8 @@ def _manifest(content: bytes) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(content)
         asked = Filter(**manifest["filter"])
         well_formed = (
-            (manifest["v"], manifest["kind"]) == (1, KIND)
+            manifest["v"] in (1, VERSION)
+            and manifest["kind"] == KIND
             and all(_is_number(number) for number in (asked.since, asked.until, asked.min_cost))
             and all(isinstance(manifest[name], int) for name in ("exchanges", "records", "neighbours"))
             and all(isinstance(log["checkpoint"], str) for log in manifest["logs"])
@@ -197,6 +199,12 @@ def _manifest(content: bytes) -> dict[str, Any]:
             f"this is no export of this version: {MANIFEST} has another form", "bad_export"
         )
     return manifest
+
+
+def _columns(manifest: dict[str, Any]) -> tuple[str, ...]:
+    if manifest["v"] == VERSION:
+        return CSV_COLUMNS
+    return tuple(name for name in CSV_COLUMNS if name not in ATTRIBUTED)
 
 
 def _is_number(value: object) -> bool:

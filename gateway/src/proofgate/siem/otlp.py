@@ -44,6 +44,11 @@ _ATTRIBUTES = {
     "proofgate.request.bytes": "request_bytes",
     "proofgate.response.bytes": "response_bytes",
     "proofgate.duration_us": "duration_us",
+    names.CONVERSATION: "session",
+    names.END_USER: "end_user",
+    names.AGENT: "agent",
+    "proofgate.parent_agent": "parent_agent",
+    "proofgate.client_trace_id": "trace_id",
 }
 _NAME = "proofgate.exchange"
 

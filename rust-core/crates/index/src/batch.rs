@@ -1,7 +1,9 @@
 //! Joins the records of a stretch of one log to exchanges.
 
 use crate::analysed::Analysed;
-use crate::exchange::{Attempt, End, Exchange, Late, LateKind, RequestId, Verdict, day, time, whole};
+use crate::exchange::{
+    Attempt, Attributed, End, Exchange, Late, LateKind, RequestId, Verdict, day, time, whole,
+};
 use crate::names::Names;
 use crate::place::Place;
 use proofgate_ledger::Hash;
@@ -158,6 +160,8 @@ impl Joining {
         let names = &mut of.names;
         let provider = names.text(&admission.provider);
         let model = (!admission.model.is_empty()).then(|| names.text(&admission.model));
+        let said = admission.attribution.as_ref();
+        let attributed = said.map_or_else(Attributed::default, |said| Attributed::of(said, names));
         let exchange = Exchange {
             ts,
             seq: whole(admission.seq),
@@ -171,6 +175,7 @@ impl Joining {
             verdict: Verdict::of(admission.policy.as_ref()),
             rules: names.set(rules(admission.policy.as_ref())),
             bytes: whole(admission.bytes),
+            attributed,
             attempts: Vec::new(),
             end: None,
         };
@@ -312,6 +317,7 @@ impl Joining {
             verdict: Verdict::Refused,
             rules: names.set(rules(rejection.policy.as_ref())),
             bytes: whole(rejection.bytes),
+            attributed: Attributed::default(),
             attempts: Vec::new(),
             end: Some(end),
         });

@@ -1,7 +1,9 @@
 //! What is known of one exchange, as the records say.
 
-use proofgate_ledger::record::{Completion, Outcome, PolicyNote};
+use crate::names::Names;
+use proofgate_ledger::record::{Attribution, Completion, Outcome, PolicyNote};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Times behind the year 9999 stand at its end: no calendar has them.
 const LATEST: i64 = 253_402_300_799_999_999;
@@ -108,10 +110,40 @@ pub struct Exchange {
     pub rules: Option<u32>,
     /// Bytes of the request's body.
     pub bytes: i64,
+    /// What its client says of its session and its end user.
+    pub attributed: Attributed,
     /// Attempts after the first, of those in this batch.
     pub attempts: Vec<Attempt>,
     /// How it ended, if it has in this batch.
     pub end: Option<End>,
+}
+
+/// What a client says of its session and its end user: texts, but for the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributed {
+    /// The session.
+    pub session: Option<u32>,
+    /// The end user's pseudonym, in hex.
+    pub end_user: Option<u32>,
+    /// The agent that asks.
+    pub agent: Option<u32>,
+    /// The agent that began it.
+    pub parent_agent: Option<u32>,
+    /// The trace's id.
+    pub trace_id: Option<[u8; 16]>,
+}
+
+impl Attributed {
+    pub(crate) fn of(said: &Attribution<'_>, names: &mut Names) -> Self {
+        let mut text = |id: &Option<Cow<'_, str>>| id.as_deref().map(|id| names.text(id));
+        Self {
+            session: text(&said.session),
+            agent: text(&said.agent),
+            parent_agent: text(&said.parent_agent),
+            end_user: said.end_user.map(|id| names.text(&id.to_string())),
+            trace_id: said.trace_id.map(|id| id.0),
+        }
+    }
 }
 
 /// One more attempt of an exchange.
@@ -200,4 +232,35 @@ pub(crate) fn time(micros: u64) -> i64 {
 /// The days between 1970-01-01 and a time, UTC.
 pub(crate) fn day(ts: i64) -> i64 {
     ts.div_euclid(DAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proofgate_ledger::record::{EndUserId, TraceId};
+
+    #[test]
+    fn what_a_client_says_of_itself_stands_in_texts_and_its_trace_in_bytes() {
+        let mut names = Names::default();
+        let said = Attribution {
+            session: Some("s1".into()),
+            end_user: Some(EndUserId([0x1d; 16])),
+            agent: Some("a2".into()),
+            parent_agent: Some("s1".into()),
+            trace_id: Some(TraceId([7; 16])),
+        };
+        let row = Attributed::of(&said, &mut names);
+        let text = |number: Option<u32>| names.texts()[number.unwrap_or(u32::MAX) as usize].clone();
+        assert_eq!(
+            (text(row.session), text(row.agent)),
+            ("s1".to_owned(), "a2".to_owned())
+        );
+        assert_eq!(row.parent_agent, row.session);
+        assert_eq!(text(row.end_user), "1d".repeat(16));
+        assert_eq!(row.trace_id, Some([7; 16]));
+        assert_eq!(
+            Attributed::of(&Attribution::default(), &mut names),
+            Attributed::default()
+        );
+    }
 }

@@ -26,7 +26,7 @@ mod signed;
 pub use analysed::{Analysed, Window};
 pub use batch::{Batch, Configured, Day};
 pub use error::IndexError;
-pub use exchange::{Attempt, End, Exchange, Late, LateKind, RequestId, Verdict};
+pub use exchange::{Attempt, Attributed, End, Exchange, Late, LateKind, RequestId, Verdict};
 pub use minutes::{Held, Minutes};
 pub use place::Place;
 pub use reader::{Limits, Reader};

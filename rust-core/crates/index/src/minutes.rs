@@ -77,7 +77,7 @@ impl Day {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{End, Exchange, RequestId, Verdict};
+    use crate::exchange::{Attributed, End, Exchange, RequestId, Verdict};
     use proptest::prelude::*;
 
     type Row = (i64, Option<u32>, Option<u32>, Option<i64>, Option<u32>);
@@ -106,6 +106,7 @@ mod tests {
             verdict: Verdict::Allowed,
             rules: outcome,
             bytes: 0,
+            attributed: Attributed::default(),
             attempts: Vec::new(),
             end,
         }

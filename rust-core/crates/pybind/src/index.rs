@@ -286,9 +286,10 @@ impl ExchangeBatch {
 }
 
 /// A row, in the order of the columns of the table `exchange`.
-fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, version: i64) -> [Cell<'b>; 23] {
+fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, version: i64) -> [Cell<'b>; 28] {
     let text = |number: u32| texts[number as usize];
     let end = exchange.end.as_ref();
+    let said = &exchange.attributed;
     let of_end = |value: fn(&End) -> Option<i64>| Cell::Whole(end.and_then(value));
     [
         Cell::Whole(Some(exchange.ts)),
@@ -314,6 +315,13 @@ fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, ver
         of_end(|end| end.cost),
         of_end(|end| end.bytes),
         of_end(|end| end.duration),
+        Cell::Whole(said.session.map(text)),
+        Cell::Whole(said.end_user.map(text)),
+        Cell::Whole(said.agent.map(text)),
+        Cell::Whole(said.parent_agent.map(text)),
+        said.trace_id
+            .as_ref()
+            .map_or(Cell::Whole(None), |id| Cell::Bytes(id)),
     ]
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proofgate_evidence::{EvidenceError, FileStorage, ShredKeys};
 use proofgate_ledger::ShredKey;
+use proofgate_ledger::record::EndUserId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -13,6 +14,7 @@ use crate::errors::evidence_error;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(shred_keys, module)?)?;
     module.add_function(wrap_pyfunction!(shred_key_ids, module)?)?;
+    module.add_function(wrap_pyfunction!(end_user_ids, module)?)?;
     module.add_function(wrap_pyfunction!(shred_key_file, module)?)
 }
 
@@ -37,6 +39,24 @@ fn shred_keys(python: Python<'_>, directory: PathBuf) -> PyResult<BTreeMap<Strin
 fn shred_key_ids(text: &str) -> PyResult<Vec<String>> {
     let keys = ShredKey::parse_file(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(keys.iter().map(|key| key.id().to_string()).collect())
+}
+
+#[pyfunction]
+#[pyo3(signature = (tenant, name, shred_keys=None))]
+fn end_user_ids(
+    python: Python<'_>,
+    tenant: &str,
+    name: &str,
+    shred_keys: Option<PathBuf>,
+) -> PyResult<Vec<String>> {
+    let read = python.detach(|| read_shred_keys(shred_keys.as_deref()));
+    let Some(keys) = read.map_err(|error| evidence_error(python, &error))? else {
+        return Ok(vec![EndUserId::of(tenant, None, name).to_string()]);
+    };
+    let of_tenant = keys.ids().filter(|(owner, _)| *owner == tenant);
+    let of_tenant = of_tenant.flat_map(|(_, ids)| ids.filter_map(|id| keys.find(tenant, id)));
+    let ids = of_tenant.map(|key| EndUserId::of(tenant, Some(key), name).to_string());
+    Ok(ids.collect())
 }
 
 #[pyfunction]

@@ -1,5 +1,6 @@
 // One exchange: its records, which this browser verifies, and its stages drawn from those that hold.
 import { button, download, el } from "./dom.js";
+import { query } from "./filters.js";
 import * as keys from "./keys.js";
 import { read } from "./reader.js";
 import { forReader } from "./sign-in.js";
@@ -7,6 +8,14 @@ import { caveat, failure, verdict } from "./steps.js";
 import { ask } from "./verifier.js";
 import { waterfall } from "./waterfall.js";
 import { moment } from "./words.js";
+
+const ATTRIBUTED = [
+  ["session", "Session"],
+  ["end_user", "End user's pseudonym"],
+  ["agent", "Agent"],
+  ["parent_agent", "Agent that began it"],
+  ["trace_id", "Trace"],
+];
 
 export const addressOf = (id) => `#/exchange/${encodeURIComponent(id)}`;
 
@@ -87,10 +96,18 @@ function facts(records) {
     row("Model", first.model),
     row("Endpoint", first.endpoint),
     row("Key", first.key ? el("code", {}, String(first.key)) : null),
+    ATTRIBUTED.map(([name, label]) => row(label, attributed(name, first.attribution?.[name]))),
     row("Tokens", usage ? `${usage.prompt_tokens} of the prompt, ${usage.completion_tokens} of the answer` : null),
     row("Cost", dollars(end?.cost_nanodollars)),
     row("Configuration", el("code", {}, String(first.config))),
   );
+}
+
+/** What a client says of itself, with a link to all that it says so of where the index can be asked for that. */
+function attributed(name, value) {
+  if (typeof value !== "string") return null;
+  const text = el("code", {}, value);
+  return name === "parent_agent" ? text : el("a", { href: `#/exchanges/${query({ [name]: value })}` }, text);
 }
 
 /** US dollars of nanodollars; null where nothing is known. */

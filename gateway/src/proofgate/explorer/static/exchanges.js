@@ -12,7 +12,7 @@ const PAGE = 50;
 const SECONDS = 5;
 const COLUMNS = [
   ...[{ name: "Time (UTC)" }, { name: "Tenant" }, { name: "Model" }, { name: "Provider" }, { name: "Verdict" }, { name: "Outcome" }],
-  ...[{ name: "Status", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Exchange" }],
+  ...[{ name: "Status", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Session" }, { name: "Exchange" }],
 ];
 
 export async function view(argument) {
@@ -106,6 +106,7 @@ function tableOf(exchanges, came) {
     one.status ?? "",
     one.prompt_tokens === null ? "" : `${count(one.prompt_tokens)}+${count(one.completion_tokens ?? 0)}`,
     dollars(one.cost_nanodollars) ?? "",
+    one.session ? el("a", { href: `#/exchanges/${query({ session: one.session })}`, title: one.session }, shortId(one.session)) : "",
     el("a", { href: addressOf(one.id) }, shortId(one.id)),
   ]);
   return table("The newest first", COLUMNS, rows, "wide");

@@ -14,6 +14,10 @@ const FIELDS = [
   ["key", "Key's id"],
   ["min_cost", "Least cost, US dollars"],
   ["id", "Request id"],
+  ["session", "Session"],
+  ["end_user", "End user's pseudonym"],
+  ["agent", "Agent"],
+  ["trace_id", "Trace id"],
 ];
 
 /** The filters that an address names; others in it are passed over. */

@@ -1,0 +1,45 @@
+"""The command `end-user`: under which pseudonyms records name an end user."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+
+#: More bytes than these are of no user that is recorded.
+_LONGEST = 1024
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "end-user",
+        show,
+        "read an end user's name from standard input and print the pseudonyms of it in records",
+        "One\nfor each shred key of the tenant, the newest first. Not from an argument: those are visible\n"
+        "to other processes.",
+    )
+    parser.add_argument("--tenant", required=True, metavar="NAME", help="whose client names the user")
+    parser.add_argument(
+        "--shred-keys", type=Path, metavar="DIR", help="the folder of tenants' shred keys, where there is one"
+    )
+
+
+def show(options: argparse.Namespace) -> int:
+    """Prints the pseudonyms."""
+    name = sys.stdin.read(_LONGEST + 2).removesuffix("\n")
+    if not 1 <= len(name.encode()) <= _LONGEST:
+        return fail(f"the name has 1 to {_LONGEST} bytes", EXIT_USAGE)
+    folder = None if options.shred_keys is None else str(options.shred_keys)
+    try:
+        found = _core.end_user_ids(options.tenant, name, folder)
+    except _core.LedgerError as error:
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    if not found:
+        return fail(f"{folder} holds no key of {options.tenant} [shred_key_missing]", EXIT_FAILED)
+    print("\n".join(found))
+    return EXIT_OK
