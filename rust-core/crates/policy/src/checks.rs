@@ -15,6 +15,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("mixed", mixed),
     ("github", github),
     ("jwt", jwt),
+    ("mailbox", mailbox),
 ];
 
 #[cfg(feature = "testing")]
@@ -199,6 +200,35 @@ fn jwt(text: &[u8]) -> bool {
             let mut behind = behind.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
             behind.next() == Some(&b':')
         })
+}
+
+/// An address that may be a person's: not the account of a service, not one of the domains for documentation (RFC 2606,
+/// section 3), and none that takes no mail.
+fn mailbox(text: &[u8]) -> bool {
+    const ACCOUNTS: [&[u8]; 12] = [
+        b"git",
+        b"hg",
+        b"svn",
+        b"oauth2",
+        b"x-access-token",
+        b"x-token-auth",
+        b"gitlab-ci-token",
+        b"noreply",
+        b"no-reply",
+        b"donotreply",
+        b"do-not-reply",
+        b"mailer-daemon",
+    ];
+    const DOCUMENTATION: [&[u8]; 3] = [b"com", b"net", b"org"];
+    let mut parts = text.splitn(2, |byte| *byte == b'@');
+    let (name, domain) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let is_account = ACCOUNTS.iter().any(|account| name.eq_ignore_ascii_case(account));
+    let mut labels = domain.rsplit(|byte| *byte == b'.');
+    let (top, second) = (labels.next().unwrap_or_default(), labels.next().unwrap_or_default());
+    let is_documentation = second.eq_ignore_ascii_case(b"example")
+        && DOCUMENTATION.iter().any(|known| top.eq_ignore_ascii_case(known));
+    let takes_none = domain.split(|byte| *byte == b'.').any(|label| label.eq_ignore_ascii_case(b"noreply"));
+    !is_account && !is_documentation && !takes_none
 }
 
 #[cfg(feature = "testing")]

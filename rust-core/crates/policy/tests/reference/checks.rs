@@ -12,6 +12,7 @@ pub fn named(name: &str) -> fn(&str) -> bool {
         "mixed" => mixed,
         "github" => github,
         "jwt" => jwt,
+        "mailbox" => mailbox,
         other => panic!("no check {other}"),
     }
 }
@@ -117,4 +118,14 @@ fn jwt(text: &str) -> bool {
     let header = super::derived::base64(parts[0]);
     let named = regex::bytes::Regex::new(r#"(?s-u)\A\{.*"alg"[ \t\n\r]*:.*\}\z"#).unwrap();
     parts.len() == 3 && named.is_match(&header)
+}
+
+fn mailbox(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let account = "git|hg|svn|oauth2|x-access-token|x-token-auth|gitlab-ci-token|noreply|no-reply|donotreply|do-not-reply\
+                   |mailer-daemon";
+    let none = regex::Regex::new(&format!(
+        r"(?s)\A(?:(?:{account})@|[^@]*@(?:.*\.)?(?:example\.(?:com|net|org)\z|noreply(?:\.|\z)))|\A(?:{account})\z"
+    ));
+    !none.unwrap().is_match(&text)
 }
