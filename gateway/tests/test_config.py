@@ -111,6 +111,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "limits": NO_QUOTA,
                 "key_limits": NO_QUOTA,
                 "model_budgets": [],
+                "wait_ms": 5000,
                 "policy": None,
                 "policies": [],
                 "payload_bytes": None,
@@ -350,6 +351,14 @@ def test_static_fields_that_are_the_gateways_or_none_are_refused(
     url = "    baseURL: https://api.openai.com/v1/\n"
     config_directory.replace(url, f"{url}    {fields}\n")
     assert code in config_directory.codes()
+
+
+def test_how_long_requests_wait_for_reservations_is_the_plans(config_directory: ConfigDirectory) -> None:
+    assert [tenant["wait_ms"] for tenant in config_directory.core()["tenants"]] == [5000, 5000]
+    config_directory.replace("models: [gpt-4o-mini]", "waitSeconds: 0")
+    assert [tenant["wait_ms"] for tenant in config_directory.core()["tenants"]] == [0, 5000]
+    config_directory.replace("waitSeconds: 0", "waitSeconds: 61")
+    assert config_directory.codes() == ["config_invalid_value"]
 
 
 def test_a_range_of_addresses_that_is_none_is_refused(config_directory: ConfigDirectory) -> None:

@@ -140,7 +140,7 @@ def everything() -> Manifest:
         "defaultPrices": True,
         "plans": [
             {
-                **{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota},
+                **{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota, "waitSeconds": 30},
                 **{"modelBudgets": [budget], "policy": policy, "policies": ["names"]},
             }
         ],

@@ -102,6 +102,9 @@ class Plan(Section):
     """Of each of its API keys by itself."""
     model_budgets: Listed[ModelBudget] = ()
     """What may be spent on models, with all keys together; each model once."""
+    wait_seconds: Annotated[float, Field(ge=0, le=60)] = 5.0
+    """How long a request waits, 0 to 60, that fits once others have given back what they reserved and did not
+    use; with 0 it is told to come back at once."""
     policy: TenantPolicy | None = None
     """Where the tenant's policy differs from the gateway's."""
     policies: Listed[str] = ()
@@ -121,8 +124,8 @@ class Tenant(Plan):
     """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
 
     plan: str | None = None
-    """The plan that holds for it, in the place of its own models, endpoints, limits, budgets, policy,
-    policies and payloads."""
+    """The plan that holds for it, in the place of its own models, endpoints, limits, budgets, wait,
+    policy, policies and payloads."""
     key_hashes: Listed[str] = ()
     """Keys that never expire."""
     key_hashes_file: FilePath | None = None

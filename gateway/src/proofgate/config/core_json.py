@@ -321,6 +321,7 @@ def _terms(plan: Plan, payloads: Payloads | None) -> Json:
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),
         "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],
+        "wait_ms": _milliseconds(plan.wait_seconds),
         "policy": tenant_policy_document(plan.policy),
         "policies": list(plan.policies),
         "payload_bytes": _payload_bytes(plan, payloads),

@@ -174,6 +174,9 @@ class Terms(Section):
         Field(min_length=1, max_length=16, json_schema_extra=keyed_by("model")),
     ] = None
     """What may be spent on models, with all of its API keys together."""
+    wait_seconds: Annotated[int, Field(ge=0, le=60)] | None = None
+    """How long a request waits that fits once other requests have given back what they reserved and did not
+    use; 32 of a tenant wait at a time. 0: it is told to come back at once. Absent: 5."""
     policy: TenantPolicy | None = None
     """Where the policy for this tenant differs from spec.policy."""
     policies: Annotated[tuple[PolicyName, ...] | None, Field(min_length=1, max_length=8)] = None
@@ -191,6 +194,7 @@ TERMS = (
     "limits",
     "keyLimits",
     "modelBudgets",
+    "waitSeconds",
     "policy",
     "policies",
     "payloads",
@@ -214,7 +218,7 @@ class Tenant(Terms):
     list locks out whoever has no token."""
     plan: ResourceName | None = None
     """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, hostedTools, limits, keyLimits, modelBudgets, policy, policies and payloads."""
+    endpoints, hostedTools, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and payloads."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
@@ -227,7 +231,7 @@ TenantOfTheGateway = Annotated[
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
                 "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools, limits,"
-                " keyLimits, modelBudgets, policy, policies and payloads of its own",
+                " keyLimits, modelBudgets, waitSeconds, policy, policies and payloads of its own",
             }
         )
     ),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proofgate_auth::{AuthError, Credential, Identity, Tenant};
 use proofgate_ledger::commitment::BodyDigest;
@@ -39,6 +39,7 @@ use crate::telemetry::Observed;
 use crate::translation::{Pairs, Translation};
 use crate::upload::{Held, Upload};
 use crate::upstream::Attending;
+use crate::waiting::{InVain, Waiting};
 
 /// A request to a provider whose sender is known and whose body is whole.
 pub(crate) struct IncomingCall<'c> {
@@ -118,6 +119,10 @@ pub(crate) struct RejectedCall<'c> {
     pub(crate) rejection: Rejection,
     /// What is recorded of it, where that is more than is known of every request.
     pub(crate) refused: Option<RejectedRequest<'c>>,
+    /// Whether a limit or budget of the tenant turns it away.
+    pub(crate) is_over_limit: bool,
+    /// After how long it may be tried again, where it would fit if requests under way used nothing of what they reserved.
+    pub(crate) fits_in: Option<Duration>,
 }
 
 impl From<Rejection> for Box<RejectedCall<'_>> {
@@ -125,6 +130,8 @@ impl From<Rejection> for Box<RejectedCall<'_>> {
         Box::new(RejectedCall {
             rejection,
             refused: None,
+            is_over_limit: false,
+            fits_in: None,
         })
     }
 }
@@ -237,6 +244,46 @@ async fn route_and_admit<'c>(
     {
         return Err(Rejection::from(BadRequest::KeptByProvider(field)).into());
     }
+    let patience = incoming.catalog.terms.plan(tenant).wait;
+    let mut waiting = Waiting::new(&incoming.gateway.queues, &tenant.name, patience);
+    let others = waiting.behind_others(reply).await;
+    others.map_err(|InVain| Rejection::OVERLOADED)?;
+    let extra = reply.extra.len();
+    loop {
+        let admitted = choose_and_admit(incoming, reply, reading, (&call, model), &mut room).await;
+        let rejected = match admitted {
+            Ok((chosen, open, rewritten)) => {
+                return Ok(Accepted {
+                    call,
+                    model,
+                    chosen,
+                    open,
+                    rewritten,
+                });
+            }
+            Err(rejected) => rejected,
+        };
+        if let Some(fits_in) = rejected.fits_in
+            && waiting.again(fits_in, reply).await
+        {
+            reply.extra.truncate(extra);
+            continue;
+        }
+        if rejected.is_over_limit {
+            incoming.gateway.metrics.limited();
+        }
+        return Err(rejected);
+    }
+}
+
+/// Chooses a provider for a request and admits it. One that is turned away is not under way there.
+async fn choose_and_admit<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reply: &mut Reply<'_>,
+    reading: &mut Reading,
+    (call, model): (&Call<'c>, &'c Model),
+    room: &mut Share,
+) -> Result<(Option<Chosen<'c>>, Box<OpenExchange>, Option<Rewritten>), Box<RejectedCall<'c>>> {
     let is_estimated = incoming.dialect.counts_tokens() && !model.serves(incoming.dialect);
     let first = match is_estimated {
         true => Ok(None),
@@ -257,7 +304,7 @@ async fn route_and_admit<'c>(
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
     let first = first?.map(|(_, way, among)| {
-        let tokens = || most_tokens(&call, model);
+        let tokens = || most_tokens(call, model);
         let (at, is_whole) = (incoming.body_at, incoming.is_whole());
         let attending = target.upstream.begin(at, &named.model, is_whole, tokens);
         (way, among, attending)
@@ -265,14 +312,14 @@ async fn route_and_admit<'c>(
     let is_at_target = Cell::new(false);
     let wanted = Wanted {
         is_at_target: &is_at_target,
-        call: &call,
+        call,
         model,
         target,
         named: &named,
         pairs: first.as_ref().and_then(|(way, ..)| way.pairs),
         series,
     };
-    let admitted = admit(incoming, reply, wanted, reading, &mut room).await;
+    let admitted = admit(incoming, reply, wanted, reading, room).await;
     if let Some((_, among, _)) = &first
         && admitted.is_err()
         && !is_at_target.get()
@@ -293,13 +340,7 @@ async fn route_and_admit<'c>(
         translated,
         stripped,
     });
-    Ok(Accepted {
-        call,
-        model,
-        chosen,
-        open,
-        rewritten,
-    })
+    Ok((chosen, open, rewritten))
 }
 
 /// What a request asks for, and where.
@@ -358,6 +399,8 @@ async fn admit<'c>(
                 outcome,
                 observed: None,
             }),
+            is_over_limit: false,
+            fits_in: None,
         })
     };
     if let Some(field) = call.token_ids
@@ -405,15 +448,18 @@ async fn admit<'c>(
     incoming.own_fields = reply.extra.len();
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
-        gateway.metrics.limited();
         let answers = match exceeded.limit {
             Limit::MoneyPerDay | Limit::MoneyPerMonth => bounds.answers,
             _ => pricing::most_answer_tokens(call, model),
         };
         let rejection = Rejection::over_limit(exceeded, call, answers);
-        turn_away(rejection, None, RequestOutcome::Refused, None)
+        Box::new(RejectedCall {
+            is_over_limit: true,
+            fits_in: exceeded.retry_after.filter(|_| exceeded.reserved > 0),
+            ..*turn_away(rejection, None, RequestOutcome::Refused, None)
+        })
     })?;
-    let mut granted = Granted::new(gateway, grant);
+    let mut granted = Granted::new(gateway, &tenant.name, grant);
     let judged = match incoming.form {
         None => {
             request_policy::judge(

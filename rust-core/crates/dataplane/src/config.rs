@@ -423,6 +423,9 @@ pub(crate) struct Plan {
     /// What may be spent on models.
     #[serde(default)]
     pub model_budgets: Vec<proofgate_limits::ModelBudget>,
+    /// How long a request waits that fits once others have given back what they reserved.
+    #[serde(rename = "wait_ms", default, deserialize_with = "milliseconds")]
+    pub wait: Duration,
     pub policy: Option<TenantPolicy>,
     /// Names of the policies that its requests ask for, in their order.
     #[serde(default)]
@@ -449,6 +452,9 @@ pub(crate) struct Tenant {
     /// What may be spent on models.
     #[serde(default)]
     pub model_budgets: Vec<proofgate_limits::ModelBudget>,
+    /// How long a request waits that fits once others have given back what they reserved.
+    #[serde(rename = "wait_ms", default, deserialize_with = "milliseconds")]
+    pub wait: Duration,
     pub policy: Option<TenantPolicy>,
     /// Names of the policies that its requests ask for, in their order.
     #[serde(default)]

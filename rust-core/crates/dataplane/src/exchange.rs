@@ -30,7 +30,9 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
     let accepted = match accept(&mut incoming, reply).await {
         Ok(accepted) => accepted,
         Err(turned_away) => {
-            let RejectedCall { rejection, refused } = *turned_away;
+            let RejectedCall {
+                rejection, refused, ..
+            } = *turned_away;
             return Box::pin(refuse(incoming, reply, rejection, refused)).await;
         }
     };

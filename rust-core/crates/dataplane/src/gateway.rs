@@ -25,6 +25,7 @@ use crate::reload::Change;
 use crate::request_id::RequestId;
 use crate::spare::Spare;
 use crate::telemetry::Outlet;
+use crate::waiting::Queues;
 use crate::workspace::Workspaces;
 
 /// What every connection of the data-plane thread shares.
@@ -45,6 +46,8 @@ pub(crate) struct Gateway {
     pub(crate) profiler: Arc<Profiler>,
     pub(crate) clock: Clock,
     pub(crate) limiter: RefCell<Limiter>,
+    /// Requests that wait for what others have reserved.
+    pub(crate) queues: Rc<Queues>,
     /// Where the evidence on the volume is asked for.
     pub(crate) receipts: ReceiptDesk,
     /// Taken for as long as a request is read and judged, and put back.
@@ -131,6 +134,7 @@ impl Gateway {
             catalog.terms.buffered_bytes,
             metrics.buffered_bytes.clone(),
         ));
+        let queues = Rc::new(Queues::new(metrics.waiting.clone()));
         Gateway {
             traffic: metrics.traffic(catalog.terms.label_sets),
             catalog: RefCell::new(Rc::new(catalog)),
@@ -143,6 +147,7 @@ impl Gateway {
             profiler,
             clock: Clock::new(),
             limiter: RefCell::new(limiter),
+            queues,
             receipts,
             reading: Cell::default(),
             answer_reading: RefCell::default(),

@@ -88,6 +88,7 @@ mod translation;
 mod upload;
 mod upstream;
 mod usage_report;
+mod waiting;
 mod worker;
 mod workspace;
 

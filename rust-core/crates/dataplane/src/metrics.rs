@@ -42,6 +42,7 @@ pub(crate) struct Metrics {
     policy_blocks: Counter,
     policy_faults: Counter,
     limit_refusals: Counter,
+    pub(crate) waiting: Gauge,
     pub(crate) records_written: Gauge,
     pub(crate) records_durable: Gauge,
     pub(crate) records_checkpointed: Gauge,
@@ -141,6 +142,7 @@ impl Metrics {
             policy_blocks: Counter::default(),
             policy_faults: Counter::default(),
             limit_refusals: Counter::default(),
+            waiting: Gauge::default(),
             records_written: Gauge::default(),
             records_durable: Gauge::default(),
             records_checkpointed: Gauge::default(),
@@ -240,6 +242,11 @@ impl Metrics {
             "policy_faults",
             "Requests and responses denied because a rule failed or the budget was exceeded",
             m.policy_faults.clone(),
+        );
+        registry.register(
+            "requests_waiting_for_limits",
+            "Requests that wait for what others of their tenant have reserved",
+            m.waiting.clone(),
         );
         registry.register(
             "limit_refusals",

@@ -100,15 +100,17 @@ struct Arriving {
 /// Holds what was granted until the exchange is open; dropped before that, it counts as a request that used nothing.
 pub(crate) struct Granted<'g> {
     gateway: &'g Gateway,
+    tenant: &'g str,
     grant: Option<Grant>,
     /// Whether the request counts among those of its tenant all the same.
     pub(crate) counts: bool,
 }
 
 impl<'g> Granted<'g> {
-    pub(crate) fn new(gateway: &'g Gateway, grant: Grant) -> Self {
+    pub(crate) fn new(gateway: &'g Gateway, tenant: &'g str, grant: Grant) -> Self {
         Granted {
             gateway,
+            tenant,
             grant: Some(grant),
             counts: true,
         }
@@ -119,6 +121,7 @@ impl Drop for Granted<'_> {
     fn drop(&mut self) {
         if let Some(grant) = self.grant.take() {
             self.gateway.limiter.borrow_mut().refund(grant, self.counts);
+            self.gateway.queues.settled(self.tenant);
         }
     }
 }
@@ -583,6 +586,8 @@ impl OpenExchange {
             }
             None => limiter.keep(grant),
         }
+        drop(limiter);
+        self.gateway.queues.settled(&self.tenant.name);
         (used.filter(|_| counted), cost)
     }
 

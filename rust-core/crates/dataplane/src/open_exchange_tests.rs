@@ -119,7 +119,7 @@ impl Bench {
         let mut limiter = self.gateway.limiter.borrow_mut();
         let tenant = limiter.find("acme").unwrap();
         let grant = limiter.admit(tenant, KEY, TOKENS, 1);
-        Granted::new(&self.gateway, grant.unwrap())
+        Granted::new(&self.gateway, "acme", grant.unwrap())
     }
 
     /// Opens an exchange of the tenant.

@@ -163,7 +163,7 @@ pub(crate) async fn answer(
         Rejection::from(exceeded)
     })?;
     // However it ends, it has been a request.
-    let _granted = Granted::new(gateway, grant);
+    let _granted = Granted::new(gateway, &tenant.name, grant);
     let question = Question {
         id: asked.id.clone(),
         tenant: Arc::clone(&tenant.name),

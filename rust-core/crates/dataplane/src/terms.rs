@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
 use proofgate_evidence::payloads::MAX_PAYLOAD;
@@ -56,6 +57,8 @@ pub(crate) struct NoShredKey;
 pub(crate) struct Plan {
     pub(crate) allowed: AllowList,
     pub(crate) quotas: Arc<Quotas>,
+    /// How long a request waits that fits once others have given back what they reserved.
+    pub(crate) wait: Duration,
     pub(crate) profile: Profile,
     /// What is asked beyond the rules, in this order.
     pub(crate) hooks: Box<[Arc<Hook>]>,
@@ -89,6 +92,7 @@ impl Terms {
                     &tenant.key_limits,
                     &tenant.model_budgets,
                 )),
+                wait: tenant.wait,
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
                 hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
                 payload_bytes: payload_bytes(config, "tenant", &tenant.name, tenant.payload_bytes)?,
@@ -107,6 +111,7 @@ impl Terms {
                     &plan.key_limits,
                     &plan.model_budgets,
                 )),
+                wait: plan.wait,
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
                 hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
                 payload_bytes: payload_bytes(config, "plan", &plan.name, plan.payload_bytes)?,

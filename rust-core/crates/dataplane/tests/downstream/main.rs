@@ -59,5 +59,6 @@ mod uploads;
 mod upstream;
 mod upstream_tls;
 mod vertex;
+mod waiting;
 mod warm;
 mod without_responses;
