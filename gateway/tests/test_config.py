@@ -111,6 +111,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "limits": NO_QUOTA,
                 "key_limits": NO_QUOTA,
                 "model_budgets": [],
+                "denied_betas": [],
                 "wait_ms": 5000,
                 "policy": None,
                 "policies": [],

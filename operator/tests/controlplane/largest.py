@@ -141,6 +141,7 @@ def everything() -> Manifest:
         "plans": [
             {
                 **{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota, "waitSeconds": 30},
+                "deniedBetas": ["context-management", "effort-2025-11-24"],
                 **{"modelBudgets": [budget], "policy": policy, "policies": ["names"]},
             }
         ],

@@ -34,6 +34,7 @@ PayloadMode = Literal["Committed", "Stored"]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z][A-Za-z0-9_.-]*$")]
+DeniedBeta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 
 
@@ -96,6 +97,10 @@ class Plan(Section):
     """The endpoints it may call; all when it is not set."""
     hosted_tools: HostedTools = HostedTools()
     """Which tools providers may run for it; none by default."""
+    denied_betas: Annotated[Listed[DeniedBeta], Field(max_length=32)] = ()
+    """Features of Anthropic's API that it may not use, by the names of their betas with or without the date:
+    the value of `anthropic-beta` and the fields of the body that belong to it are left out together, and
+    named in the answer."""
     limits: Quota = Quota()
     """Of the tenant as a whole."""
     key_limits: Quota = Quota()
@@ -124,8 +129,8 @@ class Tenant(Plan):
     """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
 
     plan: str | None = None
-    """The plan that holds for it, in the place of its own models, endpoints, limits, budgets, wait,
-    policy, policies and payloads."""
+    """The plan that holds for it, in the place of its own models, endpoints, denied betas, limits,
+    budgets, wait, policy, policies and payloads."""
     key_hashes: Listed[str] = ()
     """Keys that never expire."""
     key_hashes_file: FilePath | None = None

@@ -318,6 +318,7 @@ def _terms(plan: Plan, payloads: Payloads | None) -> Json:
         "models": None if plan.models is None else list(plan.models),
         "endpoints": None if plan.endpoints is None else [_word(name) for name in plan.endpoints],
         "hosted_tools": list(plan.hosted_tools.allow),
+        "denied_betas": list(plan.denied_betas),
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),
         "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],

@@ -141,6 +141,9 @@ ApiKeys = Annotated[
 HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z][A-Za-z0-9_.-]*$")]
 
 
+DeniedBeta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
+
+
 class HostedTools(Section):
     """Tools that upstreams run themselves, such as a search of the web: they cost what no token counts, keep
     state or reach outside."""
@@ -164,6 +167,12 @@ class Terms(Section):
     """Endpoints the tenant may call. Absent: all of them."""
     hosted_tools: HostedTools | None = None
     """Which tools upstreams may run for the tenant. Absent: none."""
+    denied_betas: Annotated[
+        tuple[DeniedBeta, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
+    ] = None
+    """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
+    the date behind them: context-management, effort-2025-11-24. The value of anthropic-beta and the fields of
+    the body that belong to it are left out together, and named in the answer. Absent: all pass."""
     limits: Quota | None = None
     """How much the tenant may use as a whole. Exact while all of its connections reach one worker: see
     spec.loadBalancer.affinity."""
@@ -191,6 +200,7 @@ TERMS = (
     "models",
     "endpoints",
     "hostedTools",
+    "deniedBetas",
     "limits",
     "keyLimits",
     "modelBudgets",
@@ -218,7 +228,8 @@ class Tenant(Terms):
     list locks out whoever has no token."""
     plan: ResourceName | None = None
     """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, hostedTools, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and payloads."""
+    endpoints, hostedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and
+    payloads."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
@@ -230,8 +241,8 @@ TenantOfTheGateway = Annotated[
         json_schema_extra=rules(
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
-                "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools, limits,"
-                " keyLimits, modelBudgets, waitSeconds, policy, policies and payloads of its own",
+                "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools,"
+                " deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and payloads of its own",
             }
         )
     ),

@@ -20,6 +20,7 @@ use crate::attribution::Attribution;
 use crate::batch_lines;
 use crate::catalog::Catalog;
 use crate::client_fields::ClientFields;
+use crate::denied_betas::WithoutFeatures;
 use crate::endpoint;
 use crate::gateway::{Gateway, Reading};
 use crate::google_path::InPath;
@@ -243,6 +244,10 @@ async fn route_and_admit<'c>(
         && let Some(field) = own_thoughts::kept_besides(incoming, &call)?
     {
         return Err(Rejection::from(BadRequest::KeptByProvider(field)).into());
+    }
+    let denied = &incoming.catalog.terms.plan(tenant).denied_betas;
+    if let Some(fields) = incoming.fields.as_mut().filter(|_| !denied.is_empty()) {
+        fields.deny(denied, reply.extra);
     }
     let patience = incoming.catalog.terms.plan(tenant).wait;
     let mut waiting = Waiting::new(&incoming.gateway.queues, &tenant.name, patience);
@@ -520,6 +525,23 @@ async fn admit<'c>(
         let written = left_out.write(gateway, call, incoming.body, body, reply.extra);
         judged.rewritten = Some(written.map_err(|Exhausted| Rejection::OVERLOADED)?);
     }
+    let without = match incoming.form {
+        None => {
+            let body = judged.rewritten.as_ref();
+            let body = body.map_or(incoming.body, |rewritten| &rewritten.body);
+            let denied = &plan.denied_betas;
+            WithoutFeatures::write(gateway, incoming.dialect, denied, body, reply.extra)
+        }
+        Some(_) => Ok(None),
+    };
+    let without = without.map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let mut features = Vec::new();
+    if let Some(without) = without {
+        judged.rewritten = Some(without.body);
+        features = without.fields;
+    }
+    // What is left out so far stays out wherever the request goes.
+    incoming.own_fields = reply.extra.len();
     is_at_target.set(true);
     let body = judged
         .rewritten
@@ -558,6 +580,9 @@ async fn admit<'c>(
     }
     if left_out.is_some() {
         dropped.to_mut().push("tools");
+    }
+    if !features.is_empty() {
+        dropped.to_mut().extend(features);
     }
     granted.counts = false;
     let digest = digest(incoming.body).await;

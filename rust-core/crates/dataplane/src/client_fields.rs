@@ -1,6 +1,6 @@
 //! Header fields of a request that go upstream as the client sent them.
 
-use proofgate_providers::Family;
+use proofgate_providers::{Family, is_beta};
 use proofgate_wire::{Headers, encode};
 
 /// What Anthropic's clients say in the head: the version of the API, and which of its betas they use.
@@ -26,6 +26,15 @@ impl ClientFields {
             version,
             betas: names.map(Into::into).collect(),
         }))
+    }
+
+    /// Leaves out the betas that a plan denies by these names, and names them in a field of the answer, in `extra`.
+    pub(crate) fn deny(&mut self, names: &[String], extra: &mut Vec<u8>) {
+        let is_denied = |beta: &Box<str>| names.iter().any(|name| is_beta(beta, name));
+        let (denied, kept): (Vec<_>, Vec<_>) = self.betas.drain(..).partition(is_denied);
+        self.betas = kept;
+        let denied: Vec<&str> = denied.iter().map(AsRef::as_ref).collect();
+        write_names(extra, "x-proofgate-dropped-betas", &denied);
     }
 
     /// The header lines for a provider to which clients may send these betas, or any. What is left out is named in a field of

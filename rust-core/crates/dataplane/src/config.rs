@@ -416,6 +416,9 @@ pub(crate) struct Plan {
     /// Kinds of tools that the provider may run.
     #[serde(default)]
     pub hosted_tools: Vec<String>,
+    /// Features of Anthropic's API that it may not use, by the names of their betas.
+    #[serde(default)]
+    pub denied_betas: Vec<String>,
     /// Of a tenant as a whole.
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.
@@ -445,6 +448,9 @@ pub(crate) struct Tenant {
     /// Kinds of tools that the provider may run.
     #[serde(default)]
     pub hosted_tools: Vec<String>,
+    /// Features of Anthropic's API that it may not use, by the names of their betas.
+    #[serde(default)]
+    pub denied_betas: Vec<String>,
     /// Of the tenant as a whole.
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.

@@ -27,6 +27,7 @@ mod cors;
 mod data_plane;
 mod deadline;
 mod delivery;
+mod denied_betas;
 mod endpoint;
 mod error;
 mod estimate;

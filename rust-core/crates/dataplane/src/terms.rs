@@ -57,6 +57,8 @@ pub(crate) struct NoShredKey;
 pub(crate) struct Plan {
     pub(crate) allowed: AllowList,
     pub(crate) quotas: Arc<Quotas>,
+    /// Features of Anthropic's API that it may not use, by the names of their betas.
+    pub(crate) denied_betas: Vec<String>,
     /// How long a request waits that fits once others have given back what they reserved.
     pub(crate) wait: Duration,
     pub(crate) profile: Profile,
@@ -92,6 +94,7 @@ impl Terms {
                     &tenant.key_limits,
                     &tenant.model_budgets,
                 )),
+                denied_betas: tenant.denied_betas.clone(),
                 wait: tenant.wait,
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
                 hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
@@ -111,6 +114,7 @@ impl Terms {
                     &plan.key_limits,
                     &plan.model_budgets,
                 )),
+                denied_betas: plan.denied_betas.clone(),
                 wait: plan.wait,
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
                 hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,

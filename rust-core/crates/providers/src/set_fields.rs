@@ -1,11 +1,8 @@
 //! Fields that a provider is sent in every body, whatever its client says of them.
 
-use std::borrow::Cow;
-use std::fmt;
+use serde::de::IgnoredAny;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use crate::members::{Members, ObjectWriter};
 
 /// Top-level fields that are set in JSON bodies. A client's own field of such a name is left out.
 #[derive(Debug, Clone, Default)]
@@ -53,53 +50,17 @@ impl SetFields {
     pub fn write(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Vec<&str>> {
         let members: Members<'_> = serde_json::from_slice(body).ok()?;
         let mut replaced = Vec::new();
-        out.push(b'{');
-        for (name, key, value) in &members.0 {
-            let set = self.names.iter().find(|set| ***set == **name);
-            if let Some(set) = set {
-                if !replaced.contains(&&**set) {
-                    replaced.push(&**set);
-                }
-                continue;
-            }
-            for part in [key.get(), ":", value.get(), ","] {
-                out.extend_from_slice(part.as_bytes());
+        let mut object = ObjectWriter::new(out);
+        for member in members.iter() {
+            match self.names.iter().find(|set| ***set == *member.name) {
+                None => object.member(member),
+                Some(set) if replaced.contains(&&**set) => {}
+                Some(set) => replaced.push(&**set),
             }
         }
-        out.extend_from_slice(&self.members);
-        out.push(b'}');
+        object.raw(&[&self.members]);
+        object.end();
         Some(replaced)
-    }
-}
-
-/// The members of an object, in their order, those given twice included: each name, as it is written, and its value.
-struct Members<'b>(Vec<(Cow<'b, str>, &'b RawValue, &'b RawValue)>);
-
-impl<'b> Deserialize<'b> for Members<'b> {
-    fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'b> Visitor<'b> for Object {
-            type Value = Members<'b>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'b>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-                    let name: Cow<'b, str> = match serde_json::from_str::<&str>(key.get()) {
-                        Ok(name) => name.into(),
-                        Err(_) => serde_json::from_str::<String>(key.get())
-                            .unwrap_or_default()
-                            .into(),
-                    };
-                    members.push((name, key, value));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Object)
     }
 }
 

@@ -11,6 +11,7 @@ mod azure;
 mod bedrock;
 mod chained;
 mod client;
+mod denied_betas;
 mod dialects;
 mod drain;
 mod dying_provider;

@@ -1,0 +1,45 @@
+//! Features of Anthropic's API that a plan denies: the value of a header and the fields of the body leave together.
+
+use proofgate_providers::{Call, Dialect, Family, leave_out_features};
+use proofgate_wire::encode;
+
+use crate::gateway::Gateway;
+use crate::memory::{Buffer, Exhausted};
+use crate::request_policy::Rewritten;
+
+/// A request without fields of features that a plan denies.
+pub(crate) struct WithoutFeatures {
+    pub(crate) body: Rewritten,
+    /// The names of the fields that it had.
+    pub(crate) fields: Vec<&'static str>,
+}
+
+impl WithoutFeatures {
+    /// Writes a request without the fields of the features that `denied` names, and names these in a header line, in `extra`;
+    /// `None` when it has none. `body`: what the rules made of the client's.
+    pub(crate) fn write(
+        gateway: &Gateway,
+        dialect: Dialect,
+        denied: &[String],
+        body: &[u8],
+        extra: &mut Vec<u8>,
+    ) -> Result<Option<Self>, Exhausted> {
+        if denied.is_empty() || dialect.family() != Family::Anthropic {
+            return Ok(None);
+        }
+        let mut written = Buffer::new(&gateway.budget);
+        let fields = written.write(body.len(), |out| leave_out_features(body, denied, out))?;
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let model = Call::parse(dialect, &written).map(|left| left.model_value());
+        let _ = encode::write_header(extra, "x-proofgate-dropped-fields", fields.join(", ").as_bytes());
+        Ok(Some(WithoutFeatures {
+            body: Rewritten {
+                body: written,
+                model: model.unwrap_or_default(),
+            },
+            fields,
+        }))
+    }
+}

@@ -1,0 +1,211 @@
+//! Features of Anthropic's API that values of `anthropic-beta` switch on, and the fields of a body that belong to them.
+//!
+//! A provider that is sent the field without the value refuses the request ("Extra inputs are not permitted"), so whoever leaves
+//! one out leaves out both.
+
+use crate::members::{Members, ObjectWriter};
+
+/// A field of a body: a member at its top, or a member of that one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Path {
+    top: &'static str,
+    within: Option<&'static str>,
+    /// What it is called where it is told that it was left out.
+    name: &'static str,
+}
+
+const fn top(name: &'static str) -> Path {
+    Path {
+        top: name,
+        within: None,
+        name,
+    }
+}
+
+const fn of_output_config(within: &'static str, name: &'static str) -> Path {
+    Path {
+        top: "output_config",
+        within: Some(within),
+        name,
+    }
+}
+
+/// Names of betas without their dates, and the fields that belong to them: of Claude Code's requests (2.1.197), and of
+/// `anthropic.types.beta` (anthropic-sdk-python 2.12.0).
+const FEATURES: &[(&str, &[Path])] = &[
+    ("context-management", &[top("context_management")]),
+    ("compact", &[top("context_management")]),
+    ("effort", &[of_output_config("effort", "output_config.effort")]),
+    (
+        "task-budgets",
+        &[of_output_config("task_budget", "output_config.task_budget")],
+    ),
+    (
+        "structured-outputs",
+        &[
+            top("output_format"),
+            of_output_config("format", "output_config.format"),
+        ],
+    ),
+    ("fast-mode", &[top("speed")]),
+    ("mcp-client", &[top("mcp_servers")]),
+    ("skills", &[top("container")]),
+    ("server-side-fallback", &[top("fallbacks")]),
+    ("message-threads", &[top("thread")]),
+];
+
+/// The name of a beta without the date at its end.
+fn undated(beta: &str) -> &str {
+    const DATE: &[u8; 11] = b"-0000-00-00";
+    let Some(at) = beta.len().checked_sub(DATE.len()) else {
+        return beta;
+    };
+    let Some((name, date)) = beta.split_at_checked(at) else {
+        return beta;
+    };
+    let mut bytes = date.bytes().zip(DATE);
+    match bytes.all(|(byte, form)| byte == *form || (*form == b'0' && byte.is_ascii_digit())) {
+        true => name,
+        false => beta,
+    }
+}
+
+/// Whether a value of `anthropic-beta` is the feature called `name`, with or without the date behind it.
+pub fn is_beta(value: &str, name: &str) -> bool {
+    value == name || undated(value) == name
+}
+
+/// Writes the object `body` without the fields of the features that these names, with or without a date, stand for, and returns
+/// which it had; nothing is written when it had none, or is no object. All else stays as it is, byte for byte but for space
+/// between members.
+pub fn leave_out_features(body: &[u8], names: &[String], out: &mut Vec<u8>) -> Vec<&'static str> {
+    let mut left_out = Vec::new();
+    let of = |name: &String| FEATURES.iter().find(|(known, _)| *known == undated(name));
+    let paths: Vec<&Path> = names
+        .iter()
+        .filter_map(of)
+        .flat_map(|(_, paths)| *paths)
+        .collect();
+    if paths.is_empty() {
+        return left_out;
+    }
+    let Ok(members) = serde_json::from_slice::<Members<'_>>(body) else {
+        return left_out;
+    };
+    let begin = out.len();
+    let mut kept = ObjectWriter::new(out);
+    for member in members.iter() {
+        let mut of_member = paths.iter().filter(|path| path.top == member.name);
+        let mut note = |path: &Path| {
+            if !left_out.contains(&path.name) {
+                left_out.push(path.name);
+            }
+        };
+        if let Some(path) = of_member.clone().find(|path| path.within.is_none()) {
+            note(path);
+            continue;
+        }
+        let mut without = Vec::new();
+        let inner = match of_member.next() {
+            Some(_) => serde_json::from_str::<Members<'_>>(member.value.get()).ok(),
+            None => None,
+        };
+        let Some(inner) = inner else {
+            kept.member(member);
+            continue;
+        };
+        let mut inside = ObjectWriter::new(&mut without);
+        for one in inner.iter() {
+            let is_of = |path: &&&Path| path.top == member.name && path.within == Some(&*one.name);
+            match paths.iter().find(is_of) {
+                Some(path) => note(path),
+                None => inside.member(one),
+            }
+        }
+        if !inside.is_empty() {
+            inside.end();
+            kept.named(member, &without);
+        }
+    }
+    kept.end();
+    if left_out.is_empty() {
+        out.truncate(begin);
+    }
+    left_out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn without(body: &str, names: &[&str]) -> (String, Vec<&'static str>) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut out = Vec::new();
+        let left_out = leave_out_features(body.as_bytes(), &names, &mut out);
+        (String::from_utf8(out).unwrap(), left_out)
+    }
+
+    #[test]
+    fn a_beta_is_named_with_or_without_its_date() {
+        assert!(is_beta("context-management-2025-06-27", "context-management"));
+        assert!(is_beta(
+            "context-management-2025-06-27",
+            "context-management-2025-06-27"
+        ));
+        assert!(is_beta("oauth", "oauth"));
+        for value in [
+            "context-management-2025-6-27",
+            "context-management-x025-06-27",
+            "my-context-management-2025-06-27",
+            "context",
+            "",
+            "é-2025-06-27x",
+        ] {
+            assert!(!is_beta(value, "context-management"), "{value}");
+        }
+        assert!(!is_beta("effort-2025-11-24", "effort-2026-01-01"));
+    }
+
+    #[test]
+    fn the_fields_of_a_feature_leave_and_no_other_byte() {
+        let body = r#"{ "model":"m", "context_management":{"edits":[]}, "x": 1.50e1,"context_management":1}"#;
+        assert_eq!(
+            without(body, &["context-management-2025-06-27"]),
+            (r#"{"model":"m","x":1.50e1}"#.into(), vec!["context_management"])
+        );
+        let body = r#"{"output_config":{"effort":"max","format":{"type":"json_schema"}},"model":"m"}"#;
+        assert_eq!(
+            without(body, &["effort"]),
+            (
+                r#"{"output_config":{"format":{"type":"json_schema"}},"model":"m"}"#.into(),
+                vec!["output_config.effort"]
+            )
+        );
+        assert_eq!(
+            without(body, &["effort", "structured-outputs"]),
+            (
+                r#"{"model":"m"}"#.into(),
+                vec!["output_config.effort", "output_config.format"]
+            )
+        );
+    }
+
+    #[test]
+    fn what_has_no_such_field_is_not_written() {
+        for (body, names) in [
+            (r#"{"model":"m"}"#, &["context-management"][..]),
+            (r#"{"context_management":1}"#, &["effort"]),
+            (r#"{"context_management":1}"#, &["unheard-of"]),
+            (
+                r#"{"messages":[{"context_management":1}]}"#,
+                &["context-management"],
+            ),
+            ("[]", &["effort"]),
+            ("{", &["effort"]),
+            (r#"{"output_config":7}"#, &["effort"]),
+        ] {
+            assert_eq!(without(body, names), (String::new(), vec![]), "{body}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The members of a JSON object as they are written, to write it again with others.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// One member.
+pub(crate) struct Member<'b> {
+    pub(crate) name: Cow<'b, str>,
+    /// The name as it is written.
+    key: &'b RawValue,
+    pub(crate) value: &'b RawValue,
+}
+
+/// The members of an object, in their order, those given twice included.
+pub(crate) struct Members<'b>(Vec<Member<'b>>);
+
+impl<'b> Members<'b> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member<'b>> {
+        self.0.iter()
+    }
+}
+
+/// Writes an object, member by member.
+pub(crate) struct ObjectWriter<'o> {
+    out: &'o mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'o> ObjectWriter<'o> {
+    pub(crate) fn new(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        ObjectWriter { out, is_empty: true }
+    }
+
+    /// Whether it has no member yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Writes a member as it is.
+    pub(crate) fn member(&mut self, member: &Member<'_>) {
+        self.named(member, member.value.get().as_bytes());
+    }
+
+    /// Writes a member with another value.
+    pub(crate) fn named(&mut self, member: &Member<'_>, value: &[u8]) {
+        self.raw(&[member.key.get().as_bytes(), b":", value]);
+    }
+
+    /// Writes members that are JSON already, in pieces.
+    pub(crate) fn raw(&mut self, pieces: &[&[u8]]) {
+        if !std::mem::take(&mut self.is_empty) {
+            self.out.push(b',');
+        }
+        pieces.iter().for_each(|piece| self.out.extend_from_slice(piece));
+    }
+
+    /// Ends it.
+    pub(crate) fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+impl<'b> Deserialize<'b> for Members<'b> {
+    fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'b> Visitor<'b> for Object {
+            type Value = Members<'b>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'b>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+                    let name: Cow<'b, str> = match serde_json::from_str::<&str>(key.get()) {
+                        Ok(name) => name.into(),
+                        Err(_) => serde_json::from_str::<String>(key.get())
+                            .unwrap_or_default()
+                            .into(),
+                    };
+                    members.push(Member { name, key, value });
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
