@@ -1,4 +1,4 @@
-"""The egress proxy: what is reached without it, what the configuration says of it, and exchanges through it."""
+"""The egress proxy: what is reached without it, its configuration, and exchanges through it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def test_this_machine_and_what_answers_it_alone_is_never_behind_a_proxy() -> Non
     assert proxy().serves("http://192.0.2.1/v1")
 
 
-@pytest.mark.parametrize("entry", ["", "10.0.0.1/8", "a b", "http://a", "example.com:0", "a:70000", "*a", "a*b"])
+@pytest.mark.parametrize(
+    "entry", ["", "10.0.0.1/8", "a b", "http://a", "example.com:0", "a:70000", "*a", "a*b"]
+)
 def test_an_entry_that_is_none_is_refused(entry: str) -> None:
     with pytest.raises(ValueError, match=r"write|port"):
         NoProxyRule.of(entry)

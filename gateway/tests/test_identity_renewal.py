@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from proofgate import _core
 from proofgate.config import Config
-from proofgate.forward_proxy import ForwardProxy
 from proofgate.config.settings import Provider
+from proofgate.forward_proxy import ForwardProxy
 from proofgate.identity.google import ServiceAccountKey
 from proofgate.identity.issued import AccessToken, AwsSession, IdentityError, Issued
 from proofgate.identity.renewal import BACKOFF_MAXIMUM_SECONDS, Credentials

@@ -118,7 +118,9 @@ def _connect(url: str, timeout: float, authorities: Path | None) -> http.client.
             context = ssl.create_default_context(cafile=authorities)
         except OSError:
             raise ExchangeError("tls", "the certificates to trust cannot be read") from None
-        connection = http.client.HTTPSConnection(*at, timeout=timeout, context=context)
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            *at, timeout=timeout, context=context
+        )
     else:
         connection = http.client.HTTPConnection(*at, timeout=timeout)
     if proxy is not None:

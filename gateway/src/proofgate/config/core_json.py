@@ -67,9 +67,7 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
             )
         ) or (provider["proxied"] and config.proxy is not None and not config.proxy.is_usable)
         provider["client_key_pem"] = None if shown is None else _reveal(shown.private_key_pem)
-        for header, value in zip(
-            provider["headers"], config.provider_headers.get(name) or (), strict=False
-        ):
+        for header, value in zip(provider["headers"], config.provider_headers.get(name) or (), strict=False):
             header["value"] = value.get_secret_value()
         if aws is not None:
             provider["aws"]["keys"] = {

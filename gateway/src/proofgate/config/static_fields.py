@@ -13,22 +13,79 @@ from proofgate.config.fields import FilePath, Section
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _VALUE = re.compile(r"[!-~]([ -~]{0,4094}[!-~])?")
 _VALUES_ARE = "write one line of at most 4096 characters of printable ASCII"
-#: Those of a connection (RFC 9110, section 7.6.1), those that credentials go in, which `auth` is for, and those
-#: that the gateway writes itself.
+#: Those of a connection (RFC 9110, section 7.6.1), those that credentials go in, which `auth` is for, and
+#: those that the gateway writes itself.
 _RESERVED_HEADERS = frozenset(
-    "connection keep-alive te trailer transfer-encoding upgrade http2-settings expect host content-length"
-    " content-type content-encoding accept accept-encoding user-agent x-request-id authorization api-key"
-    " x-api-key x-goog-api-key cookie traceparent tracestate anthropic-version anthropic-beta".split()
+    {
+        "connection",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "http2-settings",
+        "expect",
+        "host",
+        "content-length",
+        "content-type",
+        "content-encoding",
+        "accept",
+        "accept-encoding",
+        "user-agent",
+        "x-request-id",
+        "authorization",
+        "api-key",
+        "x-api-key",
+        "x-goog-api-key",
+        "cookie",
+        "traceparent",
+        "tracestate",
+        "anthropic-version",
+        "anthropic-beta",
+    }
 )
 _RESERVED_PREFIXES = ("proxy-", "x-amz-")
-#: What the gateway reads in a body: by it requests are routed, judged, limited and priced. Without the case and
-#: the underscores that differ between APIs.
+#: What the gateway reads in a body: by it requests are routed, judged, limited and priced. Without the case
+#: and the underscores that differ between APIs.
 _READ_FIELDS = frozenset(
-    "model models messages prompt input inputtext instructions system systeminstruction contents stream"
-    " streamoptions streamformat maxtokens maxcompletiontokens maxoutputtokens n bestof generationconfig"
-    " inferenceconfig servicetier speed inferencegeo promptcacheretention tools functions toolconfig"
-    " websearchoptions previousresponseid conversation background mcpservers container thread fallbacks"
-    " cachedcontent".split()
+    {
+        "model",
+        "models",
+        "messages",
+        "prompt",
+        "input",
+        "inputtext",
+        "instructions",
+        "system",
+        "systeminstruction",
+        "contents",
+        "stream",
+        "streamoptions",
+        "streamformat",
+        "maxtokens",
+        "maxcompletiontokens",
+        "maxoutputtokens",
+        "n",
+        "bestof",
+        "generationconfig",
+        "inferenceconfig",
+        "servicetier",
+        "speed",
+        "inferencegeo",
+        "promptcacheretention",
+        "tools",
+        "functions",
+        "toolconfig",
+        "websearchoptions",
+        "previousresponseid",
+        "conversation",
+        "background",
+        "mcpservers",
+        "container",
+        "thread",
+        "fallbacks",
+        "cachedcontent",
+    }
 )
 _LONGEST_FIELDS = 16_384
 
@@ -40,7 +97,9 @@ def header_value_fault(text: str) -> str | None:
 
 def _header_name(text: str) -> str:
     if not _NAME.fullmatch(text):
-        raise ValueError("write the name of a header field, such as OpenAI-Organization, of at most 64 characters")
+        raise ValueError(
+            "write the name of a header field, such as OpenAI-Organization, of at most 64 characters"
+        )
     if text.lower() in _RESERVED_HEADERS or text.lower().startswith(_RESERVED_PREFIXES):
         raise ValueError("the gateway writes this header itself, or it belongs to auth or to the connection")
     return text

@@ -242,7 +242,8 @@ TenantOfTheGateway = Annotated[
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
                 "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools,"
-                " deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and payloads of its own",
+                " deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and payloads of"
+                " its own",
             }
         )
     ),

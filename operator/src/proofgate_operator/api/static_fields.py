@@ -11,17 +11,70 @@ _HEADER = r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"
 _VALUE = "^[!-~]([ -~]*[!-~])?$"
 #: As workers refuse them: those of a connection, of credentials, and those that they write themselves.
 RESERVED_HEADERS = (
-    "connection keep-alive te trailer transfer-encoding upgrade http2-settings expect host content-length"
-    " content-type content-encoding accept accept-encoding user-agent x-request-id authorization api-key"
-    " x-api-key x-goog-api-key cookie traceparent tracestate anthropic-version anthropic-beta".split()
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "http2-settings",
+    "expect",
+    "host",
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "accept",
+    "accept-encoding",
+    "user-agent",
+    "x-request-id",
+    "authorization",
+    "api-key",
+    "x-api-key",
+    "x-goog-api-key",
+    "cookie",
+    "traceparent",
+    "tracestate",
+    "anthropic-version",
+    "anthropic-beta",
 )
 #: What workers read in a body themselves, without case and underscores.
 READ_FIELDS = (
-    "model models messages prompt input inputtext instructions system systeminstruction contents stream"
-    " streamoptions streamformat maxtokens maxcompletiontokens maxoutputtokens n bestof generationconfig"
-    " inferenceconfig servicetier speed inferencegeo promptcacheretention tools functions toolconfig"
-    " websearchoptions previousresponseid conversation background mcpservers container thread fallbacks"
-    " cachedcontent".split()
+    "model",
+    "models",
+    "messages",
+    "prompt",
+    "input",
+    "inputtext",
+    "instructions",
+    "system",
+    "systeminstruction",
+    "contents",
+    "stream",
+    "streamoptions",
+    "streamformat",
+    "maxtokens",
+    "maxcompletiontokens",
+    "maxoutputtokens",
+    "n",
+    "bestof",
+    "generationconfig",
+    "inferenceconfig",
+    "servicetier",
+    "speed",
+    "inferencegeo",
+    "promptcacheretention",
+    "tools",
+    "functions",
+    "toolconfig",
+    "websearchoptions",
+    "previousresponseid",
+    "conversation",
+    "background",
+    "mcpservers",
+    "container",
+    "thread",
+    "fallbacks",
+    "cachedcontent",
 )
 #: Folder of the values of header fields that are secret, among the files of a provider in the workers.
 HEADERS_FOLDER = "headers"
@@ -36,8 +89,8 @@ class ProviderHeader(Section):
     value: Annotated[str | None, Field(min_length=1, max_length=4096, pattern=_VALUE)] = None
     """Its value, where it is no secret."""
     secret_ref: SecretKeyRef | None = None
-    """Its value, where it is a secret: one line of printable ASCII, at most 4096 characters. Mounted, and used
-    when it changes, as keys are; while it is missing, nothing is sent to the upstream."""
+    """Its value, where it is a secret: one line of printable ASCII, at most 4096 characters. Mounted, and
+    used when it changes, as keys are; while it is missing, nothing is sent to the upstream."""
 
     @property
     def file(self) -> str:
@@ -54,7 +107,7 @@ def read_by_workers(fields: dict[str, Any]) -> str | None:
     return next((name for name in fields if name.lower().replace("_", "") in READ_FIELDS), None)
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
@@ -71,6 +124,7 @@ STATIC_RULES = (
     {
         "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_listed(RESERVED_HEADERS)}]"
         " || h.name.lowerAscii().startsWith('proxy-') || h.name.lowerAscii().startsWith('x-amz-')))",
-        "message": "providers: the workers write this header themselves, or it belongs to auth or the connection",
+        "message": "providers: the workers write this header themselves, or it belongs to auth or to the"
+        " connection",
     },
 )

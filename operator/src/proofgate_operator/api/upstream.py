@@ -258,9 +258,10 @@ class EgressProxy(Section):
     url: Annotated[str, Field(max_length=300, pattern=rf"^http://{AUTHORITY}/?$")]
     """Where it is, for example http://proxy.example.com:3128. TLS with the proxy itself is not spoken."""
     credentials_secret_ref: SecretRef | None = None
-    """Secret of type kubernetes.io/basic-auth in the gateway's namespace, with username and password (printable
-    ASCII without spaces, no colon in the name): sent as Proxy-Authorization: Basic. Mounted, and used when it
-    changes, as keys are; while it is missing, nothing is sent through the proxy. Absent: it wants none."""
+    """Secret of type kubernetes.io/basic-auth in the gateway's namespace, with username and password
+    (printable ASCII without spaces, no colon in the name): sent as Proxy-Authorization: Basic. Mounted, and
+    used when it changes, as keys are; while it is missing, nothing is sent through the proxy. Absent: it
+    wants none."""
     no_proxy: Annotated[tuple[NoProxyEntry, ...], Field(max_length=64, json_schema_extra=SET)] = ()
     """What is reached directly, as curl and Go read NO_PROXY: a name with all below it (example.com), those
     below alone (.svc), an address or a range (10.0.0.0/8) for URLs that have an address, each with :PORT for
@@ -277,7 +278,9 @@ class EgressProxy(Section):
 class Egress(Section):
     """Where workers may connect to reach providers, and through what."""
 
-    allow: Annotated[tuple[Cidr, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)] = None
+    allow: Annotated[tuple[Cidr, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)] = (
+        None
+    )
     """Ranges of addresses, for example 10.0.0.0/8: what a provider's name resolves to must be in one. With a
     proxy all of its addresses must be. Absent: every address but link-local ones and others at which clouds
     keep a machine's metadata, and multicast."""

@@ -243,13 +243,15 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
         if read is not None:
             yield Problem("SpecInvalid", f"{place}: {read} is what workers read themselves")
         elif len(fields) > 16 or len(json.dumps(fields)) > 16_384:
-            yield Problem("SpecInvalid", f"{place}: more than 16 fields, or more than 16384 characters of JSON")
+            yield Problem(
+                "SpecInvalid", f"{place}: more than 16 fields, or more than 16384 characters of JSON"
+            )
     for cidr in spec.egress.allow or () if spec.egress else ():
         fault = range_fault(cidr)
         if fault:
             yield Problem("SpecInvalid", f"spec.egress.allow: {fault}")
-    for entry in spec.egress.proxy.no_proxy if spec.egress and spec.egress.proxy else ():
-        fault = no_proxy_fault(entry)
+    for exempt in spec.egress.proxy.no_proxy if spec.egress and spec.egress.proxy else ():
+        fault = no_proxy_fault(exempt)
         if fault:
             yield Problem("SpecInvalid", f"spec.egress.proxy.noProxy: {fault}")
 
