@@ -30,6 +30,8 @@ STATUS = "http.response.status_code"
 METHOD = "http.request.method"
 ROUTE = "http.route"
 
+_VERTEX = "/v1/projects/{project}/locations/{location}/publishers/anthropic/models"
+
 #: By the endpoint that a client calls.
 OPERATIONS = {
     "/v1/chat/completions": "chat",
@@ -45,6 +47,9 @@ OPERATIONS = {
     "/v1/audio/translations": "translation",
     "/v1/messages": "chat",
     "/v1/messages/count_tokens": "count_tokens",
+    "/model/{model}/invoke": "chat",
+    f"{_VERTEX}/{{model}}:rawPredict": "chat",
+    f"{_VERTEX}/count-tokens:rawPredict": "count_tokens",
     "/v1beta/models/{model}:generateContent": "generate_content",
     "/v1beta/models/{model}:countTokens": "count_tokens",
     "/v1beta/models/{model}:embedContent": "embeddings",

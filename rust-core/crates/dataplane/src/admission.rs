@@ -60,6 +60,8 @@ pub(crate) struct IncomingCall<'c> {
     /// What was in force when its head was complete.
     pub(crate) config: ConfigId,
     pub(crate) body: &'c [u8],
+    /// The body as it came, where its client writes another one than that of the dialect.
+    pub(crate) as_it_came: &'c [u8],
     /// What it says, where it is a form.
     pub(crate) form: Option<&'c Held>,
     /// The rest of a form that is still coming.
@@ -78,6 +80,12 @@ pub(crate) struct IncomingCall<'c> {
 }
 
 impl IncomingCall<'_> {
+    /// The name by which records know what it asks for.
+    pub(crate) fn endpoint(&self) -> &'static str {
+        self.in_path
+            .map_or(self.dialect.path(), |in_path| in_path.form.path(self.dialect))
+    }
+
     /// Whether nothing of it is still coming.
     pub(crate) fn is_whole(&self) -> bool {
         self.form.is_none_or(|form| form.coming.is_none())
@@ -209,7 +217,7 @@ async fn read_json<'c>(
                 call.model = in_path.model.as_str().into();
                 call.stream = stream;
             }
-            None if call.model == in_path.model => {}
+            None if in_path.model.is_empty() || call.model == in_path.model => {}
             None => return Err(Rejection::from(BadRequest::OtherModel)),
         }
     }
@@ -391,14 +399,15 @@ async fn admit<'c>(
     let tenant: &'c Tenant = &incoming.identity.tenant;
     let plan = catalog.terms.plan(tenant);
     let key = credential(incoming.identity);
+    let endpoint = incoming.endpoint();
     let turn_away = |rejection, counted: Option<CredentialId>, outcome, policy| {
         Box::new(RejectedCall {
             rejection,
             refused: Some(RejectedRequest {
                 tenant: Some(&*tenant.name),
                 counted: counted.map(|key| key.to_string()),
-                endpoint: Some(incoming.dialect.path()),
-                bytes: incoming.body.len(),
+                endpoint: Some(endpoint),
+                bytes: incoming.as_it_came.len(),
                 policy,
                 series: None,
                 outcome,
@@ -585,19 +594,19 @@ async fn admit<'c>(
         dropped.to_mut().extend(features);
     }
     granted.counts = false;
-    let digest = digest(incoming.body).await;
+    let digest = digest(incoming.as_it_came).await;
     let admitted = Admitted {
         gateway,
         catalog,
         tenant,
         key,
         attribution: &*incoming.attribution,
-        body: incoming.body,
+        body: incoming.as_it_came,
         digest,
         coming: incoming.form.and_then(|form| form.coming),
         call,
         endpoint: match incoming.stored {
-            None => incoming.dialect.path().into(),
+            None => endpoint.into(),
             Some(stored) => stored.recorded().into(),
         },
         model: &model.name,

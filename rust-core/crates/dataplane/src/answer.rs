@@ -31,6 +31,22 @@ pub(crate) struct Fields {
     pub should_retry: Option<bool>,
 }
 
+/// The field in which Amazon's APIs name an error.
+pub(crate) const AMAZON_ERROR: &str = "x-amzn-errortype";
+
+/// How Amazon Bedrock names an error of this status. Source: botocore 1.44.8, operation `InvokeModel`.
+pub(crate) fn amazon_error(status: u16) -> &'static str {
+    match status {
+        401 | 403 => "AccessDeniedException",
+        404 => "ResourceNotFoundException",
+        408 | 504 => "ModelTimeoutException",
+        429 => "ThrottlingException",
+        503 | 529 => "ServiceUnavailableException",
+        500.. => "InternalServerException",
+        _ => "ValidationException",
+    }
+}
+
 impl Fields {
     pub(crate) const NONE: Fields = Fields {
         www_authenticate: None,
@@ -81,6 +97,14 @@ struct AnthropicError<'a> {
     message: &'a str,
     /// Ours: the stable code.
     code: &'a str,
+}
+
+/// An error as Amazon Bedrock says it, and within it as the model's own API does: clients of the one read the other's words.
+#[derive(Serialize)]
+struct AmazonBody<'a> {
+    message: &'a str,
+    #[serde(flatten)]
+    own: AnthropicBody<'a>,
 }
 
 #[derive(Serialize)]
@@ -224,18 +248,24 @@ impl Answer<'_> {
 
     /// The JSON document alone.
     pub(crate) fn json(&self, family: Family) -> Vec<u8> {
+        let message = self.message_with_param();
+        let anthropic = || AnthropicBody {
+            r#type: "error",
+            error: AnthropicError {
+                r#type: self.anthropic_kind(),
+                message: &message,
+                code: self.code,
+            },
+        };
         let json = match family {
-            Family::OpenAi | Family::Amazon => serde_json::to_vec(&Body { error: self.error() }),
+            Family::OpenAi => serde_json::to_vec(&Body { error: self.error() }),
             Family::Google => serde_json::to_vec(&GoogleBody {
                 error: self.google_error(),
             }),
-            Family::Anthropic => serde_json::to_vec(&AnthropicBody {
-                r#type: "error",
-                error: AnthropicError {
-                    r#type: self.anthropic_kind(),
-                    message: &self.message_with_param(),
-                    code: self.code,
-                },
+            Family::Anthropic => serde_json::to_vec(&anthropic()),
+            Family::Amazon => serde_json::to_vec(&AmazonBody {
+                message: &message,
+                own: anthropic(),
             }),
         };
         // Strings and options always serialise.
@@ -280,6 +310,10 @@ impl Answer<'_> {
             ("upgrade", (self.status == 426).then_some("HTTP/1.1")),
             ("retry-after", retry_after.as_deref()),
             ("x-should-retry", should_retry),
+            (
+                AMAZON_ERROR,
+                (options.family == Family::Amazon).then(|| amazon_error(self.status)),
+            ),
         ];
         let fields = fields.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
         write_response(

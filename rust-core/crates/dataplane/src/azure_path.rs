@@ -2,7 +2,7 @@
 
 use proofgate_providers::{Dialect, Family};
 
-use crate::google_path::{InPath, model_name};
+use crate::google_path::{BodyForm, InPath, model_name};
 
 const BEGIN: &str = "/openai";
 const DEPLOYMENTS: &str = "/deployments/";
@@ -27,7 +27,12 @@ pub(crate) fn read(path: &str) -> Option<AzurePath> {
         return spoken.find_map(|dialect| {
             let name = rest.strip_suffix(dialect.path_upstream())?;
             let model = model_name(name)?;
-            Some(AzurePath::Call(dialect, Some(InPath { model, stream: None })))
+            let in_path = InPath {
+                model,
+                stream: None,
+                form: BodyForm::default(),
+            };
+            Some(AzurePath::Call(dialect, Some(in_path)))
         });
     }
     let dialect = match rest {
@@ -74,6 +79,7 @@ mod tests {
             let in_path = model.map(|model| InPath {
                 model: model.into(),
                 stream: None,
+                form: crate::google_path::BodyForm::default(),
             });
             assert_eq!(read(path), Some(AzurePath::Call(dialect, in_path)), "{path}");
         }

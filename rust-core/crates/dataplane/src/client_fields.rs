@@ -3,6 +3,9 @@
 use proofgate_providers::{Family, is_beta};
 use proofgate_wire::{Headers, encode};
 
+/// The version of Anthropic's API that clients mean which name another API's.
+const VERSION: &[u8] = b"2023-06-01";
+
 /// What Anthropic's clients say in the head: the version of the API, and which of its betas they use.
 #[derive(Debug, Default)]
 pub(crate) struct ClientFields {
@@ -35,6 +38,22 @@ impl ClientFields {
         self.betas = kept;
         let denied: Vec<&str> = denied.iter().map(AsRef::as_ref).collect();
         write_names(extra, "x-proofgate-dropped-betas", &denied);
+    }
+
+    /// Adds betas that the body names, of a client that says in the body what belongs into the head.
+    pub(crate) fn add_from_body(&mut self, betas: Vec<String>) {
+        if self.version.is_empty() {
+            self.version = VERSION.to_vec();
+        }
+        for beta in betas {
+            let is_new = self.betas.iter().all(|known| **known != *beta);
+            // It goes into a field of the head.
+            let is_token =
+                !beta.is_empty() && beta.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+            if is_new && is_token {
+                self.betas.push(beta.into());
+            }
+        }
     }
 
     /// The header lines for a provider to which clients may send these betas, or any. What is left out is named in a field of

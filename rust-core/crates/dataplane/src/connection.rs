@@ -25,6 +25,7 @@ use crate::answer::{AnswerOptions, write_response};
 use crate::attribution::Attribution;
 use crate::body::{Body, NoRequest, Reader, arrived};
 use crate::catalog::Catalog;
+use crate::claude_body;
 use crate::client::{After, Client, ClientStream};
 use crate::client_fields::ClientFields;
 use crate::cors;
@@ -32,6 +33,7 @@ use crate::deadline::Deadline;
 use crate::endpoint::Route;
 use crate::exchange;
 use crate::gateway::Gateway;
+use crate::google_path::BodyForm;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::memory::Exhausted;
 use crate::models;
@@ -181,7 +183,7 @@ impl Connection {
 
     async fn answer(
         &mut self,
-        request: Request,
+        mut request: Request,
         known: RequestSoFar,
         body: Body,
         now: std::time::Instant,
@@ -200,7 +202,25 @@ impl Connection {
                     Route::Stored(call) => (None, Some(&**call)),
                     _ => (None, None),
                 };
+                let range = body.range.clone();
+                let message = claude_body::read(
+                    &self.gateway.budget,
+                    in_path,
+                    &self.client.input[range.clone()],
+                    request.fields.as_deref_mut(),
+                );
+                let Ok(message) = message else {
+                    let refused = NoRequest::Rejected(Rejection::OVERLOADED);
+                    let known = RequestSoFar {
+                        tenant: Some(Arc::clone(&tenant.name)),
+                        head_only: false,
+                        family,
+                        observed,
+                    };
+                    return Box::pin(self.unserved(refused, known, span)).await;
+                };
                 let input = self.client.take_input();
+                let as_it_came = &input[range];
                 let body_at = match body.came_later {
                     true => std::time::Instant::now(),
                     false => now,
@@ -215,7 +235,8 @@ impl Connection {
                     fields: request.fields,
                     attribution: &mut self.attribution,
                     config: request.config,
-                    body: &input[body.range],
+                    body: message.as_deref().unwrap_or(as_it_came),
+                    as_it_came,
                     form: None,
                     upload: Cell::default(),
                     now,
@@ -233,6 +254,7 @@ impl Connection {
                     deadline: &mut self.deadline,
                     close,
                     dialect,
+                    frames: (request.route.form() == BodyForm::Invoke).then(Box::default),
                 };
                 // Pinned where it is made: awaited as a value it would be copied twice.
                 let after = pin!(exchange::run(call, back)).await;
@@ -358,7 +380,7 @@ impl Connection {
         }
         self.attribution.read_head(&head.headers);
         let fields = match route {
-            Route::Call(..) => ClientFields::of(known.family, &head.headers),
+            Route::Call(dialect, _) => ClientFields::of(dialect.family(), &head.headers),
             _ => None,
         };
         let boundary = match has_form {

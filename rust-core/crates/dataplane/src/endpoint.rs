@@ -5,7 +5,8 @@ use proofgate_providers::{Dialect, Family};
 use proofgate_wire::{Method, RequestHead};
 
 use crate::azure_path::{self, AzurePath};
-use crate::google_path::{self, GooglePath, InPath, PathError, percent_decoded};
+use crate::claude_path;
+use crate::google_path::{self, BodyForm, GooglePath, InPath, PathError, percent_decoded};
 use crate::receipts::AskedReceipt;
 use crate::stored_path::{self, StoredCall, StoredPath, StoredPathError};
 
@@ -93,6 +94,14 @@ impl Route {
         if let Some(found) = azure_path::read(path) {
             return Route::of_azure(found, head.method);
         }
+        if let Some(found) = claude_path::read(path) {
+            return match (found, head.method) {
+                (Err(error), _) => Route::Refused(error),
+                (Ok(_), Method::Options) => Route::Options(POST),
+                (Ok((dialect, in_path)), Method::Post) => Route::Call(dialect, Some(Box::new(in_path))),
+                _ => Route::WrongMethod(POST),
+            };
+        }
         if let Some(id) = path
             .strip_prefix(RECEIPTS)
             .and_then(|rest| rest.strip_prefix('/'))
@@ -165,6 +174,14 @@ impl Route {
         }
     }
 
+    /// What its body is written in.
+    pub(crate) fn form(&self) -> BodyForm {
+        match self {
+            Route::Call(_, Some(in_path)) => in_path.form,
+            _ => BodyForm::default(),
+        }
+    }
+
     /// The endpoint that a tenant must be allowed to use. What it has used itself it may always know.
     pub(crate) fn endpoint(&self) -> Option<Endpoint> {
         match self {
@@ -185,7 +202,9 @@ impl Route {
     /// means that one, and who sends a key as Google's clients do means Google's.
     pub(crate) fn family(&self, head: &RequestHead<'_>) -> Family {
         match self {
+            _ if self.form() == BodyForm::Invoke => Family::Amazon,
             Route::Call(dialect, _) => dialect.family(),
+            Route::Refused(_) if claude_path::is_bedrocks(head.target) => Family::Amazon,
             Route::Refused(_) => Family::Google,
             _ if google_path::is_google_alone(head.target) => Family::Google,
             Route::Models | Route::Model(_) | Route::Receipt(_)
@@ -201,7 +220,7 @@ impl Route {
     /// The name by which records know it.
     pub(crate) fn path(&self) -> Option<&'static str> {
         match self {
-            Route::Call(dialect, _) => Some(dialect.path()),
+            Route::Call(dialect, _) => Some(self.form().path(*dialect)),
             Route::Stored(call) => Some(call.stored.name()),
             Route::Models | Route::Model(_) => Some(MODELS),
             Route::Usage => Some(USAGE),

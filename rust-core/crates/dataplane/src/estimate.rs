@@ -27,7 +27,7 @@ pub(crate) async fn answer(call: &Call<'_>, reply: &mut Reply<'_>, mut open: Box
         close: reply.close,
         head_only: false,
         extra: reply.extra,
-        family: reply.dialect.family(),
+        family: reply.family(),
     };
     write_response(
         200,

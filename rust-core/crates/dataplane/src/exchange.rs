@@ -118,8 +118,8 @@ async fn refuse(
     }
     let mut refused = refused.unwrap_or_else(|| RejectedRequest {
         tenant: Some(&incoming.identity.tenant.name),
-        endpoint: Some(incoming.dialect.path()),
-        bytes: incoming.body.len(),
+        endpoint: Some(incoming.endpoint()),
+        bytes: incoming.as_it_came.len(),
         ..RejectedRequest::default()
     });
     refused.series = incoming.series.take();

@@ -8,6 +8,35 @@ pub(crate) struct InPath {
     pub(crate) model: String,
     /// Whether the answer is to be a stream of events; `None` where the body says that, and names the model as well.
     pub(crate) stream: Option<bool>,
+    pub(crate) form: BodyForm,
+}
+
+/// What a body is written in, where that is nearly what its dialect is: by the API that its client speaks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum BodyForm {
+    /// As the dialect has it.
+    #[default]
+    OfDialect,
+    /// Anthropic's messages, as Amazon Bedrock's InvokeModel takes and gives them.
+    Invoke,
+    /// The same as Vertex AI's rawPredict takes them.
+    RawPredict,
+}
+
+impl BodyForm {
+    /// The path at which clients reach it, as records name it, where that is not the dialect's.
+    pub(crate) fn path(self, dialect: Dialect) -> &'static str {
+        match (self, dialect) {
+            (BodyForm::OfDialect, _) => dialect.path(),
+            (BodyForm::Invoke, _) => "/model/{model}/invoke",
+            (BodyForm::RawPredict, Dialect::CountTokens) => {
+                "/v1/projects/{project}/locations/{location}/publishers/anthropic/models/count-tokens:rawPredict"
+            }
+            (BodyForm::RawPredict, _) => {
+                "/v1/projects/{project}/locations/{location}/publishers/anthropic/models/{model}:rawPredict"
+            }
+        }
+    }
 }
 
 /// Why a path is refused, or the query behind it.
@@ -70,6 +99,7 @@ pub(crate) fn read(path: &str, query: Option<&str>) -> Result<Option<GooglePath>
             InPath {
                 model,
                 stream: Some(stream),
+                form: BodyForm::default(),
             },
         )));
     }
@@ -155,11 +185,12 @@ pub(crate) fn percent_decoded(name: &str) -> Vec<u8> {
 mod tests {
     use proofgate_providers::Dialect;
 
-    use super::{GooglePath, InPath, PathError, percent_decoded, read};
+    use super::{BodyForm, GooglePath, InPath, PathError, percent_decoded, read};
 
     fn call(dialect: Dialect, model: &str, stream: bool) -> Result<Option<GooglePath>, PathError> {
         let (model, stream) = (model.to_owned(), Some(stream));
-        Ok(Some(GooglePath::Call(dialect, InPath { model, stream })))
+        let form = BodyForm::default();
+        Ok(Some(GooglePath::Call(dialect, InPath { model, stream, form })))
     }
 
     #[test]

@@ -17,6 +17,8 @@ mod batch_lines;
 mod body;
 mod bounded_copy;
 mod catalog;
+mod claude_body;
+mod claude_path;
 mod client;
 mod client_fields;
 mod client_tls;

@@ -389,6 +389,11 @@ impl OpenExchange {
 
     /// Adds bytes of the upstream's answer to the response as the client gets it.
     pub(crate) fn relay(&mut self, bytes: &[u8]) {
+        self.relay_as(bytes, bytes);
+    }
+
+    /// The same of what goes to the client in another form than that in which it is analysed: `said` is sent as `bytes`.
+    pub(crate) fn relay_as(&mut self, said: &[u8], bytes: &[u8]) {
         if self.bytes == 0 && !bytes.is_empty() {
             let waited = micros(self.started.elapsed());
             self.series.began(waited);
@@ -397,15 +402,19 @@ impl OpenExchange {
                 observed.answers(waited);
             }
         }
-        self.respond(bytes);
+        self.respond_as(said, bytes);
     }
 
     /// Adds bytes to the response as the client gets it.
     pub(crate) fn respond(&mut self, bytes: &[u8]) {
+        self.respond_as(bytes, bytes);
+    }
+
+    fn respond_as(&mut self, said: &[u8], bytes: &[u8]) {
         self.response.update(bytes);
         self.bytes += bytes.len() as u64;
         if let Some((copy, _)) = &mut self.copy {
-            copy.take(bytes);
+            copy.take(said);
         }
         if let Some(keeping) = &mut self.keeping {
             keeping.respond(bytes);

@@ -54,7 +54,7 @@ impl Rejection {
          /v1/embeddings, /v1/moderations, /v1/audio/speech, /v1/audio/transcriptions, /v1/audio/translations, \
          /v1/images/generations, /v1/images/edits, /v1/images/variations, /v1/messages, /v1/messages/count_tokens and \
          /v1beta/models/{model}:generateContent, :streamGenerateContent, :countTokens, :embedContent and \
-         :batchEmbedContents, and GET /v1/models, \
+         :batchEmbedContents, for Claude /model/{model}/invoke and :rawPredict, and GET /v1/models, \
          /v1beta/models, /v1/usage and /v1/receipts/{id}, and OpenAI's /v1/files and /v1/batches.",
     );
     /// No provider keeps objects for the tenant.
@@ -527,7 +527,7 @@ impl From<PathError> for Rejection {
             PathError::Model => Rejection::new(
                 400,
                 "invalid_path",
-                "The path names no model: models/, its name, a colon and the method stand there.",
+                "The path names no model where the name of one belongs.",
             ),
         }
     }

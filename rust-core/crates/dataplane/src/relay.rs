@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use self::frames::frames_of;
 use self::inspection::{last_of_inspection, note_judgement};
 use self::passage::{Passage, Progress};
-use self::sink::{break_off, end_as_reported, finish, send_piece};
+use self::sink::{break_off, end_as_reported, finish, relay_piece, send_piece};
 use self::source::{END, PAUSE, Source};
 use crate::attempt::Begun;
 use crate::client::After;
@@ -243,7 +243,7 @@ async fn body(
         }
         if !workspace.piece.is_empty() || (answer_head.chunked && !reply.buffers.head.is_empty()) {
             open.span.lap_now(Stage::Relay);
-            open.relay(&workspace.piece);
+            relay_piece(reply, answer_head, open, workspace, false);
             if reply.buffers.upstream.is_empty() {
                 source.lend(reply);
             }
@@ -259,7 +259,8 @@ async fn body(
             gateway.spare.take_back(buffer);
         }
         let has_left = answer_head.chunked && answer_head.events && reply.buffers.head.is_empty();
-        let beats = has_left && !progress.has_left_an_event_open(answer_head);
+        // No frame says nothing to all clients of Amazon's.
+        let beats = has_left && !answer_head.to_frames && !progress.has_left_an_event_open(answer_head);
         let interval = open.catalog.terms.timeouts.heartbeat.filter(|_| beats);
         let mut waited = Duration::ZERO;
         let mut read = None;

@@ -1,7 +1,7 @@
 //! The client's side of one exchange: what an answer needs, and answers of our own.
 
 use proofgate_ledger::record::{Outcome, Usage};
-use proofgate_providers::Dialect;
+use proofgate_providers::{Dialect, Family, FrameWriter};
 use proofgate_stages::Stage;
 
 use crate::answer::{Answer, AnswerOptions};
@@ -42,6 +42,18 @@ pub(crate) struct Reply<'c> {
     pub(crate) close: bool,
     /// What the client speaks.
     pub(crate) dialect: Dialect,
+    /// What writes events as Amazon's frames, for a client that speaks to Bedrock's InvokeModel.
+    pub(crate) frames: Option<Box<FrameWriter>>,
+}
+
+impl Reply<'_> {
+    /// In whose shape an error is said.
+    pub(crate) fn family(&self) -> Family {
+        match self.frames {
+            Some(_) => Family::Amazon,
+            None => self.dialect.family(),
+        }
+    }
 }
 
 /// Ends an exchange with an answer of our own, which leaves only after its completion is written.
@@ -53,7 +65,7 @@ pub(crate) async fn finish_with_answer(
     usage: Option<Usage>,
 ) -> After {
     open.error = Some(answer.code);
-    open.respond(&answer.json(reply.dialect.family()));
+    open.respond(&answer.json(reply.family()));
     let id = open.id;
     open.store().await;
     let completion = open.end(outcome, answer.status, usage);
@@ -72,7 +84,7 @@ pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: 
         close: reply.close,
         head_only: false,
         extra: reply.extra,
-        family: reply.dialect.family(),
+        family: reply.family(),
     };
     answer.write(id, options, &mut reply.buffers.head);
     match reply.client.send(&reply.buffers.head).await {

@@ -2,10 +2,10 @@
 
 use proofgate_inspect::needs_response;
 use proofgate_policy::{Mode, Profile};
-use proofgate_providers::{BodyKind, Dialect, Stored};
+use proofgate_providers::{BodyKind, Dialect, Family, Stored};
 use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 
-use crate::answer::AnswerOptions;
+use crate::answer::{AMAZON_ERROR, AnswerOptions, amazon_error};
 use crate::rejection::LONGEST_WAIT;
 
 /// What rules do with an answer.
@@ -45,6 +45,8 @@ pub(crate) struct AnswerHead {
     pub(crate) is_translated: bool,
     /// Whether its content type is that of Amazon's event streams.
     pub(crate) framed: bool,
+    /// Whether its events go to the client in Amazon's frames.
+    pub(crate) to_frames: bool,
     /// Whether its content type is that of a recording, or of bytes of no known kind.
     is_binary: bool,
     /// What kind of failure it is, where the head says it.
@@ -124,6 +126,7 @@ pub(crate) fn write_head(
     encode::write_status_line(out, head.status)?;
     let (mut events, mut framed, mut is_binary, mut error_kind) = (false, false, false, None);
     let mut waits_long = false;
+    let is_amazons = options.family == Family::Amazon;
     for (name, value) in head.headers.iter() {
         if name.eq_ignore_ascii_case("retry-after") {
             waits_long = is_long_wait(value);
@@ -141,8 +144,12 @@ pub(crate) fn write_head(
             error_kind = std::str::from_utf8(value).ok().map(Into::into);
         }
         if !is_ours(name) && !head.headers.is_hop_by_hop(name) {
-            encode::write_header(out, name, value)?;
+            let is_reframed = is_amazons && events && name.eq_ignore_ascii_case("content-type");
+            encode::write_header(out, name, if is_reframed { FRAMES } else { value })?;
         }
+    }
+    if is_amazons && head.status >= 400 && error_kind.is_none() {
+        encode::write_header(out, AMAZON_ERROR, amazon_error(head.status).as_bytes())?;
     }
     let scrutiny = match head.framing {
         ResponseFraming::Empty => Scrutiny::None,
@@ -178,6 +185,7 @@ pub(crate) fn write_head(
         dialect: Dialect::Chat,
         is_translated: false,
         framed,
+        to_frames: is_amazons && (events || framed),
         is_binary,
         error_kind,
         open_head,

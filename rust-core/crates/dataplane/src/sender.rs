@@ -174,7 +174,7 @@ impl Sender<'_, '_> {
             close: reply.close,
             head_only: false,
             extra: reply.extra,
-            family: reply.dialect.family(),
+            family: reply.family(),
         };
         let Buffers {
             head: out,

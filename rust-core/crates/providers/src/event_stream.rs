@@ -295,7 +295,7 @@ const TABLES: [[u32; 256]; 8] = {
 };
 
 /// The CRC-32 of IEEE 802.3, as in zlib.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let (chunks, rest) = bytes.as_chunks::<8>();
     let mut crc = !0u32;
     for chunk in chunks {

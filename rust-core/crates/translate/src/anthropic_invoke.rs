@@ -11,8 +11,8 @@ mod request;
 mod stream;
 
 pub use error::error;
-pub(crate) use request::carried;
 pub use request::request;
+pub(crate) use request::{Fields, carried};
 pub use stream::Stream;
 
 use std::borrow::Cow;

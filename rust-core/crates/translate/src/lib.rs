@@ -27,6 +27,7 @@ pub mod openai_responses;
 pub mod responses_openai;
 
 pub mod constraints;
+pub mod invoke_client;
 pub mod own_thoughts;
 
 mod asked;

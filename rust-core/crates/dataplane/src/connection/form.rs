@@ -85,6 +85,7 @@ impl Connection {
             config: request.config,
             observed: known.observed.take(),
             body: &held.body,
+            as_it_came: &held.body,
             form: Some(&held),
             upload: Cell::new(held.coming.is_some().then_some(upload)),
             now,
@@ -101,6 +102,7 @@ impl Connection {
             deadline: &mut self.deadline,
             close,
             dialect,
+            frames: None,
         };
         let after = exchange::run(call, back).await;
         self.buffers.give_back(&self.gateway.spare);

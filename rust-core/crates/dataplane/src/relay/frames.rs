@@ -28,9 +28,10 @@ pub(super) fn frames_of(
     if !answer_head.framed || !answer_head.is_success() {
         return None;
     }
-    if let Some(at) = head
-        .windows(FRAMES.len())
-        .position(|part| part.eq_ignore_ascii_case(FRAMES))
+    if !answer_head.to_frames
+        && let Some(at) = head
+            .windows(FRAMES.len())
+            .position(|part| part.eq_ignore_ascii_case(FRAMES))
     {
         head.splice(at..at + FRAMES.len(), EVENT_STREAM.iter().copied());
     }

@@ -358,7 +358,8 @@ impl Passage<'_> {
         }
         self.gateway.spare.lend(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(part);
-        if self.progress.translation.is_some() || self.progress.candidates.is_some() {
+        let is_kept_whole = self.progress.translation.is_some() || self.progress.candidates.is_some();
+        if is_kept_whole || self.answer_head.to_frames {
             return self.take_room_for_partial();
         }
         if self.workspace.partial.len() > MOST_OF_AN_EVENT {

@@ -28,6 +28,38 @@ pub(super) async fn send_piece(
     send(gateway, reply).await.map_err(|_| Aborted::Client)
 }
 
+/// Adds what is decoded to the answer as its client gets it, where that is in frames: then it is these that are sent. `last`:
+/// whether nothing follows.
+pub(super) fn relay_piece(
+    reply: &mut Reply<'_>,
+    answer_head: &AnswerHead,
+    open: &mut OpenExchange,
+    workspace: &mut Workspace,
+    last: bool,
+) {
+    match frame(reply, answer_head, &mut workspace.piece, last) {
+        Some(said) => open.relay_as(&said, &workspace.piece),
+        None => open.relay(&workspace.piece),
+    }
+}
+
+/// Puts frames in the place of events, for a client that wants them, and returns the events.
+fn frame(
+    reply: &mut Reply<'_>,
+    answer_head: &AnswerHead,
+    piece: &mut Vec<u8>,
+    last: bool,
+) -> Option<Vec<u8>> {
+    let frames = reply.frames.as_mut();
+    let frames = frames.filter(|_| answer_head.to_frames && answer_head.events)?;
+    let said = std::mem::take(piece);
+    frames.push(&said, piece);
+    if last {
+        frames.finish(piece);
+    }
+    Some(said)
+}
+
 /// What a client of a stream gets while nothing else comes: a comment, and no event, for it has no empty line. With one,
 /// official clients take it for an event without data (openai-go before 3.45).
 const HEARTBEAT: &[u8] = b": hb\n";
@@ -86,7 +118,7 @@ pub(super) async fn finish(
 ) -> After {
     let Workspace { piece, held, .. } = &mut *workspace;
     append(piece, held);
-    open.relay(piece);
+    relay_piece(reply, answer_head, &mut open, &mut workspace, true);
     let usage = workspace.usage();
     open.store().await;
     let completion = open.end(Outcome::Complete, answer_head.status, usage);
@@ -119,7 +151,7 @@ pub(super) async fn end_as_reported(
 ) -> After {
     let Workspace { piece, held, .. } = &mut *workspace;
     append(piece, held);
-    open.relay(piece);
+    relay_piece(reply, answer_head, &mut open, &mut workspace, true);
     open.store().await;
     let completion = open.end(Outcome::UpstreamError, answer_head.status, workspace.usage());
     if open.written(completion, Stage::CompletionRecord).await {
@@ -141,6 +173,7 @@ pub(super) async fn break_off(
 ) -> After {
     if answer_head.events {
         workspace.piece.extend_from_slice(event);
+        let _ = frame(reply, answer_head, &mut workspace.piece, true);
         open.respond(&workspace.piece);
     }
     open.store().await;

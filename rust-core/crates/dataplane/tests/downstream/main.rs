@@ -10,6 +10,7 @@ mod attribution;
 mod azure;
 mod bedrock;
 mod chained;
+mod claude_clients;
 mod client;
 mod denied_betas;
 mod dialects;

@@ -72,7 +72,7 @@ pub(crate) fn carried(
 }
 
 /// The fields of an object, in their order.
-struct Fields<'b>(Vec<(Cow<'b, str>, &'b RawValue)>);
+pub(crate) struct Fields<'b>(pub(crate) Vec<(Cow<'b, str>, &'b RawValue)>);
 
 impl<'b> Deserialize<'b> for Fields<'b> {
     fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
