@@ -30,8 +30,8 @@ def version_of(client: str) -> str:
     raise KeyError(client)
 
 
-def write(results: Results) -> None:
-    """Adds the results to those of the run's other processes, where the run was told to, if it was."""
+def record(client: str, api: str, provider: str, scenario: str, result: str) -> None:
+    """Adds a result to those of the run, of all of its processes, where the run was told to keep them."""
     path = os.environ.get(VARIABLE)
     if not path:
         return
@@ -39,14 +39,10 @@ def write(results: Results) -> None:
     with Path(path).open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
-        merged: Results = json.loads(file.read() or "{}")
-        for client, apis in results.items():
-            for api, providers in apis.items():
-                for provider, found in providers.items():
-                    merged.setdefault(client, {}).setdefault(api, {}).setdefault(provider, {}).update(found)
-        file.seek(0)
-        file.truncate()
-        file.write(json.dumps(merged, indent=1) + "\n")
+        results: Results = json.loads(file.read() or "{}")
+        results.setdefault(client, {}).setdefault(api, {}).setdefault(provider, {})[scenario] = result
+        file.truncate(0)
+        file.write(json.dumps(results, indent=1) + "\n")
 
 
 def read(path: Path) -> Results:

@@ -14,7 +14,7 @@ from e2e.agents.cells import ALL, ROWS, Row
 from e2e.agents.commands import TASKS, Command
 from e2e.agents.driven import driver
 from e2e.agents.gateway import Bench, bench
-from e2e.agents.results import Results, write
+from e2e.agents.results import record
 from e2e.agents.scenarios import SCENARIOS, Client, result_of
 
 
@@ -62,14 +62,6 @@ def cells(reached: bool) -> list[Any]:
     ]
 
 
-@pytest.fixture(scope="session")
-def results() -> Iterator[Results]:
-    """Filled by the tests, and written at the end if the run is to."""
-    found: Results = {}
-    yield found
-    write(found)
-
-
 @pytest.fixture(scope="module")
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A gateway of the cell's own: no client meets what another one left."""
@@ -78,13 +70,13 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Running(cell, client, ready)
 
 
-def check(running: Running, scenario: str, results: Results) -> None:
+def check(running: Running, scenario: str) -> None:
     """Runs a scenario, records what came of it, and compares that with what is known."""
     row, provider = running.cell.row, running.cell.provider
     result = result_of(scenario, running.client, running.bench)
     known = row.expected(provider, scenario)
     recorded = known.result if known and result not in ("works", "none") else result
-    results.setdefault(row.client, {}).setdefault(row.api, {}).setdefault(provider, {})[scenario] = recorded
+    record(row.client, row.api, provider, scenario, recorded)
     if known is None:
         assert result in ("works", "none"), result
     else:
@@ -93,10 +85,10 @@ def check(running: Running, scenario: str, results: Results) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("running", cells(reached=True), indirect=True, scope="module")
-def test_a_client_does_what_it_does_before_its_provider(running: Running, scenario: str, results: Results) -> None:
-    check(running, scenario, results)
+def test_a_client_does_what_it_does_before_its_provider(running: Running, scenario: str) -> None:
+    check(running, scenario)
 
 
 @pytest.mark.parametrize("running", cells(reached=False), indirect=True, scope="module")
-def test_what_is_not_reached_is_refused_by_name(running: Running, results: Results) -> None:
-    check(running, "turn", results)
+def test_what_is_not_reached_is_refused_by_name(running: Running) -> None:
+    check(running, "turn")
