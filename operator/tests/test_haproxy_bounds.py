@@ -290,7 +290,7 @@ def test_by_default_only_what_went_wrong_is_logged(
         haproxy.worker_of(KEYS["tenant-0"][0])
         with closing(socket.create_connection(("127.0.0.1", haproxy.port))):
             pass
-        # All of them: on a busy machine a health check may fail for once, and another worker answers meanwhile.
+        # All of them: on a busy machine a health check may fail for once, and another worker answers.
         for worker in workers:
             worker.refuse_connections()
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):

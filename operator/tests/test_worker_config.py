@@ -169,9 +169,9 @@ def test_the_form_of_azures_api_reaches_the_worker(tmp_path: Path) -> None:
 
 def test_how_responses_reach_a_provider_reaches_the_worker(tmp_path: Path) -> None:
     provider = SPEC["providers"][0]
-    for given in ("Auto", "Native", "Translated"):
-        (read, *_) = core_json(tmp_path / given, providers=[{**provider, "responses": given}])["providers"]
-        assert read["responses"] == given.lower()
+    for way in ("Auto", "Native", "Translated"):
+        (read, *_) = core_json(tmp_path / way, providers=[{**provider, "responses": way}])["providers"]
+        assert read["responses"] == way.lower()
 
 
 def test_the_tenant_whose_objects_a_provider_keeps_reaches_the_worker(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ class Provider(Section):
     refuses `stream_options`."""
     responses: Literal["Auto", "Native", "Translated"] = "Auto"
     """How Responses reach a provider of type `OpenAI` or `AzureOpenAI`: `Native` at its own `/responses`,
-    `Translated` as chat completions. `Auto` is `Native`, but at hosts that are known to have no `/responses`."""
+    `Translated` as chat completions. `Auto` is `Native`, but at hosts that are known to have none."""
     untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
     """What becomes of a field of a request that the provider's API has no counterpart for, where the client
     speaks another one: the request is refused, or the field is left out and named in the answer."""
