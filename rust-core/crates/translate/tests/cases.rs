@@ -1,5 +1,10 @@
 //! What providers refuse, and what a request becomes so that they take it: one test for each class that was seen in the field.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use proofgate_translate::{
     Asked, Target, Untranslatable, UntranslatableFields, anthropic_openai, openai_anthropic, openai_converse,
@@ -19,6 +24,8 @@ mod messages;
 mod models;
 #[path = "cases/probes.rs"]
 mod probes;
+#[path = "cases/providers.rs"]
+mod providers;
 
 type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<Asked, Untranslatable>;
 
