@@ -34,6 +34,7 @@ mod asked;
 mod bedrock_error;
 mod chat;
 mod chat_error;
+mod chunks;
 mod dropped;
 mod error;
 mod events;

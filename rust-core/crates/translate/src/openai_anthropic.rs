@@ -20,7 +20,6 @@
 //! Of an answer, citations and what Anthropic's own tools did are lost; a client cannot ask for them either.
 
 mod answer;
-mod chunk;
 mod error;
 mod event;
 mod finish;

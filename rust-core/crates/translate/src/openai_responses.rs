@@ -24,7 +24,6 @@
 //! are not part of the answer.
 
 mod answer;
-mod chunk;
 mod closing;
 mod error;
 mod event;

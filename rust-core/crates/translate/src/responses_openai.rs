@@ -32,6 +32,7 @@ mod input;
 mod keeper;
 mod message;
 mod output;
+mod parts;
 mod pictures;
 mod reasoning;
 mod request;

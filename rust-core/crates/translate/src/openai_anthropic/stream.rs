@@ -1,8 +1,8 @@
+use crate::chunks::{Called, Chunks};
 use crate::json::write_string;
 use crate::json_text::JsonText;
 use crate::nesting::Nesting;
-use crate::openai_anthropic::answer::{Block, Said, refusal};
-use crate::openai_anthropic::chunk::Chunks;
+use crate::openai_anthropic::answer::{Block, Said, refusal, write_detail};
 use crate::openai_anthropic::error::write_error;
 use crate::openai_anthropic::event::{Event, Piece};
 use crate::openai_anthropic::finish::finish_reason;
@@ -151,7 +151,7 @@ impl Stream {
         }
         self.tokens = message.usage;
         let chunks = Chunks::of(id, self.created, &self.model, self.include_usage);
-        chunks.write_role(out);
+        chunks.role(out);
         self.chunks = Some(chunks);
         Ok(())
     }
@@ -175,12 +175,12 @@ impl Stream {
         let said = block.said()?;
         let kind = match said {
             Said::Text(text) => {
-                chunks.write_text(text, out);
+                write_text(&chunks, text, out);
                 Kind::Other
             }
             Said::Call { id, name } => {
                 let (number, nesting, input) = (self.calls, Nesting::default(), input_of(block)?);
-                chunks.write_call(number, id, name, out);
+                chunks.call(number, Called::Function, id, name, out);
                 self.calls = number.saturating_add(1);
                 Kind::Call {
                     number,
@@ -190,7 +190,7 @@ impl Stream {
             }
             Said::Thinking { .. } | Said::Redacted(_) => {
                 let number = self.details;
-                chunks.write_reasoning(&said, number, out);
+                write_reasoning(&chunks, &said, number, out);
                 self.details = number.saturating_add(1);
                 Kind::Reasoning { number }
             }
@@ -211,12 +211,12 @@ impl Stream {
             .find(|block| Some(block.index) == event.index);
         let block = block.ok_or(AnswerError::Malformed("a delta of a block that is not open"))?;
         match (delta.piece()?, &mut block.kind) {
-            (Piece::Text(text), _) => chunks.write_text(text, out),
+            (Piece::Text(text), _) => write_text(chunks, text, out),
             (Piece::Input(fragment), Kind::Call { number, nesting, .. }) => {
                 if let Some(json) = fragment.decoded() {
                     nesting.push(&json);
                 }
-                chunks.write_arguments(*number, out, |out| {
+                chunks.argument(*number, Called::Function, out, |out| {
                     out.extend_from_slice(fragment.raw().as_bytes())
                 });
             }
@@ -225,14 +225,14 @@ impl Stream {
                     thinking: Some(thinking),
                     signature: None,
                 };
-                chunks.write_reasoning(&said, *number, out);
+                write_reasoning(chunks, &said, *number, out);
             }
             (Piece::Signature(signature), Kind::Reasoning { number }) => {
                 let said = Said::Thinking {
                     thinking: None,
                     signature: Some(signature),
                 };
-                chunks.write_reasoning(&said, *number, out);
+                write_reasoning(chunks, &said, *number, out);
             }
             // The input of one of the provider's own tools, or what is not known.
             _ => {}
@@ -252,7 +252,7 @@ impl Stream {
             if !nesting.has_begun() {
                 let input = input.as_deref().unwrap_or("{}");
                 self.chunks()?
-                    .write_arguments(number, out, |out| write_string(out, input));
+                    .argument(number, Called::Function, out, |out| write_string(out, input));
             }
         }
         Ok(())
@@ -271,7 +271,7 @@ impl Stream {
         };
         self.finish_reason = Some(finish_reason(stop_reason, self.calls > 0));
         if let Some(explanation) = refusal(stop_reason, delta.stop_details) {
-            self.chunks()?.write_refusal(explanation, out);
+            self.chunks()?.refusal(explanation, out);
         }
         Ok(())
     }
@@ -289,9 +289,35 @@ impl Stream {
                 return Err(AnswerError::Malformed("the arguments of a call are cut"));
             }
         }
-        self.chunks()?.write_end(reason, self.usage().as_ref(), out);
+        self.chunks()?.end(reason, self.usage().as_ref(), out);
         Ok(Step::Ended)
     }
+}
+
+/// Text of the answer, if it is any.
+fn write_text(chunks: &Chunks, text: JsonText<'_>, out: &mut Vec<u8>) {
+    if !text.is_empty() {
+        chunks.text(text.raw(), None, out);
+    }
+}
+
+/// Reasoning, or a fragment of it.
+fn write_reasoning(chunks: &Chunks, said: &Said<'_>, number: u64, out: &mut Vec<u8>) {
+    let read = match *said {
+        Said::Thinking { thinking, signature } => {
+            let thinking = thinking.filter(|thinking| !thinking.is_empty());
+            if thinking.is_none() && signature.is_none() {
+                return;
+            }
+            thinking.map(JsonText::raw)
+        }
+        _ => None,
+    };
+    chunks.reasoning(
+        read,
+        out,
+        Some(|out: &mut Vec<u8>| write_detail(said, number, out)),
+    );
 }
 
 /// Says that the answer failed.

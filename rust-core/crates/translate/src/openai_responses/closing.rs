@@ -1,8 +1,9 @@
 //! The end of an item of a streamed response.
 
 use crate::AnswerError;
+use crate::chunks::Called;
 use crate::openai_responses::event::Event;
-use crate::openai_responses::items::{Kind, count, id_of, say, think};
+use crate::openai_responses::items::{Kind, count, id_of, say, think, write_reasoning};
 use crate::openai_responses::output::{Detail, Item, Part};
 use crate::openai_responses::stream::{NOT_BEGUN, Stream};
 
@@ -32,7 +33,7 @@ impl Stream {
                 let mut is_first = true;
                 for part in item.parts()? {
                     if let Some(refusal) = part.refusal() {
-                        chunks.write_refusal(refusal, out);
+                        chunks.refusal(refusal, out);
                     }
                     if let Some(text) = part.text() {
                         let begins = std::mem::replace(&mut is_first, false);
@@ -53,8 +54,8 @@ impl Stream {
                 }
                 if let Some(encrypted) = item.encrypted_content() {
                     let index = count(&mut self.details);
-                    let detail = Some(Detail::Encrypted(encrypted));
-                    chunks.write_reasoning(None, detail, index, id.as_deref(), out);
+                    let detail = Detail::Encrypted(encrypted);
+                    write_reasoning(chunks, (None, detail), index, id.as_deref(), out);
                 }
             }
             _ => {}
@@ -73,7 +74,9 @@ impl Stream {
             self.has_cut_call |= nesting.is_cut();
             if !nesting.has_begun() {
                 let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;
-                chunks.write_argument(*number, false, "\"{}\"", out);
+                chunks.argument(*number, Called::Function, out, |out| {
+                    out.extend_from_slice(b"\"{}\"");
+                });
             }
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! The items of a streamed response that are open, and what is written of them.
 
+use crate::chunks::Chunks;
 use crate::json_text::JsonText;
 use crate::nesting::Nesting;
 use crate::openai_responses::answer::BETWEEN;
-use crate::openai_responses::chunk::Chunks;
-use crate::openai_responses::output::{Detail, Item, characters};
+use crate::openai_responses::output::{Detail, Item, characters, write_detail};
 
 /// Bytes of an id: that of the response stands in every chunk, that of an item of reasoning in each of its fragments.
 pub(super) const MOST_ID_BYTES: usize = 256;
@@ -70,8 +70,8 @@ pub(super) fn say(
 ) -> u64 {
     let is_apart = begins && said > 0;
     match is_apart {
-        true => chunks.write_text(&format!("\"{BETWEEN}{}\"", text.inner()), logprobs, out),
-        false => chunks.write_text(text.raw(), logprobs, out),
+        true => chunks.text(&format!("\"{BETWEEN}{}\"", text.inner()), logprobs, out),
+        false => chunks.text(text.raw(), logprobs, out),
     }
     said.saturating_add(characters(text))
         .saturating_add(if is_apart { 2 } else { 0 })
@@ -89,10 +89,22 @@ pub(super) fn think(
     match is_apart {
         true => {
             let read = format!("\"{BETWEEN}{}\"", text.inner());
-            chunks.write_reasoning(Some(&read), Some(detail), index, id, out);
+            write_reasoning(chunks, (Some(&read), detail), index, id, out);
         }
-        false => chunks.write_reasoning(Some(text.raw()), Some(detail), index, id, out),
+        false => write_reasoning(chunks, (Some(text.raw()), detail), index, id, out),
     }
+}
+
+/// Writes reasoning for those who read it, and for those who send it back.
+pub(super) fn write_reasoning(
+    chunks: &Chunks,
+    (read, detail): (Option<&str>, Detail<'_>),
+    index: u64,
+    id: Option<&str>,
+    out: &mut Vec<u8>,
+) {
+    let detail = |out: &mut Vec<u8>| write_detail(detail, index, id, out);
+    chunks.reasoning(read, out, Some(detail));
 }
 
 /// The next number.

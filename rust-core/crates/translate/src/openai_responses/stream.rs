@@ -1,6 +1,6 @@
+use crate::chunks::{Called, Chunks};
 use crate::json_text::JsonText;
 use crate::nesting::Nesting;
-use crate::openai_responses::chunk::Chunks;
 use crate::openai_responses::error::write_error;
 use crate::openai_responses::event::Event;
 use crate::openai_responses::items::{Kind, MOST_ID_BYTES, OpenItem, count, say, think};
@@ -139,7 +139,7 @@ impl Stream {
         }
         let created = response.created().unwrap_or(self.created);
         let chunks = Chunks::of(id, created, &self.model, self.include_usage);
-        chunks.write_role(out);
+        chunks.role(out);
         self.chunks = Some(chunks);
         Ok(())
     }
@@ -168,7 +168,7 @@ impl Stream {
         let kind = match item.call().transpose()? {
             Some(call) => {
                 let number = count(&mut self.calls);
-                chunks.write_call(number, &call, out);
+                chunks.call(number, Called::of(call.is_custom), call.id, call.name, out);
                 Kind::Call {
                     number,
                     is_custom: call.is_custom,
@@ -210,7 +210,7 @@ impl Stream {
             }
             ("response.refusal.delta", Kind::Message { has_begun, .. }) => {
                 *has_begun = true;
-                chunks.write_refusal(fragment, out);
+                chunks.refusal(fragment, out);
             }
             (
                 "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta",
@@ -223,7 +223,9 @@ impl Stream {
                 if let Some(json) = fragment.decoded() {
                     nesting.push(&json);
                 }
-                chunks.write_argument(*number, *is_custom, fragment.raw(), out);
+                chunks.argument(*number, Called::of(*is_custom), out, |out| {
+                    out.extend_from_slice(fragment.raw().as_bytes());
+                });
             }
             (
                 "response.reasoning_summary_text.delta" | "response.reasoning_text.delta",
@@ -268,7 +270,9 @@ impl Stream {
             if let Some(json) = whole.decoded() {
                 nesting.push(&json);
             }
-            chunks.write_argument(*number, *is_custom, whole.raw(), out);
+            chunks.argument(*number, Called::of(*is_custom), out, |out| {
+                out.extend_from_slice(whole.raw().as_bytes());
+            });
         }
         Ok(())
     }
@@ -277,7 +281,7 @@ impl Stream {
         if let Some((Kind::Message { part_start, .. }, chunks)) = self.of(event)?
             && let Some(annotation) = event.annotation()
         {
-            chunks.write_annotation(&annotation, *part_start, out);
+            chunks.annotation(out, |out| annotation.write(*part_start, out));
         }
         Ok(())
     }
@@ -294,7 +298,7 @@ impl Stream {
             }
         }
         let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;
-        chunks.write_end(reason, &self.usage.unwrap_or_default(), out);
+        chunks.end(reason, Some(&self.usage.unwrap_or_default()), out);
         Ok(Step::Ended)
     }
 }

@@ -5,18 +5,15 @@ use serde_json::value::RawValue;
 
 use crate::AnswerError;
 use crate::responses_openai::calls::put_string;
-use crate::responses_openai::events::{Items, Of};
+use crate::responses_openai::events::Items;
+use crate::responses_openai::parts::{Parts, join};
 use crate::responses_openai::response::put_compact;
 use crate::responses_openai::tools::put;
 
 /// A message at hand.
 #[derive(Debug)]
 pub(super) struct Message {
-    index: usize,
-    id: String,
-    /// Parts that are done, commas between.
-    done: Vec<u8>,
-    count: usize,
+    parts: Parts,
     part: Option<Part>,
 }
 
@@ -33,24 +30,12 @@ struct Part {
 
 impl Message {
     pub(super) fn open(items: &mut Items, out: &mut Vec<u8>) -> Result<Self, AnswerError> {
-        let index = items.open()?;
         let message = Message {
-            index,
-            id: items.id("msg", index),
-            done: Vec::new(),
-            count: 0,
+            parts: Parts::open("msg", "content_index", items)?,
             part: None,
         };
-        items.added(index, &message.write("in_progress"), out);
+        message.parts.added(&message.write("in_progress"), items, out);
         Ok(message)
-    }
-
-    fn of(&self) -> Of<'_> {
-        Of {
-            id: &self.id,
-            index: self.index,
-            part: Some(("content_index", self.count)),
-        }
     }
 
     /// Takes a piece of what is said; `logprobs` are elements, commas between.
@@ -75,7 +60,7 @@ impl Message {
                 is_refusal,
                 ..Part::default()
             };
-            let of = self.of();
+            let of = self.parts.of();
             items.event_of("response.content_part.added", of, out, |out| {
                 put(out, ",\"part\":");
                 part.write(out);
@@ -86,7 +71,7 @@ impl Message {
             true => "response.refusal.delta",
             false => "response.output_text.delta",
         };
-        items.event_of(kind, self.of(), out, |out| {
+        items.event_of(kind, self.parts.of(), out, |out| {
             put_string("delta", text, out);
             if !is_refusal {
                 put(out, ",\"logprobs\":[");
@@ -108,17 +93,12 @@ impl Message {
         items: &mut Items,
         out: &mut Vec<u8>,
     ) -> Result<(), AnswerError> {
-        let (id, index, part_index) = (&self.id, self.index, self.count);
         let Some(part) = self.part.as_mut().filter(|part| !part.is_refusal) else {
             return Ok(());
         };
         for annotation in citations(annotations) {
             items.keep(annotation.len())?;
-            let of = Of {
-                id,
-                index,
-                part: Some(("content_index", part_index)),
-            };
+            let of = self.parts.of();
             let number = part.annotation_count;
             items.event_of("response.output_text.annotation.added", of, out, |out| {
                 put(out, ",\"annotation_index\":");
@@ -138,7 +118,7 @@ impl Message {
             true => ("response.refusal.done", "refusal"),
             false => ("response.output_text.done", "text"),
         };
-        items.event_of(kind, self.of(), out, |out| {
+        items.event_of(kind, self.parts.of(), out, |out| {
             put_string(name, &part.text, out);
             if !part.is_refusal {
                 put(out, ",\"logprobs\":[");
@@ -148,33 +128,19 @@ impl Message {
         });
         let mut whole = Vec::with_capacity(part.text.len() + 64);
         part.write(&mut whole);
-        items.event_of("response.content_part.done", self.of(), out, |out| {
-            put(out, ",\"part\":");
-            out.extend_from_slice(&whole);
-        });
-        join(&whole, &mut self.done);
-        self.count = self.count.saturating_add(1);
+        self.parts.end("response.content_part.done", &whole, items, out);
     }
 
     pub(super) fn end(mut self, status: &str, items: &mut Items, out: &mut Vec<u8>) {
         self.end_part(items, out);
         let item = self.write(status);
-        items.finish(self.index, item, out);
+        self.parts.finish(item, items, out);
     }
 
     fn write(&self, status: &str) -> Vec<u8> {
-        let mut item = Vec::with_capacity(self.done.len() + 128);
-        for piece in [
-            "{\"id\":\"",
-            &self.id,
-            "\",\"type\":\"message\",\"status\":\"",
-            status,
-        ] {
-            put(&mut item, piece);
-        }
-        put(&mut item, "\",\"role\":\"assistant\",\"content\":[");
-        item.extend_from_slice(&self.done);
-        put(&mut item, "]}");
+        let before = "\"role\":\"assistant\",\"content\":";
+        let mut item = self.parts.write("message", status, before);
+        item.push(b'}');
         item
     }
 }
@@ -195,14 +161,6 @@ impl Part {
         }
         out.push(b'}');
     }
-}
-
-/// Appends an element, or several, to those of a list.
-pub(super) fn join(elements: &[u8], list: &mut Vec<u8>) {
-    if !list.is_empty() && !elements.is_empty() {
-        list.push(b',');
-    }
-    list.extend_from_slice(elements);
 }
 
 /// The elements of the `content` of a choice's `logprobs`, commas between: both APIs have the same.

@@ -2,19 +2,16 @@
 
 use crate::AnswerError;
 use crate::responses_openai::calls::put_string;
-use crate::responses_openai::events::{Items, Of};
+use crate::responses_openai::events::Items;
 use crate::responses_openai::keeper::{Fragment, Keeper};
-use crate::responses_openai::message::join;
+use crate::responses_openai::parts::Parts;
 use crate::responses_openai::tools::put;
 
 /// Thinking at hand.
 #[derive(Debug)]
 pub(super) struct Reasoning {
-    index: usize,
-    id: String,
-    /// Parts of the summary that are done, commas between.
-    done: Vec<u8>,
-    count: usize,
+    /// Of the summary.
+    parts: Parts,
     /// The inside of a string: the part at hand.
     text: Option<String>,
     pub(super) keeper: Keeper,
@@ -22,26 +19,14 @@ pub(super) struct Reasoning {
 
 impl Reasoning {
     pub(super) fn open(items: &mut Items, out: &mut Vec<u8>) -> Result<Self, AnswerError> {
-        let index = items.open()?;
         let reasoning = Reasoning {
-            index,
-            id: items.id("rs", index),
-            done: Vec::new(),
-            count: 0,
+            parts: Parts::open("rs", "summary_index", items)?,
             text: None,
             keeper: Keeper::default(),
         };
         let begun = reasoning.write("in_progress");
-        items.added(index, &begun, out);
+        reasoning.parts.added(&begun, items, out);
         Ok(reasoning)
-    }
-
-    fn of(&self) -> Of<'_> {
-        Of {
-            id: &self.id,
-            index: self.index,
-            part: Some(("summary_index", self.count)),
-        }
     }
 
     /// Takes a piece of thinking that came in a member of this name.
@@ -55,13 +40,23 @@ impl Reasoning {
         self.keeper.field = self.keeper.field.or(field);
         items.keep(text.len())?;
         if self.text.is_none() {
-            items.event_of("response.reasoning_summary_part.added", self.of(), out, |out| {
-                put(out, ",\"part\":{\"type\":\"summary_text\",\"text\":\"\"}");
-            });
+            items.event_of(
+                "response.reasoning_summary_part.added",
+                self.parts.of(),
+                out,
+                |out| {
+                    put(out, ",\"part\":{\"type\":\"summary_text\",\"text\":\"\"}");
+                },
+            );
         }
-        items.event_of("response.reasoning_summary_text.delta", self.of(), out, |out| {
-            put_string("delta", text, out);
-        });
+        items.event_of(
+            "response.reasoning_summary_text.delta",
+            self.parts.of(),
+            out,
+            |out| {
+                put_string("delta", text, out);
+            },
+        );
         self.text.get_or_insert_default().push_str(text);
         Ok(())
     }
@@ -80,46 +75,37 @@ impl Reasoning {
         }
         if let Some(text) = fragment.text() {
             self.think(text, None, items, out)?;
-            self.keeper.has_text_in(self.count);
+            self.keeper.has_text_in(self.parts.count);
         }
         Ok(())
     }
 
     fn end_part(&mut self, items: &mut Items, out: &mut Vec<u8>) {
         let Some(text) = self.text.take() else { return };
-        items.event_of("response.reasoning_summary_text.done", self.of(), out, |out| {
-            put_string("text", &text, out);
-        });
+        items.event_of(
+            "response.reasoning_summary_text.done",
+            self.parts.of(),
+            out,
+            |out| {
+                put_string("text", &text, out);
+            },
+        );
         let mut part = b"{\"type\":\"summary_text\"".to_vec();
         put_string("text", &text, &mut part);
         part.push(b'}');
-        items.event_of("response.reasoning_summary_part.done", self.of(), out, |out| {
-            put(out, ",\"part\":");
-            out.extend_from_slice(&part);
-        });
-        join(&part, &mut self.done);
-        self.count = self.count.saturating_add(1);
+        self.parts
+            .end("response.reasoning_summary_part.done", &part, items, out);
     }
 
     pub(super) fn end(mut self, status: &str, items: &mut Items, out: &mut Vec<u8>) {
         self.end_part(items, out);
         let item = self.write(status);
-        items.finish(self.index, item, out);
+        self.parts.finish(item, items, out);
     }
 
     fn write(&self, status: &str) -> Vec<u8> {
-        let mut item = Vec::with_capacity(self.done.len() + 256);
-        for piece in [
-            "{\"id\":\"",
-            &self.id,
-            "\",\"type\":\"reasoning\",\"status\":\"",
-            status,
-        ] {
-            put(&mut item, piece);
-        }
-        put(&mut item, "\",\"summary\":[");
-        item.extend_from_slice(&self.done);
-        put(&mut item, "],\"encrypted_content\":");
+        let mut item = self.parts.write("reasoning", status, "\"summary\":");
+        put(&mut item, ",\"encrypted_content\":");
         self.keeper.write(&mut item);
         item.push(b'}');
         item
