@@ -279,6 +279,14 @@ def _translations() -> Iterator[tuple[str, int, bytes]]:
                 yield f"responses_openai_{case.name}_{path.stem}", mode, _data(path)
 
 
+def _chat_requests() -> Iterator[tuple[str, bytes]]:
+    """Each golden request of chat completions, without the blanks between its parts."""
+    for pair in ("openai_anthropic", "openai_converse", "openai_gemini", "openai_responses"):
+        for path in sorted((GOLDEN / pair).glob("*/request.json")):
+            request = json.loads(path.read_text())
+            yield f"{pair}_{path.parent.name}", json.dumps(request, separators=(",", ":")).encode()
+
+
 def _data(path: Path) -> bytes:
     """What a golden file holds: of a stream, the data of its events, one a line."""
     data = path.read_bytes()
@@ -324,6 +332,8 @@ def main() -> None:
     for name, mode, data in _translations():
         for drop in (0, 1):
             seed("translate", f"{name}_{drop}", bytes([mode << 1 | drop]) + data)
+    for name, data in _chat_requests():
+        seed("chat_request", name, data)
     for name, text in RECORDS.items():
         seed("record", name, text.encode())
         seed("frame", name, text.encode())

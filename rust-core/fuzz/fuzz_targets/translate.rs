@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
     Asked, EventKind, Step, Target, UntranslatableFields, anthropic_invoke, anthropic_openai,
-    openai_anthropic, openai_converse, openai_gemini, responses_openai,
+    openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
 };
 
 fn is_json(document: &[u8]) {
@@ -49,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
         ..Asked::default()
     };
     let mut out = Vec::new();
-    match (mode >> 1) % 25 {
+    match (mode >> 1) % 28 {
         0 => drop(openai_anthropic::request(data, &target, &mut out).map(|_| is_json(&out))),
         1 => drop(anthropic_openai::request(data, &target, &mut out).map(|_| is_json(&out))),
         2 => drop(openai_gemini::request(data, &target, &mut out).map(|_| is_json(&out))),
@@ -118,6 +118,16 @@ fuzz_target!(|input: &[u8]| {
             responses_openai::error(400, data, &mut out);
             is_json(&out);
         }
-        _ => drop(responses_openai::request_to_chat(data, &target, &mut out).map(|_| is_json(&out))),
+        24 => drop(responses_openai::request_to_chat(data, &target, &mut out).map(|_| is_json(&out))),
+        25 => drop(openai_responses::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        26 => {
+            let mut translated = openai_responses::Stream::new(&asked, 1);
+            stream(data, |line, out| translated.event("", line, out).ok());
+            let _ = translated.finish(&mut out);
+        }
+        _ => {
+            openai_responses::error(400, data, &mut out);
+            is_json(&out);
+        }
     }
 });
