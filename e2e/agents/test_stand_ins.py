@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from e2e.agents.stand_ins import (
     openai_responses,
 )
 from e2e.agents.stand_ins.script import Refusal, ask_a_server
+from suites.steps import ROOT
 
 pytestmark = pytest.mark.sample
 
@@ -25,6 +27,7 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "argume
 TOOL_USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "read", "input": {}}]}
 TOOL_RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}]}
 THINKING = {"type": "enabled", "budget_tokens": 2048}
+TOOL = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
 OPEN = {"type": "object", "properties": {"path": {"type": "string"}}}
 GEMINI_CALL = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]}
 GEMINI_HI = {"role": "user", "parts": [{"text": "hi"}]}
@@ -49,7 +52,8 @@ def of_google(body: dict[str, Any]) -> None:
 
 def of_converse(body: dict[str, Any]) -> None:
     hi = {"role": "user", "content": [{"text": "hi"}]}
-    bedrock_converse.check({"messages": [hi, *body.pop("more", [])], **body}, {}, "us.anthropic.claude")
+    model = body.pop("model", "us.anthropic.claude")
+    bedrock_converse.check({"messages": [hi, *body.pop("more", [])], **body}, {}, model)
 
 
 def of_invoke(body: dict[str, Any]) -> None:
@@ -96,6 +100,43 @@ def test_a_request_that_the_provider_refuses_is_refused(
     with pytest.raises(Refusal) as refused:
         check(body)
     assert words in refused.value.message
+
+
+#: For each constraint of the gateway's table a request that a model with it refuses.
+REFUSED_BY_CONSTRAINT: dict[str, Callable[[], None]] = {
+    "MaxCompletionTokens": lambda: of_chat({"model": "o3", "max_tokens": 10}),
+    "ToolsWithoutEffort": lambda: of_chat({"model": "gpt-5.4", "tools": [TOOL], "reasoning_effort": "low"}),
+    "ReasonsByDefault": lambda: of_chat({"model": "gpt-5.5", "tools": [TOOL]}),
+    "ResponsesOnly": lambda: of_chat({"model": "gpt-5-codex"}),
+    "EffortLevels": lambda: of_responses({"model": "gpt-5.1", "reasoning": {"effort": "xhigh"}}),
+    "ThinkingBudget": lambda: of_anthropic({"model": "claude-haiku-4-5", "output_config": {"effort": "low"}}),
+    "NoThinking": lambda: of_anthropic({"model": "claude-3-haiku-20240307", "thinking": THINKING}),
+    "SignedCalls": lambda: of_google({"contents": [GEMINI_HI, GEMINI_CALL]}),
+    "OneOfTemperatureAndTopP": lambda: of_converse(
+        {"model": "anthropic.claude-haiku-4-5-v1:0", "inferenceConfig": {"temperature": 0.5, "topP": 0.5}}
+    ),
+    "DefaultSampling": lambda: of_anthropic({"model": "claude-opus-4-8", "top_p": 0.5}),
+    "NoStop": lambda: of_chat({"model": "o3", "stop": "END"}),
+    "NoPenalties": lambda: of_google({"generationConfig": {"presencePenalty": 1}}),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_CONSTRAINT)
+def test_what_the_table_says_of_a_model_is_refused(name: str) -> None:
+    with pytest.raises(Refusal):
+        REFUSED_BY_CONSTRAINT[name]()
+
+
+def test_every_constraint_of_the_table_is_refused_by_a_stand_in() -> None:
+    table = (ROOT / "rust-core/crates/translate/src/constraints.rs").read_text()
+    listed = re.search(r"pub enum Constraint \{(.*?)\n\}", table, re.DOTALL)
+    assert listed is not None
+    assert set(re.findall(r"^    ([A-Z]\w+)[,(]", listed[1], re.MULTILINE)) == REFUSED_BY_CONSTRAINT.keys()
+
+
+def test_a_model_that_the_table_does_not_name_takes_everything() -> None:
+    of_chat({"model": "gpt-4o", "max_tokens": 10, "stop": "END", "temperature": 0.5})
+    of_anthropic({"model": "claude-opus-9", "output_config": {"effort": "max"}, "temperature": 0.5, "top_p": 0.5})
 
 
 def test_a_request_that_the_provider_takes_is_taken() -> None:

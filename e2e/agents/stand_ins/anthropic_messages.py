@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from e2e.agents.stand_ins.known_models import known
 from e2e.agents.stand_ins.schemas import strict_fault
 from e2e.agents.stand_ins.script import Asked, Json, Move, Refusal, new_id, pieces
 
@@ -30,9 +31,6 @@ FIELDS = {
     "stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p",
     "diagnostics", *OF_A_BETA,
 }  # fmt: skip
-#: Models that take one of temperature and top_p, and those that take no effort (the gateway's table has the sources).
-ONE_OF_SAMPLING = re.compile(r"claude-(opus-4-[156]|sonnet-4-[56]|haiku-4-5)")
-NO_EFFORT = re.compile(r"claude-(haiku-4-5|sonnet-4-5|opus-4-[01]|sonnet-4-0|3-7)")
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 PICTURES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
@@ -71,18 +69,27 @@ def _thinks(body: Json) -> bool:
 
 def _check_sampling(body: Json) -> None:
     model = str(body["model"])
-    if "temperature" in body and "top_p" in body and ONE_OF_SAMPLING.search(model):
+    about = known(model)
+    if "temperature" in body and "top_p" in body and "OneOfTemperatureAndTopP" in about:
         raise Refusal("`temperature` and `top_p` cannot both be specified for this model. Please use only one.")
     config = body.get("output_config", {})
-    if "effort" in config and NO_EFFORT.search(model):
+    has_effort = "ThinkingBudget" not in about and "NoThinking" not in about
+    if "effort" in config and not has_effort:
         raise Refusal("This model does not support the effort parameter.")
+    if about.levels and config.get("effort", about.levels[0]) not in about.levels:
+        raise Refusal(f"This model does not support effort level '{config['effort']}'. "
+                      f"Supported levels: {', '.join(about.levels)}.")  # fmt: skip
+    if "DefaultSampling" in about and {"temperature", "top_p", "top_k"} & set(body):
+        raise Refusal(f"`{sorted({'temperature', 'top_p', 'top_k'} & set(body))[0]}` is deprecated for this model.")
     if config.get("format"):
         fault = strict_fault(config["format"].get("schema", {}), needs_all=False)
         if fault:
             raise Refusal(f"output_config.format.schema: {fault}")
     if not _thinks(body):
         return
-    if body["thinking"]["type"] == "adaptive" and NO_EFFORT.search(model):
+    if "NoThinking" in about:
+        raise Refusal(f"'{model}' does not support thinking.")
+    if body["thinking"]["type"] == "adaptive" and not has_effort:
         raise Refusal("adaptive thinking is not supported on this model")
     if body["thinking"].get("budget_tokens", 0) >= body["max_tokens"]:
         raise Refusal(

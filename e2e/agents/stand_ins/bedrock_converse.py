@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from proofgate.mock_bedrock import frame
 
 from e2e.agents.stand_ins.anthropic_messages import SIGNATURE
+from e2e.agents.stand_ins.known_models import known
 from e2e.agents.stand_ins.script import Asked, Json, Move, Refusal, new_id, pieces
 
 FIELDS = {
@@ -44,6 +45,7 @@ def check(body: Json, headers: Mapping[str, str], model: str) -> None:
                 "between user and assistant roles and try again."
             )
         _check_content(message["content"], f"messages.{index}.content")
+    _check_settings(body, model)
     _check_tools(body)
     _check_pairs(messages)
     _check_thoughts(body, messages, model)
@@ -66,6 +68,28 @@ def _check_content(content: list[Json], place: str) -> None:
             )
     if any("document" in block for block in content) and not any("text" in block for block in content):
         raise Refusal("When a document is used, the message must contain a text block as well.")
+
+
+def _check_settings(body: Json, model: str) -> None:
+    about, sampling = known(model), {"temperature", "topP"} & set(body.get("inferenceConfig") or {})
+    if len(sampling) == 2 and "OneOfTemperatureAndTopP" in about:
+        raise _said_by_the_model(
+            "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+        )
+    if sampling and "DefaultSampling" in about:
+        raise _said_by_the_model("`temperature` is deprecated for this model.")
+    fields = body.get("additionalModelRequestFields") or {}
+    has_effort = "ThinkingBudget" not in about and "NoThinking" not in about
+    if "effort" in fields.get("output_config", {}) and not has_effort:
+        raise _said_by_the_model("This model does not support the effort parameter.")
+    if _thinks(body) and "NoThinking" in about:
+        raise _said_by_the_model("thinking is not supported on this model")
+    if _thinks(body) and fields["thinking"]["type"] == "adaptive" and not has_effort:
+        raise _said_by_the_model("adaptive thinking is not supported on this model")
+
+
+def _said_by_the_model(words: str) -> Refusal:
+    return Refusal(f"The model returned the following errors: {words}")
 
 
 def _check_tools(body: Json) -> None:
@@ -115,24 +139,21 @@ def _check_thoughts(body: Json, messages: list[Json], model: str) -> None:
     if not _thinks(body):
         return
     if "claude" not in model:
-        raise Refusal(
-            "The model returned the following errors: Malformed input request: #: extraneous key [thinking] is not "
-            "permitted, please reformat your input and try again."
+        raise _said_by_the_model(
+            "Malformed input request: #: extraneous key [thinking] is not permitted, please reformat your input and "
+            "try again."
         )
     for index, message in enumerate(messages):
         for number, block in enumerate(message["content"]):
             text = (block.get("reasoningContent") or {}).get("reasoningText")
             if text is not None and text.get("signature") != SIGNATURE:
-                raise Refusal(
-                    f"The model returned the following errors: messages.{index}.content.{number}: Invalid `signature` "
-                    "in `thinking` block"
-                )
+                raise _said_by_the_model(f"messages.{index}.content.{number}: Invalid `signature` in `thinking` block")
     results = any("toolResult" in block for block in messages[-1]["content"])
     whole_turns = body["additionalModelRequestFields"]["thinking"]["type"] == "enabled"
     if results and whole_turns and "reasoningContent" not in messages[-2]["content"][0]:
-        raise Refusal(
-            f"The model returned the following errors: messages.{len(messages) - 2}.content.0.type: Expected "
-            "`thinking` or `redacted_thinking`, but found `tool_use`."
+        raise _said_by_the_model(
+            f"messages.{len(messages) - 2}.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
+            "`tool_use`."
         )
 
 

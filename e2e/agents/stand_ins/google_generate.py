@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
+from e2e.agents.stand_ins.known_models import known
 from e2e.agents.stand_ins.script import Asked, Json, Move, Refusal, new_id, pieces
 
 #: What the API wants back unchanged with the first call of a turn, and what it takes where there was none.
@@ -91,12 +92,15 @@ def _check_generation(config: Json, model: str) -> None:
     thinking = config.get("thinkingConfig") or {}
     if "thinkingLevel" in thinking and "thinkingBudget" in thinking:
         raise Refusal("You can only set only one of thinking budget and thinking level.")
-    if "thinkingLevel" in thinking and "gemini-2" in model:
+    about = known(model)
+    level = thinking.get("thinkingLevel")
+    if level is not None and "ThinkingBudget" in about:
         raise Refusal("Thinking level is not supported for this model.")
-    if model.startswith("gemini-3-pro") and str(thinking.get("thinkingLevel", "low")).lower() not in ("low", "high"):
-        raise Refusal(f"Thinking level {thinking['thinkingLevel']} is not supported for this model. Please retry with "
-                      "other thinking level.")  # fmt: skip
-    if {"frequencyPenalty", "presencePenalty"} & set(config):
+    if level is not None and about.levels and str(level).lower() not in about.levels:
+        raise Refusal(
+            f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
+        )
+    if {"frequencyPenalty", "presencePenalty"} & set(config) and "NoPenalties" in about:
         raise Refusal(f"Penalty is not enabled for models/{model}")
 
 
@@ -136,7 +140,7 @@ def _check_contents(contents: list[Json], model: str) -> None:
                 "Please ensure that the number of function response parts is equal to the number of function call "
                 "parts of the function call turn."
             )
-        if called and model.startswith("gemini-3"):
+        if called and "SignedCalls" in known(model):
             _check_signature(called[0], index)
 
 

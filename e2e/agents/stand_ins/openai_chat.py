@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from e2e.agents.stand_ins.known_models import known
 from e2e.agents.stand_ins.schemas import strict_fault
 from e2e.agents.stand_ins.script import Asked, Json, Move, Refusal, new_id, pieces
 
@@ -43,9 +44,6 @@ PARTS = {
     "tool": {"text"},
 }
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-REASONS = re.compile(r"(gpt-5|o\d)")
-#: The levels of effort of each family (the gateway's table has the sources).
-EFFORTS = {"gpt-5.1": ("none", "low", "medium", "high"), "gpt-5.5": ("none", "low", "medium", "high", "xhigh")}
 
 
 def check(body: Json, headers: Mapping[str, str]) -> None:
@@ -63,28 +61,22 @@ def check(body: Json, headers: Mapping[str, str]) -> None:
 
 
 def _check_settings(body: Json, model: str) -> None:
+    about = known(model)
     if "stream_options" in body and body["stream_options"] is not None and not body.get("stream"):
         raise Refusal("The 'stream_options' parameter is only allowed when 'stream' is enabled.")
-    if REASONS.match(model):
-        if body.get("max_tokens") is not None:
-            raise Refusal(
-                "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
-                "instead."
-            )
-        default = model.startswith(("o", "gpt-5-")) or model == "gpt-5"
-        if default and body.get("temperature", 1) not in (1, None):
-            raise Refusal(
-                f"Unsupported value: 'temperature' does not support {body['temperature']} with this model. Only the "
-                "default (1) value is supported."
-            )
-    effort = body.get("reasoning_effort")
-    levels = EFFORTS.get(model)
-    if effort is not None and levels and effort not in levels:
+    if "ResponsesOnly" in about:
         raise Refusal(
-            f"Unsupported value: '{effort}' is not supported with the '{model}' model. Supported values are: "
-            f"{', '.join(repr(level) for level in levels)}."
+            "This model is only supported in v1/responses and not in v1/chat/completions.", 404, "invalid_request_error"
         )
-    if effort not in (None, "none") and body.get("tools") and re.match(r"gpt-5\.[4-9]", model):
+    if "MaxCompletionTokens" in about and "NoThinking" not in about and body.get("max_tokens") is not None:
+        raise _unsupported("max_tokens", " Use 'max_completion_tokens' instead.")
+    if "NoStop" in about and body.get("stop") is not None:
+        raise _unsupported("stop")
+    if "DefaultSampling" in about:
+        check_sampling(body)
+    check_effort(model, "reasoning_effort", body.get("reasoning_effort"))
+    effort = body.get("reasoning_effort", "default" if "ReasonsByDefault" in about else None)
+    if "ToolsWithoutEffort" in about and body.get("tools") and effort not in (None, "none"):
         raise Refusal(
             f"Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. Please use "
             "/v1/responses instead."
@@ -94,6 +86,34 @@ def _check_settings(body: Json, model: str) -> None:
         fault = strict_fault(wanted["json_schema"]["schema"], needs_all=True)
         if fault:
             raise Refusal(f"Invalid schema for response_format '{wanted['json_schema'].get('name')}': {fault}")
+
+
+def _unsupported(name: str, way: str = "") -> Refusal:
+    return Refusal(f"Unsupported parameter: '{name}' is not supported with this model.{way}")
+
+
+def check_sampling(body: Json) -> None:
+    """Raises Refusal for sampling other than the default one."""
+    for name in ("temperature", "top_p"):
+        if body.get(name, 1) not in (1, None):
+            raise Refusal(
+                f"Unsupported value: '{name}' does not support {body[name]} with this model. Only the default (1) "
+                "value is supported."
+            )
+
+
+def check_effort(model: str, name: str, effort: str | None) -> None:
+    """Raises Refusal for a level of effort that the model has not; `none` is taken by all that have levels."""
+    about = known(model)
+    if effort is None:
+        return
+    if "NoThinking" in about:
+        raise _unsupported(name)
+    if about.levels and effort not in ("none", *about.levels):
+        raise Refusal(
+            f"Unsupported value: '{effort}' is not supported with the '{model}' model. Supported values are: "
+            f"{', '.join(repr(level) for level in about.levels)}."
+        )
 
 
 def _check_tools(body: Json) -> None:

@@ -11,7 +11,16 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from e2e.agents.stand_ins.openai_chat import KINDS, LIMITED, OVERLOADED, error, media_type
+from e2e.agents.stand_ins.known_models import known
+from e2e.agents.stand_ins.openai_chat import (
+    KINDS,
+    LIMITED,
+    OVERLOADED,
+    check_effort,
+    check_sampling,
+    error,
+    media_type,
+)
 from e2e.agents.stand_ins.schemas import strict_fault
 from e2e.agents.stand_ins.script import SEARCH, Asked, Call, Json, Move, Refusal, new_id, pieces
 
@@ -50,6 +59,10 @@ def check(body: Json, headers: Mapping[str, str]) -> None:
     for name in body:
         if name not in FIELDS:
             raise Refusal(f"Unknown parameter: '{name}'.")
+    model = str(body.get("model"))
+    check_effort(model, "reasoning.effort", (body.get("reasoning") or {}).get("effort"))
+    if "DefaultSampling" in known(model):
+        check_sampling(body)
     for place, tool in enumerate(body.get("tools") or []):
         if tool.get("type") not in TOOLS:
             raise Refusal(f"Invalid value: '{tool.get('type')}' at tools[{place}].type.")

@@ -38,6 +38,7 @@ __all__ = [
     "key_line",
     "ledger_logs",
     "log_records",
+    "model_constraints",
     "policy_rules",
     "policy_scan",
     "prices_at",
@@ -238,6 +239,13 @@ class Worker:
 
     def record_interval(self, name: str, duration_seconds: float) -> None:
         """Records an interval that Python measured, `python_resume` or `loop_lag`, while profiling is on."""
+
+def model_constraints(model: str) -> str:
+    """What a model is known to refuse, by its name at the provider, as a JSON list.
+
+    An entry has `constraint` (a name, or an object of a name and its values, such as
+    `{"EffortLevels": ["low", "high"]}`) and `source`. Of two entries about one thing the first one holds.
+    """
 
 def prices_at(asked_json: str, now_us: int) -> str:
     """The price of each model that holds at a time (unix microseconds), as a JSON list.

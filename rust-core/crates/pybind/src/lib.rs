@@ -8,6 +8,7 @@ mod errors;
 mod evidence;
 mod index;
 mod keeping;
+mod models;
 mod payloads;
 mod policy;
 mod policy_queue;
@@ -45,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     payloads::register(module)?;
     policy::register(module)?;
+    models::register(module)?;
     prices::register(module)?;
     signature::register(module)?;
     index::register(module)?;

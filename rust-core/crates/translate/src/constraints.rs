@@ -8,7 +8,7 @@ pub use hosts::lacks_responses;
 pub use table::ROWS;
 
 /// One thing that a model does not take as others do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Constraint {
     /// The limit of an answer is `max_completion_tokens`; reasoning models refuse `max_tokens`.
     MaxCompletionTokens,
@@ -60,11 +60,14 @@ pub struct Row {
     pub source: &'static str,
 }
 
+/// The rows about a model, by its name at the provider; of two about one thing the first one holds.
+pub fn rows(model: &str) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(move |row| row.models.has(model))
+}
+
 /// What is known of a model, by its name at the provider.
 pub fn of(model: &str) -> impl Iterator<Item = Constraint> {
-    ROWS.iter()
-        .filter(|row| row.models.has(model))
-        .map(|row| row.constraint)
+    rows(model).map(|row| row.constraint)
 }
 
 /// Whether a model is known to be constrained so.

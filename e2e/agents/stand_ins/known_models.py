@@ -1,0 +1,34 @@
+"""What single models refuse, by the gateway's own table, so that no stand-in takes what the table says is refused.
+
+The words are the providers': the wordings as clients' bug reports quote them, which the table names as sources.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+
+from proofgate import _core
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of one model."""
+
+    names: frozenset[str]
+    """Of constraints without a value, as the table calls them."""
+    levels: tuple[str, ...] | None
+    """The levels of effort that it takes; None where they are not known."""
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+
+@cache
+def known(model: str) -> Known:
+    """What the table says of a model, by its name at the provider."""
+    constraints = [row["constraint"] for row in json.loads(_core.model_constraints(model))]
+    levels = [tuple(found["EffortLevels"]) for found in constraints if isinstance(found, dict)]
+    names = frozenset(found for found in constraints if isinstance(found, str))
+    return Known(names, levels[0] if levels else None)

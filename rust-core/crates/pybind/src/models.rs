@@ -1,0 +1,26 @@
+use proofgate_translate::constraints::rows;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(model_constraints, module)?)
+}
+
+#[derive(Serialize)]
+struct Known {
+    constraint: proofgate_translate::constraints::Constraint,
+    source: &'static str,
+}
+
+/// What is known that a model refuses; see `_core.pyi`.
+#[pyfunction]
+fn model_constraints(model: &str) -> PyResult<String> {
+    let known: Vec<Known> = rows(model)
+        .map(|row| Known {
+            constraint: row.constraint,
+            source: row.source,
+        })
+        .collect();
+    serde_json::to_string(&known).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
