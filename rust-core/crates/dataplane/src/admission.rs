@@ -40,7 +40,7 @@ use crate::telemetry::Observed;
 use crate::translation::{Pairs, Translation};
 use crate::upload::{Held, Upload};
 use crate::upstream::Attending;
-use crate::waiting::{InVain, Waiting};
+use crate::waiting::Waiting;
 
 /// A request to a provider whose sender is known and whose body is whole.
 pub(crate) struct IncomingCall<'c> {
@@ -259,8 +259,6 @@ async fn route_and_admit<'c>(
     }
     let patience = incoming.catalog.terms.plan(tenant).wait;
     let mut waiting = Waiting::new(&incoming.gateway.queues, &tenant.name, patience);
-    let others = waiting.behind_others(reply).await;
-    others.map_err(|InVain| Rejection::OVERLOADED)?;
     let extra = reply.extra.len();
     loop {
         let admitted = choose_and_admit(incoming, reply, reading, (&call, model), &mut room).await;

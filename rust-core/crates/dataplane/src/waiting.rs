@@ -1,7 +1,7 @@
 //! Requests that wait for what others of their tenant have reserved and may not use.
 //!
-//! Those of one tenant are admitted in the order in which they came, and only so many wait: whoever comes then is told to come
-//! back.
+//! Those of one tenant are tried in the order in which they came, and only so many wait: whoever comes then is told to come back.
+//! What fits at once waits for nobody, so that one key's long requests do not hold up those of another.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -32,12 +32,6 @@ impl Queues {
             by_tenant: RefCell::default(),
             waiting,
         }
-    }
-
-    /// Whether requests of a tenant wait.
-    fn has(&self, tenant: &str) -> bool {
-        let queues = self.by_tenant.borrow();
-        !queues.is_empty() && queues.contains_key(tenant)
     }
 
     /// A place behind those of a tenant that wait already, for so long; `None` when there are as many as may be.
@@ -93,20 +87,6 @@ impl<'w> Waiting<'w> {
         }
     }
 
-    /// Waits for those of its tenant that came before and wait, if there are such.
-    ///
-    /// # Errors
-    /// Nobody wants the answer any more.
-    pub(crate) async fn behind_others(&mut self, reply: &mut Reply<'_>) -> Result<(), InVain> {
-        if self.is_over || !self.queues.has(self.tenant) {
-            return Ok(());
-        }
-        match Box::pin(self.wait(Duration::ZERO, reply)).await {
-            Waited::InVain => Err(InVain),
-            Waited::ForRoom | Waited::Enough => Ok(()),
-        }
-    }
-
     /// Waits for room, after there was none for the request; says whether it is to be tried again. `fits_in`: when at the
     /// latest there may be some.
     pub(crate) async fn again(&mut self, fits_in: Duration, reply: &mut Reply<'_>) -> bool {
@@ -128,10 +108,6 @@ impl<'w> Waiting<'w> {
         waited
     }
 }
-
-/// A client left while its request waited, or the worker ends.
-#[derive(Debug)]
-pub(crate) struct InVain;
 
 /// Why a request waits no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,7 +196,7 @@ mod tests {
         second.comes(PATIENCE).await;
         assert!(second.is_first());
         drop(second);
-        assert!(!queues.has("acme"));
+        assert!(queues.by_tenant.borrow().is_empty());
         assert_eq!(queues.waiting.get(), 0);
     }
 

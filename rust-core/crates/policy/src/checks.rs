@@ -224,10 +224,15 @@ fn mailbox(text: &[u8]) -> bool {
     let (name, domain) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let is_account = ACCOUNTS.iter().any(|account| name.eq_ignore_ascii_case(account));
     let mut labels = domain.rsplit(|byte| *byte == b'.');
-    let (top, second) = (labels.next().unwrap_or_default(), labels.next().unwrap_or_default());
+    let (top, second) = (
+        labels.next().unwrap_or_default(),
+        labels.next().unwrap_or_default(),
+    );
     let is_documentation = second.eq_ignore_ascii_case(b"example")
         && DOCUMENTATION.iter().any(|known| top.eq_ignore_ascii_case(known));
-    let takes_none = domain.split(|byte| *byte == b'.').any(|label| label.eq_ignore_ascii_case(b"noreply"));
+    let takes_none = domain
+        .split(|byte| *byte == b'.')
+        .any(|label| label.eq_ignore_ascii_case(b"noreply"));
     !is_account && !is_documentation && !takes_none
 }
 

@@ -105,8 +105,14 @@ async fn what_is_told_of_an_exchange_has_the_session_and_the_agent_that_its_clie
     let fields = [("session-id", "s1"), ("thread-id", "t2"), ("traceparent", PARENT)];
     exchange(&mut gateway, &fields).await;
     let told = told(&gateway);
-    assert_eq!((&told[0]["session"], &told[0]["agent"]), (&json!("s1"), &json!("t2")));
-    assert_eq!((&told[0]["trace_id"], told[0].get("end_user")), (&json!(TRACE), None));
+    assert_eq!(
+        (&told[0]["session"], &told[0]["agent"]),
+        (&json!("s1"), &json!("t2"))
+    );
+    assert_eq!(
+        (&told[0]["trace_id"], told[0].get("end_user")),
+        (&json!(TRACE), None)
+    );
 }
 
 #[tokio::test]
