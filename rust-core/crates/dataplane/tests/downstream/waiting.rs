@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, post, read};
 use crate::gateway::{Gateway, MODEL};
+use crate::upstream::Exchange;
 
 const WAITING: &str = "proofgate_requests_waiting_for_limits";
 const ANSWER: &[u8] =
@@ -31,11 +32,21 @@ async fn gateway(wait_ms: u64) -> Gateway {
     .await
 }
 
+/// Answers on a connection that ends with that, as the next request comes at once.
+async fn answer(mut exchange: Exchange) {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        ANSWER.len()
+    );
+    exchange.send(head.as_bytes()).await;
+    exchange.send(ANSWER).await;
+}
+
 /// Who sent the next request that reaches the provider, which is answered.
 async fn answered(gateway: &mut Gateway) -> String {
     let exchange = gateway.upstream.exchange().await;
     let body: Value = serde_json::from_slice(&exchange.body).unwrap();
-    exchange.answer(ANSWER).await;
+    answer(exchange).await;
     body["user"].as_str().unwrap().to_owned()
 }
 
@@ -51,7 +62,7 @@ async fn what_fits_when_reservations_settle_waits_for_that_in_the_order_in_which
         gateway.wait_for_metric(WAITING, place as u64 + 1).await;
     }
     assert_eq!(gateway.upstream.requests(), 1);
-    exchange.answer(ANSWER).await;
+    answer(exchange).await;
     assert_eq!(read(first).await.unwrap().status, 200);
     for user in ["second", "third", "fourth"] {
         assert_eq!(answered(&mut gateway).await, user);
@@ -79,7 +90,7 @@ async fn one_that_has_waited_as_long_as_it_may_is_told_to_come_back_in_seconds()
     );
     assert_eq!(refused.headers["retry-after"], "2");
     assert_eq!(gateway.metric("proofgate_limit_refusals_total"), 1);
-    exchange.answer(ANSWER).await;
+    answer(exchange).await;
     assert_eq!(read(first).await.unwrap().status, 200);
 }
 
@@ -94,7 +105,7 @@ async fn a_client_that_leaves_waits_no_longer_and_is_sent_nowhere() {
     gateway.wait_for_metric(WAITING, 1).await;
     drop((gone, other));
     gateway.wait_for_metric(WAITING, 0).await;
-    exchange.answer(ANSWER).await;
+    answer(exchange).await;
     assert_eq!(read(first).await.unwrap().status, 200);
     let third = ask(&mut client, "third").await;
     assert_eq!(answered(&mut gateway).await, "third");
