@@ -215,8 +215,7 @@ class Provider(Section):
     speaks another one: the request is refused, or the field is left out and named in the answer."""
     anthropic_betas: Listed[Beta] | None = None
     """The only values of `anthropic-beta` that clients may send to a provider of type `Anthropic`, `Bedrock`
-    or `VertexAI`; others stay out. Without it all pass: a value that is taken out while the body keeps its
-    fields is refused by the provider."""
+    or `VertexAI`; others stay out, with the fields of the body that belong to them. Without it all pass."""
     objects_of: TenantName | None = None
     """The tenant whose files and batches it keeps; type `OpenAI`, or `AzureOpenAI` with `api: V1`. Whoever
     has its key sees them, so no other tenant may ask for any there. A tenant has one such provider."""

@@ -209,8 +209,8 @@ class Provider(Section):
     in the answer."""
     anthropic_betas: Annotated[tuple[Beta, ...] | None, Field(max_length=32, json_schema_extra=SET)] = None
     """The only values of the header anthropic-beta that clients may send to an upstream of type Anthropic,
-    Bedrock or VertexAI; others are left out, and named in the answer. Absent: all pass. A value that is left
-    out while the body keeps its fields is refused by the upstream."""
+    Bedrock or VertexAI; others are left out, with the fields of the body that belong to them, and named in
+    the answer. Absent: all pass."""
     objects_of: TenantName | None = None
     """The tenant whose files and batches (/v1/files, /v1/batches) this upstream keeps: a name from
     spec.tenants, or NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. Whoever

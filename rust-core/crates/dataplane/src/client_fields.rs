@@ -33,8 +33,9 @@ impl ClientFields {
 
     /// Leaves out the betas that a plan denies by these names, and names them in a field of the answer, in `extra`.
     pub(crate) fn deny(&mut self, names: &[String], extra: &mut Vec<u8>) {
-        let is_denied = |beta: &Box<str>| names.iter().any(|name| is_beta(beta, name));
-        let (denied, kept): (Vec<_>, Vec<_>) = self.betas.drain(..).partition(is_denied);
+        let betas = self.betas.drain(..);
+        let (denied, kept): (Vec<_>, Vec<_>) =
+            betas.partition(|beta| names.iter().any(|name| is_beta(beta, name)));
         self.betas = kept;
         let denied: Vec<&str> = denied.iter().map(AsRef::as_ref).collect();
         write_names(extra, "x-proofgate-dropped-betas", &denied);
@@ -54,6 +55,18 @@ impl ClientFields {
                 self.betas.push(beta.into());
             }
         }
+    }
+
+    /// The betas of a request that a provider may not be sent, where `allowed` says which it may.
+    pub(crate) fn refused_by(&self, allowed: Option<&[String]>) -> Vec<String> {
+        let Some(allowed) = allowed else {
+            return Vec::new();
+        };
+        let refused = self
+            .betas
+            .iter()
+            .filter(|beta| !allowed.iter().any(|name| **name == ***beta));
+        refused.map(|beta| beta.to_string()).collect()
     }
 
     /// The header lines for a provider to which clients may send these betas, or any. What is left out is named in a field of

@@ -1,11 +1,14 @@
-//! Features of Anthropic's API that a plan denies: the value of a header and the fields of the body leave together.
+//! Features of Anthropic's API that a plan denies, or a provider is not sent: the value of a header and the fields of the body leave together.
 
 use proofgate_providers::{Call, Dialect, Family, leave_out_features};
 use proofgate_wire::encode;
 
+use crate::admission::IncomingCall;
 use crate::gateway::Gateway;
 use crate::memory::{Buffer, Exhausted};
+use crate::own_thoughts::Stripped;
 use crate::request_policy::Rewritten;
+use crate::routes::Target;
 
 /// A request without fields of features that a plan denies.
 pub(crate) struct WithoutFeatures {
@@ -42,4 +45,33 @@ impl WithoutFeatures {
             fields,
         }))
     }
+}
+
+/// The request for a provider without the fields of the betas that clients may not send to it, as the values themselves are
+/// left out. `stripped`: what was made of `body` for this provider.
+pub(crate) fn without_refused(
+    incoming: &IncomingCall<'_>,
+    target: &Target,
+    stripped: Option<Stripped>,
+    body: &[u8],
+    extra: &mut Vec<u8>,
+) -> Result<Option<Stripped>, Exhausted> {
+    let fields = incoming.fields.as_deref();
+    let refused = fields.map_or(Vec::new(), |fields| {
+        fields.refused_by(target.upstream.betas.as_deref())
+    });
+    let body = stripped
+        .as_ref()
+        .map_or(body, |stripped| &stripped.rewritten.body);
+    let gateway = incoming.gateway;
+    let without = WithoutFeatures::write(gateway, incoming.dialect, &refused, body, extra)?;
+    let Some(WithoutFeatures { body, fields }) = without else {
+        return Ok(stripped);
+    };
+    let mut names = stripped.map_or(Vec::new(), |stripped| stripped.names);
+    names.extend(fields);
+    Ok(Some(Stripped {
+        rewritten: body,
+        names,
+    }))
 }

@@ -6,6 +6,7 @@ use proofgate_translate::own_thoughts::{MARKS, without_own_items, without_own_th
 use proofgate_wire::encode;
 
 use crate::admission::IncomingCall;
+use crate::denied_betas;
 use crate::memory::{Buffer, Exhausted};
 use crate::rejection::Rejection;
 use crate::request_policy::Rewritten;
@@ -22,8 +23,8 @@ pub(crate) struct Stripped {
     pub(crate) names: Vec<&'static str>,
 }
 
-/// What is said to `target`, which calls the model `model`, in the place of `body`; `None` where nothing is left out. What is,
-/// stands in a header line, in `extra`.
+/// What is said to `target`, which calls the model `model`, in the place of `body`; `None` where nothing is left out: another
+/// provider's thoughts, and fields of betas that it does not take. What is, stands in header lines, in `extra`.
 pub(crate) fn strip(
     incoming: &IncomingCall<'_>,
     target: &Target,
@@ -32,9 +33,23 @@ pub(crate) fn strip(
     body: &[u8],
     extra: &mut Vec<u8>,
 ) -> Result<Option<Stripped>, Exhausted> {
-    let dialect = incoming.dialect;
-    let is_passed = pairs.is_none() && target.upstream.template(dialect).is_some();
+    let is_passed = pairs.is_none() && target.upstream.template(incoming.dialect).is_some();
     let is_carried = is_passed || pairs.is_some_and(Pairs::has_betas_in_body);
+    let stripped = without_thoughts(incoming, (is_passed, is_carried), model, body, extra)?;
+    match is_carried {
+        true => denied_betas::without_refused(incoming, target, stripped, body, extra),
+        false => Ok(stripped),
+    }
+}
+
+fn without_thoughts(
+    incoming: &IncomingCall<'_>,
+    (is_passed, is_carried): (bool, bool),
+    model: &str,
+    body: &[u8],
+    extra: &mut Vec<u8>,
+) -> Result<Option<Stripped>, Exhausted> {
+    let dialect = incoming.dialect;
     let is_concerned = match dialect {
         Dialect::Responses => true,
         Dialect::Messages | Dialect::CountTokens => is_carried,

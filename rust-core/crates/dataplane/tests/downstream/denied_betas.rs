@@ -114,3 +114,33 @@ async fn a_denied_feature_is_left_out_at_the_provider_that_takes_over_too() {
     );
     assert!(answer.headers.get("x-proofgate-dropped-betas").is_some());
 }
+
+#[tokio::test]
+async fn a_beta_that_a_provider_is_not_sent_takes_its_fields_along() {
+    let mut gateway = gateway(|document| {
+        document["tenants"][0]["denied_betas"] = json!([]);
+        document["providers"][0]["betas"] = json!(["interleaved-thinking-2025-05-14", "effort-2025-11-24"]);
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let body = claude_code();
+    let sent = client.send(request(body.len()), body.as_bytes()).await;
+    let exchange = gateway.upstream.exchange().await;
+    assert_eq!(
+        field(&exchange.head, "anthropic-beta"),
+        Some("interleaved-thinking-2025-05-14, effort-2025-11-24")
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&exchange.body),
+        format!(
+            r#"{{"model":"{MODEL}","max_tokens":64,"output_config":{{"effort":"max"}},"messages":[{{"role":"user","content":"hi"}}]}}"#
+        )
+    );
+    exchange.answer(ANSWER).await;
+    let answer = read(sent).await.unwrap();
+    assert_eq!(
+        answer.headers["x-proofgate-dropped-betas"],
+        "context-management-2025-06-27"
+    );
+    assert_eq!(answer.headers["x-proofgate-dropped-fields"], "context_management");
+}
