@@ -12,6 +12,9 @@ use proofgate_wire::Headers;
 
 use crate::telemetry::client_trace;
 
+/// Bytes of memory that a connection keeps for the texts of its next request.
+const KEPT: usize = 256;
+
 /// What a header field says. Of several for the same the greatest is taken, and of these the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Said {
@@ -118,9 +121,12 @@ impl Attribution {
         self.unescaped = unescaped;
     }
 
-    fn forget(&mut self) {
-        self.text.clear();
-        self.unescaped.clear();
+    /// Forgets what a request says. An idle connection keeps memory for ordinary ids alone.
+    pub(crate) fn forget(&mut self) {
+        for text in [&mut self.text, &mut self.unescaped] {
+            text.clear();
+            text.shrink_to(KEPT);
+        }
         (self.session, self.agent, self.parent_agent) = (None, None, None);
         (self.end_user, self.trace_id) = (None, None);
     }

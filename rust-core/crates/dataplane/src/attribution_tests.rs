@@ -140,3 +140,14 @@ fn the_longest_that_can_be_said_fits_into_the_room_for_it() {
     let field = r#","attribution":"#.len();
     assert!(longest + field <= crate::recorder::ATTRIBUTION_BYTES, "{longest}");
 }
+
+#[test]
+fn an_idle_connection_keeps_no_memory_for_a_long_name() {
+    let mut attribution = Attribution::default();
+    let body = format!(r#","metadata":{{"user_id":"\u0061{}"}}"#, "a".repeat(900));
+    read(&mut attribution, &[], &body);
+    assert!(attribution.text.capacity() >= 900);
+    attribution.forget();
+    assert!(attribution.text.capacity() + attribution.unescaped.capacity() < 900);
+    assert_eq!(said(&attribution), "");
+}

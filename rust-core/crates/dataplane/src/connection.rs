@@ -258,6 +258,7 @@ impl Connection {
                 };
                 // Pinned where it is made: awaited as a value it would be copied twice.
                 let after = pin!(exchange::run(call, back)).await;
+                self.attribution.forget();
                 self.buffers.give_back(&self.gateway.spare);
                 return match self.client.restore(input, body.consumed) {
                     Ok(()) => after,

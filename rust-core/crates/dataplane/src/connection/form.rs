@@ -105,6 +105,7 @@ impl Connection {
             frames: None,
         };
         let after = exchange::run(call, back).await;
+        self.attribution.forget();
         self.buffers.give_back(&self.gateway.spare);
         after
     }
