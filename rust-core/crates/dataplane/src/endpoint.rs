@@ -254,6 +254,6 @@ pub(crate) fn of(dialect: Dialect) -> Option<Endpoint> {
         Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
         Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
         Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => Endpoint::EmbedContent,
-        Dialect::Converse | Dialect::Invoke => return None,
+        Dialect::Converse | Dialect::Invoke | Dialect::InvokeTokens => return None,
     })
 }

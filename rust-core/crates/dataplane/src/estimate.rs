@@ -1,7 +1,7 @@
 //! How many tokens a prompt has, where its provider cannot be asked.
 
 use proofgate_ledger::record::Outcome;
-use proofgate_providers::{Call, Dialect};
+use proofgate_providers::Dialect;
 use proofgate_stages::Stage;
 
 use crate::answer::{AnswerOptions, write_response};
@@ -12,10 +12,10 @@ use crate::reply::Reply;
 /// The field of an answer that the gateway has estimated.
 const ESTIMATED: (&str, &str) = ("x-proofgate-estimated", "true");
 
-/// Answers an exchange of which nothing goes to a provider: with the estimate that limits reserve by, which a field of the answer
-/// names as one.
-pub(crate) async fn answer(call: &Call<'_>, reply: &mut Reply<'_>, mut open: Box<OpenExchange>) -> After {
-    let json = json(call.dialect, call.estimated_prompt_tokens());
+/// Answers an exchange whose provider has told no number: with `tokens`, the estimate that limits reserve by, which a field of the
+/// answer names as one.
+pub(crate) async fn answer(tokens: u64, reply: &mut Reply<'_>, mut open: Box<OpenExchange>) -> After {
+    let json = json(reply.dialect, tokens);
     open.relay(json.as_bytes());
     open.store().await;
     let completion = open.end(Outcome::Complete, 200, None);

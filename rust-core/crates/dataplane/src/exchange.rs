@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::pin::pin;
 
 use proofgate_ledger::record::Outcome;
+use proofgate_providers::Dialect;
 use proofgate_stages::Stage;
 use tokio::time::Instant;
 
-use crate::admission::{Accepted, IncomingCall, RejectedCall, accept};
+use crate::admission::{Accepted, Chosen, IncomingCall, RejectedCall, accept};
 use crate::client::After;
 use crate::estimate;
-use crate::failure::CLIENT_CLOSED_REQUEST;
+use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
 use crate::fallback;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::relay::Relay;
@@ -51,7 +52,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         return send_answer(reply, &Rejection::LEDGER_STOPPED.answer(), id.as_str()).await;
     }
     let Some(mut chosen) = chosen else {
-        return Box::pin(estimate::answer(&call, reply, open)).await;
+        return Box::pin(estimate::answer(call.estimated_prompt_tokens(), reply, open)).await;
     };
 
     let timeouts = incoming.catalog.terms.timeouts;
@@ -71,6 +72,10 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
     {
         let elsewhere = fallback::elsewhere(&sender, reply, &mut open, &mut chosen, failure);
         heard = Box::pin(elsewhere).await;
+    }
+    if is_to_be_estimated(&chosen, &heard) {
+        let tokens = sender.call.estimated_prompt_tokens();
+        return Box::pin(estimate::answer(tokens, reply, open)).await;
     }
     let until = sender.until;
     let choices = u64::from(sender.call.n).saturating_mul(sender.call.prompts as u64);
@@ -103,6 +108,20 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
             Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await
         }
     }
+}
+
+/// Whether a provider did not count what it was asked to, which not all of Bedrock's models and keys may.
+fn is_to_be_estimated(chosen: &Chosen<'_>, heard: &Heard) -> bool {
+    let spoken = chosen
+        .translated
+        .as_ref()
+        .map(|translated| translated.back.upstream());
+    spoken == Some(Dialect::InvokeTokens)
+        && match heard {
+            Heard::Begun { begun, .. } => !begun.head.is_success(),
+            Heard::Nothing(failure) => !matches!(failure, Failure::Drained),
+            _ => false,
+        }
 }
 
 /// Records a refusal and tells the client.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use proofgate_providers::Dialect;
 use proofgate_providers::sigv4::encode_segment;
+use proofgate_translate::anthropic_invoke_tokens;
 use proofgate_translate::anthropic_raw_predict::takes_messages;
 
 use crate::config::ArnInPath;
@@ -62,6 +63,10 @@ impl PathEnd {
                     (_, true) => "invoke-with-response-stream",
                 };
                 format!("/{}/{method}", bedrock_model(model, *arn))
+            }
+            (PathEnd::Dialect(arn), Dialect::InvokeTokens) => {
+                let model = anthropic_invoke_tokens::model(model).unwrap_or(model);
+                format!("/{}/count-tokens", bedrock_model(model, *arn))
             }
             (PathEnd::Publisher { .. }, Dialect::Messages) => {
                 let method = if stream { "streamRawPredict" } else { "rawPredict" };

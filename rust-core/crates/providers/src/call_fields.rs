@@ -204,7 +204,8 @@ impl Dialect {
             | Dialect::ImageEdits
             | Dialect::ImageVariations
             | Dialect::Converse
-            | Dialect::Invoke => MODERATIONS,
+            | Dialect::Invoke
+            | Dialect::InvokeTokens => MODERATIONS,
             Dialect::Messages | Dialect::CountTokens => MESSAGES,
             Dialect::Gemini => GEMINI,
             Dialect::GeminiTokens => GEMINI_TOKENS,

@@ -44,6 +44,8 @@ pub enum Dialect {
     Converse,
     /// Anthropic's messages in Amazon Bedrock's `InvokeModel` and `InvokeModelWithResponseStream`: no client speaks it here.
     Invoke,
+    /// Amazon Bedrock's `CountTokens`: no client speaks it here.
+    InvokeTokens,
 }
 
 /// Whose conventions a dialect follows: how a key is presented, how errors look.
@@ -84,7 +86,7 @@ impl Family {
                 Dialect::GeminiEmbedding,
                 Dialect::GeminiEmbeddings,
             ],
-            Family::Amazon => &[Dialect::Converse, Dialect::Invoke],
+            Family::Amazon => &[Dialect::Converse, Dialect::Invoke, Dialect::InvokeTokens],
         }
     }
 }
@@ -132,7 +134,7 @@ impl Dialect {
             Dialect::GeminiTokens => "/v1beta/models/{model}:countTokens",
             Dialect::GeminiEmbedding => "/v1beta/models/{model}:embedContent",
             Dialect::GeminiEmbeddings => "/v1beta/models/{model}:batchEmbedContents",
-            Dialect::Converse | Dialect::Invoke => "/model",
+            Dialect::Converse | Dialect::Invoke | Dialect::InvokeTokens => "/model",
         }
     }
 
@@ -218,7 +220,7 @@ impl Dialect {
             | Dialect::GeminiTokens
             | Dialect::GeminiEmbedding
             | Dialect::GeminiEmbeddings => Family::Google,
-            Dialect::Converse | Dialect::Invoke => Family::Amazon,
+            Dialect::Converse | Dialect::Invoke | Dialect::InvokeTokens => Family::Amazon,
             _ => Family::OpenAi,
         }
     }
@@ -230,6 +232,7 @@ impl Dialect {
             Dialect::Embeddings
                 | Dialect::Moderations
                 | Dialect::CountTokens
+                | Dialect::InvokeTokens
                 | Dialect::GeminiEmbedding
                 | Dialect::GeminiEmbeddings
                 | Dialect::Translations
@@ -252,7 +255,11 @@ impl Dialect {
     pub fn costs_tokens(self) -> bool {
         !matches!(
             self,
-            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens | Dialect::Stored(_)
+            Dialect::Moderations
+                | Dialect::CountTokens
+                | Dialect::GeminiTokens
+                | Dialect::InvokeTokens
+                | Dialect::Stored(_)
         )
     }
 

@@ -92,7 +92,7 @@ impl GeneratedText {
                 Shape::Other
             }
             // What no client speaks is translated before it is read.
-            Dialect::Converse | Dialect::Invoke => {
+            Dialect::Converse | Dialect::Invoke | Dialect::InvokeTokens => {
                 reader.skip(first)?;
                 Shape::Other
             }

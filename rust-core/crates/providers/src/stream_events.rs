@@ -115,7 +115,8 @@ impl EventMeaning {
             | Dialect::GeminiEmbedding
             | Dialect::GeminiEmbeddings
             | Dialect::Converse
-            | Dialect::Invoke => EventMeaning::Part,
+            | Dialect::Invoke
+            | Dialect::InvokeTokens => EventMeaning::Part,
         }
     }
 

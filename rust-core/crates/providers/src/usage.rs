@@ -195,7 +195,11 @@ impl UsageReader {
                 self.last.is_some()
             }
             // Of speech only a stream tells it.
-            Dialect::Moderations | Dialect::Speech | Dialect::CountTokens | Dialect::GeminiTokens => false,
+            Dialect::Moderations
+            | Dialect::Speech
+            | Dialect::CountTokens
+            | Dialect::GeminiTokens
+            | Dialect::InvokeTokens => false,
             // That of a batch is told by every answer about it.
             Dialect::Stored(_) => false,
         }
@@ -316,7 +320,11 @@ impl UsageReader {
             | Dialect::Translations
             | Dialect::ImageEdits
             | Dialect::ImageVariations => self.last,
-            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens | Dialect::Stored(_) => None,
+            Dialect::Moderations
+            | Dialect::CountTokens
+            | Dialect::GeminiTokens
+            | Dialect::InvokeTokens
+            | Dialect::Stored(_) => None,
         };
         let usage = usage.map(|usage| Usage {
             tier: usage.tier.or(self.tier),

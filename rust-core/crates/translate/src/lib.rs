@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod anthropic_invoke;
+pub mod anthropic_invoke_tokens;
 pub mod anthropic_openai;
 pub mod anthropic_raw_predict;
 pub mod openai_anthropic;

@@ -3,8 +3,9 @@
 use proofgate_providers::{Dialect, EXCEPTION, event_parts};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
-    AnswerError, Asked, EventKind, Step, anthropic_invoke, anthropic_openai, anthropic_raw_predict,
-    openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
+    AnswerError, Asked, EventKind, Step, anthropic_invoke, anthropic_invoke_tokens, anthropic_openai,
+    anthropic_raw_predict, openai_anthropic, openai_converse, openai_gemini, openai_responses,
+    responses_openai,
 };
 
 use super::pair::Pair;
@@ -85,6 +86,7 @@ impl Hop {
             }
             Pair::OpenAiConverse => openai_converse::answer(body, &self.asked, self.created, out),
             Pair::AnthropicInvoke => return anthropic_invoke::answer(body, out),
+            Pair::AnthropicInvokeTokens => return anthropic_invoke_tokens::answer(body, out),
             Pair::AnthropicRawPredict => return anthropic_raw_predict::answer(body, out),
         }
         .map(|_usage| ())
@@ -100,7 +102,9 @@ impl Hop {
             Pair::OpenAiGemini | Pair::OpenAiGeminiEmbeddings => openai_gemini::error(status, body, out),
             Pair::GeminiEmbeddings => out.extend_from_slice(body),
             Pair::OpenAiConverse => openai_converse::error(status, kind, body, out),
-            Pair::AnthropicInvoke => anthropic_invoke::error(status, kind, body, out),
+            Pair::AnthropicInvoke | Pair::AnthropicInvokeTokens => {
+                anthropic_invoke::error(status, kind, body, out);
+            }
             Pair::AnthropicRawPredict => anthropic_raw_predict::error(status, body, out),
         }
     }
@@ -143,8 +147,8 @@ impl Hop {
                 Pair::AnthropicRawPredict => {
                     Stream::AnthropicRawPredict(anthropic_raw_predict::Stream::new())
                 }
-                Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => {
-                    return Err(AnswerError::Malformed("embeddings are no stream"));
+                Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings | Pair::AnthropicInvokeTokens => {
+                    return Err(AnswerError::Malformed("it is no stream"));
                 }
             })
         };

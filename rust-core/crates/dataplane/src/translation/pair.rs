@@ -3,8 +3,9 @@
 use proofgate_providers::{Dialect, Family};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
-    Asked, Target, Untranslatable, anthropic_invoke, anthropic_openai, anthropic_raw_predict,
-    openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
+    Asked, Target, Untranslatable, anthropic_invoke, anthropic_invoke_tokens, anthropic_openai,
+    anthropic_raw_predict, openai_anthropic, openai_converse, openai_gemini, openai_responses,
+    responses_openai,
 };
 
 /// Who speaks what.
@@ -24,6 +25,8 @@ pub(crate) enum Pair {
     OpenAiConverse,
     /// A client of Anthropic's messages, and a Claude model that Amazon Bedrock invokes.
     AnthropicInvoke,
+    /// A client that counts tokens of Anthropic's messages, and Amazon Bedrock's CountTokens.
+    AnthropicInvokeTokens,
     /// A client of Anthropic's messages, and a Claude model on Vertex AI.
     AnthropicRawPredict,
     /// A client of chat completions, and a Claude model on Vertex AI.
@@ -48,6 +51,9 @@ impl Pair {
             (Dialect::Messages, Family::Amazon) => {
                 anthropic_invoke::takes_messages(model).then_some(Pair::AnthropicInvoke)
             }
+            (Dialect::CountTokens, Family::Amazon) => {
+                anthropic_invoke_tokens::model(model).map(|_| Pair::AnthropicInvokeTokens)
+            }
             _ => None,
         }
     }
@@ -64,7 +70,10 @@ impl Pair {
 
     /// Whether the provider is told in the body which of Anthropic's betas are used, and not in the head.
     pub(super) fn has_betas_in_body(self) -> bool {
-        matches!(self, Pair::AnthropicInvoke | Pair::AnthropicRawPredict)
+        matches!(
+            self,
+            Pair::AnthropicInvoke | Pair::AnthropicInvokeTokens | Pair::AnthropicRawPredict
+        )
     }
 
     /// What the provider speaks.
@@ -77,6 +86,7 @@ impl Pair {
             Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => Dialect::GeminiEmbeddings,
             Pair::OpenAiConverse => Dialect::Converse,
             Pair::AnthropicInvoke => Dialect::Invoke,
+            Pair::AnthropicInvokeTokens => Dialect::InvokeTokens,
         }
     }
 
@@ -113,6 +123,7 @@ impl Pair {
             Pair::GeminiEmbeddings => embeddings::renamed(body, asked_for, target, out),
             Pair::OpenAiConverse => openai_converse::request(body, target, out),
             Pair::AnthropicInvoke => anthropic_invoke::request(body, target, betas, out),
+            Pair::AnthropicInvokeTokens => anthropic_invoke_tokens::request(body, betas, out),
             Pair::AnthropicRawPredict => anthropic_raw_predict::request(body, betas, out),
             Pair::OpenAiRawPredict => anthropic_raw_predict::chat_request(body, target, out),
         }

@@ -569,6 +569,64 @@ async fn a_refusal_of_the_credentials_tells_the_client_nothing_of_them() {
 }
 
 #[tokio::test]
+async fn tokens_are_counted_by_bedrock_for_the_foundation_model() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let counted = json!({"model": CLAUDE, "messages": [{"role": "user", "content": "Hi"}]});
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages/count_tokens", &counted).await;
+    let path = "POST /model/anthropic.claude-sonnet-4-5-20250929-v1%3A0/count-tokens HTTP/1.1\r\n";
+    assert!(exchange.head.starts_with(path), "{}", exchange.head);
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert!(sent["input"]["invokeModel"]["body"].is_string(), "{sent}");
+    exchange.answer(b"{\"inputTokens\":38}").await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(
+        (answer.status.as_u16(), &answer.body[..]),
+        (200, &b"{\"input_tokens\":38}"[..])
+    );
+    assert!(!answer.headers.contains_key("x-proofgate-estimated"));
+    let record = completion(&gateway, id(&answer)).await;
+    assert_eq!(
+        (&record["status"], &record["upstream_status"]),
+        (&json!(200), &json!(200))
+    );
+}
+
+#[tokio::test]
+async fn what_bedrock_does_not_count_is_estimated() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let counted = json!({"model": CLAUDE, "messages": [{"role": "user", "content": "word ".repeat(40)}]});
+    for (status, body) in [
+        (
+            "400 Bad Request",
+            r#"{"message":"The provided model doesn't support counting tokens."}"#,
+        ),
+        (
+            "403 Forbidden",
+            r#"{"message":"not authorized to perform: bedrock:CountTokens"}"#,
+        ),
+        ("404 Not Found", "{}"),
+    ] {
+        let (_client, answer, mut exchange) =
+            begin(&mut gateway, "/v1/messages/count_tokens", &counted).await;
+        answer_with(&mut exchange, status, body.as_bytes()).await;
+        let answer = read(answer).await.unwrap();
+        assert_eq!(answer.status.as_u16(), 200, "{status}");
+        assert_eq!(answer.headers["x-proofgate-estimated"], "true");
+        let told: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert!(
+            (50..60).contains(&told["input_tokens"].as_u64().unwrap()),
+            "{told}"
+        );
+        let record = completion(&gateway, id(&answer)).await;
+        let status: u64 = status[..3].parse().unwrap();
+        assert_eq!(
+            (&record["outcome"], &record["upstream_status"]),
+            (&json!("complete"), &json!(status))
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_endpoint_that_bedrock_lacks_is_refused() {
     let gateway = gateway_with(|_| ()).await;
     for (path, document) in [("/v1/embeddings", json!({"model": NOVA, "input": "Hi"}))] {

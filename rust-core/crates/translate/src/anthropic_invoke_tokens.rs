@@ -1,0 +1,85 @@
+//! A client that counts the tokens of Anthropic's messages, and Amazon Bedrock's CountTokens, which takes the body of an
+//! [InvokeModel](crate::anthropic_invoke) and gives their number.
+//!
+//! Source: botocore 1.44.8, operation `CountTokens`.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::anthropic_invoke::carried;
+use crate::{AnswerError, Asked, Untranslatable};
+
+/// The version of Anthropic's API that every Claude model of Bedrock knows.
+const VERSION: &str = "bedrock-2023-05-31";
+
+/// The id by which tokens of a model of Bedrock are counted, where it can be: that of a Claude model, without the geography of an
+/// inference profile, which CountTokens refuses (pydantic/pydantic-ai#3367, Portkey-AI/gateway#1436).
+#[must_use]
+pub fn model(model: &str) -> Option<&str> {
+    let at = model.find("anthropic.claude")?;
+    let (geography, id) = model.split_at(at);
+    let is_geography =
+        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    (geography.is_empty() || geography.strip_suffix('.').is_some_and(is_geography)).then_some(id)
+}
+
+/// Appends the body of CountTokens for a request that counts tokens. `betas`: those of the request that the provider may be sent.
+///
+/// # Errors
+/// [`Untranslatable`] as of [`anthropic_invoke::request`](crate::anthropic_invoke::request). `out` is as it was then.
+pub fn request(body: &[u8], betas: &[&str], out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    let mut invoked = Vec::with_capacity(body.len().saturating_add(128));
+    let asked = carried(body, VERSION, betas, &mut invoked)?;
+    if let Some(most) = missing_maximum(body) {
+        // The object is open for one more field.
+        invoked.pop();
+        invoked.extend_from_slice(format!(r#","max_tokens":{most}}}"#).as_bytes());
+    }
+    out.extend_from_slice(br#"{"input":{"invokeModel":{"body":""#);
+    out.extend_from_slice(BASE64_STANDARD.encode(invoked).as_bytes());
+    out.extend_from_slice(br#""}}}"#);
+    Ok(asked)
+}
+
+/// The maximum that an InvokeModel has to name, where who counts names none: more than is to be thought.
+fn missing_maximum(body: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Request<'b> {
+        #[serde(borrow, default)]
+        max_tokens: Option<&'b RawValue>,
+        #[serde(default)]
+        thinking: Option<Thinking>,
+    }
+    #[derive(Deserialize)]
+    struct Thinking {
+        #[serde(default)]
+        budget_tokens: u64,
+    }
+    match serde_json::from_slice::<Request<'_>>(body) {
+        Ok(request) if request.max_tokens.is_some() => None,
+        Ok(request) => {
+            let budget = request.thinking.map_or(0, |thinking| thinking.budget_tokens);
+            Some(budget.saturating_add(1))
+        }
+        Err(_) => None,
+    }
+}
+
+/// Appends the answer.
+///
+/// # Errors
+/// [`AnswerError::Malformed`] if it names no number.
+pub fn answer(body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer {
+        input_tokens: u64,
+    }
+    let Ok(Answer { input_tokens }) = serde_json::from_slice(body) else {
+        return Err(AnswerError::Malformed("not a number of tokens"));
+    };
+    out.extend_from_slice(format!(r#"{{"input_tokens":{input_tokens}}}"#).as_bytes());
+    Ok(())
+}
