@@ -1,4 +1,5 @@
 //! What a request's body says of its session and its end user.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_providers::{Call, Dialect};
 
