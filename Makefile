@@ -118,7 +118,7 @@ test-operator: ## The operator's process and the chart on a real control plane, 
 .PHONY: test-agents
 test-agents: develop $(AGENTS_READY) ## Coding agents and libraries, unmodified, before providers that refuse (15 minutes; installs 2.5 GB once)
 	@rm -f $(AGENTS_RESULTS)
-	@PROOFGATE_AGENTS_RESULTS="$(CURDIR)/$(AGENTS_RESULTS)" pytest -q -n2 --dist loadgroup e2e/agents
+	@PROOFGATE_AGENTS_RESULTS="$(CURDIR)/$(AGENTS_RESULTS)" pytest -q -n2 e2e/agents
 	@"$(PY)" -m e2e.agents.pages --check $(AGENTS_RESULTS)
 
 .PHONY: agents-docs

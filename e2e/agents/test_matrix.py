@@ -46,17 +46,11 @@ class Running:
     bench: Bench
 
 
-def marks(cell: Cell) -> list[pytest.MarkDecorator]:
-    """A cell's tests run in one process."""
-    sample = [pytest.mark.sample] if cell.row.client == "ai" else []
-    return [pytest.mark.xdist_group(cell.name), *sample]
-
-
 def cells(reached: bool) -> list[Any]:
     """The cells of which a turn works, or the others. The AI SDK is small enough for `make test` to install."""
     found = [Cell(row, provider) for row in ROWS for provider in ALL]
     return [
-        pytest.param(cell, id=cell.name, marks=marks(cell))
+        pytest.param(cell, id=cell.name, marks=[pytest.mark.sample] if cell.row.client == "ai" else [])
         for cell in found
         if (cell.row.expected(cell.provider, "turn") is None) == reached
     ]
