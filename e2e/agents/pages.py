@@ -65,7 +65,10 @@ class Notes:
 DROPS = "The provider has `untranslatableFields: Drop`: without it `thinking` is refused by name"
 
 
-def cell(row: Row, provider: str, found: dict[str, str], notes: Notes) -> str:
+UNASKED = "of this provider no thoughts are asked"
+
+
+def cell(row: Row, provider: str, found: dict[str, str], without: list[str], notes: Notes) -> str:
     """A cell of the matrix: works, with the numbers of its exceptions, or why not even a turn does."""
     if not found:
         return "not run"
@@ -76,19 +79,25 @@ def cell(row: Row, provider: str, found: dict[str, str], notes: Notes) -> str:
     numbers = [str(notes.number(DROPS))] if provider in row.drops else []
     reasons: dict[str, list[str]] = {}
     for scenario, result in found.items():
-        if result not in ("works", "none"):
-            reasons.setdefault(result.splitlines()[0], []).append(SCENARIOS[scenario])
+        if result != "works" and scenario not in without:
+            said = UNASKED if result == "none" else result.splitlines()[0]
+            reasons.setdefault(said, []).append(SCENARIOS[scenario])
     for result, names in reasons.items():
         text = "; ".join(names)
         numbers.append(str(notes.number(f"{text[0].upper()}{text[1:]}: {result}")))
     return f"works ({', '.join(numbers)})" if numbers else "works"
 
 
-def left_out(of_row: dict[str, dict[str, str]], notes: Notes) -> str:
-    """The number of what a client does not do, whichever provider it is before."""
+def left_out(of_row: dict[str, dict[str, str]]) -> list[str]:
+    """The scenarios that a client does not do, whichever provider it is before."""
     works = [found for found in of_row.values() if found.get("turn") == "works"]
-    names = [text for name, text in SCENARIOS.items() if works and all(found.get(name) == "none" for found in works)]
-    return str(notes.number(f"Not in its package, or not by default: {'; '.join(names)}")) if names else ""
+    return [name for name in SCENARIOS if works and all(found.get(name) == "none" for found in works)]
+
+
+def number_of(without: list[str], notes: Notes) -> str:
+    """The number of the note that says what is left out; empty if nothing is."""
+    names = "; ".join(SCENARIOS[name] for name in without)
+    return str(notes.number(f"Not in its package, or not by default: {names}")) if names else ""
 
 
 def table(rows: list[Row], results: Results, with_client: bool) -> list[str]:
@@ -98,9 +107,10 @@ def table(rows: list[Row], results: Results, with_client: bool) -> list[str]:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:
         of_row = results.get(row.client, {}).get(row.api, {})
-        cells = [cell(row, provider, of_row.get(provider, {}), notes) for provider in ALL]
+        without = left_out(of_row)
+        cells = [cell(row, provider, of_row.get(provider, {}), without, notes) for provider in ALL]
         client = [f"{linked(row.client)} {version_of(row.client)}"] if with_client else []
-        lines.append(f"| {' | '.join([*client, APIS[row.api], *cells, left_out(of_row, notes)])} |")
+        lines.append(f"| {' | '.join([*client, APIS[row.api], *cells, number_of(without, notes)])} |")
     return [*lines, "", *notes.lines()] if notes.lines() else lines
 
 
@@ -130,6 +140,9 @@ def overview(results: Results) -> str:
             "- `refused`: the gateway says by name what is not served, before anything is sent.",
             "- `client`: the client does not do it before its own vendor either.",
             "- `fails`: the gateway or its translation is at fault.",
+            "- No thoughts are asked where the client asks for none by default, and where the translation of Messages",
+            "  leaves `thinking` out before `gpt-5.1` (it is named in `x-proofgate-dropped-fields`). Before Gemini the",
+            "  effort is asked for, and not that thoughts be shown.",
             "",
             "The models are `gpt-5.1` (Responses: `gpt-5.5`), `claude-sonnet-4-5` and `gemini-3-pro-preview`. At",
             "Bedrock it is `claude-sonnet-4-5`: by InvokeModel for Messages, by Converse for Chat Completions.",
