@@ -175,7 +175,7 @@ impl Stream {
         let said = block.said()?;
         let kind = match said {
             Said::Text(text) => {
-                write_text(&chunks, text, out);
+                write_text(chunks, text, out);
                 Kind::Other
             }
             Said::Call { id, name } => {
@@ -190,7 +190,7 @@ impl Stream {
             }
             Said::Thinking { .. } | Said::Redacted(_) => {
                 let number = self.details;
-                write_reasoning(&chunks, &said, number, out);
+                write_reasoning(chunks, &said, number, out);
                 self.details = number.saturating_add(1);
                 Kind::Reasoning { number }
             }
