@@ -59,7 +59,11 @@ fuzz_target!(|body: &[u8]| {
             let is_unreadable = matches!(&dropping, Err(refused) if refused.param.is_empty());
             assert_eq!(*unreadable.get_or_insert(is_unreadable), is_unreadable);
             if let Ok(taken) = refusing {
-                assert_eq!(Ok(&taken), dropping.as_ref(), "only what is lossy depends on the setting");
+                assert_eq!(
+                    Ok(&taken),
+                    dropping.as_ref(),
+                    "only what is lossy depends on the setting"
+                );
             }
             let Ok((own, _)) = dropping else { continue };
             let own = Asked {
