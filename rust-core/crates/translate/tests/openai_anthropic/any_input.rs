@@ -2,7 +2,11 @@ use proofgate_translate::UntranslatableFields;
 use proofgate_translate::openai_anthropic::{Stream, answer, error, request};
 use proptest::prelude::*;
 
-use super::{CREATED, asked, events, golden, target};
+#[path = "../shared/any_input.rs"]
+mod shared;
+use shared::{is_a_stream, is_json_if, with_faults};
+
+use super::{CREATED, asked, golden, target};
 
 fn goldens() -> Vec<Vec<u8>> {
     let of = |kind, file: &'static str| {
@@ -19,31 +23,12 @@ fn goldens() -> Vec<Vec<u8>> {
 
 fn feed(input: &[u8], drop: UntranslatableFields) {
     let mut out = Vec::new();
-    if request(input, &target(drop), &mut out).is_ok() {
-        serde_json::from_slice::<serde::de::IgnoredAny>(&out).expect("what is sent is JSON");
-    }
-    out.clear();
-    if answer(input, &asked(), CREATED, &mut out).is_ok() {
-        serde_json::from_slice::<serde::de::IgnoredAny>(&out).expect("what is received is JSON");
-    }
-    out.clear();
+    is_json_if(request(input, &target(drop), &mut out).is_ok(), &mut out);
+    is_json_if(answer(input, &asked(), CREATED, &mut out).is_ok(), &mut out);
     error(500, input, &mut out);
-    serde_json::from_slice::<serde::de::IgnoredAny>(&out).expect("an error is JSON");
-    out.clear();
+    is_json_if(true, &mut out);
     let mut stream = Stream::new(&asked(), CREATED);
-    for event in input.split(|&byte| byte == b'\n') {
-        let data = event.strip_prefix(b"data: ").unwrap_or(event);
-        let before = out.len();
-        if stream.event("", data, &mut out).is_err() {
-            assert_eq!(out.len(), before, "an event that is an error writes nothing");
-        }
-    }
-    for (_, data) in events(std::str::from_utf8(&out).expect("chunks are UTF-8")) {
-        assert!(
-            data == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok(),
-            "{data}"
-        );
-    }
+    is_a_stream(input, |data, out| stream.event("", data, out).is_ok());
     let _ = stream.finish(&mut out);
 }
 
@@ -73,19 +58,9 @@ proptest! {
 
     #[test]
     fn any_golden_with_faults_is_taken_or_refused(
-        which in any::<prop::sample::Index>(),
-        faults in proptest::collection::vec(
-            (any::<prop::sample::Index>(), 0usize..6, prop::sample::select(&b"{}[]\":,\\0e.-ntu \xff"[..])),
-            1..4,
-        ),
+        input in with_faults(goldens()),
         drops in any::<bool>(),
     ) {
-        let mut input = which.get(&goldens()).clone();
-        for (at, removed, byte) in faults {
-            let at = at.index(input.len());
-            let end = (at + removed).min(input.len());
-            input.splice(at..end, [byte]);
-        }
         let drop = if drops { UntranslatableFields::Drop } else { UntranslatableFields::Refuse };
         feed(&input, drop);
     }
