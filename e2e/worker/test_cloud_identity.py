@@ -24,8 +24,8 @@ ISSUED = {
     "GCPWorkloadIdentity": "impersonated-issued-",
     "GCPMetadataServer": "metadata-issued-",
 }
-#: Longer than whole seconds are cut from it, by which an end is told.
-SHORT_SECONDS = 10
+#: What is left between a renewal and the end of what there was is many times what a renewal takes on a busy machine.
+SHORT_SECONDS = 30
 
 
 def provider_of(kind: str, upstream: CloudUpstream, token: Path) -> dict[str, Any]:
@@ -123,23 +123,22 @@ def test_status_and_metrics_say_for_how_long_and_nothing_says_what(
     assert_tells_no_secret(gateway, upstream)
 
 
-@pytest.mark.parametrize("kind", ISSUED)
-def test_credentials_are_renewed_with_the_newest_token_and_no_request_fails(tmp_path: Path, kind: str) -> None:
+def test_credentials_are_renewed_with_the_newest_token_and_no_request_fails(tmp_path: Path) -> None:
     with cloud_upstream() as upstream:
         upstream.lifetime_seconds = SHORT_SECONDS
-        with gateway_at(tmp_path, upstream, kind) as gateway:
-            first = chat(gateway, kind) and upstream.requests[-1][2]
+        with gateway_at(tmp_path, upstream, *ISSUED) as gateway:
+            assert all(chat(gateway, kind) for kind in ISSUED)
             # As the kubelet does it: another file takes the place of the one that was there.
             upstream.subject = "eyJ.service-account-2.signature"
             (tmp_path / "token.new").write_text(upstream.subject)
             (tmp_path / "token.new").replace(tmp_path / "token")
 
-            def renewed_twice() -> bool:
-                assert chat(gateway, kind)
-                return len({used for _, _, used in upstream.requests}) >= 3
+            def renewed() -> bool:
+                assert all(chat(gateway, kind) for kind in ISSUED)
+                used = {used for _, _, used in upstream.requests}
+                return all(sum(text.startswith(prefix) for text in used) >= 2 for prefix in ISSUED.values())
 
-            wait_until(renewed_twice, PATIENCE, "requests carry what was issued two times later")
-            assert upstream.requests[-1][2] != first
+            wait_until(renewed, PATIENCE, "requests to each carry what was issued later")
             assert {status for _, status, _ in upstream.requests} == {200}
             assert_tells_no_secret(gateway, upstream)
 

@@ -98,7 +98,7 @@ def test_refusals_are_recorded(gateway: LocalGateway) -> None:
 
 
 def test_a_flood_of_refusals_is_counted_to_the_last_one(folder: Path) -> None:
-    request = b"GET / HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer wrong\r\n\r\n"
+    request = b"GET /v1/models HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer wrong\r\n\r\n"
     with local_gateway(folder) as gateway:
 
         def told() -> int:

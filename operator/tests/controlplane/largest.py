@@ -115,7 +115,7 @@ def everything() -> Manifest:
             "iamCredentialsURL": "https://iamcredentials.googleapis.com",
         },
         **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Ask", "untranslatableFields": "Refuse"},
-        "responses": "Auto",
+        **{"responses": "Auto", "headers": []},
         **{"minIdleConnections": 0, "http": "Http1"},
     }
     return {
