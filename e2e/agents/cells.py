@@ -154,11 +154,7 @@ ROWS = (
         ALL,
         "ai_sdk.mjs",
         models=RESPONSES,
-        # It refers to thoughts, which Gemini gives with every call of a tool.
-        known={
-            ("OpenAI", "thinking"): STORED,
-            **{("Gemini", scenario): STORED for scenario in ("tools", "media", "thinking", "session")},
-        },
+        known={("OpenAI", "thinking"): STORED},
     ),
     Row("ai", "responses-not-stored", ALL, "ai_sdk.mjs", models=RESPONSES),
     Row("ai", "chat", ALL, "ai_sdk.mjs", known={"media": NO_MEDIA}),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from proofgate import _core
@@ -140,6 +141,13 @@ def accepted(gateway: Gateway) -> int:
     return sum(head["size"] for head in heads)
 
 
+def is_emptied(folder: Path) -> bool:
+    """Removes all that is in a folder, into which somebody may write meanwhile."""
+    for path in folder.iterdir():
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    return not list(folder.iterdir())
+
+
 def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audited: Gateway) -> None:
     namespace = audited.namespace
     wait_until(lambda: audit(audited) == ("True", "NothingFound"), PATIENCE, "the ledger is audited")
@@ -183,7 +191,6 @@ def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audite
     assert ask(namespace, NAME, KEY) == 200 and namespace.is_ready(NAME, 1), "the gateway serves all the same"
 
     # Its state is lost: nobody may begin another log of the same name.
-    for path in volume_directory(namespace, AUDITOR).iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    wait_until(lambda: is_emptied(volume_directory(namespace, AUDITOR)), PATIENCE, "nothing is left")
     namespace.delete("pod", f"{AUDITOR}-0", wait=False)
     wait_until(lambda: audit(audited) == ("False", "AuditorStateLost"), PATIENCE, "the lost state is told")

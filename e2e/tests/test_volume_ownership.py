@@ -74,8 +74,15 @@ def not_owned(namespace: Namespace, volume: Path) -> Iterator[Gateway]:
 def test_a_worker_that_may_not_write_its_volume_says_what_to_do_and_starts_once_that_is_done(
     namespace: Namespace, volume: Path, not_owned: Gateway
 ) -> None:
-    wait_until(lambda: "cannot be written" in not_owned.said(POD), PATIENCE, "the worker says why it does not start")
-    [told] = {line for line in not_owned.said(POD).splitlines() if "cannot be written" in line}
+    # Each look is at another try: the log of one that has only begun says nothing yet.
+    found: set[str] = set()
+
+    def has_told() -> bool:
+        found.update(line for line in not_owned.said(POD).splitlines() if "cannot be written" in line)
+        return bool(found)
+
+    wait_until(has_told, PATIENCE, "the worker says why it does not start")
+    [told] = found
     assert f"/var/lib/proofgate cannot be written by user {WORKERS} and group {WORKERS}" in told
     assert "does not apply the pod's fsGroup" in told
     assert "give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids" in told
