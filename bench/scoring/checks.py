@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _DIGIT = re.compile(r"[0-9]")
+#: Capitals of ASCII alone.
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def luhn(match: str) -> bool:
@@ -80,9 +82,24 @@ def jwt(match: str) -> bool:
     return len(others) == 2 and re.fullmatch(rb'\{.*"alg"[ \t\n\r]*:.*\}', decoded, re.DOTALL) is not None
 
 
+_ACCOUNTS = {
+    *("git", "hg", "svn", "oauth2", "x-access-token", "x-token-auth", "gitlab-ci-token"),
+    *("noreply", "no-reply", "donotreply", "do-not-reply", "mailer-daemon"),
+}
+
+
+def mailbox(match: str) -> bool:
+    """An address that may be a person's, and not a service's or one for documentation (RFC 2606, section 3)."""
+    name, _, domain = match.translate(_LOWER).partition("@")
+    labels = domain.split(".")
+    is_documentation = len(labels) > 1 and labels[-2] == "example" and labels[-1] in {"com", "net", "org"}
+    return name not in _ACCOUNTS and not is_documentation and "noreply" not in labels
+
+
 CHECKS: dict[str, Callable[[str], bool]] = {
     "luhn": luhn,
     "mod97": mod97,
+    "mailbox": mailbox,
     "ssn": ssn,
     "ipv4": ipv4,
     "entropy": entropy,
