@@ -48,7 +48,8 @@ class Gateway:
         found = self.namespace.get("ggw", self.name) or {}
         told = conditions_of(found)
         done = told.get("Progressing", {}).get("reason") == "Settled" and told["Ready"]["status"] == "True"
-        return done and replicas in (None, found["status"].get("readyReplicas"))
+        seen = found.get("status", {}).get("observedGeneration") == found.get("metadata", {}).get("generation")
+        return done and seen and replicas in (None, found["status"].get("readyReplicas"))
 
     def wait_settled(self, replicas: int | None = None) -> None:
         """Waits until it is."""
@@ -84,11 +85,13 @@ class Gateway:
         """Makes a change that replaces every pod of a component, and waits until it has."""
         before = set(self.uids(component).values())
         change()
-        wait_until(
-            lambda: self.settled() and not before & set(self.uids(component).values()),
-            PATIENCE,
-            f"every {component} of {self.name} is replaced",
-        )
+
+        def is_done() -> bool:
+            # The pods first: what the status said before they were listed may be of a time before the change.
+            now = set(self.uids(component).values())
+            return len(now) == len(before) and not before & now and self.settled()
+
+        wait_until(is_done, PATIENCE, f"every {component} of {self.name} is replaced")
 
     def kill(self, pod: str, program: bytes) -> None:
         """SIGKILL to the process of a pod whose command line holds `program`."""
