@@ -234,7 +234,7 @@ def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
         ({"begin": True, "holds": [CASE | {"all": True}]}, "a hold has all, or any of"),
         ({"begin": True, "holds": [CASE, CASE]}, "a hold is named twice"),
         ({"begin": True, "holds": [CASE | {"until": "2025-01-01"}]}, "since is later than until"),
-        ({"begin": True, "holds": [CASE | {"since": "yesterday"}]}, "expected a time"),
+        ({"begin": True, "holds": [CASE | {"since": "yesterday"}]}, "expected a day or a time"),
         ({"begin": True, "retention": {"maximumDays": 1, "minimumDays": 2}}, "less than minimumDays"),
         (
             {"begin": True, "retention": {"minimumDays": 9, "tenants": [{"name": "a", "maximumDays": 8}]}},

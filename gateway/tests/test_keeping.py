@@ -141,7 +141,7 @@ def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: C
 def test_a_tenant_of_which_anything_stays_is_not_done(erase: list[str], capsys: Capture) -> None:
     of = [*erase, "--tenant", "acme", "--override-minimum"]
     assert main([*of, "--until", "1970-01-02", "--yes", "--json"]) == 1
-    assert Keeper.erased[3:5] == (("acme", DAY), None)
+    assert Keeper.erased[3:5] == (("acme", 2 * DAY - 1), None)
     report = json.loads(capsys.readouterr().out)
     assert (report["exchanges"], report["stay"]) == (3, 1)
     assert main(of) == 1
@@ -162,6 +162,12 @@ def test_days_and_times_are_read_as_they_are_meant() -> None:
     assert arguments.days("180d") == 180
     assert arguments.moment("1970-01-02") == DAY
     assert arguments.moment("1970-01-02T01:00:00.000001+01:00") == DAY + 1
+    assert arguments.moment_until("1970-01-02") == 2 * DAY - 1, "a day is meant whole"
+    assert arguments.moment_until("1970-W01-5") == 2 * DAY - 1
+    assert arguments.moment_before("1970-01-02") == 2 * DAY
+    assert (
+        arguments.moment_until("1970-01-02T00:00:00Z") == arguments.moment_before("1970-01-02T00:00") == DAY
+    )
     assert arguments.told(10**30) == f"{10**30} µs"
     for text in ("180", "d", "-1d", "1.5d", "9999999d"):
         with pytest.raises(argparse.ArgumentTypeError):

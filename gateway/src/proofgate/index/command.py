@@ -89,7 +89,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
     for name, metavar, meaning in (
         ("tenant", "NAME", "of this tenant"),
         ("since", "TIME", "from this day or time on (UTC unless it says otherwise)"),
-        ("until", "TIME", "before this day or time"),
+        ("until", "TIME", "until the end of this day, or before this time"),
         ("model", "NAME", "asked for this model"),
         ("provider", "NAME", "sent to this provider, also among others"),
         ("verdict", "VERDICT", "allowed, flagged, redacted, would_block, blocked or refused"),

@@ -8,16 +8,15 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Self
 
+from proofgate import times
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.schema import VERDICTS
 
 _MAXIMUM_TEXT = 512
 _NANODOLLARS = 1_000_000_000
-_MICROSECOND = timedelta(microseconds=1)
 _LARGEST = (1 << 63) - 1
 #: Of the whole part of a cost, which has ten at most.
 _MOST_DIGITS = 10
@@ -131,16 +130,9 @@ def _number(value: object) -> int:
 
 def _time(name: str, text: str) -> int:
     try:
-        moment = datetime.fromisoformat(text)
-        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
-    except (ValueError, OverflowError):
-        micros = -1
-    if micros < 0:
-        raise _bad(
-            f"{name} is a day or a time as ISO 8601 has it, such as 2026-11-25 or 2026-11-25T14:00:00Z"
-        )
-    return micros
+        return times.end(text) if name == "until" else times.begin(text)
+    except ValueError:
+        raise _bad(f"{name} is a day or a time as ISO 8601 has it, such as {times.EXAMPLES}") from None
 
 
 def _cost(text: str) -> int:

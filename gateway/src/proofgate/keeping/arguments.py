@@ -6,9 +6,10 @@ import argparse
 import datetime
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from proofgate import _core
+from proofgate import _core, times
 
 _DAYS = re.compile(r"([0-9]{1,6})d")
 _MICROSECONDS = 1_000_000
@@ -35,18 +36,27 @@ def tenant_days(text: str) -> tuple[str, int]:
 
 
 def moment(text: str) -> int:
-    """A time of ISO 8601 (UTC, unless it says otherwise), in unix microseconds."""
+    """A day or a time of ISO 8601 in unix microseconds; of a day, its first."""
+    return _read(times.begin, text)
+
+
+def moment_until(text: str) -> int:
+    """The same as the end of what is of this time or earlier; of a day, its last microsecond."""
+    return _read(times.last, text)
+
+
+def moment_before(text: str) -> int:
+    """The same as the end of what is before this time; of a day, the first microsecond of the next."""
+    return _read(times.end, text)
+
+
+def _read(as_microseconds: Callable[[str], int], text: str) -> int:
     try:
-        read = datetime.datetime.fromisoformat(text)
+        return as_microseconds(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            "expected a time, such as 2026-01-31 or 2026-01-31T12:00:00Z"
+            f"expected a day or a time since 1970, such as {times.EXAMPLES}"
         ) from None
-    if read.tzinfo is None:
-        read = read.replace(tzinfo=datetime.UTC)
-    if read.timestamp() < 0:
-        raise argparse.ArgumentTypeError("expected a time since 1970")
-    return int(read.timestamp()) * _MICROSECONDS + read.microsecond
 
 
 def now() -> int:

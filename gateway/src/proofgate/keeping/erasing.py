@@ -26,9 +26,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     what.add_argument("--tenant", metavar="NAME", help="all exchanges of a tenant")
     parser.add_argument(
         "--until",
-        type=arguments.moment,
+        type=arguments.moment_until,
         metavar="TIME",
-        help="with --tenant: those of this time or earlier (default: all so far)",
+        help="with --tenant: those of this day or time, or earlier; of a day, all (default: all so far)",
     )
     arguments.add_minimum(parser, "erase")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")

@@ -43,7 +43,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     added.add_argument("--id", metavar="REQUEST_ID", help="what is of this exchange")
     added.add_argument("--since", type=arguments.moment, metavar="TIME", help="what is of this time or later")
     added.add_argument(
-        "--until", type=arguments.moment, metavar="TIME", help="what is of this time or earlier"
+        "--until",
+        type=arguments.moment_until,
+        metavar="TIME",
+        help="what is of this day or time, or earlier: of a day, all of it",
     )
     added.add_argument("--all", action="store_true", help="everything")
     added.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line")

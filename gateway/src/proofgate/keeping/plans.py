@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from proofgate.keeping.arguments import UsageError, moment
+from proofgate.keeping.arguments import UsageError, moment, moment_until
 
 _MAX_PLAN = 1 << 20
 _DAY = 86_400_000_000
@@ -24,14 +24,18 @@ Days = Annotated[int, Field(ge=0, le=36_500)]
 Line = Annotated[str, Field(min_length=1, max_length=512)]
 
 
-def _microseconds(text: object) -> int:
-    try:
-        return moment(str(text))
-    except argparse.ArgumentTypeError as error:
-        raise ValueError(str(error)) from None
+def _by(read: Callable[[str], int]) -> BeforeValidator:
+    def microseconds(text: object) -> int:
+        try:
+            return read(str(text))
+        except argparse.ArgumentTypeError as error:
+            raise ValueError(str(error)) from None
+
+    return BeforeValidator(microseconds)
 
 
-Moment = Annotated[int, BeforeValidator(_microseconds)]
+Moment = Annotated[int, _by(moment)]
+MomentUntil = Annotated[int, _by(moment_until)]
 
 
 class _Part(BaseModel):
@@ -49,7 +53,7 @@ class Hold(_Part):
     tenant: Line | None = None
     id: Line | None = None
     since: Moment | None = None
-    until: Moment | None = None
+    until: MomentUntil | None = None
     all: bool = False
     reason: Line
     reference: Line | None = None

@@ -13,7 +13,7 @@ from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.evidence import read_verifying_key
-from proofgate.keeping.arguments import moment
+from proofgate.keeping.arguments import moment, moment_before
 from proofgate.replay.engines import Engines, archived, other
 from proofgate.replay.report import Report
 from proofgate.replay.run import Replay, exchanges, of_this_version, replay
@@ -75,7 +75,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--since", type=moment, metavar="TIME", help="begun at this time or later (2026-01-31T12:00:00Z)"
     )
-    parser.add_argument("--until", type=moment, metavar="TIME", help="begun before this time")
+    parser.add_argument(
+        "--until",
+        type=moment_before,
+        metavar="TIME",
+        help="begun on this day or earlier, or before this time",
+    )
     parser.add_argument("--tenant", metavar="NAME", help="of this tenant")
     parser.add_argument("--model", metavar="NAME", help="that ask for this model; refused requests name none")
     parser.add_argument("--id", metavar="REQUEST_ID", help="this exchange")

@@ -10,7 +10,7 @@ const FIELDS = [
   ["outcome", "Outcome"],
   ["rule", "Rule"],
   ["since", "Since (UTC)"],
-  ["until", "Until (UTC)"],
+  ["until", "Until, a day included (UTC)"],
   ["key", "Key's id"],
   ["min_cost", "Least cost, US dollars"],
   ["id", "Request id"],
