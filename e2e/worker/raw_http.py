@@ -55,6 +55,13 @@ def status_of(response: bytes) -> int:
     return int(response.split(b" ", 2)[1]) if response.startswith(b"HTTP/1.1 ") else 0
 
 
+def request_id_of(response: bytes) -> str:
+    """The id that a response names."""
+    head = response.partition(b"\r\n\r\n")[0].lower()
+    [line] = [line for line in head.split(b"\r\n") if line.startswith(b"x-request-id:")]
+    return line.partition(b":")[2].strip().decode()
+
+
 def error_of(response: bytes) -> dict[str, str]:
     """The `error` object of a raw response in OpenAI's shape."""
     error: dict[str, str] = json.loads(response.split(b"\r\n\r\n", 1)[1])["error"]

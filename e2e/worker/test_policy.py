@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -12,8 +13,17 @@ from typing import Any
 import pytest
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
-from e2e.programs import PATIENCE
-from e2e.worker.raw_http import RecordingUpstream, answer, chat_request, error_of, recording_upstream, send, status_of
+from e2e.programs import PATIENCE, wait_until
+from e2e.worker.raw_http import (
+    RecordingUpstream,
+    answer,
+    chat_request,
+    error_of,
+    recording_upstream,
+    request_id_of,
+    send,
+    status_of,
+)
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
 RULES: list[dict[str, Any]] = [
@@ -92,6 +102,26 @@ def test_a_denied_request_reaches_nobody_and_its_rule_is_in_the_ledger(folder: P
     rejection = records[-1] if records[-1]["kind"] == "rejection" else records[-2]
     assert rejection["code"] == "policy_blocked"
     assert rejection["policy"]["rules"] == ["codename"]
+
+
+def test_a_strangers_flood_hides_no_denial(folder: Path) -> None:
+    wrong = chat_request(chat("hi"), "x" * 40)
+    denied = chat_request(chat("Tell me of bluebird."), KEYS["acme"])
+    with governed(folder) as (_, gateway), ThreadPoolExecutor(8) as strangers:
+        flood = [strangers.submit(send, gateway.address, wrong) for _ in range(4000)]
+        ids = [request_id_of(send(gateway.address, denied)) for _ in range(100)]
+        assert {status_of(one.result()) for one in flood} == {401}
+        wait_until(lambda: counted(gateway.records()) == 4100, PATIENCE, "every refusal is recorded or counted")
+        records = gateway.records()
+    recorded = {record["id"] for record in records if record["kind"] == "rejection"}
+    assert [one for one in ids if one not in recorded] == []
+    missing = {(record["code"], record.get("tenant")) for record in records if record["kind"] == "gap"}
+    assert missing <= {("unauthorized", None)}
+
+
+def counted(records: list[dict[str, Any]]) -> int:
+    """How many refusals they tell of."""
+    return sum(record.get("count", 1) for record in records if record["kind"] in ("rejection", "gap"))
 
 
 def test_a_built_in_rule_denies_a_secret_in_a_tool_argument(folder: Path) -> None:

@@ -407,9 +407,8 @@ async fn admit<'c>(
                 endpoint: Some(endpoint),
                 bytes: incoming.as_it_came.len(),
                 policy,
-                series: None,
                 outcome,
-                observed: None,
+                ..RejectedRequest::default()
             }),
             is_over_limit: false,
             fits_in: None,

@@ -40,12 +40,12 @@ use crate::models;
 use crate::receipts;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::{Buffers, Reply};
-use crate::routing::Routed;
+use crate::routing::Peer;
 use crate::telemetry::{Asked, Observed};
 use crate::usage_report;
 
-/// Serves one client until either side has had enough. `routed` is what a load balancer says of the connection.
-pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecycle, routed: Routed) {
+/// Serves one client until either side has had enough. `peer` is what is known of the connection.
+pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecycle, peer: Peer) {
     let catalog = gateway.catalog();
     let oldest = match &stream {
         // The connection that it is a stream of has its own age.
@@ -58,7 +58,7 @@ pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle:
         buffers: Buffers::default(),
         extra: Vec::new(),
         attribution: Attribution::default(),
-        routed,
+        peer,
         oldest,
         catalog,
         gateway,
@@ -83,8 +83,7 @@ struct Connection {
     deadline: Deadline,
     client: Client,
     scanner: HeadScanner,
-    /// Whose requests belong here.
-    routed: Routed,
+    peer: Peer,
     /// From when on the next answer ends the connection, so that its client comes back where it is routed by then.
     oldest: Option<std::time::Instant>,
     /// Header lines that the answer to this request gets besides its own.
@@ -135,7 +134,7 @@ impl Connection {
     /// Whether this worker is where the load balancer sends this sender. It routes connections, so a second request on
     /// one connection can come from another tenant than the one the choice was made for.
     fn owns(&self, identity: &Identity) -> bool {
-        self.routed.is_for(&identity.tenant.name)
+        self.peer.routed.is_for(&identity.tenant.name)
     }
 
     /// Whether the connection has served long enough, or its worker has.
@@ -328,7 +327,7 @@ impl Connection {
                     tenant: Some(&tenant.name),
                     endpoint: request.route.path(),
                     observed,
-                    ..RejectedRequest::default()
+                    ..RejectedRequest::of(self.peer.sender)
                 };
                 let id = self.gateway.reject(&rejection, refused).await;
                 span.lap_now(Stage::CompletionRecord);
@@ -473,7 +472,7 @@ impl Connection {
             tenant: known.tenant.as_deref(),
             bytes: self.client.input.len(),
             observed: known.observed,
-            ..RejectedRequest::default()
+            ..RejectedRequest::of(self.peer.sender)
         };
         self.client.forget();
         let id = self.gateway.reject(&rejection, refused).await;

@@ -15,6 +15,7 @@ use proofgate_wire::ProtocolError;
 use crate::answer::{Answer, Fields};
 use crate::google_path::PathError;
 use crate::metrics::{RequestOutcome, Series};
+use crate::routing::Sender;
 use crate::stored_path::StoredPathError;
 use crate::telemetry::Observed;
 
@@ -44,6 +45,18 @@ pub(crate) struct RejectedRequest<'r> {
     pub(crate) outcome: RequestOutcome,
     /// What is told of it, where somebody wants to know.
     pub(crate) observed: Option<Box<Observed>>,
+    /// Who sends it; `None` where that does not matter, because its tenant is known.
+    pub(crate) sender: Option<Sender>,
+}
+
+impl RejectedRequest<'_> {
+    /// A request of a sender of whom nothing else is known.
+    pub(crate) fn of(sender: Sender) -> Self {
+        RejectedRequest {
+            sender: Some(sender),
+            ..RejectedRequest::default()
+        }
+    }
 }
 
 impl Rejection {

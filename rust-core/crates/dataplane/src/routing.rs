@@ -1,4 +1,6 @@
-//! For whom the load balancer routed a connection: what it says, and why it is believed.
+//! Who opened a connection, and for whom the load balancer routed it: what it says, and why it is believed.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use subtle::ConstantTimeEq;
 
@@ -26,6 +28,31 @@ impl RoutingKey {
             ANYONE => Routed::Anyone,
             name => Routed::Tenant(name.into()),
         }
+    }
+}
+
+/// What is known of a connection before its first request.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    /// Whose requests it may carry.
+    pub(crate) routed: Routed,
+    pub(crate) sender: Sender,
+}
+
+/// Who sends, as far as addresses tell: an IPv4 address, or the network of 64 bits that an IPv6 address is in, which
+/// one subscriber has to himself (RFC 6177).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Sender(IpAddr);
+
+impl From<SocketAddr> for Sender {
+    fn from(address: SocketAddr) -> Self {
+        Sender(match address.ip().to_canonical() {
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+            }
+            address => address,
+        })
     }
 }
 
@@ -69,6 +96,15 @@ mod tests {
         assert!(!read(b"0123456789abcdef:acme").is_for("acm"));
         assert!(!read(b"0123456789abcdef:-").is_for("acme"));
         assert!(read(b"0123456789abcdef:*").is_for("acme"));
+    }
+
+    #[test]
+    fn a_subscriber_is_one_sender_whatever_address_he_takes() {
+        let sender = |text: &str| Sender::from(SocketAddr::new(text.parse().unwrap(), 4711));
+        assert_eq!(sender("2001:db8:1:2::3"), sender("2001:db8:1:2:ffff::1"));
+        assert_ne!(sender("2001:db8:1:2::3"), sender("2001:db8:1:3::3"));
+        assert_eq!(sender("::ffff:192.0.2.1"), sender("192.0.2.1"));
+        assert_ne!(sender("192.0.2.1"), sender("192.0.2.2"));
     }
 
     #[test]

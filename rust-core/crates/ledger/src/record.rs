@@ -613,6 +613,12 @@ pub struct Gap<'a> {
     /// Why.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
+    /// The code of the refusals that are missing; `others` for what is not told apart.
+    #[serde(borrow)]
+    pub code: Cow<'a, str>,
+    /// Whose they are, when that was known.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
 }

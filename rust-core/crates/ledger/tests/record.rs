@@ -261,9 +261,11 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 last_ts: 5,
                 count: 2,
                 reason: "full".into(),
+                code: "unauthorized".into(),
+                tenant: None,
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"gap","seq":5,"ts":6,"first_ts":4,"last_ts":5,"count":2,"reason":"full","config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"gap","seq":5,"ts":6,"first_ts":4,"last_ts":5,"count":2,"reason":"full","code":"unauthorized","config":"abababababababab"}"#,
         ),
         (
             Record::Config(Config {

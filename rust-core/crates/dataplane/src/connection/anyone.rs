@@ -44,7 +44,7 @@ impl Connection {
         keep_alive: bool,
         now: std::time::Instant,
     ) -> After {
-        let close = !keep_alive || self.routed != Routed::Anyone || self.is_leaving(now);
+        let close = !keep_alive || self.peer.routed != Routed::Anyone || self.is_leaving(now);
         let cors = self.catalog.terms.cors.as_ref();
         let max_age = cors.map_or(0, |cors| cors.max_age_seconds).to_string();
         let (status, body, fields) = match asked {

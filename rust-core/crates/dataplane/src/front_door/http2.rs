@@ -24,7 +24,7 @@ use crate::client::linger;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
 use crate::rejection::{RejectedRequest, Rejection};
-use crate::routing::Routed;
+use crate::routing::Peer;
 
 /// Bytes of request bodies that a client may send ahead, on one stream and on all of a connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -49,14 +49,14 @@ pub(super) async fn serve(
     gateway: Rc<Gateway>,
     mut socket: TlsStream<TcpStream>,
     lifecycle: Lifecycle,
-    routed: Routed,
+    peer: Peer,
     room: Arc<Semaphore>,
 ) -> bool {
     let catalog = gateway.catalog();
     let timeouts = catalog.terms.timeouts;
     let handshake = settings(catalog.terms.limits.head_bytes).handshake(&mut socket);
     drop(catalog);
-    let mut session = Session::new(Rc::clone(&gateway), lifecycle, routed, room, timeouts);
+    let mut session = Session::new(Rc::clone(&gateway), lifecycle, peer.clone(), room, timeouts);
     let ending = match timeout(timeouts.client_head, handshake).await {
         Ok(Ok(connection)) => session.run(connection).await,
         Ok(Err(error)) => Ending::of(&error),
@@ -64,7 +64,7 @@ pub(super) async fn serve(
     };
     let panicked = session.end().await;
     if ending == Ending::Broken {
-        gateway.reject(&MALFORMED, RejectedRequest::default()).await;
+        gateway.reject(&MALFORMED, RejectedRequest::of(peer.sender)).await;
     }
     if ending != Ending::Silent {
         linger(socket).await;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofgate_stages::Interval;
-use proofgate_wire::parse_proxy_header;
+use proofgate_wire::{ProxyHeader, parse_proxy_header};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -17,7 +17,7 @@ use crate::client_tls::HTTP2;
 use crate::connection;
 use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
-use crate::routing::{Routed, RoutingKey};
+use crate::routing::{Peer, Routed, RoutingKey, Sender};
 
 /// Bytes of a PROXY header before its addresses; the last two are the length of what follows.
 const PROXY_FIXED_BYTES: usize = 16;
@@ -40,11 +40,15 @@ pub(crate) async fn accept(
     loop {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < limit => match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, address)) => {
                     let _ = stream.set_nodelay(true);
                     gateway.metrics.connection_opened();
                     let streams = Arc::clone(&streams);
-                    connections.spawn_local(begin(Rc::clone(gateway), stream, view.clone(), streams));
+                    let peer = Peer {
+                        routed: Routed::Anyone,
+                        sender: address.into(),
+                    };
+                    connections.spawn_local(begin(Rc::clone(gateway), stream, peer, view.clone(), streams));
                 }
                 // Out of file descriptors: those in use must come back first.
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -59,18 +63,18 @@ pub(crate) async fn accept(
 async fn begin(
     gateway: Rc<Gateway>,
     mut tcp: TcpStream,
+    mut peer: Peer,
     lifecycle: Lifecycle,
     streams: Arc<Semaphore>,
 ) -> bool {
     let ready = gateway.profiler.timer();
     let catalog = gateway.catalog();
     let within = catalog.terms.timeouts.client_head;
-    let mut routed = Routed::Anyone;
     if let Some(key) = &catalog.terms.routing_key {
-        let Ok(Some(told)) = timeout(within, proxy_header(&mut tcp, key)).await else {
+        let Ok(Some(told)) = timeout(within, proxy_header(&mut tcp, key, peer.sender)).await else {
             return false;
         };
-        routed = told;
+        peer = told;
     }
     let config = catalog.terms.tls.clone();
     drop(catalog);
@@ -79,7 +83,7 @@ async fn begin(
         Some(config) => match timeout(within, TlsAcceptor::from(config).accept(tcp).into_fallible()).await {
             Ok(Ok(tls)) if tls.get_ref().1.alpn_protocol() == Some(HTTP2) => {
                 ready.stop(&gateway.profiler, Interval::Accept);
-                return http2::serve(gateway, tls, lifecycle, routed, streams).await;
+                return http2::serve(gateway, tls, lifecycle, peer, streams).await;
             }
             Ok(Ok(tls)) => ClientStream::Tls(Box::new(tls)),
             Ok(Err((_, tcp))) => {
@@ -91,16 +95,16 @@ async fn begin(
         },
     };
     ready.stop(&gateway.profiler, Interval::Accept);
-    connection::serve(gateway, stream, lifecycle, routed).await;
+    connection::serve(gateway, stream, lifecycle, peer).await;
     false
 }
 
-/// For whom the load balancer routed a connection; `None` when what it begins with is not a PROXY header.
-async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey) -> Option<Routed> {
+/// What the load balancer says of a connection that `balancer` opened; `None` when what it begins with is not a PROXY header.
+async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Sender) -> Option<Peer> {
     let mut header = vec![0; PROXY_FIXED_BYTES];
     stream.read_exact(&mut header).await.ok()?;
     if let Some(parsed) = parse_proxy_header(&header).ok()? {
-        return Some(key.read(parsed.unique_id));
+        return Some(told(&parsed, key, balancer));
     }
     let rest = usize::from(u16::from_be_bytes([header[14], header[15]]));
     if rest > PROXY_REST_BYTES {
@@ -109,7 +113,17 @@ async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey) -> Option<Routed
     header.resize(PROXY_FIXED_BYTES + rest, 0);
     stream.read_exact(&mut header[PROXY_FIXED_BYTES..]).await.ok()?;
     let parsed = parse_proxy_header(&header).ok()??;
-    Some(key.read(parsed.unique_id))
+    Some(told(&parsed, key, balancer))
+}
+
+/// What a header says. Of whoever does not know the key, nothing is believed: he is himself the sender.
+fn told(header: &ProxyHeader<'_>, key: &RoutingKey, balancer: Sender) -> Peer {
+    let routed = key.read(header.unique_id);
+    let client = header.client.filter(|_| routed != Routed::Nobody);
+    Peer {
+        routed,
+        sender: client.map_or(balancer, Sender::from),
+    }
 }
 
 /// Waits until all of `connections` have ended.

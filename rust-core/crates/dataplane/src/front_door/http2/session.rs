@@ -18,7 +18,7 @@ use super::stream::{End, Room, Stream};
 use crate::config::Timeouts;
 use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
-use crate::routing::Routed;
+use crate::routing::Peer;
 
 /// Streams that may be open at a time on one connection, and that are worked on at a time: a client that resets its
 /// streams gets no more work out of us than one that waits.
@@ -57,7 +57,7 @@ impl Ending {
 pub(super) struct Session {
     gateway: Rc<Gateway>,
     lifecycle: Lifecycle,
-    routed: Routed,
+    peer: Peer,
     room: Arc<Semaphore>,
     timeouts: Timeouts,
     streams: JoinSet<End>,
@@ -69,14 +69,14 @@ impl Session {
     pub(super) fn new(
         gateway: Rc<Gateway>,
         lifecycle: Lifecycle,
-        routed: Routed,
+        peer: Peer,
         room: Arc<Semaphore>,
         timeouts: Timeouts,
     ) -> Self {
         Session {
             gateway,
             lifecycle,
-            routed,
+            peer,
             room,
             timeouts,
             streams: JoinSet::new(),
@@ -149,7 +149,7 @@ impl Session {
         let stream = Stream {
             gateway: Rc::clone(&self.gateway),
             lifecycle: self.lifecycle.clone(),
-            routed: self.routed.clone(),
+            peer: self.peer.clone(),
             respond,
             patience: self.timeouts.client_idle,
         };

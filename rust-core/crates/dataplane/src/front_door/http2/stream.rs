@@ -21,7 +21,7 @@ use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
 use crate::memory::Exhausted;
 use crate::rejection::{RejectedRequest, Rejection};
-use crate::routing::Routed;
+use crate::routing::Peer;
 
 /// Bytes that the pipe holds each way: a piece of an answer with its chunk framing, and some.
 const PIPE: usize = 16 * 1024 + 256;
@@ -57,7 +57,7 @@ pub(super) enum End {
 pub(super) struct Stream {
     pub(super) gateway: Rc<Gateway>,
     pub(super) lifecycle: Lifecycle,
-    pub(super) routed: Routed,
+    pub(super) peer: Peer,
     pub(super) respond: SendResponse<Bytes>,
     /// How long a client may leave a piece of an answer untaken.
     pub(super) patience: Duration,
@@ -84,7 +84,7 @@ impl Stream {
             Rc::clone(&self.gateway),
             ClientStream::Http2(far),
             self.lifecycle.clone(),
-            self.routed.clone(),
+            self.peer.clone(),
         );
         let carried = async {
             let (mut answer, mut sink) = split(near);
@@ -107,7 +107,9 @@ impl Stream {
             Ok(end) => end,
             Err(IncompleteRequest::Client) => End::Abandoned,
             Err(IncompleteRequest::Malformed) => {
-                self.gateway.reject(&MALFORMED, RejectedRequest::default()).await;
+                self.gateway
+                    .reject(&MALFORMED, RejectedRequest::of(self.peer.sender))
+                    .await;
                 End::Abandoned
             }
             Err(IncompleteRequest::Rejected(refusal)) => self.refuse(&refusal.into(), head_only).await,
@@ -116,7 +118,10 @@ impl Stream {
 
     /// Refuses a request that cannot be served through a pipe.
     async fn refuse(mut self, rejection: &Rejection, head_only: bool) -> End {
-        let id = self.gateway.reject(rejection, RejectedRequest::default()).await;
+        let id = self
+            .gateway
+            .reject(rejection, RejectedRequest::of(self.peer.sender))
+            .await;
         let options = AnswerOptions {
             close: false,
             head_only,
