@@ -16,7 +16,9 @@ mod salt_check;
 mod scan;
 mod shredded;
 mod tree_check;
+mod unreadable;
 
+use crate::key_destructions::Destroyed;
 use crate::layout::shards;
 use crate::pinned::{Pinned, PinnedFile};
 use crate::{EvidenceError, ReadStorage, ShredKeys};
@@ -214,7 +216,8 @@ impl Report {
 /// holds as many records, and leads to the same root.
 ///
 /// # Errors
-/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]: what could be read is reported, what could not is an error.
+/// [`EvidenceError::NotALog`], and [`EvidenceError::Io`] when `path` or a shard cannot be listed. What else cannot be read is a
+/// finding, and the rest is checked.
 pub fn fsck<'k>(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -242,7 +245,7 @@ pub fn fsck_mirror<'k>(
 /// that were.
 ///
 /// # Errors
-/// As [`fsck`].
+/// As [`fsck`], and [`EvidenceError::Io`] for whatever cannot be read: it is to be read again.
 pub fn fsck_pinned<'k>(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -279,7 +282,13 @@ fn check(
         other => other?,
     };
     let ledger = found.first().and_then(|shard| shard.dir.parent()).unwrap_or(path);
-    let (line, mut findings) = keys::follow(storage, ledger, keys.ledger)?;
+    let (line, mut findings) = match keys::follow(storage, ledger, keys.ledger) {
+        Err(error) if of != Of::OneLog => {
+            let found = unreadable::told(error, ": keys that follow the given one are not known")?;
+            (keys.ledger.cloned(), vec![found])
+        }
+        other => other?,
+    };
     if of == Of::OneLog {
         // What somebody has put beside the logs says nothing of this one.
         findings.clear();
@@ -288,13 +297,22 @@ fn check(
         ledger: line.as_ref(),
         ..keys
     };
-    let (destroyed, refused) = shredded::read(storage, ledger, keys, of == Of::Ledger)?;
-    findings.extend(refused);
+    let mut destroyed = Destroyed::default();
+    match shredded::read(storage, ledger, keys, of == Of::Ledger) {
+        Ok((read, refused)) => {
+            destroyed = read;
+            findings.extend(refused);
+        }
+        Err(error) => findings.push(unreadable::told(
+            error,
+            ": which shred keys were destroyed is not known",
+        )?),
+    }
     for shard in &found {
         chain::check(
             storage,
             shard,
-            (keys, &destroyed, of != Of::Ledger),
+            (keys, &destroyed, of),
             &mut held,
             &mut incarnations,
         )?;

@@ -1,7 +1,7 @@
 //! Each analysis refers to an exchange of its tenant that began before it.
 
-use super::Verdict;
 use super::scan::Scanned;
+use super::{Verdict, unreadable};
 use crate::layout::parse_incarnation;
 use crate::lookup::read_records;
 use crate::{EvidenceError, ReadStorage};
@@ -62,7 +62,14 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(
                 analyses.iter().partition(|analysed| analysed.admission < records);
             let mut seqs: Vec<u64> = there.iter().map(|analysed| analysed.admission).collect();
             seqs.dedup();
-            let stored = read_records(storage, &logs[of].dir, &seqs)?;
+            let stored = match read_records(storage, &logs[of].dir, &seqs) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    let found = unreadable::told(error, ": what was analysed was not looked at")?;
+                    logs[of].report.findings.push(found);
+                    continue;
+                }
+            };
             let stored: BTreeMap<u64, Vec<u8>> = seqs.into_iter().zip(stored).collect();
             let of_nothing = there.into_iter().filter(|analysed| {
                 let payload = stored.get(&analysed.admission);

@@ -2,8 +2,9 @@
 
 use super::held::Held;
 use super::scan::{Head, Scanned, believe, scan};
+use super::unreadable::{self, Looked};
 use super::{
-    CheckpointState, IncarnationReport, Keys, Verdict, analyses, exchanges, keys as key_line, removed,
+    CheckpointState, IncarnationReport, Keys, Of, Verdict, analyses, exchanges, keys as key_line, removed,
 };
 use crate::checkpoint_file::{self, cover_name};
 use crate::key_destructions::Destroyed;
@@ -37,10 +38,12 @@ struct Ended {
 pub(super) fn check(
     storage: &dyn ReadStorage,
     shard: &Shard,
-    (keys, destroyed, mirror): (Keys<'_>, &Destroyed, bool),
+    (keys, destroyed, of): (Keys<'_>, &Destroyed, Of),
     held: &mut Held<'_>,
     reports: &mut Vec<IncarnationReport>,
 ) -> Result<(), EvidenceError> {
+    let mirror = of != Of::Ledger;
+    let mut past: Vec<IncarnationReport> = Vec::new();
     // Newest first: what a log says of the one before it is known when that one is read.
     let mut logs: Vec<Scanned> = Vec::with_capacity(shard.incarnations.len());
     let mut heads: BTreeMap<Ulid, Vec<Head>> = BTreeMap::new();
@@ -49,7 +52,18 @@ pub(super) fn check(
         let mut stated = heads.remove(incarnation).unwrap_or_default();
         let kept = held.meet(*incarnation);
         stated.extend(kept.iter().map(|one| one.head()));
-        let mut log = scan(storage, &dir, *incarnation, (keys, destroyed, mirror), stated)?;
+        let by = (keys, destroyed, mirror);
+        let looked = match of {
+            Of::OneLog => Looked::At(Box::new(scan(storage, &dir, *incarnation, by, stated)?)),
+            _ => unreadable::look(storage, &dir, *incarnation, by, &stated)?,
+        };
+        let mut log = match looked {
+            Looked::At(log) => *log,
+            Looked::Past(report) => {
+                past.push(*report);
+                continue;
+            }
+        };
         for one in kept {
             let origin = &one.checkpoint.origin;
             if log.report.origin.as_ref().is_some_and(|own| own != origin) {
@@ -64,7 +78,7 @@ pub(super) fn check(
     }
     logs.reverse();
     let claims = claims(&logs);
-    let (next, forked) = follow(&mut logs, &claims);
+    let (next, forked) = follow(&mut logs, &claims, &past);
     if !shard.alone {
         removed::require_end(&mut logs, &next);
     }
@@ -74,7 +88,11 @@ pub(super) fn check(
     analyses::check(storage, &mut logs)?;
     judge_cover(&mut logs, &claims);
     key_line::compare_turns(&mut logs, keys.ledger);
+    let from = reports.len();
     reports.extend(logs.into_iter().map(|log| log.report));
+    reports.extend(past);
+    // Names of logs sort by age.
+    reports[from..].sort_by(|one, other| one.incarnation.cmp(&other.incarnation));
     Ok(())
 }
 
@@ -123,7 +141,10 @@ fn state_heads(
             Ok(None) => continue,
             Ok(Some(note)) => believe(&note, key).map(|(signed, _)| signed),
             Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
-            Err(error) => return Err(error),
+            Err(error) => {
+                log.report.findings.push(unreadable::told(error, "")?);
+                continue;
+            }
         };
         let signed = match note {
             Ok(signed) => signed,
@@ -186,7 +207,11 @@ fn claims(logs: &[Scanned]) -> Vec<Vec<Claim>> {
 
 /// Finds the log that goes on behind each; two of them are a fork. What a start that was cut short says does not count
 /// beside another.
-fn follow(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> (Vec<Option<usize>>, BTreeSet<Ulid>) {
+fn follow(
+    logs: &mut [Scanned],
+    claims: &[Vec<Claim>],
+    past: &[IncarnationReport],
+) -> (Vec<Option<usize>>, BTreeSet<Ulid>) {
     // Incarnations without a record left nothing to follow.
     let newest = logs.iter().rposition(|log| log.report.records > 0);
     let mut next = Vec::with_capacity(logs.len());
@@ -214,6 +239,8 @@ fn follow(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> (Vec<Option<usize>>, B
             && logs[at].report.records > 0
             && !logs[at].never_served()
             && newest.is_some_and(|newest| at < newest)
+            // One that cannot be read may name it.
+            && past.iter().all(|report| report.incarnation < logs[at].report.incarnation)
         {
             let message = "no later incarnation names it as its predecessor".to_owned();
             logs[at].find(Verdict::Incomplete, message);
@@ -305,7 +332,13 @@ fn compare_links(
         }
         // It may have been made since the shard was listed.
         let dir = &shard.dir;
-        let now = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+        let now = match storage.list(dir).map_err(EvidenceError::io("list", dir)) {
+            Ok(now) => now,
+            Err(error) => {
+                log.report.findings.push(unreadable::told(error, "")?);
+                continue;
+            }
+        };
         if !now.iter().any(|name| parse_incarnation(name) == Some(successor)) {
             let message = format!("{successor}, which went on in its place, is not there");
             log.find(Verdict::Incomplete, message);

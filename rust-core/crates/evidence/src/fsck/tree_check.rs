@@ -5,11 +5,12 @@ use crate::tree_file::{NODE, TREE};
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
 use proofgate_ledger::{Hash, Mmr};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Compares a tree file with the nodes of the records as they pass.
 pub(super) struct TreeCheck {
+    path: PathBuf,
     file: Option<Arc<dyn ReadFile>>,
     pub(super) nodes: u64,
     position: u64,
@@ -22,6 +23,7 @@ impl TreeCheck {
     /// There is no tree file to be looked for.
     pub(super) fn none() -> Self {
         Self {
+            path: PathBuf::new(),
             file: None,
             nodes: 0,
             position: 0,
@@ -43,6 +45,7 @@ impl TreeCheck {
             None => 0,
         };
         Ok(Self {
+            path,
             file,
             nodes,
             ..Self::none()
@@ -61,7 +64,7 @@ impl TreeCheck {
             }
             Err(error) => wrong = Err(error),
         });
-        wrong.map_err(EvidenceError::io("read", Path::new(TREE)))
+        wrong.map_err(EvidenceError::io("read", &self.path))
     }
 
     fn compare(&mut self, node: &Hash) -> io::Result<bool> {

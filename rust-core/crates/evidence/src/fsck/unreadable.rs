@@ -1,0 +1,114 @@
+//! What cannot be read is told, and everything else is checked.
+
+use super::scan::{Head, Scanned, empty_report, scan};
+use super::{Finding, IncarnationReport, Keys, Verdict};
+use crate::key_destructions::Destroyed;
+use crate::segment::SegmentName;
+use crate::{EvidenceError, ReadFile, ReadStorage};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use ulid::Ulid;
+
+/// A file or folder cannot be read.
+const UNREADABLE: &str = "unreadable";
+
+/// What is to be said of a read that failed.
+///
+/// # Errors
+/// What is none: what was asked for cannot be.
+pub(super) fn told(error: EvidenceError, besides: &str) -> Result<Finding, EvidenceError> {
+    let (path, offset) = match &error {
+        EvidenceError::Io { path, .. } => (path, 0),
+        EvidenceError::Corruption { path, offset, .. } => (path, *offset),
+        _ => return Err(error),
+    };
+    Ok(Finding {
+        file: path.display().to_string(),
+        offset,
+        verdict: match error.is_spoiled() {
+            true => Verdict::Invalid,
+            false => Verdict::Incomplete,
+        },
+        code: Some(UNREADABLE),
+        message: format!("it cannot be read ({error}){besides}"),
+    })
+}
+
+/// A log as far as it can be read.
+pub(super) enum Looked {
+    At(Box<Scanned>),
+    /// A segment of it, or its directory, cannot be read.
+    Past(Box<IncarnationReport>),
+}
+
+/// Checks a log as [`scan`] does. A file beside its records that cannot be read is told, and counts as one that is not there.
+pub(super) fn look(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+    by: (Keys<'_>, &Destroyed, bool),
+    heads: &[Head],
+) -> Result<Looked, EvidenceError> {
+    let mut without = Without {
+        storage,
+        hidden: Vec::new(),
+    };
+    let mut findings = Vec::new();
+    loop {
+        let error = match scan(&without, dir, incarnation, by, heads.to_vec()) {
+            Ok(mut scanned) => {
+                scanned.report.findings.splice(0..0, findings);
+                return Ok(Looked::At(Box::new(scanned)));
+            }
+            Err(error) => error,
+        };
+        let beside = match &error {
+            EvidenceError::Io { path, .. } => Some(path.clone()).filter(|path| without.may_hide(dir, path)),
+            _ => None,
+        };
+        let Some(path) = beside else {
+            findings.push(told(error, ": this log was not checked")?);
+            return Ok(Looked::Past(Box::new(IncarnationReport {
+                findings,
+                ..empty_report(dir, incarnation)
+            })));
+        };
+        findings.push(told(error, "")?);
+        without.hidden.push(path);
+    }
+}
+
+/// A storage in which some files are not there.
+struct Without<'s> {
+    storage: &'s dyn ReadStorage,
+    hidden: Vec<PathBuf>,
+}
+
+impl Without<'_> {
+    /// Whether a file of a log is none of its records, and was not hidden before.
+    fn may_hide(&self, dir: &Path, path: &Path) -> bool {
+        let name = path.strip_prefix(dir).ok().and_then(Path::to_str);
+        name.is_some_and(|name| !name.is_empty() && SegmentName::parse(name).is_none()) && !self.hides(path)
+    }
+
+    fn hides(&self, path: &Path) -> bool {
+        self.hidden.iter().any(|hidden| hidden == path)
+    }
+}
+
+impl ReadStorage for Without<'_> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        match self.hides(path) {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => self.storage.open(path),
+        }
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        match self.hides(path) {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => self.storage.list(path),
+        }
+    }
+}
