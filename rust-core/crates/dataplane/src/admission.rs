@@ -433,7 +433,7 @@ async fn admit<'c>(
             None,
         ));
     };
-    let now = gateway.clock.unix_micros(incoming.now);
+    let now = gateway.clock.counted(incoming.now);
     // The same price as that of its end.
     let admitted_at = gateway.limiter.borrow_mut().now_after(now);
     let Most {

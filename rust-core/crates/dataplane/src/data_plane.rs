@@ -188,6 +188,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
         gateway.recorder.keep();
         gateway.traffic.show();
         gateway.clock.set();
+        gateway.metrics.clock_lead(gateway.clock.lead());
         gateway.hook_room.settle();
         if let Some(payloads) = &gateway.payloads {
             payloads.look();
@@ -197,10 +198,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
             if gateway.take_limits_changed() {
                 limits.limits_changed();
             }
-            let (appended, now) = (
-                gateway.recorder.appended(),
-                gateway.clock.unix_micros(Instant::now()),
-            );
+            let (appended, now) = (gateway.recorder.appended(), gateway.clock.counted(Instant::now()));
             limits.exchange(&mut gateway.limiter.borrow_mut(), appended, now);
         }
         let now = Instant::now();

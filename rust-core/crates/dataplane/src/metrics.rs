@@ -39,6 +39,7 @@ pub(crate) struct Metrics {
     connection_panics: Counter,
     pub(crate) ledger_refusals: Counter,
     pub(crate) refusals_counted: Counter,
+    clock_lead: Gauge,
     policy_blocks: Counter,
     policy_faults: Counter,
     limit_refusals: Counter,
@@ -139,6 +140,7 @@ impl Metrics {
             connection_panics: Counter::default(),
             ledger_refusals: Counter::default(),
             refusals_counted: Counter::default(),
+            clock_lead: Gauge::default(),
             policy_blocks: Counter::default(),
             policy_faults: Counter::default(),
             limit_refusals: Counter::default(),
@@ -232,6 +234,11 @@ impl Metrics {
             "ledger_gap_refusals",
             "Refusals recorded as a count in a gap record instead of one by one",
             m.refusals_counted.clone(),
+        );
+        registry.register(
+            "clock_lead_seconds",
+            "By how much the time of records and limits is ahead of the system's clock, which was set back",
+            m.clock_lead.clone(),
         );
         registry.register(
             "policy_blocks",
@@ -413,6 +420,12 @@ impl Metrics {
         if let Some((_, counter)) = self.rejections.iter().find(|(known, _)| *known == status) {
             counter.inc();
         }
+    }
+
+    /// `micros`: by how much the time of records and limits is ahead of the system's clock.
+    pub(crate) fn clock_lead(&self, micros: u64) {
+        let seconds = micros.div_ceil(1_000_000);
+        self.clock_lead.set(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn connection_opened(&self) {
