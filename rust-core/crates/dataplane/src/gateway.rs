@@ -259,7 +259,7 @@ impl Gateway {
     /// An answer that says no is given even when the ledger cannot take its record: the refusal is then counted, and
     /// the count is recorded as soon as there is room.
     pub(crate) async fn reject(&self, rejection: &Rejection, mut refused: RejectedRequest<'_>) -> RequestId {
-        let now = self.clock.unix_micros(Instant::now());
+        let now = self.clock.counted(Instant::now());
         let id = self.request_id(now);
         self.metrics.rejected(rejection.status);
         if let Some(tenant) = refused.tenant {

@@ -113,6 +113,12 @@ fn tell(begun: &Begun) {
         let bytes = begun.given_back;
         eprintln!("proofgate: a worker that was killed had prepared {bytes} bytes of log: given back");
     }
+    if let Some(name) = begun.passed_over {
+        eprintln!(
+            "proofgate: {name} on the ledger's volume is named for a time to come, and no checkpoint is signed for it: it is \
+             no log, and is passed over"
+        );
+    }
     let Some(found) = &begun.recovered else { return };
     if let Some(missing) = found.missing {
         eprintln!(

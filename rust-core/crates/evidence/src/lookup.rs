@@ -135,12 +135,7 @@ fn beginning<'a>(
             let logs = since(&shard.incarnations, from);
             for incarnation in logs.iter().filter(|log| log.timestamp_ms() <= until) {
                 let dir = shard.dir.join(incarnation.to_string());
-                let mut log = log_from(storage, &dir, *incarnation, from)?;
-                let mut found = Vec::new();
-                wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, |found| {
-                    !found.is_empty()
-                })?;
-                if let Some(record) = found.pop() {
+                if let Some((log, record)) = first_in(storage, (&dir, *incarnation), &wanted, from, until)? {
                     let later = logs.iter().filter(|later| *later > incarnation);
                     return Ok(Some(Beginning {
                         storage,
@@ -155,7 +150,88 @@ fn beginning<'a>(
             }
         }
     }
+    misnamed(storage, &shards, &wanted, time)
+}
+
+/// The same in logs whose names are of a later time than their records: a clock was wrong when they were begun, or when one
+/// before them was. Of the logs that are named for later, those are looked at that the exchange may be in by what their first
+/// record says.
+fn misnamed<'a>(
+    storage: &'a dyn ReadStorage,
+    shards: &[Shard],
+    wanted: &Wanted<'a>,
+    time: u64,
+) -> Result<Option<Beginning<'a>>, EvidenceError> {
+    let margin = MARGINS[NEAR - 1];
+    let (from, until) = (time.saturating_sub(margin), time.saturating_add(margin));
+    for shard in shards {
+        let named_later = shard
+            .incarnations
+            .partition_point(|log| log.timestamp_ms() <= until);
+        let later = &shard.incarnations[named_later..];
+        let mut begun = 0;
+        let mut rest = later;
+        while let Some(middle) = rest.get(rest.len() / 2) {
+            let half = rest.len() / 2;
+            let dir = shard.dir.join(middle.to_string());
+            match begins(storage, &dir, *middle)?.is_some_and(|begins| begins <= until) {
+                true => {
+                    begun += half + 1;
+                    rest = &rest[half + 1..];
+                }
+                false => rest = &rest[..half],
+            }
+        }
+        // One that was rotated away a moment later may be the one before.
+        for at in (begun.saturating_sub(2)..begun).rev() {
+            let dir = shard.dir.join(later[at].to_string());
+            let found = first_in(storage, (&dir, later[at]), wanted, from, until)?;
+            if let Some((log, record)) = found {
+                return Ok(Some(Beginning {
+                    storage,
+                    shard: shard.dir.clone(),
+                    later: later[at + 1..].to_vec(),
+                    wanted: wanted.clone(),
+                    time,
+                    log,
+                    record,
+                }));
+            }
+        }
+    }
     Ok(None)
+}
+
+/// When a log was begun, as its first record says, in unix milliseconds; `None` where it has none that can be read.
+fn begins(storage: &dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Option<u64>, EvidenceError> {
+    let mut log = match LogReader::open(storage, dir, incarnation) {
+        Err(error) if error.is_spoiled() => return Ok(None),
+        other => other?,
+    };
+    match log.next() {
+        Ok(Found::Record(stored)) => {
+            let record = record::parse(log.payload(&stored));
+            Ok(record.ok().map(|record| record.ts() / 1000))
+        }
+        Err(error) if !error.is_spoiled() => Err(error),
+        _ => Ok(None),
+    }
+}
+
+/// The first record of an exchange in one log between two times, with the log behind it.
+fn first_in<'a>(
+    storage: &'a dyn ReadStorage,
+    (dir, incarnation): (&Path, Ulid),
+    wanted: &Wanted<'_>,
+    from: u64,
+    until: u64,
+) -> Result<Option<(LogReader<'a>, FoundRecord)>, EvidenceError> {
+    let mut log = log_from(storage, dir, incarnation, from)?;
+    let mut found = Vec::new();
+    wanted.read(&mut log, dir, until.saturating_mul(1000), &mut found, |found| {
+        !found.is_empty()
+    })?;
+    Ok(found.pop().map(|record| (log, record)))
 }
 
 /// The first record of an exchange, and where its others may follow.
@@ -219,11 +295,13 @@ impl Beginning<'_> {
             wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
         }
         // Or the log was rotated, and the one that goes on holds the end.
-        for later in later.iter().filter(|later| later.timestamp_ms() <= until) {
-            if has_end(&found) {
+        for later in &later {
+            let dir = shard.join(later.to_string());
+            let is_later = later.timestamp_ms() > until
+                && begins(storage, &dir, *later)?.is_none_or(|begins| begins > until);
+            if has_end(&found) || is_later {
                 break;
             }
-            let dir = shard.join(later.to_string());
             let mut log = LogReader::open(storage, &dir, *later)?;
             wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
         }
@@ -256,6 +334,7 @@ fn has_end(found: &[FoundRecord]) -> bool {
     })
 }
 
+#[derive(Clone)]
 struct Wanted<'i> {
     id: &'i str,
     finder: memmem::Finder<'i>,

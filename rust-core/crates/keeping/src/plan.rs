@@ -242,12 +242,14 @@ impl<'p> ShardPlan<'p> {
         Ok(this)
     }
 
-    /// Whether a log may be old enough, as its name tells, and is not needed.
+    /// Whether a log may be old enough, as its name tells, and is not needed. A name of the future tells nothing: its
+    /// records do.
     fn is_candidate(&self, at: usize) -> bool {
         let (incarnation, known) = &self.logs[at];
+        let begun = incarnation.timestamp_ms();
         matches!(known, Known::Unread | Known::Read(_))
             && !self.newest.contains(&at)
-            && incarnation.timestamp_ms() <= ago_ms(self.plan.policy.days(), self.plan.now)
+            && (begun <= ago_ms(self.plan.policy.days(), self.plan.now) || begun > self.plan.now / 1000)
     }
 
     /// Reads the logs up to a position.

@@ -10,7 +10,7 @@ mod keep;
 mod support;
 
 use keep::{
-    DAY, Keep, Withheld, across, analyse, beside, check, dir, end_later, fates, flip, folder, found,
+    DAY, Keep, NOW, Withheld, across, analyse, beside, check, dir, end_later, fates, flip, folder, found,
     four_lives, its_end, rotate_at, settle, ulid,
 };
 use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
@@ -422,6 +422,23 @@ fn a_clock_that_is_wrong_removes_nothing() {
     assert!(
         fates[..2].iter().all(|fate| fate.starts_with("young")),
         "{fates:?}"
+    );
+}
+
+#[test]
+fn a_log_that_is_named_for_a_time_to_come_goes_when_its_records_are_old() {
+    let (disk, mut worker) = filled();
+    // One worker's clock was years ahead, and all logs behind its own are named behind that.
+    for now in [NOW + 5000 * DAY, 1, 1, 1, 1] {
+        worker = rotate_at(&disk, &mut worker, now);
+        worker.complete_one("one");
+        settle(&mut worker);
+    }
+    let keep = Keep::of(&disk);
+    assert!(ulid(&worker).timestamp_ms() > NOW / 1000);
+    assert_eq!(
+        keep.fates(),
+        ["remove", "future", "remove", "remove", "newest", "newest"]
     );
 }
 

@@ -10,11 +10,13 @@ use crate::salts::Salts;
 use crate::tree_writer::TreeWriter;
 use crate::{EvidenceError, Storage, WalError, Watermark, Writer};
 use proofgate_evidence::TREE;
+use proofgate_evidence::checkpoint_file;
 use proofgate_evidence::frame::{SEGMENT_HEADER, SegmentHeader, frame_bytes};
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::salts::SALTS;
 use proofgate_evidence::segment::{MAX_SEGMENT, segment_name};
 use proofgate_ledger::record::MAX_RECORD;
+use proofgate_ledger::{Checkpoint, LedgerError};
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -91,26 +93,37 @@ impl std::fmt::Debug for Incarnation {
 pub(crate) struct Claim {
     pub(crate) incarnation: Ulid,
     pub(crate) dir: PathBuf,
+    /// A name on the shard that is of the future, and that nobody has signed.
+    pub(crate) passed_over: Option<Ulid>,
 }
 
+/// How far ahead a name may be that is counted unsigned, in milliseconds: clocks differ, and a log that begins at the same
+/// time is signed a little later.
+const AHEAD: u64 = 600_000;
+
 impl Claim {
-    /// Claims `<shard_dir>/<ulid>/`. Making the directory is the claim: whoever finds it there has lost. The shard's
+    /// Claims `<shard>/<ulid>/`. Making the directory is the claim: whoever finds it there has lost. The shard's
     /// directory is made if need be; its parent must exist. The ULID is of `now`, in unix microseconds, and sorts behind all
     /// others on the shard, also if the clock went back; the shard is listed after the directory was made, because a network file system then lists it
     /// anew.
     ///
+    /// A name alone is not believed to be a time: one of the future counts only where a checkpoint is signed for it.
+    ///
     /// # Errors
     /// [`WalError::Io`](crate::EvidenceError::Io); [`Corruption`](crate::EvidenceError::Corruption) when a name there leaves
     /// none behind it.
-    pub(crate) fn make(storage: &dyn Storage, shard_dir: &Path, now: u64) -> Result<Self, WalError> {
+    pub(crate) fn make(storage: &dyn Storage, shard: &Shard<'_>, now: u64) -> Result<Self, WalError> {
+        let shard_dir = shard.dir;
         let fresh = Ulid::from_parts(now / 1000, Ulid::new().random());
         let mut claim = Self::at(storage, shard_dir, fresh)?;
         let names = storage.list(shard_dir).map_err(WalError::io("list", shard_dir))?;
-        let newest = names
+        let latest = (now / 1000).saturating_add(AHEAD);
+        let (counted, unsigned): (Vec<Ulid>, Vec<Ulid>) = names
             .iter()
             .filter_map(|name| parse_incarnation(name))
             .filter(|incarnation| *incarnation != claim.incarnation)
-            .max();
+            .partition(|name| name.timestamp_ms() <= latest || is_signed(storage, shard, *name));
+        let newest = counted.into_iter().max();
         if let Some(newest) = newest.filter(|newest| *newest > claim.incarnation) {
             claim.abandon(storage);
             let behind = ulid_after(newest).ok_or_else(|| EvidenceError::Corruption {
@@ -121,19 +134,40 @@ impl Claim {
             })?;
             claim = Self::at(storage, shard_dir, behind)?;
         }
+        claim.passed_over = unsigned.into_iter().max();
         Ok(claim)
     }
 
     fn at(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<Self, WalError> {
         let dir = shard_dir.join(incarnation.to_string());
         make_directory(storage, shard_dir, &dir)?;
-        Ok(Self { incarnation, dir })
+        Ok(Self {
+            incarnation,
+            dir,
+            passed_over: None,
+        })
     }
 
     /// Removes the directory again; one that stays is empty, and every reader passes over it.
     pub(crate) fn abandon(self, storage: &dyn Storage) {
         let _ = storage.remove_dir(&self.dir);
     }
+}
+
+/// Whether a checkpoint of a log is signed by the ledger's key. Where that cannot be read, it may be.
+fn is_signed(storage: &dyn Storage, shard: &Shard<'_>, incarnation: Ulid) -> bool {
+    let dir = shard.dir.join(incarnation.to_string());
+    let note = match checkpoint_file::read(storage, &dir) {
+        Ok(note) => note,
+        Err(EvidenceError::Io { .. }) => return true,
+        Err(_) => return false,
+    };
+    note.is_some_and(
+        |note| match Checkpoint::verify_signer(&note, &shard.key.verifying_key()) {
+            Ok((signed, _)) => signed.origin == shard.origin(incarnation),
+            Err(error) => matches!(error, LedgerError::KeyEnded(_)),
+        },
+    )
 }
 
 /// A new ULID that sorts after another's, which is not of the last millisecond.
@@ -167,7 +201,7 @@ impl Incarnation {
                 "the ledger name {ledger:?} cannot be a key name"
             )));
         }
-        let Claim { incarnation, dir } = claim;
+        let Claim { incarnation, dir, .. } = claim;
         let tags = FrameTags::new(shard.key, incarnation)?;
         let directory = storage.open_dir(&dir).map_err(WalError::io("open", &dir))?;
         let origin = shard.origin(incarnation);

@@ -58,6 +58,8 @@ pub struct Begun {
     pub recovered: Option<Recovered>,
     /// Bytes that the dead had prepared and that were given back.
     pub given_back: u64,
+    /// A folder on the shard that is named for a time to come and that nobody has signed: it is no log of a worker's.
+    pub passed_over: Option<Ulid>,
 }
 
 /// Begins a log on a shard whose former worker has ended, in one way or another.
@@ -81,6 +83,7 @@ pub fn begin(
         }
     };
     let oldest = recovered.iter().flat_map(logs).map(|left| left.incarnation).min();
+    let passed_over = claim.passed_over;
     let given_back = give_back(&**storage, shard.dir, oldest, Some(claim.incarnation));
     let mut log = Incarnation::create(storage, claim, shard, terms.options)?;
     for left in recovered.iter().flat_map(logs) {
@@ -129,6 +132,7 @@ pub fn begin(
         log,
         recovered,
         given_back,
+        passed_over,
     })
 }
 
@@ -160,7 +164,7 @@ pub fn beside(
 
 /// A directory for the new log, if its key may begin one now.
 fn claim(storage: &Arc<dyn Storage>, terms: &Terms<'_>) -> Result<Claim, WalError> {
-    let claim = Claim::make(&**storage, terms.shard.dir, terms.now)?;
+    let claim = Claim::make(&**storage, &terms.shard, terms.now)?;
     let begun = claim.incarnation.timestamp_ms().saturating_mul(1000);
     match terms.until.filter(|until| begun > *until) {
         None => Ok(claim),

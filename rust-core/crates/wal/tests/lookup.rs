@@ -312,3 +312,58 @@ fn near_by_an_exchange_that_was_long_judged_is_found_and_one_far_from_its_time_i
     assert_eq!(judged(11, 60_000), (2, 2));
     assert_eq!(judged(12, 130_000), (0, 2));
 }
+
+/// Fifteen years, in milliseconds.
+const YEARS: u64 = 15 * 365 * 86_400_000;
+
+/// Ends a log as its worker does that is told to.
+fn end(disk: &SimulatedDisk, log: Log) {
+    drop(log);
+    disk.restart();
+}
+
+#[test]
+fn a_folder_that_is_named_for_a_time_to_come_and_signed_by_nobody_is_passed_over() {
+    let disk = SimulatedDisk::new();
+    end(&disk, Log::begin(&disk, START, None));
+    let planted = Ulid::from_parts(START + YEARS, 7);
+    let shard = Path::new(support::SHARD);
+    disk.create_dir(&shard.join(planted.to_string())).unwrap();
+    for life in 1..4 {
+        let now = START + life * 1_000_000;
+        let mut log = Log::begin(&disk, now, None);
+        assert_eq!(log.ulid.timestamp_ms(), now, "its name is of its own time");
+        let admission = log.admit(now + 10, life);
+        log.complete(now + 10, life, admission, 5, None);
+        assert_eq!(by_time(&disk, &id(now + 10, life)).0.len(), 2);
+        end(&disk, log);
+    }
+}
+
+#[test]
+fn logs_that_are_named_behind_one_of_a_wrong_clock_are_in_order_and_what_they_hold_is_found() {
+    let disk = SimulatedDisk::new();
+    end(&disk, Log::begin(&disk, START, None));
+    // A worker's clock is years ahead, and is right at its next start.
+    let ahead = Log::begin(&disk, START + YEARS, None);
+    let mut before = ahead.ulid;
+    end(&disk, ahead);
+    let mut ids = Vec::new();
+    for life in 1..20 {
+        let now = START + life * 1_000_000;
+        let mut log = Log::begin(&disk, now, None);
+        assert!(log.ulid > before, "it is named behind the log that it continues");
+        before = log.ulid;
+        for number in 0..50 {
+            let admission = log.admit(now + 10 + number, number);
+            log.complete(now + 10 + number, number, admission, 5, None);
+        }
+        ids.push(id(now + 30, 20));
+        end(&disk, log);
+    }
+    for wanted in ids {
+        assert_eq!(by_time(&disk, &wanted).0.len(), 2, "{wanted}");
+        let begun = find_beginning(&disk, Path::new("/"), &wanted).unwrap();
+        assert!(begun.is_some(), "{wanted}");
+    }
+}
