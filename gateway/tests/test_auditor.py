@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -151,7 +152,7 @@ def test_it_is_ready_once_it_has_looked_and_not_healthy_when_it_does_so_no_more(
     assert get(f"{url}/healthz")[0] == 200
     watch.poll()
     assert get(f"{url}/readyz")[0] == 200
-    watch.last_poll -= 301
+    watch._polled_at = time.monotonic() - 301
     assert get(f"{url}/healthz")[0] == 503
 
 

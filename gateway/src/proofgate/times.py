@@ -1,4 +1,4 @@
-"""Days and times as command lines, questions and plans give them, in unix microseconds.
+"""Times in unix microseconds: those that people give, and one that never goes back.
 
 A text is a day or a time of ISO 8601, UTC unless it says otherwise. As the end of a span a day is meant
 whole: what is "until 2026-06-30" is of 30 June, too.
@@ -6,6 +6,8 @@ whole: what is "until 2026-06-30" is of 30 June, too.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -18,7 +20,10 @@ EXAMPLES = "2026-01-31 or 2026-01-31T12:00:00Z"
 
 def begin(text: str) -> int:
     """The time, or the first of the day. Raises ValueError for any other text, and for times before 1970."""
-    read = datetime.fromisoformat(text)
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no day and no time of ISO 8601") from None
     read = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
     try:
         micros = (read - _EPOCH) // _MICROSECOND
@@ -51,3 +56,27 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class SteadyClock:
+    """The time, for whoever measures durations by it: it never goes back, and never stands still.
+
+    When the system's clock is set back, this one goes on ahead of it by the monotonic clock, at three fourths
+    of its pace until both agree; forward it follows at once. A worker does the same for its limits.
+    """
+
+    def __init__(
+        self, wall: Callable[[], int] = time.time_ns, monotonic: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._wall, self._monotonic = wall, monotonic
+        self._at, self._time = monotonic(), wall()
+        self._lead = 0
+
+    def micros(self) -> int:
+        """Now, in unix microseconds."""
+        at, wall = self._monotonic(), self._wall()
+        passed = max(0, at - self._at)
+        expected = self._time + passed - min(passed // 4, self._lead)
+        self._at, self._time = at, max(expected, wall)
+        self._lead = self._time - wall
+        return self._time // 1000

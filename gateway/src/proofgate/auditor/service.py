@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import time
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -52,7 +51,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
 
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:
-        if watch.last_poll and time.time() - watch.last_poll > STALE_SECONDS:
+        if (watch.poll_age() or 0.0) > STALE_SECONDS:
             return PlainTextResponse("the last poll is too long ago\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -27,7 +26,7 @@ def summary(watch: Watch, index: AuditedIndex | None = None) -> dict[str, Any]:
         "checkpoint": (watch.auditor.checkpoint() or (0, ""))[1],
         "newest_head": max((head["time"] for head in heads), default=0),
         "last_poll": watch.last_poll,
-        "poll_age_seconds": max(0.0, time.time() - watch.last_poll) if watch.last_poll else 0.0,
+        "poll_age_seconds": watch.poll_age() or 0.0,
         "poll_failures": watch.totals.failures,
         "records_verified": watch.totals.records,
         "records_behind": watch.totals.behind,

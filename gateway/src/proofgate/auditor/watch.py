@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proofgate import _core
+from proofgate.times import SteadyClock
 
 if TYPE_CHECKING:
     from proofgate.auditor.served import ServedLedger
@@ -78,6 +79,9 @@ class Watch:
     served: ServedLedger | None = None
     #: When a poll last ended well, in unix seconds; 0 before the first.
     last_poll: float = 0.0
+    #: By what durations are measured: the system's clock may be set back.
+    clock: SteadyClock = field(default_factory=SteadyClock)
+    _polled_at: float | None = None
     #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
     blind: str | None = None
     #: Heads that were signed at a time, in monotonic seconds: what a quorum of witnesses is waited for.
@@ -93,7 +97,7 @@ class Watch:
         if scrub is None:
             scrub = int(self.scrub_rate * min(now - self._scrubbed_until, POLL_SECONDS * 2))
             self._scrubbed_until = now
-        now_us = time.time_ns() // 1000
+        now_us = self.clock.micros()
         if self.reads is not None:
             self.auditor.take_reads(*self.reads())
         if self.served is not None:
@@ -116,9 +120,13 @@ class Watch:
         totals.behind, totals.removed = done["behind"], done["removed"]
         if self.published() >= self._waiting[0]:
             self._waiting = (totals.entries, time.monotonic())
-        self.last_poll = time.time()
+        self.last_poll, self._polled_at = time.time(), time.monotonic()
         self._tell_progress()
         return done
+
+    def poll_age(self) -> float | None:
+        """Seconds since a poll last ended well; None before the first."""
+        return None if self._polled_at is None else time.monotonic() - self._polled_at
 
     async def follow(self) -> None:
         """Polls until it is cancelled. A poll that fails is told, and tried again."""
