@@ -19,8 +19,8 @@
 //! [`request_for_responses`] writes a chat request that [`openai_responses`](crate::openai_responses) takes on to `/v1/responses`, as
 //! [`openai_responses::wants`](crate::openai_responses::wants) says: effort and tools stay together, `thinking` passes, results of tools
 //! keep their pictures and documents, documents may have addresses, and thinking that a signature of ours stands behind is
-//! `reasoning_details` again. [`request_for_others`] does so for all other modules that read chat requests. [`answer`] and [`Stream`]
-//! are the same for all.
+//! `reasoning_details` again. [`request_for_others`] does so for all other modules that read chat requests, and
+//! [`request_for_gemini`] asks for thoughts besides. [`answer`] and [`Stream`] are the same for all.
 
 mod answer;
 pub(crate) mod arguments;
@@ -45,6 +45,6 @@ pub(crate) mod usage;
 
 pub use answer::answer;
 pub use error::error;
-pub use request::{request, request_for_others, request_for_responses};
+pub use request::{request, request_for_gemini, request_for_others, request_for_responses};
 pub(crate) use sealed::PREFIX as SEALED;
 pub use stream::Stream;

@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 mod answers;
 #[path = "cases/chat.rs"]
 mod chat;
+#[path = "cases/gemini_thoughts.rs"]
+mod gemini_thoughts;
 #[path = "cases/losses.rs"]
 mod losses;
 #[path = "cases/messages.rs"]

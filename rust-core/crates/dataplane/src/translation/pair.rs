@@ -150,6 +150,9 @@ impl Pair {
             (Pair::AnthropicOpenAi, Pair::OpenAiResponses) => {
                 anthropic_openai::request_for_responses(body, target, out)
             }
+            (Pair::AnthropicOpenAi, Pair::OpenAiGemini) => {
+                anthropic_openai::request_for_gemini(body, target, out)
+            }
             (Pair::AnthropicOpenAi, _) => anthropic_openai::request_for_others(body, target, out),
             (Pair::ResponsesOpenAi, _) => responses_openai::request(body, target, out),
             _ => self.request(body, "", target, &[], out),

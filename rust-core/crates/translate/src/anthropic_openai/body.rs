@@ -40,6 +40,13 @@ object! {
     }
 }
 
+impl Body<'_> {
+    /// Whether the model has tools to call.
+    pub(super) fn has_tools(&self) -> bool {
+        self.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+    }
+}
+
 object! {
     /// A message of the conversation.
     Message<'a> {

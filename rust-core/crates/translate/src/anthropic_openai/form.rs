@@ -1,7 +1,7 @@
 //! How much work an answer is worth, what is thought for it, and which form it has.
 
 use super::body::{Body, Format, OutputConfig, Thinking};
-use super::json::put;
+use super::json::{Text, put};
 use super::left_out::{LeftOut, Place};
 use super::request::{Way, put_field};
 use crate::Untranslatable;
@@ -21,20 +21,24 @@ pub(super) fn put_form(
     let none = OutputConfig::default();
     let config = body.output_config.as_ref().unwrap_or(&none);
     left_out.unknown(config_place, config.unknown.as_deref())?;
-    let has_tools = body.tools.as_ref().is_some_and(|tools| !tools.is_empty());
-    if way == Way::Chat && has_tools && has(model, Constraint::ToolsWithoutEffort) {
+    let has_tools = body.has_tools();
+    let thinking = body.thinking.as_ref();
+    if way.forbids_effort(model, has_tools) {
         put(out, ",\"reasoning_effort\":\"none\"");
         if config.effort.is_some() {
             left_out.preference(&config_place.field("effort"), "output_config.effort")?;
         }
     } else if let Some(effort) = &config.effort {
         put_effort(&config_place.field("effort"), &effort.0, model, left_out, out)?;
+    } else if let Some(thinking) = thinking
+        && way != Way::Responses
+        && way.says(thinking, model, has_tools)
+    {
+        put_budget(thinking, model, out);
     }
-    match &body.thinking {
+    match thinking {
         Some(thinking) if way == Way::Responses => put_thinking(thinking, left_out, out)?,
-        Some(thinking) if way == Way::Others && config.effort.is_none() => {
-            put_budget(thinking, model, out);
-        }
+        Some(thinking) if way == Way::Gemini => put_for_gemini(thinking, config.effort.is_some(), model, out),
         _ => {}
     }
     match (&config.format, &body.output_format) {
@@ -55,6 +59,26 @@ fn put_budget(thinking: &Thinking<'_>, model: &str, out: &mut Vec<u8>) {
         put(out, ",\"reasoning_effort\":");
         write_string(out, effort_of_budget(model, budget));
     }
+}
+
+/// What is thought, in the words that Google has for clients of chat completions (ai.google.dev, OpenAI compatibility). Thoughts are
+/// shown where a model thinks, and one that takes a budget thinks as it likes with that of -1 (Vertex AI refuses to show thoughts
+/// of those that do not think by default: google-gemini/gemini-cli#1953).
+fn put_for_gemini(thinking: &Thinking<'_>, has_effort: bool, model: &str, out: &mut Vec<u8>) {
+    let is = |text: &Option<Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
+    let is_seen = !is(&thinking.kind, "disabled") && !is(&thinking.display, "omitted");
+    if !is_seen || has(model, Constraint::NoThinking) {
+        return;
+    }
+    put(
+        out,
+        ",\"extra_body\":{\"google\":{\"thinking_config\":{\"include_thoughts\":true",
+    );
+    let has_measure = has_effort || thinking.budget_tokens.is_some();
+    if !has_measure && has(model, Constraint::ThinkingBudget) {
+        put(out, ",\"thinking_budget\":-1");
+    }
+    put(out, "}}}");
 }
 
 /// What is thought, in Anthropic's words: whether it is to be seen, and how much there may be of it.

@@ -10,7 +10,7 @@ use super::left_out::{LeftOut, Place};
 use super::messages::Turns;
 use super::misfit::misfit;
 use super::tools::put_tools;
-use crate::constraints::{Constraint, has};
+use crate::constraints::{Constraint, has, levels};
 use crate::json::write_string;
 use crate::{Asked, Target, Untranslatable};
 
@@ -63,6 +63,20 @@ pub fn request_for_others(
     translate(body, target, Way::Others, out)
 }
 
+/// Appends to `out` the chat request that [`openai_gemini::request`](crate::openai_gemini::request) makes one of Gemini's of.
+///
+/// It is as that of [`request_for_others`], but for thinking that is to be seen: Gemini shows its thoughts only where it is asked to.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_for_gemini(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    translate(body, target, Way::Gemini, out)
+}
+
 /// Where a request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
@@ -70,6 +84,8 @@ pub(super) enum Way {
     Chat,
     /// On to OpenAI's Responses.
     Responses,
+    /// On to Gemini.
+    Gemini,
     /// On to any other dialect.
     Others,
 }
@@ -80,13 +96,28 @@ impl Way {
         self != Way::Chat
     }
 
-    /// Whether what is written says of thinking what the request does.
-    fn says(self, thinking: &Thinking<'_>) -> bool {
+    /// Whether what is written says of thinking what the request does. Providers of chat completions are sent an effort where
+    /// their model is known to have one.
+    pub(super) fn says(self, thinking: &Thinking<'_>, model: &str, has_tools: bool) -> bool {
         match self {
-            Way::Chat => false,
+            Way::Chat => {
+                let has_effort = levels(model).is_some() && !self.forbids_effort(model, has_tools);
+                has_effort && thinking.budget_tokens.is_some()
+            }
             Way::Responses => true,
+            Way::Gemini => !has(model, Constraint::NoThinking),
             Way::Others => thinking.budget_tokens.is_some(),
         }
+    }
+
+    /// Whether those who read what is written know `top_k`, which chat completions do not have.
+    fn has_top_k(self) -> bool {
+        matches!(self, Way::Gemini | Way::Others)
+    }
+
+    /// Whether the model refuses an effort beside tools.
+    pub(super) fn forbids_effort(self, model: &str, has_tools: bool) -> bool {
+        self == Way::Chat && has_tools && has(model, Constraint::ToolsWithoutEffort)
     }
 }
 
@@ -136,7 +167,7 @@ fn put_request(
         put_user(metadata, &mut left_out, out)?;
     }
     refuse(body)?;
-    leave_out(body, way, &mut left_out)?;
+    leave_out(body, target.model, way, &mut left_out)?;
     let stream = body.stream == Some(true);
     if stream {
         put(
@@ -201,7 +232,7 @@ fn put_sampling(
             left_out.preference(&Place::Body.field(name), name)?;
         }
     }
-    if way == Way::Others {
+    if way.has_top_k() {
         // Not a field of chat completions, but those who go on know it.
         put_field("top_k", body.top_k.map(|top_k| top_k.0), out);
     }
@@ -274,7 +305,8 @@ fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
 }
 
 /// Leaves out preferences, where they ask for something else than is done anyway.
-fn leave_out(body: &Body<'_>, way: Way, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
+fn leave_out(body: &Body<'_>, model: &str, way: Way, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
+    let has_tools = body.has_tools();
     let is = |text: &Option<super::json::Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
     let thinks = |thinking: &Thinking<'_>| !is(&thinking.kind, "disabled");
     let preferences = [
@@ -282,7 +314,7 @@ fn leave_out(body: &Body<'_>, way: Way, left_out: &mut LeftOut) -> Result<(), Un
             "thinking",
             body.thinking
                 .as_ref()
-                .is_some_and(|thinking| thinks(thinking) && !way.says(thinking)),
+                .is_some_and(|thinking| thinks(thinking) && !way.says(thinking, model, has_tools)),
         ),
         (
             "service_tier",
@@ -291,7 +323,7 @@ fn leave_out(body: &Body<'_>, way: Way, left_out: &mut LeftOut) -> Result<(), Un
                 && !is(&body.service_tier, "standard_only"),
         ),
         ("speed", body.speed.is_some() && !is(&body.speed, "standard")),
-        ("top_k", way != Way::Others && body.top_k.is_some()),
+        ("top_k", !way.has_top_k() && body.top_k.is_some()),
         ("cache_control", body.cache_control.is_some()),
         (
             "context_management",

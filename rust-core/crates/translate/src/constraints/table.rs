@@ -151,6 +151,11 @@ pub const ROWS: &[Row] = &[
         "platform.claude.com, Extended thinking: supported models",
     ),
     row(
+        Models::Between("gemini-", (1, 0), (2, 5)),
+        Constraint::NoThinking,
+        "googleapis/js-genai#681: thinking is not supported by this model; lobehub/lobehub#7985 (2.0)",
+    ),
+    row(
         Models::With(&["gemini-2"]),
         Constraint::ThinkingBudget,
         "ai.google.dev, Thinking: levels and budgets",

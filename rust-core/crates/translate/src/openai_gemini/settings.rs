@@ -201,6 +201,12 @@ fn effort(
             return Ok(None);
         }
     };
+    if has(model, Constraint::NoThinking) {
+        if asked != "none" {
+            losses.note(EFFORT, value.raw());
+        }
+        return Ok(None);
+    }
     if has(model, Constraint::ThinkingBudget) {
         return Ok(Some(("thinkingBudget", budget)));
     }

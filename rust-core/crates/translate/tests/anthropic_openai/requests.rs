@@ -99,10 +99,6 @@ fn a_stream_is_asked_for_with_its_usage() {
 fn what_a_model_does_without_is_left_out_and_never_refused() {
     for (member, name) in [
         (r#","thinking":{"type":"adaptive"}"#, "thinking"),
-        (
-            r#","thinking":{"type":"enabled","budget_tokens":1024}"#,
-            "thinking",
-        ),
         (r#","surprise":{}"#, "other fields"),
         (r#","output_config":{"task_budget":1}"#, "other fields"),
         (
@@ -221,6 +217,60 @@ fn a_malformed_request_is_refused_by_its_path_and_quotes_no_text() {
     assert!(!refused.message.contains("secret"));
     let body = r#"{"model":"c","messages":[{"role":"user","content":"hi"}],"max_tokens":0}"#;
     assert_eq!(sent_to("m", body).unwrap_err().param, "max_tokens");
+}
+
+#[test]
+fn a_budget_of_thinking_is_an_effort_where_the_model_is_known_to_have_one() {
+    for (model, fields, effort) in [
+        ("gpt-5.1", "", Value::from("high")),
+        ("o3", "", Value::from("high")),
+        ("gpt-5.4", "", Value::from("high")),
+        (
+            "gpt-5.1",
+            r#","output_config":{"effort":"low"}"#,
+            Value::from("low"),
+        ),
+        (
+            "house/gpt-5.4",
+            r#","tools":[{"name":"f","input_schema":{"type":"object"}}]"#,
+            Value::from("none"),
+        ),
+        ("deepseek-reasoner", "", Value::Null),
+        ("gpt-4o", "", Value::Null),
+    ] {
+        let body = format!(
+            r#"{{"model":"m","max_tokens":32000,"messages":{HI},"thinking":{{"type":"enabled","budget_tokens":16384}}{fields}}}"#
+        );
+        let sent: Value = serde_json::from_str(&sent_to(model, &body).unwrap()).unwrap();
+        assert_eq!(sent["reasoning_effort"], effort, "{model} {fields}");
+    }
+}
+
+#[test]
+fn thinking_is_named_where_nothing_is_said_of_it() {
+    let dropped = |model, thinking: &str| {
+        let body = format!(r#"{{"model":"m","max_tokens":32000,"messages":{HI},"thinking":{thinking}}}"#);
+        let target = Target {
+            model,
+            ..target(UntranslatableFields::Drop)
+        };
+        let asked = request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
+        asked.dropped
+    };
+    let budget = r#"{"type":"enabled","budget_tokens":2048}"#;
+    for (model, thinking, is_left_out) in [
+        ("gpt-5.1", budget, false),
+        ("gpt-4o", budget, true),
+        ("deepseek-reasoner", budget, true),
+        ("gpt-5.1", r#"{"type":"adaptive"}"#, true),
+        ("gpt-4o", r#"{"type":"disabled"}"#, false),
+    ] {
+        assert_eq!(
+            dropped(model, thinking).contains(&"thinking"),
+            is_left_out,
+            "{model} {thinking}"
+        );
+    }
 }
 
 #[test]
