@@ -23,6 +23,7 @@ from proofgate.config.key_digests import tenant_keys
 from proofgate.config.policy_rules import check_policy
 from proofgate.config.problems import Findings
 from proofgate.config.references import check_references
+from proofgate.config.refused_fields import check_refused_fields
 from proofgate.config.settings import Settings
 from proofgate.config.shred_keys import shred_keys
 from proofgate.config.unpriced import check_budgets
@@ -37,6 +38,7 @@ def read_config(
     check_references(settings, findings)
     if not findings.problems:
         check_budgets(settings, findings)
+        check_refused_fields(settings, findings)
     signing_key = files.key_file(("ledger", "signingKeyFile"), settings.ledger.signing_key_file)
     config = Config(
         source=source,
