@@ -9,84 +9,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from proofgate.config.fields import FilePath, Section
+from proofgate.config.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _VALUE = re.compile(r"[!-~]([ -~]{0,4094}[!-~])?")
 _VALUES_ARE = "write one line of at most 4096 characters of printable ASCII"
-#: Those of a connection (RFC 9110, section 7.6.1), those that credentials go in, which `auth` is for, and
-#: those that the gateway writes itself.
-_RESERVED_HEADERS = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "http2-settings",
-        "expect",
-        "host",
-        "content-length",
-        "content-type",
-        "content-encoding",
-        "accept",
-        "accept-encoding",
-        "user-agent",
-        "x-request-id",
-        "authorization",
-        "api-key",
-        "x-api-key",
-        "x-goog-api-key",
-        "cookie",
-        "traceparent",
-        "tracestate",
-        "anthropic-version",
-        "anthropic-beta",
-    }
-)
-_RESERVED_PREFIXES = ("proxy-", "x-amz-")
-#: What the gateway reads in a body: by it requests are routed, judged, limited and priced. Without the case
-#: and the underscores that differ between APIs.
-_READ_FIELDS = frozenset(
-    {
-        "model",
-        "models",
-        "messages",
-        "prompt",
-        "input",
-        "inputtext",
-        "instructions",
-        "system",
-        "systeminstruction",
-        "contents",
-        "stream",
-        "streamoptions",
-        "streamformat",
-        "maxtokens",
-        "maxcompletiontokens",
-        "maxoutputtokens",
-        "n",
-        "bestof",
-        "generationconfig",
-        "inferenceconfig",
-        "servicetier",
-        "speed",
-        "inferencegeo",
-        "promptcacheretention",
-        "tools",
-        "functions",
-        "toolconfig",
-        "websearchoptions",
-        "previousresponseid",
-        "conversation",
-        "background",
-        "mcpservers",
-        "container",
-        "thread",
-        "fallbacks",
-        "cachedcontent",
-    }
-)
 _LONGEST_FIELDS = 16_384
 
 
@@ -100,7 +27,7 @@ def _header_name(text: str) -> str:
         raise ValueError(
             "write the name of a header field, such as OpenAI-Organization, of at most 64 characters"
         )
-    if text.lower() in _RESERVED_HEADERS or text.lower().startswith(_RESERVED_PREFIXES):
+    if text.lower() in RESERVED_HEADERS or text.lower().startswith(RESERVED_PREFIXES):
         raise ValueError("the gateway writes this header itself, or it belongs to auth or to the connection")
     return text
 
@@ -115,7 +42,7 @@ def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
     for name in fields:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
             raise ValueError("a name has letters, digits, '_' and '-', at most 64, beginning with a letter")
-        if name.lower().replace("_", "") in _READ_FIELDS:
+        if is_read(name):
             raise ValueError(f"{name} is what the gateway reads itself: clients set it")
     try:
         text = json.dumps(fields, allow_nan=False)

@@ -6,76 +6,10 @@ from pydantic import Field
 
 from proofgate_operator.api.fields import SecretKeyRef, Section, keyed_by
 from proofgate_operator.api.pod_template import OpenObject
+from proofgate_operator.api.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
 
 _HEADER = r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"
 _VALUE = "^[!-~]([ -~]*[!-~])?$"
-#: As workers refuse them: those of a connection, of credentials, and those that they write themselves.
-RESERVED_HEADERS = (
-    "connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-    "expect",
-    "host",
-    "content-length",
-    "content-type",
-    "content-encoding",
-    "accept",
-    "accept-encoding",
-    "user-agent",
-    "x-request-id",
-    "authorization",
-    "api-key",
-    "x-api-key",
-    "x-goog-api-key",
-    "cookie",
-    "traceparent",
-    "tracestate",
-    "anthropic-version",
-    "anthropic-beta",
-)
-#: What workers read in a body themselves, without case and underscores.
-READ_FIELDS = (
-    "model",
-    "models",
-    "messages",
-    "prompt",
-    "input",
-    "inputtext",
-    "instructions",
-    "system",
-    "systeminstruction",
-    "contents",
-    "stream",
-    "streamoptions",
-    "streamformat",
-    "maxtokens",
-    "maxcompletiontokens",
-    "maxoutputtokens",
-    "n",
-    "bestof",
-    "generationconfig",
-    "inferenceconfig",
-    "servicetier",
-    "speed",
-    "inferencegeo",
-    "promptcacheretention",
-    "tools",
-    "functions",
-    "toolconfig",
-    "websearchoptions",
-    "previousresponseid",
-    "conversation",
-    "background",
-    "mcpservers",
-    "container",
-    "thread",
-    "fallbacks",
-    "cachedcontent",
-)
 #: Folder of the values of header fields that are secret, among the files of a provider in the workers.
 HEADERS_FOLDER = "headers"
 
@@ -104,7 +38,7 @@ BodyFields = OpenObject
 
 def read_by_workers(fields: dict[str, Any]) -> str | None:
     """Return the first name that clients set and workers read; None without one."""
-    return next((name for name in fields if name.lower().replace("_", "") in READ_FIELDS), None)
+    return next((name for name in fields if is_read(name)), None)
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -123,7 +57,8 @@ STATIC_RULES = (
     },
     {
         "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_listed(RESERVED_HEADERS)}]"
-        " || h.name.lowerAscii().startsWith('proxy-') || h.name.lowerAscii().startsWith('x-amz-')))",
+        + "".join(f" || h.name.lowerAscii().startsWith('{prefix}')" for prefix in RESERVED_PREFIXES)
+        + "))",
         "message": "providers: the workers write this header themselves, or it belongs to auth or to the"
         " connection",
     },

@@ -1,0 +1,82 @@
+"""Header and body fields that no configuration may set for a provider.
+
+The operator has a copy of this file, which `docs/copy_reserved_fields.py` writes.
+"""
+
+from __future__ import annotations
+
+#: Headers of a connection (RFC 9110, section 7.6.1), those that credentials go in, which `auth` is for, and
+#: those that the gateway writes itself.
+RESERVED_HEADERS = (
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "http2-settings",
+    "expect",
+    "host",
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "accept",
+    "accept-encoding",
+    "user-agent",
+    "x-request-id",
+    "authorization",
+    "api-key",
+    "x-api-key",
+    "x-goog-api-key",
+    "cookie",
+    "traceparent",
+    "tracestate",
+    "anthropic-version",
+    "anthropic-beta",
+)
+RESERVED_PREFIXES = ("proxy-", "x-amz-")
+#: What the gateway reads in a body: by it requests are routed, judged, limited and priced. Without the case
+#: and the underscores that differ between APIs.
+READ_FIELDS = (
+    "model",
+    "models",
+    "messages",
+    "prompt",
+    "input",
+    "inputtext",
+    "instructions",
+    "system",
+    "systeminstruction",
+    "contents",
+    "stream",
+    "streamoptions",
+    "streamformat",
+    "maxtokens",
+    "maxcompletiontokens",
+    "maxoutputtokens",
+    "n",
+    "bestof",
+    "generationconfig",
+    "inferenceconfig",
+    "servicetier",
+    "speed",
+    "inferencegeo",
+    "promptcacheretention",
+    "tools",
+    "functions",
+    "toolconfig",
+    "websearchoptions",
+    "previousresponseid",
+    "conversation",
+    "background",
+    "mcpservers",
+    "container",
+    "thread",
+    "fallbacks",
+    "cachedcontent",
+)
+
+
+def is_read(name: str) -> bool:
+    """Whether a body field is one that the gateway reads itself, in whatever spelling."""
+    return name.lower().replace("_", "") in READ_FIELDS
