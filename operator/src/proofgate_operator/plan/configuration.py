@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofgate_operator.api.auth import SERVICE_ACCOUNT_KEY_FILE
+from proofgate_operator.api.fields import SecretKeyRef
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.static_fields import HEADERS_FOLDER, read_by_workers
@@ -177,40 +178,53 @@ def _tls_faults(provider: Provider, pem: Mapping[str, str]) -> Iterator[Fault]:
 
 def _proxy_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
     """Return which part of the credentials for the egress proxy could not be sent."""
-    owner = "spec.egress"
-    faults: list[Fault] = []
-    for field, file, reference in gateway.spec.egress.secrets() if gateway.spec.egress else ():
-        named = f"Secret {reference.name}, named by {owner}.{field}"
-        secret = seen.secrets.get(reference.name)
-        if secret is None:
-            return [Fault(owner, "SecretMissing", f"{named}, does not exist")]
-        value = (entry(secret, reference.key) or "").strip()
-        if not value:
-            faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
-        elif not re.fullmatch(r"[!-~]+", value) or (file == "username" and ":" in value):
-            message = f"{reference.key} is not one line of printable ASCII without spaces"
-            also = " and colons" if file == "username" else ""
-            faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}{also}"))
-    return faults
+
+    def fault(file: str, value: str) -> str | None:
+        if re.fullmatch(r"[!-~]+", value) and not (file == "username" and ":" in value):
+            return None
+        also = " and colons" if file == "username" else ""
+        return f"is not one line of printable ASCII without spaces{also}"
+
+    secrets = gateway.spec.egress.secrets() if gateway.spec.egress else ()
+    return list(_text_faults("spec.egress", secrets, seen, fault))
 
 
 def _telemetry_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
     """Return which header field for a collector has no value that could be sent."""
-    owner = "spec.telemetry"
-    faults: list[Fault] = []
-    for field, _, reference in gateway.spec.telemetry.secrets() if gateway.spec.telemetry else ():
+
+    def fault(_file: str, value: str) -> str | None:
+        is_sendable = re.fullmatch(r"[ -~]{1,4096}", value)
+        return None if is_sendable else "is not one line of at most 4096 characters of printable ASCII"
+
+    secrets = gateway.spec.telemetry.secrets() if gateway.spec.telemetry else ()
+    return list(_text_faults("spec.telemetry", secrets, seen, fault))
+
+
+def _text_faults(
+    owner: str,
+    secrets: Iterable[tuple[str, str, SecretKeyRef]],
+    seen: Observed,
+    fault_of: Callable[[str, str], str | None],
+) -> Iterator[Fault]:
+    """Return what is wrong with texts in Secrets, of one that does not exist once.
+
+    `secrets`: for each its field, its file and where it stands. `fault_of`: what is wrong with a file's text.
+    """
+    missing: set[str] = set()
+    for field, file, reference in secrets:
         named = f"Secret {reference.name}, named by {owner}.{field}"
         secret = seen.secrets.get(reference.name)
         if secret is None:
-            faults.append(Fault(owner, "SecretMissing", f"{named}, does not exist"))
+            if reference.name not in missing:
+                yield Fault(owner, "SecretMissing", f"{named}, does not exist")
+            missing.add(reference.name)
             continue
         value = (entry(secret, reference.key) or "").strip()
+        fault = fault_of(file, value) if value else None
         if not value:
-            faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
-        elif not re.fullmatch(r"[ -~]{1,4096}", value):
-            message = f"{reference.key} is not one line of at most 4096 characters of printable ASCII"
-            faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
-    return faults
+            yield Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}")
+        elif fault:
+            yield Fault(owner, "SecretInvalid", f"{named}: {reference.key} {fault}")
 
 
 def _address_problems(gateway: Gateway) -> Iterator[Problem]:
