@@ -17,7 +17,7 @@ from openai.types import (
     ModerationCreateResponse,
 )
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.responses import Response, ResponseStreamEvent
+from openai.types.responses import InputTokenCountResponse, Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from proofgate import mock_bedrock, mock_vertex
@@ -180,6 +180,7 @@ def test_the_endpoints_without_streams_and_text_completions_have_the_published_t
         ("/v1/embeddings", {"input": ["hi", "ho"]}, CreateEmbeddingResponse),
         ("/v1/moderations", {"input": "hi"}, ModerationCreateResponse),
         ("/v1/images/generations", {"prompt": "hi", "n": 2}, ImagesResponse),
+        ("/v1/responses/input_tokens", {"input": "hi"}, InputTokenCountResponse),
         ("/v1/messages/count_tokens", MESSAGES["text"]("hi"), MessageTokensCount),
         (
             "/v1beta/models/m:batchEmbedContents",

@@ -305,10 +305,21 @@ class TokenCount(Message):
         return encode({"input_tokens": self.prompt_tokens})
 
 
+class ResponseTokenCount(Response):
+    """`POST /v1/responses/input_tokens` of OpenAI."""
+
+    def limit(self, _request: dict[str, Any]) -> object:
+        return None
+
+    def completion(self) -> bytes:
+        return encode({"object": "response.input_tokens", "input_tokens": self.prompt_tokens})
+
+
 ENDPOINTS: dict[str, type[Exchange]] = {
     "/v1/chat/completions": Exchange,
     "/v1/completions": TextCompletion,
     "/v1/responses": Response,
+    "/v1/responses/input_tokens": ResponseTokenCount,
     "/v1/embeddings": Embedding,
     "/v1/moderations": Moderation,
     "/v1/images/generations": Image,

@@ -37,6 +37,7 @@ OPERATIONS = {
     "/v1/chat/completions": "chat",
     "/v1/completions": "text_completion",
     "/v1/responses": "chat",
+    "/v1/responses/input_tokens": "count_tokens",
     "/v1/embeddings": "embeddings",
     "/v1/moderations": "moderation",
     "/v1/images/generations": "image_generation",

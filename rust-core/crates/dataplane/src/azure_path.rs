@@ -23,7 +23,7 @@ pub(crate) fn read(path: &str) -> Option<AzurePath> {
     }
     if let Some(rest) = rest.strip_prefix(DEPLOYMENTS) {
         let spoken = Family::OpenAi.dialects().iter().copied();
-        let mut spoken = spoken.filter(|dialect| *dialect != Dialect::Responses);
+        let mut spoken = spoken.filter(|dialect| !dialect.asks_as_responses());
         return spoken.find_map(|dialect| {
             let name = rest.strip_suffix(dialect.path_upstream())?;
             let model = model_name(name)?;
@@ -37,6 +37,7 @@ pub(crate) fn read(path: &str) -> Option<AzurePath> {
     }
     let dialect = match rest {
         "/responses" => Dialect::Responses,
+        "/responses/input_tokens" => Dialect::ResponseTokens,
         rest => Dialect::at(rest).filter(|dialect| dialect.family() == Family::OpenAi)?,
     };
     Some(AzurePath::Call(dialect, None))
@@ -74,6 +75,7 @@ mod tests {
             ),
             ("/openai/responses", Dialect::Responses, None),
             ("/openai/v1/responses", Dialect::Responses, None),
+            ("/openai/responses/input_tokens", Dialect::ResponseTokens, None),
             ("/openai/v1/chat/completions", Dialect::Chat, None),
         ] {
             let in_path = model.map(|model| InPath {

@@ -148,7 +148,7 @@ impl Blueprint {
                 Responses::Native => true,
                 Responses::Translated => false,
             };
-            let spoken = spoken.filter(|dialect| has_responses || *dialect != Dialect::Responses);
+            let spoken = spoken.filter(|dialect| has_responses || !dialect.asks_as_responses());
             let templates = spoken.filter_map(|dialect| {
                 let begin = path_end.begin(dialect)?;
                 let template = RequestTemplate::at(&base, &begin, dialect, key);

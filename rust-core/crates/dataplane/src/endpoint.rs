@@ -240,7 +240,7 @@ pub(crate) fn of(dialect: Dialect) -> Option<Endpoint> {
     Some(match dialect {
         Dialect::Chat => Endpoint::ChatCompletions,
         Dialect::Completions => Endpoint::Completions,
-        Dialect::Responses => Endpoint::Responses,
+        Dialect::Responses | Dialect::ResponseTokens => Endpoint::Responses,
         Dialect::Embeddings => Endpoint::Embeddings,
         Dialect::Moderations => Endpoint::Moderations,
         Dialect::Images => Endpoint::ImagesGenerations,

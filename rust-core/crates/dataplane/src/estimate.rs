@@ -47,10 +47,12 @@ pub(crate) async fn answer(tokens: u64, reply: &mut Reply<'_>, mut open: Box<Ope
     }
 }
 
-/// The answer of the API that a dialect belongs to (Anthropic, "Count tokens in a Message"; Google, `countTokens`).
+/// The answer of the API that a dialect belongs to (Anthropic, "Count tokens in a Message"; Google, `countTokens`;
+/// OpenAI, "Get input token counts").
 fn json(dialect: Dialect, tokens: u64) -> String {
     match dialect {
         Dialect::GeminiTokens => format!(r#"{{"totalTokens":{tokens}}}"#),
+        Dialect::ResponseTokens => format!(r#"{{"object":"response.input_tokens","input_tokens":{tokens}}}"#),
         _ => format!(r#"{{"input_tokens":{tokens}}}"#),
     }
 }

@@ -73,7 +73,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         let elsewhere = fallback::elsewhere(&sender, reply, &mut open, &mut chosen, failure);
         heard = Box::pin(elsewhere).await;
     }
-    if is_to_be_estimated(&chosen, &heard) {
+    if is_to_be_estimated(sender.call.dialect, &chosen, &heard) {
         let tokens = sender.call.estimated_prompt_tokens();
         return Box::pin(estimate::answer(tokens, reply, open)).await;
     }
@@ -111,7 +111,10 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
 }
 
 /// Whether a provider did not count what it was asked to, which not all of Bedrock's models and keys may.
-fn is_to_be_estimated(chosen: &Chosen<'_>, heard: &Heard) -> bool {
+fn is_to_be_estimated(dialect: Dialect, chosen: &Chosen<'_>, heard: &Heard) -> bool {
+    if dialect == Dialect::ResponseTokens {
+        return matches!(heard, Heard::Nothing(Failure::NoResponses));
+    }
     let spoken = chosen
         .translated
         .as_ref()

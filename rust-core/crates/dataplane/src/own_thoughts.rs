@@ -51,7 +51,7 @@ fn without_thoughts(
 ) -> Result<Option<Stripped>, Exhausted> {
     let dialect = incoming.dialect;
     let is_concerned = match dialect {
-        Dialect::Responses => true,
+        Dialect::Responses | Dialect::ResponseTokens => true,
         Dialect::Messages | Dialect::CountTokens => is_carried,
         _ => false,
     };
@@ -60,7 +60,7 @@ fn without_thoughts(
     }
     let mut written = Buffer::new(&incoming.gateway.budget);
     let names = written.write(body.len().saturating_add(64), |out| match dialect {
-        Dialect::Responses => without_own_items(body, is_passed, out),
+        Dialect::Responses | Dialect::ResponseTokens => without_own_items(body, is_passed, out),
         _ => without_own_thinking(body, model, out),
     })?;
     let Some(names) = names else { return Ok(None) };
@@ -81,7 +81,7 @@ pub(crate) fn kept_besides(
     incoming: &IncomingCall<'_>,
     call: &Call<'_>,
 ) -> Result<Option<&'static str>, Rejection> {
-    if call.kept != Some(REFERENCE) || incoming.dialect != Dialect::Responses {
+    if call.kept != Some(REFERENCE) || !incoming.dialect.asks_as_responses() {
         return Ok(call.kept);
     }
     let mut written = Buffer::new(&incoming.gateway.budget);

@@ -26,7 +26,9 @@ impl PathEnd {
             (PathEnd::Dialect(_), _) => Some(dialect.path_upstream().into()),
             (PathEnd::Deployment { .. }, Dialect::Moderations) => None,
             // It is not below a deployment (openai-python, `lib/azure.py`).
-            (PathEnd::Deployment { .. }, Dialect::Responses) => Some(dialect.path_upstream().into()),
+            (PathEnd::Deployment { .. }, dialect) if dialect.asks_as_responses() => {
+                Some(dialect.path_upstream().into())
+            }
             (PathEnd::Deployment { .. }, _) => Some("/deployments".into()),
             (PathEnd::Publisher { location }, Dialect::Gemini | Dialect::GeminiTokens) => {
                 Some(format!("{location}/publishers/google/models").into())
@@ -51,7 +53,7 @@ impl PathEnd {
     /// What follows for a model, percent-encoded, with its query; empty where nothing does.
     pub(crate) fn of(&self, dialect: Dialect, model: &str, stream: bool) -> String {
         match (self, dialect) {
-            (PathEnd::Deployment { query }, Dialect::Responses) => query.clone(),
+            (PathEnd::Deployment { query }, dialect) if dialect.asks_as_responses() => query.clone(),
             (PathEnd::Deployment { query }, _) => {
                 format!("/{}{}{query}", segment(model), dialect.path_upstream())
             }
@@ -118,6 +120,10 @@ mod tests {
                 "/deployments/my%2Fgpt/audio/speech?api-version=2024-10-21",
             ),
             (Dialect::Responses, "/responses?api-version=2024-10-21"),
+            (
+                Dialect::ResponseTokens,
+                "/responses/input_tokens?api-version=2024-10-21",
+            ),
         ] {
             let begin = form.begin(dialect).unwrap_or_default();
             assert_eq!(format!("{begin}{}", form.of(dialect, "my/gpt", true)), path);

@@ -64,7 +64,7 @@ impl Rejection {
         404,
         "unknown_endpoint",
         "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
-         /v1/embeddings, /v1/moderations, /v1/audio/speech, /v1/audio/transcriptions, /v1/audio/translations, \
+         /v1/responses/input_tokens, /v1/embeddings, /v1/moderations, /v1/audio/speech, /v1/audio/transcriptions, /v1/audio/translations, \
          /v1/images/generations, /v1/images/edits, /v1/images/variations, /v1/messages, /v1/messages/count_tokens and \
          /v1beta/models/{model}:generateContent, :streamGenerateContent, :countTokens, :embedContent and \
          :batchEmbedContents, for Claude /model/{model}/invoke and :rawPredict, and GET /v1/models, \

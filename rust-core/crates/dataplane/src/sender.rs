@@ -10,9 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use proofgate_ledger::record::Outcome;
-use proofgate_providers::{
-    Call, Dialect, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long,
-};
+use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long};
 use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
 
@@ -314,7 +312,7 @@ impl Sender<'_, '_> {
             matches!(status, 400 | 413) && may_turn && self.model.fall_back_on.has(Reason::ContextLength);
         let may_be_the_key = status == 400 && upstream.family == Family::Google;
         let spoken = translated.map_or(self.call.dialect, |translated| translated.back.upstream());
-        let may_be_the_path = matches!(status, 404 | 405) && spoken == Dialect::Responses;
+        let may_be_the_path = matches!(status, 404 | 405) && spoken.asks_as_responses();
         if may_be_too_long || may_be_the_key || may_be_the_path || is_refused {
             let patience = match is_refused {
                 true => upstream.idle.min(UNTIL_A_REASON),

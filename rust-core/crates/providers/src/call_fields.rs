@@ -192,7 +192,7 @@ impl Dialect {
         match self {
             Dialect::Chat => CHAT,
             Dialect::Completions => COMPLETIONS,
-            Dialect::Responses => RESPONSES,
+            Dialect::Responses | Dialect::ResponseTokens => RESPONSES,
             Dialect::Embeddings => EMBEDDINGS,
             Dialect::Images => IMAGES,
             Dialect::Speech => SPEECH,
@@ -218,7 +218,7 @@ impl Dialect {
     /// provider: they reach the network, cost what no token counts, or keep state, and no rule sees what they do.
     pub(crate) fn is_tool_of_the_client(self, kind: &str) -> bool {
         match self {
-            Dialect::Responses => matches!(
+            Dialect::Responses | Dialect::ResponseTokens => matches!(
                 kind,
                 "function"
                     | "custom"
@@ -280,6 +280,7 @@ impl Dialect {
             self,
             Dialect::Chat
                 | Dialect::Responses
+                | Dialect::ResponseTokens
                 | Dialect::Messages
                 | Dialect::CountTokens
                 | Dialect::Gemini

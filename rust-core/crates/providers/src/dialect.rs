@@ -10,6 +10,8 @@ pub enum Dialect {
     Completions,
     /// OpenAI's `POST /v1/responses`.
     Responses,
+    /// OpenAI's `POST /v1/responses/input_tokens`.
+    ResponseTokens,
     /// OpenAI's `POST /v1/embeddings`.
     Embeddings,
     /// OpenAI's `POST /v1/moderations`.
@@ -70,6 +72,7 @@ impl Family {
                 Dialect::Chat,
                 Dialect::Completions,
                 Dialect::Responses,
+                Dialect::ResponseTokens,
                 Dialect::Embeddings,
                 Dialect::Moderations,
                 Dialect::Images,
@@ -93,10 +96,11 @@ impl Family {
 
 impl Dialect {
     /// Every dialect that clients speak, each on a path of its own.
-    pub const ALL: [Dialect; 17] = [
+    pub const ALL: [Dialect; 18] = [
         Dialect::Chat,
         Dialect::Completions,
         Dialect::Responses,
+        Dialect::ResponseTokens,
         Dialect::Embeddings,
         Dialect::Moderations,
         Dialect::Images,
@@ -119,6 +123,7 @@ impl Dialect {
             Dialect::Chat => "/v1/chat/completions",
             Dialect::Completions => "/v1/completions",
             Dialect::Responses => "/v1/responses",
+            Dialect::ResponseTokens => "/v1/responses/input_tokens",
             Dialect::Embeddings => "/v1/embeddings",
             Dialect::Moderations => "/v1/moderations",
             Dialect::Images => "/v1/images/generations",
@@ -231,6 +236,7 @@ impl Dialect {
             self,
             Dialect::Embeddings
                 | Dialect::Moderations
+                | Dialect::ResponseTokens
                 | Dialect::CountTokens
                 | Dialect::InvokeTokens
                 | Dialect::GeminiEmbedding
@@ -246,9 +252,17 @@ impl Dialect {
         self.streams() || self.has_form()
     }
 
+    /// Whether its requests are those of OpenAI's Responses.
+    pub fn asks_as_responses(self) -> bool {
+        matches!(self, Dialect::Responses | Dialect::ResponseTokens)
+    }
+
     /// Whether it asks for nothing but how many tokens a prompt has.
     pub fn counts_tokens(self) -> bool {
-        matches!(self, Dialect::CountTokens | Dialect::GeminiTokens)
+        matches!(
+            self,
+            Dialect::ResponseTokens | Dialect::CountTokens | Dialect::GeminiTokens
+        )
     }
 
     /// Whether the provider charges tokens for it at all.
@@ -256,6 +270,7 @@ impl Dialect {
         !matches!(
             self,
             Dialect::Moderations
+                | Dialect::ResponseTokens
                 | Dialect::CountTokens
                 | Dialect::GeminiTokens
                 | Dialect::InvokeTokens

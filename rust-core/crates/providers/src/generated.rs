@@ -113,6 +113,7 @@ impl GeneratedText {
             Dialect::Speech => self.read_speech(&mut reader)?,
             Dialect::Embeddings
             | Dialect::Moderations
+            | Dialect::ResponseTokens
             | Dialect::CountTokens
             | Dialect::GeminiTokens
             | Dialect::GeminiEmbedding

@@ -109,6 +109,7 @@ impl EventMeaning {
             | Dialect::Translations
             | Dialect::ImageVariations
             | Dialect::Stored(_)
+            | Dialect::ResponseTokens
             | Dialect::CountTokens
             | Dialect::Gemini
             | Dialect::GeminiTokens

@@ -197,6 +197,7 @@ impl UsageReader {
             // Of speech only a stream tells it.
             Dialect::Moderations
             | Dialect::Speech
+            | Dialect::ResponseTokens
             | Dialect::CountTokens
             | Dialect::GeminiTokens
             | Dialect::InvokeTokens => false,
@@ -321,6 +322,7 @@ impl UsageReader {
             | Dialect::ImageEdits
             | Dialect::ImageVariations => self.last,
             Dialect::Moderations
+            | Dialect::ResponseTokens
             | Dialect::CountTokens
             | Dialect::GeminiTokens
             | Dialect::InvokeTokens

@@ -138,3 +138,79 @@ async fn a_provider_that_counts_is_asked_though_another_one_comes_first() {
         assert!(!answer.headers.contains_key(ESTIMATED));
     }
 }
+
+fn input() -> Value {
+    json!({"model": MODEL, "instructions": "Be kind.", "input": "word ".repeat(100),
+        "tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f"}]}]})
+}
+
+const INPUT_TOKENS: &str = "/v1/responses/input_tokens";
+
+#[tokio::test]
+async fn a_prompt_of_responses_is_estimated_where_the_provider_counts_none() {
+    for kind in ["anthropic", "gemini", "bedrock", "vertex_ai"] {
+        let gateway = Gateway::with(typed(kind)).await;
+        let answer = count(&gateway, INPUT_TOKENS, &input()).await;
+        assert_eq!(answer.status.as_u16(), 200, "{kind}");
+        assert_eq!(answer.headers[ESTIMATED], "true", "{kind}");
+        let document: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(document["object"], "response.input_tokens");
+        let tokens = number(&answer, "input_tokens");
+        assert!((120..200).contains(&tokens), "{kind}: {tokens}");
+        assert_eq!(gateway.upstream.requests(), 0, "{kind}");
+    }
+    let translated = Gateway::with(|config| config["providers"][0]["responses"] = "translated".into()).await;
+    let answer = count(&translated, INPUT_TOKENS, &input()).await;
+    assert_eq!(answer.headers[ESTIMATED], "true");
+    assert_eq!(translated.upstream.requests(), 0);
+}
+
+#[tokio::test]
+async fn a_prompt_of_responses_is_counted_by_a_provider_of_openais_api() {
+    let mut gateway = Gateway::with(|config| {
+        config["tenants"][0]["limits"] = json!({"tokens_per_day": 1});
+    })
+    .await;
+    let (_client, answer, exchange) = crate::dialects::begin(&mut gateway, INPUT_TOKENS, &input()).await;
+    assert!(
+        exchange
+            .head
+            .starts_with("POST /v1/responses/input_tokens HTTP/1.1\r\n"),
+        "{}",
+        exchange.head
+    );
+    let counted = br#"{"object":"response.input_tokens","input_tokens":9}"#;
+    exchange.answer(counted).await;
+    let answer = crate::client::read(answer).await.unwrap();
+    assert_eq!(answer.body, counted);
+    assert!(!answer.headers.contains_key(ESTIMATED));
+    let admitted = admission(&gateway, id(&answer)).await;
+    assert_eq!(admitted["endpoint"], INPUT_TOKENS);
+}
+
+#[tokio::test]
+async fn a_provider_of_openais_api_that_has_no_such_path_becomes_an_estimate() {
+    for (status, said, is_estimated) in [
+        (404, r#"{"detail":"Not Found"}"#, true),
+        (405, r#"{"detail":"Method Not Allowed"}"#, true),
+        (
+            404,
+            r#"{"error":{"message":"The model `m` does not exist","code":"model_not_found"}}"#,
+            false,
+        ),
+        (400, r#"{"error":{"message":"input"}}"#, false),
+    ] {
+        let mut gateway = Gateway::with(|_| ()).await;
+        let (_client, answer, mut exchange) =
+            crate::dialects::begin(&mut gateway, INPUT_TOKENS, &input()).await;
+        let length = said.len();
+        let head = format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        exchange.send(format!("{head}{said}").as_bytes()).await;
+        let answer = crate::client::read(answer).await.unwrap();
+        assert_eq!(answer.headers.contains_key(ESTIMATED), is_estimated, "{said}");
+        let expected = if is_estimated { 200 } else { status };
+        assert_eq!(answer.status.as_u16(), expected, "{said}");
+    }
+}

@@ -4,7 +4,7 @@ use proofgate_json::{Event, equals_but_for_case};
 
 use super::walk::Walk;
 use crate::bad_request::BadRequest;
-use crate::dialect::Family;
+use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, meaning};
 use crate::hosted_tools::{HostedTool, MOST_HOSTED_TOOLS, is_of_client};
 
@@ -69,7 +69,13 @@ impl<'b> Walk<'b, '_, '_> {
         let tool = self.body.get(range.clone()).unwrap_or_default();
         let hosted = match (kind, hosted_field) {
             (_, Some(field)) => Some(field),
-            (Some(kind), None) => (!is_of_client(self.dialect, &kind, tool)).then_some(kind),
+            (Some(kind), None) => {
+                let dialect = match self.dialect.asks_as_responses() {
+                    true => Dialect::Responses,
+                    false => self.dialect,
+                };
+                (!is_of_client(dialect, &kind, tool)).then_some(kind)
+            }
             (None, None) => None,
         };
         let Some(hosted) = hosted else {

@@ -19,7 +19,7 @@ impl GeneratedText {
                 (_, "error", value) => has_error |= value != Event::Null,
                 (Dialect::Embeddings, "data", Event::ArrayStart)
                 | (Dialect::Moderations, "results", Event::ArrayStart)
-                | (Dialect::CountTokens, "input_tokens", Event::Number(_))
+                | (Dialect::CountTokens | Dialect::ResponseTokens, "input_tokens", Event::Number(_))
                 | (Dialect::GeminiEmbedding, "embedding", Event::ObjectStart)
                 | (Dialect::GeminiEmbeddings, "embeddings", Event::ArrayStart)
                 | (Dialect::GeminiTokens, "totalTokens", Event::Number(_)) => shape = Shape::Known,
