@@ -5,6 +5,7 @@
 //! checkpoints; the limits thread keeps what tenants used on the volume. [`Worker`] starts, drains and joins them.
 #![forbid(unsafe_code)]
 
+mod abilities;
 mod access_token;
 mod admission;
 mod analysis;

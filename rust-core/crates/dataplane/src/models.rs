@@ -1,14 +1,15 @@
 //! The models that a tenant may use, as `GET /v1/models` and `GET /v1beta/models` answer.
 //!
 //! Each list is one page. Of a model that stands for several, the names that have a price are listed; a field of the answer's head
-//! names it as well, where no client takes it for a model. What a model takes and gives is told where a price says it, in the
-//! fields in which clients look for it.
+//! names it as well, where no client takes it for a model. What a model takes and gives is told where a price says it, and what it can
+//! do where the table of models does, in the fields in which clients look for it.
 
 use proofgate_auth::Tenant;
 use proofgate_providers::{Dialect, Family};
 use proofgate_wire::encode;
 use serde::Serialize;
 
+use crate::abilities::{CardCapabilities, InfoCapabilities, Known};
 use crate::catalog::Catalog;
 use crate::rejection::Rejection;
 use crate::routes::Model;
@@ -35,6 +36,9 @@ struct ModelCard<'m> {
     /// As Groq's names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
+    /// As Mistral's names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<CardCapabilities>,
 }
 
 /// The list as Anthropic's API has it, in one page.
@@ -54,6 +58,8 @@ struct ModelInfo<'m> {
     created_at: &'static str,
     max_input_tokens: Option<u64>,
     max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<InfoCapabilities>,
 }
 
 /// The list as Google's API has it, in one page.
@@ -73,16 +79,18 @@ struct GoogleModel<'m> {
     input_token_limit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_token_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<bool>,
 }
 
 /// A model by the name that a client calls it.
-#[derive(Clone, Copy)]
 struct Listed<'m> {
     id: &'m str,
     model: &'m Model,
     /// The most tokens of a prompt and of an answer that all of its providers take, where their prices say so.
     max_input_tokens: Option<u64>,
     max_output_tokens: Option<u64>,
+    known: Known,
 }
 
 impl<'m> Listed<'m> {
@@ -97,6 +105,7 @@ impl<'m> Listed<'m> {
             model,
             max_input_tokens: least(prices().map(|price| price?.max_input_tokens)),
             max_output_tokens: least(prices().map(|price| price?.max_output_tokens)),
+            known: Known::of(model, id),
         }
     }
 
@@ -110,6 +119,7 @@ impl<'m> Listed<'m> {
             context_length: self.max_input_tokens,
             context_window: self.max_input_tokens,
             max_completion_tokens: self.max_output_tokens,
+            capabilities: self.known.card(),
         }
     }
 
@@ -121,6 +131,7 @@ impl<'m> Listed<'m> {
             created_at: "1970-01-01T00:00:00Z",
             max_input_tokens: self.max_input_tokens,
             max_tokens: self.max_output_tokens,
+            capabilities: self.known.info(),
         }
     }
 
@@ -139,6 +150,7 @@ impl<'m> Listed<'m> {
             supported_generation_methods: served.map(|(_, method)| method).collect(),
             input_token_limit: self.max_input_tokens,
             output_token_limit: self.max_output_tokens,
+            thinking: self.known.abilities.reasoning,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! What models refuse, and what they take in its place: one row a fact, with its source. Writers read it to say a request so
 //! that the model takes it. A model that no row names takes everything.
 
+mod abilities;
 mod hosts;
 mod table;
 
+pub use abilities::{ABILITY_ROWS, Abilities, AbilityRow, EFFORTS, abilities, common_efforts};
 pub use hosts::lacks_responses;
 pub use table::ROWS;
 

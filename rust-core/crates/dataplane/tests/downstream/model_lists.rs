@@ -119,3 +119,73 @@ async fn a_price_of_another_provider_names_no_model_of_a_wildcard() {
     .await;
     assert!(names(&list(&gateway, None).await.0).is_empty());
 }
+
+#[tokio::test]
+async fn what_is_known_that_a_model_can_do_is_listed_and_nothing_else() {
+    let models = json!([
+        model("a-gpt", &["gpt-5.4"]),
+        model("b-haiku", &["claude-haiku-4-5-20251001"]),
+        model("c-both", &["gpt-5.4", "claude-opus-4-6"]),
+        model("d-mixed", &["o3-mini", "llama"]),
+        model("e-unknown", &["llama"]),
+    ]);
+    let gateway = gateway(models, |_| ()).await;
+    let (openai, _) = list(&gateway, None).await;
+    let told: Vec<_> = openai["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|card| card.get("capabilities").cloned())
+        .collect();
+    assert_eq!(
+        told,
+        [
+            Some(
+                json!({"vision": true, "function_calling": true, "reasoning": true, "structured_outputs": true,
+                "reasoning_effort": ["low", "medium", "high", "xhigh"]})
+            ),
+            Some(
+                json!({"vision": true, "function_calling": true, "reasoning": true, "structured_outputs": true})
+            ),
+            Some(
+                json!({"vision": true, "function_calling": true, "reasoning": true, "structured_outputs": true,
+                "reasoning_effort": ["low", "medium", "high"]})
+            ),
+            Some(json!({"vision": false})),
+            None,
+        ]
+    );
+    let (anthropic, _) = list(&gateway, Some(("anthropic-version", "2023-06-01"))).await;
+    let (yes, no) = (json!({"supported": true}), json!({"supported": false}));
+    let effort = |supported: bool, high: &Value, max: &Value| {
+        json!({"supported": supported, "low": high, "medium": high,
+        "high": high, "xhigh": no, "max": max})
+    };
+    assert_eq!(
+        anthropic["data"][1]["capabilities"],
+        json!({"image_input": yes, "structured_outputs": yes, "thinking": yes, "effort": effort(false, &no, &no)})
+    );
+    assert_eq!(
+        anthropic["data"][2]["capabilities"]["effort"],
+        effort(true, &yes, &no)
+    );
+    assert_eq!(anthropic["data"][3]["capabilities"], json!({"image_input": no}));
+    assert_eq!(anthropic["data"][4].get("capabilities"), None);
+    let (google, _) = list(&gateway, Some(("x-goog-api-key", crate::gateway::ACME))).await;
+    let thinking: Vec<_> = google["models"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model.get("thinking"))
+        .collect();
+    assert_eq!(
+        thinking,
+        [
+            Some(&json!(true)),
+            Some(&json!(true)),
+            Some(&json!(true)),
+            None,
+            None
+        ]
+    );
+}
