@@ -12,6 +12,7 @@ mod media;
 mod messages;
 mod parts;
 mod place;
+mod reasoning;
 mod settings;
 mod tools;
 mod turns;

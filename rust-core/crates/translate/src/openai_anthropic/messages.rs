@@ -63,7 +63,7 @@ fn write_assistant<'b>(
     losses: &mut Losses,
     turns: &mut Turns<'_>,
 ) -> Result<(), Untranslatable> {
-    reasoning::write(message, place, losses, turns)?;
+    message.bring_back(place, true, losses, turns, reasoning::write_detail)?;
     let calls = message.calls(place, losses)?;
     let refusal = message.declined();
     let of_the_last = |is_last: bool| message.cache_control.filter(|_| is_last);

@@ -126,7 +126,8 @@ impl Conversation<'_> {
     ) -> Result<(), Untranslatable> {
         let calls = message.calls(place, losses)?;
         self.introduce_documents()?;
-        let has_thoughts = reasoning::write(message, place, signed, losses, &mut self.turns)?;
+        let turns = &mut self.turns;
+        let has_thoughts = message.bring_back(place, signed, losses, turns, reasoning::write_detail)?;
         for piece in pieces {
             self.say_text(piece.text()?)?;
             if let Some(ttl) = piece_ttl(piece) {
