@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use memchr::memmem;
 use proofgate_ledger::record::Sent;
 use proofgate_prices::Price;
 use proofgate_providers::{Dialect, Family, RequestTemplate};
@@ -246,7 +247,7 @@ impl Target {
     }
 
     /// What lies between a client and this provider, for a request whose body is known: some of OpenAI's models take it by
-    /// Responses alone. `pairs`: what [`Self::way`] found. `model`: what the provider calls it.
+    /// Responses alone, and its custom tools are functions elsewhere. `pairs`: what [`Self::way`] found. `model`: what the provider calls it.
     pub(crate) fn pairs_for(
         &self,
         pairs: Option<Pairs>,
@@ -261,6 +262,10 @@ impl Target {
             .then(|| Pairs::by_responses(dialect, model, body))
             .flatten()
             .or(pairs)
+            .map(|pairs| match memmem::find(body, br#""custom""#) {
+                Some(_) => pairs.with_functions(),
+                None => pairs,
+            })
     }
 
     /// The head of a request that goes there in the way of `template`, or as it was translated.

@@ -55,6 +55,24 @@ impl Pairs {
         wants.then_some(Pairs { near, far })
     }
 
+    /// The same for a request of chat completions with custom tools, where a provider that has functions alone is spoken to.
+    pub(crate) fn with_functions(self) -> Pairs {
+        match self {
+            Pairs {
+                near:
+                    near @ (Pair::OpenAiAnthropic
+                    | Pair::OpenAiGemini
+                    | Pair::OpenAiConverse
+                    | Pair::OpenAiRawPredict),
+                far: None,
+            } => Pairs {
+                near: Pair::ChatFunctions,
+                far: Some(near),
+            },
+            pairs => pairs,
+        }
+    }
+
     fn last(self) -> Pair {
         self.far.unwrap_or(self.near)
     }

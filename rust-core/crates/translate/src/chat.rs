@@ -17,7 +17,7 @@ mod settings;
 mod tools;
 mod turns;
 
-pub(crate) use body::{Custom, File, Function, Image, Message};
+pub(crate) use body::{Call, Custom, File, Function, Image, Message, Tool, ToolChoice};
 pub(crate) use calls::{Called, call_id, fnv1a};
 pub(crate) use effort::{Thought, thinks_if_asked, thought};
 pub(crate) use losses::{Losses, json};

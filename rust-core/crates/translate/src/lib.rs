@@ -27,6 +27,7 @@ pub mod openai_gemini;
 pub mod openai_responses;
 pub mod responses_openai;
 
+pub mod chat_customs;
 pub mod constraints;
 pub mod invoke_client;
 pub mod own_thoughts;
@@ -36,7 +37,9 @@ mod bedrock_error;
 mod chat;
 mod chat_error;
 mod chunks;
+mod custom_tools;
 mod dropped;
+mod edits;
 mod error;
 mod events;
 mod field;

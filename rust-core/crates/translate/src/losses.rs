@@ -128,6 +128,7 @@ const LOSSES: &[Loss] = &[
     loss("text.verbosity", Harmless, &["\"medium\""]),
     loss("tools[].type", Harmless, &[]),
     loss("tools[].format", Harmless, &[]),
+    loss("tools[].custom.format", Harmless, &[]),
     loss("tools[].strict", Harmless, &["false"]),
     loss("tools[].defer_loading", Harmless, &["false"]),
     loss("tools[].output_schema", Harmless, &["{}"]),

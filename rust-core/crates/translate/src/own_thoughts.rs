@@ -10,12 +10,12 @@
 //! A body that has none of them, or that is no such request, is not changed.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::anthropic_openai::SEALED;
+use crate::edits::{self, place};
 use crate::responses_openai::VERSION;
 
 /// One of these stands in every body of which anything is left out; few have one.
@@ -30,7 +30,7 @@ pub const MARKS: [&str; 5] = [
 /// What is left out of a body: pieces of it, and what stands in the place of each.
 #[derive(Debug, Default)]
 struct Edits {
-    places: Vec<(Range<usize>, String)>,
+    pieces: edits::Edits,
     names: Vec<&'static str>,
 }
 
@@ -191,13 +191,6 @@ impl<'b> Message<'b> {
     }
 }
 
-/// Where a value stands in the text that it was read from.
-fn place(text: &str, value: &RawValue) -> Option<Range<usize>> {
-    let start = value.get().as_ptr().addr().checked_sub(text.as_ptr().addr())?;
-    let place = start..start.checked_add(value.get().len())?;
-    (text.get(place.clone()) == Some(value.get())).then_some(place)
-}
-
 impl Edits {
     fn note(&mut self, name: &'static str) {
         if !self.names.contains(&name) {
@@ -213,21 +206,14 @@ impl Edits {
     }
 
     fn put(&mut self, body: &str, value: &RawValue, text: String) {
-        self.places.extend(place(body, value).map(|place| (place, text)));
+        self.pieces.put(body, value, text);
     }
 
-    fn write(mut self, body: &str, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
+    fn write(self, body: &str, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
         if self.names.is_empty() {
             return None;
         }
-        self.places.sort_unstable_by_key(|(place, _)| place.start);
-        let mut at = 0;
-        for (place, text) in &self.places {
-            out.extend_from_slice(body.get(at..place.start)?.as_bytes());
-            out.extend_from_slice(text.as_bytes());
-            at = place.end;
-        }
-        out.extend_from_slice(body.get(at..)?.as_bytes());
+        self.pieces.write(body, out)?;
         Some(self.names)
     }
 }

@@ -4,7 +4,7 @@ use proofgate_providers::{Dialect, EXCEPTION, event_parts};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
     AnswerError, Asked, EventKind, Step, anthropic_invoke, anthropic_invoke_tokens, anthropic_openai,
-    anthropic_raw_predict, openai_anthropic, openai_converse, openai_gemini, openai_responses,
+    anthropic_raw_predict, chat_customs, openai_anthropic, openai_converse, openai_gemini, openai_responses,
     responses_openai,
 };
 
@@ -33,6 +33,7 @@ enum Stream {
     AnthropicRawPredict(anthropic_raw_predict::Stream),
     OpenAiResponses(openai_responses::Stream),
     ResponsesOpenAi(Box<responses_openai::Stream>),
+    ChatFunctions(chat_customs::Stream),
 }
 
 impl Hop {
@@ -85,6 +86,7 @@ impl Hop {
                 return Ok(());
             }
             Pair::OpenAiConverse => openai_converse::answer(body, &self.asked, self.created, out),
+            Pair::ChatFunctions => return chat_customs::answer(body, &self.asked, out),
             Pair::AnthropicInvoke => return anthropic_invoke::answer(body, out),
             Pair::AnthropicInvokeTokens => return anthropic_invoke_tokens::answer(body, out),
             Pair::AnthropicRawPredict => return anthropic_raw_predict::answer(body, out),
@@ -100,7 +102,7 @@ impl Hop {
             Pair::OpenAiResponses => openai_responses::error(status, body, out),
             Pair::ResponsesOpenAi => responses_openai::error(status, body, out),
             Pair::OpenAiGemini | Pair::OpenAiGeminiEmbeddings => openai_gemini::error(status, body, out),
-            Pair::GeminiEmbeddings => out.extend_from_slice(body),
+            Pair::GeminiEmbeddings | Pair::ChatFunctions => out.extend_from_slice(body),
             Pair::OpenAiConverse => openai_converse::error(status, kind, body, out),
             Pair::AnthropicInvoke | Pair::AnthropicInvokeTokens => {
                 anthropic_invoke::error(status, kind, body, out);
@@ -143,6 +145,7 @@ impl Hop {
                 Pair::OpenAiConverse => {
                     Stream::OpenAiConverse(openai_converse::Stream::new(asked, self.created))
                 }
+                Pair::ChatFunctions => Stream::ChatFunctions(chat_customs::Stream::new(asked)),
                 Pair::AnthropicInvoke => Stream::AnthropicInvoke(anthropic_invoke::Stream::new()),
                 Pair::AnthropicRawPredict => {
                     Stream::AnthropicRawPredict(anthropic_raw_predict::Stream::new())
@@ -166,6 +169,7 @@ impl Hop {
             Stream::OpenAiGemini(stream) => stream.event(name, &data, out),
             Stream::OpenAiResponses(stream) => stream.event(name, &data, out),
             Stream::ResponsesOpenAi(stream) => stream.event(name, &data, out),
+            Stream::ChatFunctions(stream) => stream.event(&data, out),
             Stream::OpenAiConverse(stream) => stream.event(kind, of_kind, &data, out),
             Stream::AnthropicInvoke(stream) => stream.event(kind, of_kind, &data, out),
             Stream::AnthropicRawPredict(stream) => stream.event(name, &data, out),

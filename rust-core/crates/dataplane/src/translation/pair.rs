@@ -4,7 +4,7 @@ use proofgate_providers::{Dialect, Family};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
     Asked, Target, Untranslatable, anthropic_invoke, anthropic_invoke_tokens, anthropic_openai,
-    anthropic_raw_predict, openai_anthropic, openai_converse, openai_gemini, openai_responses,
+    anthropic_raw_predict, chat_customs, openai_anthropic, openai_converse, openai_gemini, openai_responses,
     responses_openai,
 };
 
@@ -33,6 +33,8 @@ pub(crate) enum Pair {
     OpenAiRawPredict,
     /// A client of chat completions, and OpenAI's Responses.
     OpenAiResponses,
+    /// A client of chat completions with custom tools, and the same with functions alone, for another pair to go on with.
+    ChatFunctions,
     /// A client of OpenAI's Responses, and chat completions, for another pair to go on with or for a provider that has nothing else.
     ResponsesOpenAi,
 }
@@ -80,7 +82,7 @@ impl Pair {
     pub(super) fn upstream(self) -> Dialect {
         match self {
             Pair::OpenAiAnthropic | Pair::AnthropicRawPredict | Pair::OpenAiRawPredict => Dialect::Messages,
-            Pair::AnthropicOpenAi | Pair::ResponsesOpenAi => Dialect::Chat,
+            Pair::AnthropicOpenAi | Pair::ResponsesOpenAi | Pair::ChatFunctions => Dialect::Chat,
             Pair::OpenAiResponses => Dialect::Responses,
             Pair::OpenAiGemini => Dialect::Gemini,
             Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => Dialect::GeminiEmbeddings,
@@ -100,6 +102,8 @@ impl Pair {
                 let texts = embeddings::MOST_TEXTS.min(length / 3 + 1);
                 most.saturating_add(texts.saturating_mul(model.len().saturating_add(128)))
             }
+            // The shortest custom tools are a seventh of their functions.
+            Pair::ChatFunctions => most.saturating_mul(4),
             _ => most,
         }
     }
@@ -117,6 +121,7 @@ impl Pair {
             Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
             Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
             Pair::OpenAiResponses => openai_responses::request(body, target, out),
+            Pair::ChatFunctions => chat_customs::request(body, out),
             Pair::ResponsesOpenAi => responses_openai::request_to_chat(body, target, out),
             Pair::OpenAiGemini => openai_gemini::request(body, target, out),
             Pair::OpenAiGeminiEmbeddings => embeddings::request(body, target, out),

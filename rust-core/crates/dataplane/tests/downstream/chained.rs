@@ -142,6 +142,25 @@ async fn a_request_of_responses_reaches_a_model_of_converse_and_its_answer_is_a_
 }
 
 #[tokio::test]
+async fn a_custom_tool_of_chat_completions_reaches_converse_and_its_call_is_a_custom_one() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let asked = json!({"model": NOVA, "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [{"type": "custom", "custom": {"name": "apply_patch", "format": {"type": "text"}}}]});
+    let (_client, answer, mut exchange) = begin(&mut gateway, "/v1/chat/completions", &asked).await;
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(sent["toolConfig"]["tools"][0]["toolSpec"]["name"], "apply_patch");
+    let said = br#"{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"apply_patch","input":{"input":"*** Begin"}}}]}},"stopReason":"tool_use","usage":{"inputTokens":9,"outputTokens":2,"totalTokens":11},"metrics":{"latencyMs":1}}"#;
+    answer_with(&mut exchange, "200 OK\r\nContent-Type: application/json", said).await;
+    let answer = read(answer).await.unwrap();
+    let body: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(body["model"], NOVA);
+    assert_eq!(
+        body["choices"][0]["message"]["tool_calls"][0],
+        json!({"id": "t1", "type": "custom", "custom": {"name": "apply_patch", "input": "*** Begin"}})
+    );
+}
+
+#[tokio::test]
 async fn a_stream_of_converse_becomes_one_of_a_response_however_it_is_cut() {
     let mut gateway = gateway_with(|_| ()).await;
     for size in [1, 10_000] {

@@ -183,6 +183,7 @@ fn put_request(
         json_by_tool: false,
         base64: false,
         dropped: left_out.into_names(),
+        customs: Vec::new(),
         response: None,
     })
 }

@@ -1,10 +1,10 @@
 //! Calls as the items that a client knows.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
+use crate::custom_tools::members;
 use crate::json::write_string;
 use crate::responses_openai::response::put_compact;
 use crate::responses_openai::tool_names::{Kind, SentTool};
@@ -76,32 +76,6 @@ impl CallItem<'_> {
         out.push(b'}');
         out
     }
-}
-
-/// The members of an object, none of them `null`.
-fn members(json: &str) -> Option<HashMap<Cow<'_, str>, &RawValue>> {
-    let mut members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
-    members.retain(|_, value| value.get() != "null");
-    Some(members)
-}
-
-/// The text that a custom tool is called with: the string `input`, or what the model wrote in its place.
-pub(super) fn custom_input(arguments: &str) -> String {
-    let members = members(arguments).unwrap_or_default();
-    let text = match (members.get("input"), members.len()) {
-        (Some(input), _) => Some(*input),
-        (None, 1) => members.values().next().copied(),
-        (None, _) => None,
-    };
-    let text = text.and_then(|text| serde_json::from_str(text.get()).ok());
-    text.unwrap_or_else(|| {
-        if members.is_empty() && arguments.trim() == "{}" {
-            ""
-        } else {
-            arguments
-        }
-        .to_owned()
-    })
 }
 
 /// The members that a call of a tool of OpenAI's has, a comma before each; `None` where the arguments are not such a call's.

@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 use crate::AnswerError;
 use crate::anthropic_openai::arguments::Progress;
 use crate::anthropic_openai::chat::{Arguments, ToolCall};
+use crate::custom_tools::input_of;
 use crate::json::write_string;
-use crate::responses_openai::call_items::{CallItem, custom_input, own_members, prefix};
+use crate::responses_openai::call_items::{CallItem, own_members, prefix};
 use crate::responses_openai::events::{Items, Of};
 use crate::responses_openai::tool_names::{Kind, SentTool};
 use crate::responses_openai::tools::{inside, put};
@@ -287,7 +288,7 @@ impl Call {
         let members = match (kind, &decoded) {
             (Kind::Custom, Some(arguments)) => {
                 let mut members = b",\"input\":".to_vec();
-                write_string(&mut members, &custom_input(arguments));
+                write_string(&mut members, &input_of(arguments));
                 Some(members)
             }
             (_, Some(arguments)) => own_members(kind, arguments),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::Untranslatable;
+use crate::custom_tools::{self, HOW_TO_CALL, described_by_grammar};
 use crate::field::{Field, Losses, Members as FieldMembers};
 use crate::json::write_string;
 use crate::responses_openai::tool_names::{Kind, Names};
@@ -22,8 +23,6 @@ pub(super) fn inside(literal: &str) -> &str {
 /// Tools of a request, those of namespaces and those that searches found among them. OpenAI's API takes fewer.
 pub(super) const MOST_TOOLS: usize = 1024;
 
-/// Of the custom tool's one parameter.
-const INPUT: &str = "The whole text, as it is.";
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 const LOCAL_SHELL: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"},"description":"The program and its arguments."},"working_directory":{"type":"string"},"timeout_ms":{"type":"integer"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
 const SHELL: &str = r#"{"type":"object","properties":{"commands":{"type":"array","items":{"type":"string"},"description":"Command lines, which run at the same time."},"timeout_ms":{"type":"integer"},"max_output_length":{"type":"integer"}},"required":["commands"]}"#;
@@ -183,10 +182,13 @@ impl<'b> Tools<'b> {
         descriptions.extend(description.map(Cow::Borrowed));
         let (parameters, strict) = match kind {
             Kind::Custom => {
-                descriptions.push("Call it with one string, input, which is the whole text.".into());
+                descriptions.push(HOW_TO_CALL.into());
                 let format = members.format.as_ref();
                 let grammar = format.map(|format| grammar(format, losses)).transpose()?;
-                (Cow::Owned(custom_parameters(grammar.flatten().as_deref())), false)
+                (
+                    Cow::Owned(custom_tools::parameters(grammar.flatten().as_deref())),
+                    false,
+                )
             }
             _ => {
                 let schema = members.parameters.as_ref().map_or(Ok(NO_PARAMETERS), schema)?;
@@ -306,19 +308,7 @@ fn grammar(format: &Field<'_, '_>, losses: &mut Losses) -> Result<Option<String>
     if definition.is_some() {
         losses.note("tools[].format", format);
     }
-    let syntax = if syntax == "regex" {
-        "regular expression"
-    } else {
-        "Lark grammar"
-    };
-    Ok(definition.map(|definition| format!("{INPUT} It has to match this {syntax}:\\n{definition}")))
-}
-
-fn custom_parameters(description: Option<&str>) -> String {
-    let description = description.unwrap_or(INPUT);
-    format!(
-        r#"{{"type":"object","properties":{{"input":{{"type":"string","description":"{description}"}}}},"required":["input"],"additionalProperties":false}}"#
-    )
+    Ok(definition.map(|definition| described_by_grammar(&syntax, definition)))
 }
 
 /// A shell runs where the client is; containers are OpenAI's.
