@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
-    Asked, EventKind, Step, Target, UntranslatableFields, anthropic_invoke, anthropic_openai,
+    Asked, EventKind, Step, Target, UntranslatableFields, anthropic_invoke, anthropic_openai, chat_customs,
     openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
 };
 
@@ -46,10 +46,11 @@ fuzz_target!(|input: &[u8]| {
         model: "c".into(),
         stream: true,
         include_usage: mode & 1 == 1,
+        customs: vec!["c".into()],
         ..Asked::default()
     };
     let mut out = Vec::new();
-    match (mode >> 1) % 28 {
+    match (mode >> 1) % 31 {
         0 => drop(openai_anthropic::request(data, &target, &mut out).map(|_| is_json(&out))),
         1 => drop(anthropic_openai::request(data, &target, &mut out).map(|_| is_json(&out))),
         2 => drop(openai_gemini::request(data, &target, &mut out).map(|_| is_json(&out))),
@@ -124,6 +125,12 @@ fuzz_target!(|input: &[u8]| {
             let mut translated = openai_responses::Stream::new(&asked, 1);
             stream(data, |line, out| translated.event("", line, out).ok());
             let _ = translated.finish(&mut out);
+        }
+        27 => drop(chat_customs::request(data, &mut out)),
+        28 => drop(chat_customs::answer(data, &asked, &mut out).map(|()| is_json(&out))),
+        29 => {
+            let mut translated = chat_customs::Stream::new(&asked);
+            stream(data, |line, out| translated.event(line, out).ok());
         }
         _ => {
             openai_responses::error(400, data, &mut out);

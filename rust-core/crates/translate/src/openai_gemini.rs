@@ -34,4 +34,5 @@ mod tools;
 pub use answer::answer;
 pub use error::{error, retry_after};
 pub use request::request;
+pub(crate) use settings::show_thoughts;
 pub use stream::Stream;

@@ -47,6 +47,6 @@ mod tools;
 pub use answer::answer;
 pub use asked::AskedResponse;
 pub use error::error;
-pub use request::{request, request_to_chat};
+pub use request::{request, request_for_gemini, request_to_chat};
 pub use stream::Stream;
 pub(crate) use thoughts::VERSION;

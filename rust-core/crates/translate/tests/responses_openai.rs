@@ -6,7 +6,9 @@
     reason = "a test fails by panicking"
 )]
 
-use proofgate_translate::responses_openai::{Stream, answer, error, request, request_to_chat};
+use proofgate_translate::responses_openai::{
+    Stream, answer, error, request, request_for_gemini, request_to_chat,
+};
 use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
 use serde_json::{Value, json};
 

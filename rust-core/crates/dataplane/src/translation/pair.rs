@@ -159,6 +159,9 @@ impl Pair {
                 anthropic_openai::request_for_gemini(body, target, out)
             }
             (Pair::AnthropicOpenAi, _) => anthropic_openai::request_for_others(body, target, out),
+            (Pair::ResponsesOpenAi, Pair::OpenAiGemini) => {
+                responses_openai::request_for_gemini(body, target, out)
+            }
             (Pair::ResponsesOpenAi, _) => responses_openai::request(body, target, out),
             _ => self.request(body, "", target, &[], out),
         }

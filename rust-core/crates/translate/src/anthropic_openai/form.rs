@@ -5,8 +5,9 @@ use super::json::{Text, put};
 use super::left_out::{LeftOut, Place};
 use super::request::{Way, put_field};
 use crate::Untranslatable;
-use crate::constraints::{Constraint, Effort, effort, effort_of_budget, has};
+use crate::constraints::{Effort, effort, effort_of_budget};
 use crate::json::write_string;
+use crate::openai_gemini::show_thoughts;
 use crate::schema::can_be_strict;
 
 /// How much work an answer is worth and which form it has.
@@ -61,24 +62,12 @@ fn put_budget(thinking: &Thinking<'_>, model: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// What is thought, in the words that Google has for clients of chat completions (ai.google.dev, OpenAI compatibility). Thoughts are
-/// shown where a model thinks, and one that takes a budget thinks as it likes with that of -1 (Vertex AI refuses to show thoughts
-/// of those that do not think by default: google-gemini/gemini-cli#1953).
+/// That thoughts are to be shown, where the client wants to see them.
 fn put_for_gemini(thinking: &Thinking<'_>, has_effort: bool, model: &str, out: &mut Vec<u8>) {
     let is = |text: &Option<Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
-    let is_seen = !is(&thinking.kind, "disabled") && !is(&thinking.display, "omitted");
-    if !is_seen || has(model, Constraint::NoThinking) {
-        return;
+    if !is(&thinking.kind, "disabled") && !is(&thinking.display, "omitted") {
+        show_thoughts(model, has_effort || thinking.budget_tokens.is_some(), out);
     }
-    put(
-        out,
-        ",\"extra_body\":{\"google\":{\"thinking_config\":{\"include_thoughts\":true",
-    );
-    let has_measure = has_effort || thinking.budget_tokens.is_some();
-    if !has_measure && has(model, Constraint::ThinkingBudget) {
-        put(out, ",\"thinking_budget\":-1");
-    }
-    put(out, "}}}");
 }
 
 /// What is thought, in Anthropic's words: whether it is to be seen, and how much there may be of it.

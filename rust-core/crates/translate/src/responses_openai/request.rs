@@ -27,7 +27,20 @@ use crate::{Asked, Target, Untranslatable};
 ///
 /// Source: OpenAI's API reference, Responses and Chat Completions.
 pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    write_or_undo(body, target, None, out)
+    write_or_undo(body, target, None, false, out)
+}
+
+/// The same for [`openai_gemini::request`](crate::openai_gemini::request): Gemini shows its thoughts only where it is asked to, which
+/// `reasoning.summary` does.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_for_gemini(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    write_or_undo(body, target, None, true, out)
 }
 
 /// The same for a provider that speaks chat completions itself.
@@ -38,17 +51,18 @@ pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<As
 /// # Errors
 /// As for [`request`].
 pub fn request_to_chat(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    write_or_undo(body, target, Some(target.model), out)
+    write_or_undo(body, target, Some(target.model), false, out)
 }
 
 fn write_or_undo(
     body: &[u8],
     target: &Target<'_>,
     to_chat: Option<&str>,
+    to_gemini: bool,
     out: &mut Vec<u8>,
 ) -> Result<Asked, Untranslatable> {
     let start = out.len();
-    let asked = write(body, target, to_chat, out);
+    let asked = write(body, target, to_chat, to_gemini, out);
     if asked.is_err() {
         out.truncate(start);
     }
@@ -71,6 +85,7 @@ fn write(
     body: &[u8],
     target: &Target<'_>,
     to_chat: Option<&str>,
+    to_gemini: bool,
     out: &mut Vec<u8>,
 ) -> Result<Asked, Untranslatable> {
     let body = Field::body(body)?;
@@ -119,7 +134,8 @@ fn write(
         choice = choice.narrow(&mut tools);
     }
     if let Some(field) = &fields.reasoning {
-        settings.reasoning(field, to_chat, !tools.is_empty(), &mut losses)?;
+        let shown = to_gemini.then_some(target.model);
+        settings.reasoning(field, to_chat, shown, !tools.is_empty(), &mut losses)?;
     }
 
     put(out, "{\"model\":");

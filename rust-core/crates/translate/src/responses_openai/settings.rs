@@ -5,6 +5,7 @@ use crate::constraints::{Constraint, Effort, effort, has};
 use crate::dropped::OTHER_FIELDS;
 use crate::field::{Field, Losses};
 use crate::json::write_string;
+use crate::openai_gemini::show_thoughts;
 use crate::responses_openai::tools::put;
 use crate::schema::can_be_strict;
 
@@ -97,24 +98,35 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes the body's `reasoning`. `to_chat` as for [`read`](Settings::read).
+    /// Takes the body's `reasoning`. `to_chat` as for [`read`](Settings::read); `shown`: the model, if it is one of Gemini's, which
+    /// shows thoughts where it is asked to.
     pub(super) fn reasoning(
         &mut self,
         field: &Field<'_, '_>,
         to_chat: Option<&str>,
+        shown: Option<&str>,
         has_tools: bool,
         losses: &mut Losses,
     ) -> Result<(), Untranslatable> {
+        let shown = shown.filter(|model| !has(model, Constraint::NoThinking));
+        let (mut level, mut shows) = (None, false);
         for (name, value) in field.members()? {
             let member = field.member(&name, value);
             match &*name {
-                "effort" => self.effort(&member, to_chat, has_tools, losses)?,
+                "effort" => {
+                    self.effort(&member, to_chat, has_tools, losses)?;
+                    level = Some(member.text()?);
+                }
+                "summary" if shown.is_some() => shows = true,
                 "summary" => losses.lose("reasoning.summary", &member)?,
                 "generate_summary" => losses.lose("reasoning.generate_summary", &member)?,
                 "context" => losses.lose("reasoning.context", &member)?,
                 "mode" => losses.lose("reasoning.mode", &member)?,
                 _ => losses.note(OTHER_FIELDS, &member),
             }
+        }
+        if let Some(model) = shown.filter(|_| shows && level.as_deref() != Some("none")) {
+            show_thoughts(model, level.is_some(), &mut self.members);
         }
         Ok(())
     }

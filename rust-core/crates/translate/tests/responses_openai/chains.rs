@@ -324,3 +324,42 @@ fn a_failure_of_the_provider_is_told_as_one_of_openais() {
     assert_eq!(told["error"]["message"], "slow");
     assert_eq!(told["error"]["code"], "rate_limit_exceeded");
 }
+
+#[test]
+fn who_asks_for_a_summary_of_reasoning_is_shown_geminis_thoughts() {
+    for (model, reasoning, config) in [
+        (
+            "gemini-3-pro-preview",
+            json!({"effort": "high", "summary": "auto"}),
+            json!({"includeThoughts": true, "thinkingLevel": "HIGH"}),
+        ),
+        (
+            "gemini-2.5-flash-lite",
+            json!({"summary": "auto"}),
+            json!({"includeThoughts": true, "thinkingBudget": -1}),
+        ),
+        (
+            "gemini-2.5-flash",
+            json!({"effort": "none", "summary": "auto"}),
+            json!({"thinkingBudget": 0}),
+        ),
+        ("gemini-3-pro-preview", json!({"summary": null}), Value::Null),
+        ("gemini-2.0-flash", json!({"summary": "auto"}), Value::Null),
+    ] {
+        let body = json!({"model": "m", "input": "Hi", "reasoning": reasoning}).to_string();
+        let target = Target {
+            model,
+            ..target(REFUSE)
+        };
+        let (mut chat, mut out) = (Vec::new(), Vec::new());
+        let asked = request_for_gemini(body.as_bytes(), &target, &mut chat).unwrap();
+        openai_gemini::request(&chat, &target, &mut out).unwrap();
+        let sent: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(
+            sent["generationConfig"]["thinkingConfig"], config,
+            "{model} {reasoning}"
+        );
+        let is_lost = asked.dropped.contains(&"reasoning.summary");
+        assert_eq!(is_lost, model == "gemini-2.0-flash", "{model} {reasoning}");
+    }
+}
