@@ -42,6 +42,7 @@ pub(crate) mod stop;
 mod stream;
 mod tools;
 pub(crate) mod usage;
+mod way;
 
 pub use answer::answer;
 pub use error::error;

@@ -37,6 +37,8 @@ pub struct Asked {
     pub base64: bool,
     /// The names of the fields that were left out, in the order of the request.
     pub dropped: Vec<&'static str>,
+    /// Whether a client of Anthropic's messages has asked for thinking, so that it brings back what Gemini signs of its calls.
+    pub keeps_signatures: bool,
     /// The names of custom tools that the provider was given as functions ([`chat_customs`](crate::chat_customs)).
     pub customs: Vec<String>,
     /// What the way back to a client of Responses has to know besides.

@@ -50,6 +50,7 @@ mod nesting;
 mod object;
 mod reasoning_details;
 mod schema;
+mod thought_signature;
 mod unreadable;
 mod usage;
 

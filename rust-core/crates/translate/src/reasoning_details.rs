@@ -12,6 +12,8 @@ pub(crate) const TEXT: &str = "reasoning.text";
 pub(crate) const ENCRYPTED: &str = "reasoning.encrypted";
 /// And of a summary of the second.
 pub(crate) const SUMMARY: &str = "reasoning.summary";
+/// The format of what Gemini thinks and signs.
+pub(crate) const GEMINI: &str = "google-gemini-v1";
 /// The format of what OpenAI's Responses think.
 pub(crate) const RESPONSES: &str = "openai-responses-v1";
 
@@ -191,6 +193,40 @@ impl Element<'_> {
             _ => self.id.and_then(inside).is_some_and(|id| id.starts_with("rs_")),
         }
     }
+}
+
+/// What Gemini thought and signed. Strings are the insides of JSON strings.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct GeminiDetails<'b> {
+    pub(crate) thoughts: Vec<&'b str>,
+    /// The signatures of calls, by their ids.
+    pub(crate) signatures: Vec<(&'b str, &'b str)>,
+    /// Whether there was anything else.
+    pub(crate) lost: bool,
+}
+
+/// Reads what Gemini thought and signed.
+pub(crate) fn read_gemini(value: Option<&RawValue>) -> GeminiDetails<'_> {
+    let mut details = GeminiDetails::default();
+    let Some(value) = value else { return details };
+    let Ok(elements) = serde_json::from_str::<Vec<Element<'_>>>(value.get()) else {
+        details.lost = true;
+        return details;
+    };
+    for element in elements {
+        let is_geminis = element
+            .format
+            .and_then(inside)
+            .is_some_and(|format| format.starts_with("google-gemini"));
+        let text = element.summary.or(element.text).and_then(inside);
+        let signed = element.id.and_then(inside).zip(element.data.and_then(inside));
+        match (element.kind.and_then(inside), text, signed) {
+            (Some(TEXT | SUMMARY), Some(text), _) if is_geminis => details.thoughts.push(text),
+            (Some(ENCRYPTED), _, Some(signed)) if is_geminis => details.signatures.push(signed),
+            _ => details.lost = true,
+        }
+    }
+    details
 }
 
 #[cfg(test)]

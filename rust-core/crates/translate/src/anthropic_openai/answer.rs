@@ -45,7 +45,7 @@ fn put_answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, An
     put(out, "\",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
     write_string(out, &asked.model);
     put(out, ",\"content\":[");
-    let held = put_content(said, id, finish, out)?;
+    let held = put_content(said, id, finish, asked.keeps_signatures, out)?;
     put(out, "],\"stop_reason\":\"");
     put(out, finish.stop_reason(held)?);
     put(out, "\",\"stop_sequence\":null,\"usage\":");
@@ -56,7 +56,13 @@ fn put_answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, An
 }
 
 /// Writes the blocks of an answer: pieces of one kind in a row are one block.
-fn put_content(said: &Said<'_>, id: &str, finish: Finish, out: &mut Vec<u8>) -> Result<Held, AnswerError> {
+fn put_content(
+    said: &Said<'_>,
+    id: &str,
+    finish: Finish,
+    keeps_signatures: bool,
+    out: &mut Vec<u8>,
+) -> Result<Held, AnswerError> {
     let mut held = Held::default();
     let start = out.len();
     // Whether the open block, if there is one, is one of thinking.
@@ -83,12 +89,22 @@ fn put_content(said: &Said<'_>, id: &str, finish: Finish, out: &mut Vec<u8>) -> 
         }
         Ok::<(), AnswerError>(())
     })?;
-    end_block(open, "", out);
     for (at, call) in said.tool_calls.iter().flatten().enumerate() {
+        if let Some(sealed) = call.sealed().filter(|_| keeps_signatures) {
+            if open != Some(true) {
+                end_block(open, "", out);
+                put(out, if out.len() > start { "," } else { "" });
+                put(out, THINKING);
+            }
+            end_block(Some(true), &sealed.signature(), out);
+            open = None;
+        }
+        end_block(open.take(), "", out);
         put(out, if out.len() > start { "," } else { "" });
         held.calls = true;
         held.torso |= put_call(call, id, at as u64, finish, out)?;
     }
+    end_block(open, "", out);
     Ok(held)
 }
 

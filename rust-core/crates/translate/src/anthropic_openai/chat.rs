@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::json::inside_quotes;
 use super::sealed::{Detail, Sealed, details};
 use crate::AnswerError;
+use crate::thought_signature::signature;
 
 /// A whole answer, or a chunk.
 #[derive(Debug, Deserialize)]
@@ -313,6 +314,11 @@ fn chunks(list: &RawValue) -> Result<Vec<Chunk<'_>>, AnswerError> {
 }
 
 impl<'a> ToolCall<'a> {
+    /// What Gemini has signed of it.
+    pub(super) fn sealed(&self) -> Option<Sealed<'a>> {
+        Some(Sealed::of_call(self.id()?, signature(self.extra_content)?))
+    }
+
     pub(crate) fn id(&self) -> Option<&'a str> {
         inside_quotes(self.id)
     }

@@ -6,7 +6,7 @@ use super::body::{Block, Content, Piece, Source};
 use super::json::{Text, put, put_continued};
 use super::left_out::{LeftOut, Place};
 use super::misfit::content_within;
-use super::request::Way;
+use super::way::Way;
 use crate::Untranslatable;
 use crate::json::write_string;
 

@@ -3,7 +3,8 @@
 use super::body::{Body, Format, OutputConfig, Thinking};
 use super::json::{Text, put};
 use super::left_out::{LeftOut, Place};
-use super::request::{Way, put_field};
+use super::request::put_field;
+use super::way::Way;
 use crate::Untranslatable;
 use crate::constraints::{Effort, effort, effort_of_budget};
 use crate::json::write_string;

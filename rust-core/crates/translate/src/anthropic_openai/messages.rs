@@ -4,7 +4,7 @@ use super::body::{Block, Content, Message, Piece};
 use super::content::{Joined, Parts, block_refused, only_text_of, put_text_only, text_of};
 use super::json::{inside_quotes, put};
 use super::left_out::{LeftOut, Place};
-use super::request::Way;
+use super::way::Way;
 use super::{results, sealed};
 use crate::Untranslatable;
 use crate::constraints::{Constraint, has};

@@ -10,7 +10,8 @@ use super::left_out::{LeftOut, Place};
 use super::messages::Turns;
 use super::misfit::misfit;
 use super::tools::put_tools;
-use crate::constraints::{Constraint, has, levels};
+use super::way::Way;
+use crate::constraints::{Constraint, has};
 use crate::json::write_string;
 use crate::{Asked, Target, Untranslatable};
 
@@ -77,50 +78,6 @@ pub fn request_for_gemini(
     translate(body, target, Way::Gemini, out)
 }
 
-/// Where a request goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// To a provider of chat completions.
-    Chat,
-    /// On to OpenAI's Responses.
-    Responses,
-    /// On to Gemini.
-    Gemini,
-    /// On to any other dialect.
-    Others,
-}
-
-impl Way {
-    /// Whether another module reads what is written.
-    pub(super) fn goes_on(self) -> bool {
-        self != Way::Chat
-    }
-
-    /// Whether what is written says of thinking what the request does. Providers of chat completions are sent an effort where
-    /// their model is known to have one.
-    pub(super) fn says(self, thinking: &Thinking<'_>, model: &str, has_tools: bool) -> bool {
-        match self {
-            Way::Chat => {
-                let has_effort = levels(model).is_some() && !self.forbids_effort(model, has_tools);
-                has_effort && thinking.budget_tokens.is_some()
-            }
-            Way::Responses => true,
-            Way::Gemini => !has(model, Constraint::NoThinking),
-            Way::Others => thinking.budget_tokens.is_some(),
-        }
-    }
-
-    /// Whether those who read what is written know `top_k`, which chat completions do not have.
-    fn has_top_k(self) -> bool {
-        matches!(self, Way::Gemini | Way::Others)
-    }
-
-    /// Whether the model refuses an effort beside tools.
-    pub(super) fn forbids_effort(self, model: &str, has_tools: bool) -> bool {
-        self == Way::Chat && has_tools && has(model, Constraint::ToolsWithoutEffort)
-    }
-}
-
 fn translate(body: &[u8], target: &Target<'_>, way: Way, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
     let start = out.len();
     let asked = match serde_json::from_slice(body) {
@@ -184,6 +141,7 @@ fn put_request(
         base64: false,
         dropped: left_out.into_names(),
         customs: Vec::new(),
+        keeps_signatures: way == Way::Gemini && body.thinking.as_ref().is_some_and(thinks),
         response: None,
     })
 }
@@ -309,7 +267,6 @@ fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
 fn leave_out(body: &Body<'_>, model: &str, way: Way, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
     let has_tools = body.has_tools();
     let is = |text: &Option<super::json::Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
-    let thinks = |thinking: &Thinking<'_>| !is(&thinking.kind, "disabled");
     let preferences = [
         (
             "thinking",
@@ -340,6 +297,10 @@ fn leave_out(body: &Body<'_>, model: &str, way: Way, left_out: &mut LeftOut) -> 
         }
     }
     left_out.unknown(&Place::Body, body.unknown.as_deref())
+}
+
+fn thinks(thinking: &Thinking<'_>) -> bool {
+    thinking.kind.as_ref().is_none_or(|kind| kind.0 != "disabled")
 }
 
 /// Whether a management of the context changes nothing: Claude Code asks for all thinking to be kept, which is so without it.

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::json::{inside_quotes, put};
 use crate::json::{write_number, write_string};
-use crate::reasoning_details::{ENCRYPTED, SUMMARY};
+use crate::reasoning_details::{ENCRYPTED, GEMINI, SUMMARY};
 
 /// What such a signature begins with; base64 of JSON follows.
 pub(crate) const PREFIX: &str = "reasoning_details:";
@@ -76,7 +76,16 @@ impl<'a> Element<'a> {
     }
 }
 
-impl Sealed<'_> {
+impl<'a> Sealed<'a> {
+    /// What Gemini signs of a call: its id and the signature, as they stand between their quotes.
+    pub(super) fn of_call(id: &'a str, signature: &'a str) -> Self {
+        Sealed {
+            id: Some(id),
+            format: Some(GEMINI),
+            data: signature,
+        }
+    }
+
     /// It as a signature, which has no character that JSON escapes.
     pub(super) fn signature(&self) -> String {
         let mut json = Vec::with_capacity(self.data.len().saturating_add(128));

@@ -2,7 +2,7 @@
 
 use super::answer::NO_ID;
 use super::blocks::Blocks;
-use super::chat::Answer;
+use super::chat::{Answer, Spoken};
 use super::error::{Told, put_error};
 use super::json::{inside_quotes, put};
 use super::stop::Finish;
@@ -25,6 +25,7 @@ const LONGEST_ID: usize = 1024;
 pub struct Stream {
     model: String,
     estimated_input: u64,
+    keeps_signatures: bool,
     id: String,
     state: State,
     blocks: Blocks,
@@ -47,6 +48,7 @@ impl Stream {
         Stream {
             model: asked.model.clone(),
             estimated_input,
+            keeps_signatures: asked.keeps_signatures,
             id: String::new(),
             state: State::Waiting,
             blocks: Blocks::default(),
@@ -122,6 +124,9 @@ impl Stream {
             if let Some(said) = choice.delta.as_ref().or(whole) {
                 said.each(|piece| self.blocks.say(piece, out))?;
                 for call in said.tool_calls.iter().flatten() {
+                    if let Some(sealed) = call.sealed().filter(|_| self.keeps_signatures) {
+                        self.blocks.say(Spoken::Sealed(sealed), out)?;
+                    }
                     self.blocks.call(call, out)?;
                 }
             }

@@ -6,6 +6,7 @@ use crate::json::{write_all, write_string};
 use crate::json_text::JsonText;
 use crate::object::object;
 use crate::openai_gemini::parts::{next, write_piece, write_text};
+use crate::reasoning_details::read_gemini;
 
 /// What Google documents for calls that have no signature, because another model made them or a client lost it
 /// (ai.google.dev, Thought signatures, FAQ).
@@ -98,10 +99,15 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
     ) -> Result<(), Untranslatable> {
         let mut said = Vec::new();
         message.lose_thoughts(place, losses)?;
-        message.lose_details(place, losses)?;
+        let details = read_gemini(message.reasoning_details);
+        if details.lost {
+            message.lose_details(place, losses)?;
+        }
         let thought = message.reasoning_content.and_then(JsonText::of);
-        if let Some(thought) = thought.filter(|thought| !thought.is_blank()) {
-            write_text(thought.raw(), &mut said);
+        let thought = thought.filter(|thought| !thought.is_blank()).map(JsonText::inner);
+        let thought = [thought.unwrap_or_default(), &details.thoughts.concat()].concat();
+        if !thought.is_empty() {
+            write_text(&["\"", &thought, "\""].concat(), &mut said);
             add_member(&mut said, "thought", "true");
         }
         let before = said.len();
@@ -124,7 +130,9 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
             add_member(&mut said, "thoughtSignature", signature.raw());
         }
         for (at, call) in message.calls(place, losses)?.iter().enumerate() {
-            self.call(call, at == 0, losses, &mut said)?;
+            let signature = details.signatures.iter().find(|(id, _)| *id == &**call.id);
+            let signature = signature.map(|(_, signature)| ["\"", signature, "\""].concat());
+            self.call(call, signature.as_deref(), at == 0, losses, &mut said)?;
         }
         self.say(Side::Model, &said)
     }
@@ -132,6 +140,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
     fn call(
         &mut self,
         call: &Called<'c, 'b>,
+        signed: Option<&str>,
         is_first: bool,
         losses: &mut Losses,
         out: &mut Vec<u8>,
@@ -142,7 +151,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
         write_all(out, &[r#","name":"#]);
         write_string(out, call.name);
         write_all(out, &[r#","args":"#, call.arguments()?.trim(), "}}"]);
-        let signature = self.signature(call.extra, losses).map(JsonText::raw);
+        let signature = self.signature(call.extra, losses).map(JsonText::raw).or(signed);
         // Of parallel calls the first alone is signed.
         let stand_in = (is_first && self.needs_signatures).then_some(NO_SIGNATURE);
         if let Some(signature) = signature.or(stand_in) {

@@ -1,8 +1,5 @@
 //! The calls of an answer, which may come in fragments and one beside another.
 
-use serde_json::Value;
-use serde_json::value::RawValue;
-
 use crate::AnswerError;
 use crate::anthropic_openai::arguments::Progress;
 use crate::anthropic_openai::chat::{Arguments, ToolCall};
@@ -41,19 +38,6 @@ struct Call {
     /// Its item's index and id, once that has begun.
     item: Option<(usize, String)>,
     is_done: bool,
-}
-
-/// The thought signature in a call's `extra_content`, as the inside of a string.
-pub(super) fn signature(extra: Option<&RawValue>) -> Option<String> {
-    let extra: Value = serde_json::from_str(extra?.get()).ok()?;
-    let vendor = extra.get("google").or_else(|| extra.get("vertex"))?;
-    let signature = vendor
-        .get("thought_signature")?
-        .as_str()
-        .filter(|text| !text.is_empty())?;
-    let mut quoted = Vec::new();
-    write_string(&mut quoted, signature);
-    Some(inside(std::str::from_utf8(&quoted).ok()?).to_owned())
 }
 
 impl Calls {

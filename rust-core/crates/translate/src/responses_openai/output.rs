@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use crate::AnswerError;
 use crate::anthropic_openai::chat::{Said, Spoken, ToolCall};
 use crate::anthropic_openai::stop::Finish;
-use crate::responses_openai::calls::{Calls, signature};
+use crate::responses_openai::calls::Calls;
 use crate::responses_openai::events::Items;
 use crate::responses_openai::keeper::{Fragment, Keeper};
 use crate::responses_openai::message::{Message, logprobs};
@@ -13,6 +13,7 @@ use crate::responses_openai::pictures;
 use crate::responses_openai::reasoning::Reasoning;
 use crate::responses_openai::response::Status;
 use crate::responses_openai::tool_names::SentTool;
+use crate::thought_signature::signature;
 
 /// What has come of an answer.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl Output {
         }
         if let Some(signature) = signature(said.extra_content) {
             self.items.keep(signature.len())?;
-            self.signed.signature = Some(signature);
+            self.signed.signature = Some(signature.to_owned());
         }
         for call in said.tool_calls.iter().flatten() {
             self.call(call, out)?;
@@ -118,7 +119,7 @@ impl Output {
         let (number, begins) = self.calls.number_of(fragment)?;
         if let (Some(signature), Some(id)) = (signature(fragment.extra_content), fragment.id()) {
             self.items.keep(signature.len().saturating_add(id.len()))?;
-            self.signed.calls.push((id.to_owned(), signature));
+            self.signed.calls.push((id.to_owned(), signature.to_owned()));
         }
         if begins {
             self.open.end("completed", &mut self.items, out);

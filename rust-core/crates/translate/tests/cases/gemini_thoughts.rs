@@ -18,6 +18,7 @@ fn asked() -> Asked {
         model: "claude".into(),
         stream: true,
         include_usage: true,
+        keeps_signatures: true,
         ..Asked::default()
     }
 }
@@ -130,9 +131,16 @@ fn what_gemini_thought_is_thinking_and_is_its_own_again_in_the_next_turn() {
     let message = whole();
     let content = message["content"].as_array().unwrap();
     assert_eq!(
-        content[0],
-        json!({"type": "thinking", "thinking": "I call \"f\"", "signature": ""})
+        (&content[0]["type"], &content[0]["thinking"]),
+        (&json!("thinking"), &json!("I call \"f\""))
     );
+    assert!(
+        content[0]["signature"]
+            .as_str()
+            .unwrap()
+            .starts_with("reasoning_details:")
+    );
+    assert_eq!(content.len(), 2);
     assert_eq!(content[1]["type"], "tool_use");
     let result = json!({"type": "tool_result", "tool_use_id": content[1]["id"], "content": "rain"});
     let (sent, dropped) = sent(
@@ -149,7 +157,7 @@ fn what_gemini_thought_is_thinking_and_is_its_own_again_in_the_next_turn() {
     let parts = &sent["contents"][1]["parts"];
     assert_eq!(parts[0], json!({"text": "I call \"f\"", "thought": true}));
     assert_eq!(parts[1]["functionCall"]["args"], json!({"a": 1}));
-    assert!(parts[1].get("thoughtSignature").is_some(), "Gemini 3 wants one");
+    assert_eq!(parts[1]["thoughtSignature"], "c2ln");
     assert!(dropped.is_empty(), "{dropped:?}");
 }
 
@@ -171,12 +179,52 @@ fn streamed_thoughts_are_the_thinking_of_the_whole_answer() {
     }
     outer.finish(&mut seen).unwrap();
     let seen = String::from_utf8(seen).unwrap();
-    let (mut thinking, mut kinds) = (String::new(), Vec::new());
+    let (mut thinking, mut signature, mut kinds) = (String::new(), String::new(), Vec::new());
     for data in seen.lines().filter_map(|line| line.strip_prefix("data: ")) {
         let event: Value = serde_json::from_str(data).unwrap();
         thinking.push_str(event["delta"]["thinking"].as_str().unwrap_or_default());
+        signature.push_str(event["delta"]["signature"].as_str().unwrap_or_default());
         kinds.extend(event["content_block"]["type"].as_str().map(str::to_owned));
     }
-    assert_eq!(thinking, whole()["content"][0]["thinking"].as_str().unwrap());
+    let whole = &whole()["content"][0];
+    assert_eq!(
+        (&json!(thinking), &json!(signature)),
+        (&whole["thinking"], &whole["signature"])
+    );
     assert_eq!(kinds, ["thinking", "tool_use"]);
+}
+
+#[test]
+fn what_gemini_signs_returns_where_it_showed_no_thoughts() {
+    let said = json!([{"text": "Now."}, {"functionCall": {"name": "f"}, "thoughtSignature": "c2ln"},
+        {"functionCall": {"name": "g"}}]);
+    let gemini =
+        json!({"responseId": "r", "candidates": [{"finishReason": "STOP", "content": {"parts": said}}]});
+    let (mut chat, mut message) = (Vec::new(), Vec::new());
+    openai_gemini::answer(gemini.to_string().as_bytes(), &asked(), 1, &mut chat).unwrap();
+    anthropic_openai::answer(&chat, &asked(), &mut message).unwrap();
+    let message: Value = serde_json::from_slice(&message).unwrap();
+    let kinds: Vec<_> = message["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| &block["type"])
+        .collect();
+    assert_eq!(kinds, ["text", "thinking", "tool_use", "tool_use"]);
+    let (sent, dropped) = sent(
+        "gemini-3-pro-preview",
+        json!({"thinking": {"type": "adaptive"}, "messages": [
+            {"role": "user", "content": "w?"}, {"role": "assistant", "content": message["content"]}, {"role": "user", "content": "?"}]}),
+    );
+    let parts = sent["contents"][1]["parts"].as_array().unwrap();
+    let signatures: Vec<_> = parts.iter().map(|part| part.get("thoughtSignature")).collect();
+    assert_eq!(signatures, [None, Some(&json!("c2ln")), None]);
+    assert!(dropped.is_empty(), "{dropped:?}");
+    let unasked = Asked {
+        keeps_signatures: false,
+        ..asked()
+    };
+    let mut message = Vec::new();
+    anthropic_openai::answer(&chat, &unasked, &mut message).unwrap();
+    assert!(!String::from_utf8(message).unwrap().contains("thinking"));
 }
