@@ -93,6 +93,8 @@ def _check_generation(config: Json, model: str) -> None:
     if "thinkingLevel" in thinking and "thinkingBudget" in thinking:
         raise Refusal("You can only set only one of thinking budget and thinking level.")
     about = known(model)
+    if thinking and "NoThinking" in about:
+        raise Refusal("Unable to submit request because thinking is not supported by this model.")
     level = thinking.get("thinkingLevel")
     if level is not None and "ThinkingBudget" in about:
         raise Refusal("Thinking level is not supported for this model.")
