@@ -1,15 +1,11 @@
 //! What each dialect calls its paths, its fields and its ends.
 
-use proofgate_json::Workspace;
-use proofgate_providers::{
-    BadRequest, BaseUrl, BodyText, Call, Dialect, EventMeaning, ProviderKey, RequestTemplate,
-};
+use proofgate_providers::{BadRequest, BaseUrl, Dialect, EventMeaning, ProviderKey, RequestTemplate};
 
-fn read(dialect: Dialect, body: &str) -> Result<(Call<'_>, String), BadRequest> {
-    let mut text = BodyText::new();
-    let call = Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text)?;
-    Ok((call, text.text().to_owned()))
-}
+#[path = "support/reading.rs"]
+mod reading;
+
+use reading::read;
 
 fn refused(dialect: Dialect, body: &str) -> BadRequest {
     match read(dialect, body) {

@@ -7,11 +7,10 @@ use proofgate_providers::{
     UsageReader,
 };
 
-fn read(dialect: Dialect, body: &str) -> Result<(Call<'_>, String), BadRequest> {
-    let mut text = BodyText::new();
-    let call = Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text)?;
-    Ok((call, text.text().to_owned()))
-}
+#[path = "support/reading.rs"]
+mod reading;
+
+use reading::read;
 
 fn refused(body: &str) -> BadRequest {
     match read(Dialect::Gemini, body) {

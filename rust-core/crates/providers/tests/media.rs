@@ -3,14 +3,13 @@
 
 use proofgate_json::Workspace;
 use proofgate_providers::{
-    BadRequest, BodyText, Call, Dialect, EventMeaning, Field, GeneratedText, Shape, Usage, UsageReader,
+    BadRequest, Dialect, EventMeaning, Field, GeneratedText, Shape, Usage, UsageReader,
 };
 
-fn read(dialect: Dialect, body: &str) -> Result<(Call<'_>, String), BadRequest> {
-    let mut text = BodyText::new();
-    let call = Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text)?;
-    Ok((call, text.text().to_owned()))
-}
+#[path = "support/reading.rs"]
+mod reading;
+
+use reading::read;
 
 fn generated(dialect: Dialect, document: &str) -> (Shape, Vec<String>) {
     let mut text = GeneratedText::new();
