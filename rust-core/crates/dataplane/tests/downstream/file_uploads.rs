@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use crate::gateway::{ACME, Gateway, MODEL};
 use crate::objects::{FILES, keeper, send};
-use crate::uploads::{Answer, Slow, answer, body_of, field, form, pass, read_until, records, revealed, rule};
+use crate::uploads::{Answer, Slow, answer, body_of, field, form, pass, records, revealed, rule};
 
 /// Begins an upload of so many bytes, with what there is of them.
 async fn upload(gateway: &Gateway, length: usize, body: &[u8]) -> TcpStream {
@@ -278,11 +278,6 @@ async fn a_line_that_is_denied_never_leaves_and_the_upload_is_never_whole() {
             false => form(&[field("purpose", "batch"), file]),
         };
         let mut client = upload(&gateway, body.len(), b"").await;
-        let mut seen = Vec::new();
-        let upstream = async {
-            let mut upstream = slow.accept().await;
-            read_until(&mut upstream, &mut seen, |_| false).await;
-        };
         let sending = async {
             for piece in body.chunks(77_777) {
                 // It is answered before it is whole.
@@ -291,7 +286,7 @@ async fn a_line_that_is_denied_never_leaves_and_the_upload_is_never_whole() {
                 }
             }
         };
-        tokio::join!(sending, upstream);
+        let ((), seen) = tokio::join!(sending, slow.seen());
         let answer = answer(&mut client).await;
         assert_eq!((answer.status, &*answer.code()), (403, "policy_blocked"));
         assert!(
@@ -315,12 +310,7 @@ async fn a_long_file_that_is_said_to_be_a_batch_too_late_is_never_whole() {
     let gateway = keeper(|config| config["providers"][0]["base_url"] = url.into()).await;
     let body = form(&[file(&[b'x'; 1 << 20]), field("purpose", "batch")]);
     let mut client = upload(&gateway, body.len(), b"").await;
-    let mut seen = Vec::new();
-    let upstream = async {
-        let mut upstream = slow.accept().await;
-        read_until(&mut upstream, &mut seen, |_| false).await;
-    };
-    let (sent, ()) = tokio::join!(client.write_all(&body), upstream);
+    let (sent, seen) = tokio::join!(client.write_all(&body), slow.seen());
     sent.unwrap();
     let answer = answer(&mut client).await;
     assert_eq!(

@@ -186,6 +186,13 @@ impl Slow {
     pub async fn accept(&self) -> TcpStream {
         timeout(PATIENCE, self.0.accept()).await.unwrap().unwrap().0
     }
+
+    /// What comes over the next connection until its end.
+    pub async fn seen(&self) -> Vec<u8> {
+        let (mut upstream, mut seen) = (self.accept().await, Vec::new());
+        read_until(&mut upstream, &mut seen, |_| false).await;
+        seen
+    }
 }
 
 /// Reads until `enough` says so, or the end.
@@ -343,12 +350,7 @@ async fn a_text_behind_a_file_that_a_rule_denies_never_leaves() {
             field("prompt", "It is johndoe."),
         ]);
         let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
-        let mut seen = Vec::new();
-        let upstream = async {
-            let mut upstream = slow.accept().await;
-            read_until(&mut upstream, &mut seen, |_| false).await;
-        };
-        let (sent, ()) = tokio::join!(client.write_all(&body), upstream);
+        let (sent, seen) = tokio::join!(client.write_all(&body), slow.seen());
         sent.unwrap();
         let answer = answer(&mut client).await;
         assert_eq!((answer.status, &*answer.code()), (403, code), "{action}");
