@@ -207,7 +207,7 @@ def test_of_a_question_that_is_watched_one_line_is_recorded_for_all_of_a_minute(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = 1000.0
-    monkeypatch.setattr("proofgate.index.routes.monotonic", lambda: clock)
+    monkeypatch.setattr("proofgate.index.watching.monotonic", lambda: clock)
     watched = {"watch": "true", "newest": "true", "limit": "5"}
     for _ in range(3):
         assert ask(url, ACME, **watched)[0] == 200
@@ -251,7 +251,7 @@ def test_nobody_else_reads_and_the_rest_of_the_port_needs_no_key(
         assert code_of(ask(url, key, path)) == (401, "not_a_reader")
     assert HTTP.get(f"{url}/findings").status_code == 200
     assert HTTP.get(f"{url}/v1/exchanges", headers={"Authorization": f"Basic {ALL}"}).status_code == 401
-    assert recorded(folder) == []
+    assert [(of["sign_in"], of["peer"]) for of in recorded(folder)] == [("not_a_reader", "127.0.0.1")]
 
 
 @pytest.mark.parametrize(
@@ -365,6 +365,8 @@ def test_readers_change_with_their_file_and_none_is_left_while_it_is_no_such_fil
         json.dumps({digest("a"): {"name": "a", "tenant": ""}}),
         json.dumps({digest("a"): {"name": "a", "tenant": 7}}),
         json.dumps({digest("a"): "acme"}),
+        json.dumps({digest("a"): {"name": "a", "all": True, "notAfter": "soon"}}),
+        json.dumps({digest("a"): {"name": "a", "all": True, "notAfter": 7}}),
         f'{{"{digest("a")}": {{"name":"a","all":true}}, "{digest("a")}": {{"name":"b","all":true}}}}',
         "[" * 100_000,
     ],

@@ -171,6 +171,9 @@ REFUSED = [
             {"name": "a", "tenant": ""},
             {"name": "a", "tenant": 7},
             {"name": ["a"], "tenant": "acme"},
+            {"name": "a", "all": True, "notAfter": "soon"},
+            {"name": "a", "all": True, "notAfter": 1801440000},
+            {"name": "a", "all": True, "notAfter": "1970-01-01T00:00:00+02:00"},
         )
     ),
     f'{{"{DIGEST}": {{"name":"a","all":true}}, "{DIGEST}": {{"name":"b","all":true}}}}',
@@ -184,10 +187,15 @@ def test_a_file_of_readers_that_is_none_is_refused(content: str) -> None:
         readers.check(content)
 
 
+def test_the_key_of_a_reader_may_expire() -> None:
+    for until in ("2027-01-31", "2027-01-31T12:00:00Z"):
+        readers.check(json.dumps({DIGEST: {"name": "a", "tenant": "acme", "notAfter": until}}))
+
+
 ENTRIES = st.dictionaries(
-    st.sampled_from(["name", "tenant", "all", "more"]),
-    st.sampled_from(["a", "", True, False, 1, 7, None, ["a"], {}]),
-    max_size=3,
+    st.sampled_from(["name", "tenant", "all", "more", "notAfter"]),
+    st.sampled_from(["a", "", True, False, 1, 7, None, ["a"], {}, "2027-01-31", "1970-01-01T00:00:00+02:00"]),
+    max_size=4,
 )
 DOCUMENTS = st.dictionaries(st.sampled_from([DIGEST, OTHER, DIGEST.upper(), "x", ""]), ENTRIES, max_size=2)
 

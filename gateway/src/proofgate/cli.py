@@ -17,11 +17,12 @@ from proofgate import (
     quickstart_command,
     receipt_command,
     status_command,
+    terminal,
 )
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
-from proofgate.index import access_log_command, end_user_command, export_command
+from proofgate.index import access_log_command, by_hand, end_user_command, export_command
 from proofgate.index import command as index_command
 from proofgate.keeping import erasing, holds, keep, pruning, shred_keys_command, shredding
 from proofgate.mirror import fetch_command
@@ -55,6 +56,7 @@ samples, for example:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    terminal.guard()
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
@@ -380,6 +382,7 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
     reveal.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
     reveal.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
     _add_shred_keys(reveal, "with --ledger: ")
+    by_hand.add_arguments(reveal)
     reveal.add_argument(
         "--body", type=Path, required=True, metavar="FILE", help="the bytes of the request or the answer"
     )

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from proofgate import _core
+from proofgate.terminal import show_bytes
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -156,9 +157,11 @@ def verify(options: argparse.Namespace) -> int:
 
 def reveal(options: argparse.Namespace) -> int:
     from proofgate import evidence
+    from proofgate.index import by_hand
 
     try:
         if options.ledger is not None:
+            by_hand.record(options, "reveal", {"id": options.evidence})
             bodies = evidence.reveal_from_ledger(
                 options.ledger, options.evidence, options.body, options.key, options.shred_keys
             )
@@ -199,8 +202,7 @@ def configuration(options: argparse.Namespace) -> int:
     except archive.ArchiveError as error:
         changed = error.code == "configuration_changed"
         return fail(f"{error} [{error.code}]", EXIT_INVALID_EVIDENCE if changed else EXIT_FAILED)
-    sys.stdout.buffer.write(content + b"\n")
-    sys.stdout.flush()
+    show_bytes(content + b"\n")
     return EXIT_OK
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_OK, fail
 from proofgate.evidence import EvidenceError, read_verifying_key
+from proofgate.index import by_hand
+from proofgate.terminal import show_bytes
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -44,6 +45,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="with --request or --response: a new file, in place of standard output",
     )
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="write the body to a terminal as it is: its control characters reach it (default: they are\n"
+        "escaped on a terminal; a file or a pipe gets every byte)",
+    )
+    by_hand.add_arguments(parser)
 
 
 def show(options: argparse.Namespace) -> int:
@@ -60,6 +68,7 @@ def show(options: argparse.Namespace) -> int:
         "response": (exchange.response, exchange.no_response),
     }
     if options.body is None:
+        by_hand.record(options, "payload show", {"id": options.request_id})
         for name, (body, why) in bodies.items():
             told = f"{len(body)} bytes" if body is not None else _reason(why)
             print(f"{name}: {told}")
@@ -67,7 +76,8 @@ def show(options: argparse.Namespace) -> int:
     body, why = bodies[options.body]
     if body is None:
         return fail(f"the {options.body} is not shown: {_reason(why)}", EXIT_FAILED)
-    _write(options.out, body)
+    by_hand.record(options, "payload show", {"id": options.request_id, "body": options.body})
+    _write(options.out, body, raw=options.raw)
     return EXIT_OK
 
 
@@ -76,10 +86,9 @@ def _reason(why: tuple[str, str] | None) -> str:
     return f"{sentence} [{code}]"
 
 
-def _write(out: Path | None, body: bytes) -> None:
+def _write(out: Path | None, body: bytes, *, raw: bool) -> None:
     if out is None:
-        sys.stdout.buffer.write(body)
-        sys.stdout.buffer.flush()
+        show_bytes(body, raw=raw)
         return
     try:
         # What was said is for nobody else.

@@ -10,6 +10,7 @@ from proofgate.auditor.watch import Watch
 from proofgate.index.audited_index import AuditedIndex
 
 if TYPE_CHECKING:
+    from proofgate.index.routes import Desk
     from proofgate.mirror.mirror import Mirror
     from proofgate.siem.stream import Stream
 
@@ -22,10 +23,30 @@ _PREFIX = "proofgate_auditor"
 _MICROSECONDS = 1_000_000
 
 
-def render(watch: Watch, index: AuditedIndex | None = None) -> str:
-    """The metrics of an auditor, and of the index that it keeps."""
-    lines = [*_lines(watch), *(_index(index) if index is not None else ())]
+def render(watch: Watch, index: AuditedIndex | None = None, desk: Desk | None = None) -> str:
+    """The metrics of an auditor, of the index that it keeps, and of those who ask it."""
+    lines = [*_lines(watch)]
+    lines += _index(index) if index is not None else ()
+    lines += _desk(desk) if desk is not None else ()
     return "".join(f"{line}\n" for line in lines)
+
+
+def _desk(desk: Desk) -> Iterator[str]:
+    for name, kind, value, text in (
+        ("access_log_bytes", "gauge", desk.access_log.used_bytes, "Bytes of the record of reads"),
+        ("access_log_limit_bytes", "gauge", desk.access_log.most_bytes, "How many it may have"),
+        (
+            "reads_without_room_total",
+            "counter",
+            desk.without_room,
+            "Answers that a reader did not get because its part of the record of reads is full",
+        ),
+    ):
+        yield from _family(name, kind, text)
+        yield f"{_PREFIX}_{name} {value}"
+    yield from _family("sign_ins_refused_total", "counter", "Sign-ins of readers that failed, by why")
+    for code, count in sorted(desk.sign_ins.totals.items()):
+        yield f'{_PREFIX}_sign_ins_refused_total{{code="{code}"}} {count}'
 
 
 def _index(index: AuditedIndex) -> Iterator[str]:

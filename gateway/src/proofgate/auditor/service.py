@@ -45,8 +45,10 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
     app.add_exception_handler(_core.AuditorError, _answer_core_error)
     auditor = watch.auditor
     explorer.add_to(app, auditor, statements=watch.statements)
-    if kept is not None and kept.desk is not None:
-        kept.desk.add_routes(app)
+    desk = kept.desk if kept is not None else None
+    if desk is not None:
+        desk.add_routes(app)
+        watch.desk_findings = desk.findings
     index = kept.index if kept is not None else None
 
     @app.get("/healthz")
@@ -72,7 +74,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
     # The core may be writing what a witness has answered: a thread of the pool waits for it.
     @app.get("/metrics")
     def show_metrics() -> Response:
-        return Response(metrics.render(watch, index), media_type=metrics.CONTENT_TYPE)
+        return Response(metrics.render(watch, index, desk), media_type=metrics.CONTENT_TYPE)
 
     @app.get("/findings")
     async def findings() -> JSONResponse:

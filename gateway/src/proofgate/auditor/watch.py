@@ -71,6 +71,8 @@ class Watch:
     on_accepted: list[Callable[[list[tuple[str, str]]], None]] = field(default_factory=list)
     #: How the log of who read what stands; each poll tells it.
     reads: Callable[[], tuple[int, int, bytes]] | None = None
+    #: What is wrong with the record of reads, as findings.
+    desk_findings: Callable[[], list[dict[str, Any]]] = list
     #: Where what was accepted is copied to.
     mirrors: list[Mirror] = field(default_factory=list)
     #: Where what was accepted is sent to, exchange by exchange.
@@ -150,6 +152,7 @@ class Watch:
     def told(self) -> dict[str, Any]:
         """`findings`, and how many found no room (`left_out`)."""
         told: dict[str, Any] = json.loads(self.auditor.findings())
+        told["findings"] += self.desk_findings()
         told["findings"] += [found for outlet in self.outlets() for found in outlet.findings()]
         return told
 

@@ -10,22 +10,29 @@ from __future__ import annotations
 
 import base64
 import errno
+import fcntl
 import json
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proofgate import _core
+from proofgate.index.room import NOBODY, Holder, Room, holder_of
 
 #: Beside them lies what an auditor knows of the ledger, which needs room: a reader must not fill the volume.
 MOST_BYTES = 256 << 20
 #: Of one file; the next one begins then.
 FILE_BYTES = 16 << 20
+#: Whoever adds a line holds it: the auditor, and commands that are run by hand.
+LOCK = "access.lock"
+#: For so long another process is waited for.
+LOCK_SECONDS = 5.0
 _NAME = re.compile(r"access-([0-9]{1,20})-([0-9]{20})\.jsonl")
 
 #: When a log was begun (unix microseconds), its lines, and the root over them.
@@ -74,6 +81,68 @@ def parts(directory: Path) -> dict[int, list[Part]]:
     return found
 
 
+class NoRoomError(OSError):
+    """The part of the log that somebody may fill is full. Says which, and what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(errno.EDQUOT, message)
+
+
+@contextmanager
+def only_writer(directory: Path) -> Iterator[None]:
+    """Keeps other processes from adding lines. Raises OSError, also when one does not let go."""
+    file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        _give_to_owner(file, directory)
+        until = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise OSError(errno.EBUSY, "another process writes the record of reads") from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(file)
+
+
+def append(directory: Path, entry: dict[str, Any], now_us: int) -> None:
+    """Adds a line to the newest log of a directory that may be an auditor's that runs, durably; begins one
+    where there is none. The auditor takes the line into its tree. Raises OSError."""
+    line = _line(entry)
+    if not parts(directory):
+        AccessLog(directory, now_us).close()
+    with only_writer(directory):
+        logs = parts(directory)
+        used = sum(part.path.stat().st_size for log in logs.values() for part in log)
+        if used + len(line) > MOST_BYTES:
+            raise NoRoomError(f"there are {used} bytes of {MOST_BYTES}: move older files away")
+        newest = logs[max(logs)][-1].path
+        file = os.open(newest, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            _give_to_owner(file, directory)
+            size = os.fstat(file).st_size
+            cut = b"\n" if size and os.pread(file, 1, size - 1) != b"\n" else b""
+            if os.write(file, cut + line) != len(cut) + len(line):
+                raise OSError(errno.ENOSPC, "the line was cut")
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+def _give_to_owner(file: int, directory: Path) -> None:
+    """Gives a file that root has made to whoever has the directory, who could not open it otherwise."""
+    owner, own = directory.stat(), os.fstat(file)
+    if os.geteuid() == 0 and own.st_uid != owner.st_uid:
+        os.fchown(file, owner.st_uid, owner.st_gid)
+
+
 class AccessLog:
     """A log to which lines are added. A line that was cut by a crash stays, and the next one begins anew."""
 
@@ -90,7 +159,14 @@ class AccessLog:
         there is not what was told, which `changed` says then. Raises OSError."""
         self._directory, self._most_bytes, self._file_bytes = directory, most_bytes, file_bytes
         self._lock = threading.Lock()
+        self._room = Room()
+        self._used = 0
         self.changed: str | None = None
+        with only_writer(directory):
+            self._open(told, now_us)
+            self._count_all()
+
+    def _open(self, told: Head | None, now_us: int) -> None:
         try:
             found = self._newest(told)
         except AccessLogError as error:
@@ -99,12 +175,12 @@ class AccessLog:
         if found is None:
             self._tree = _core.Tree()
             self._begun = max(
-                now_us, (told[0] if told else 0) + 1, *(begun + 1 for begun in parts(directory))
+                now_us, (told[0] if told else 0) + 1, *(begun + 1 for begun in parts(self._directory))
             )
             self._file = self._begin()
         else:
             part, self._tree = found
-            self._begun = part.begun
+            self._begun, self._path = part.begun, part.path
             self._file = os.open(part.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         #: Behind the last line that is a leaf.
         self._end = os.fstat(self._file).st_size
@@ -112,26 +188,44 @@ class AccessLog:
             self._finish_cut()
 
     def head(self) -> Head:
-        """How it stands; what is in it is on the disk."""
+        """How it stands; what is in it is on the disk. Lines that other processes have added are in it, as
+        far as they can be read now."""
         with self._lock:
+            with suppress(OSError), only_writer(self._directory):
+                self._settle()
             return self._begun, self._tree.size, self._tree.root
 
-    def add(self, entry: dict[str, Any]) -> None:
-        """Adds a line, durably. Raises OSError, and then whoever asked must get no answer."""
-        line = json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-        with self._lock:
+    @property
+    def most_bytes(self) -> int:
+        """What all files together may have."""
+        return self._most_bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """What all files together had when they were last looked at."""
+        return self._used
+
+    def add(self, entry: dict[str, Any], holder: Holder = NOBODY, sharers: int = 1) -> None:
+        """Adds a line, durably, in the part of its holder, which as many have equally as share that.
+
+        Raises NoRoomError and OSError, and then whoever asked must get no answer.
+        """
+        line = _line(entry)
+        with self._lock, only_writer(self._directory):
             self._settle()
-            self._require_room(len(line))
+            self._require_room(len(line), holder, sharers)
             if self._end + len(line) > self._file_bytes and self._tree.size:
-                fresh = self._begin()
-                os.close(self._file)
-                self._file, self._end = fresh, os.fstat(fresh).st_size
+                former = self._file
+                self._file = self._begin()
+                os.close(former)
+                self._end = os.fstat(self._file).st_size
             written = os.write(self._file, line)
             os.fsync(self._file)
             if written != len(line):
                 raise OSError(errno.ENOSPC, "the line was cut")
             self._tree.push(line[:-1])
             self._end += len(line)
+            self._room.count(self._path, holder, len(line))
 
     def close(self) -> None:
         """Closes the file."""
@@ -177,13 +271,26 @@ class AccessLog:
         os.fsync(self._file)
         for line in left[:-1].split(b"\n"):
             self._tree.push(line)
+            self._room.count(self._path, holder_of(line), len(line) + 1)
         self._end += len(left)
 
-    def _require_room(self, length: int) -> None:
-        used = sum(part.path.stat().st_size for log in parts(self._directory).values() for part in log)
+    def _require_room(self, length: int, holder: Holder, sharers: int) -> None:
+        files = [part.path for log in parts(self._directory).values() for part in log]
+        self._used = used = sum(path.stat().st_size for path in files)
         if used + length > self._most_bytes:
-            message = f"there are {used} bytes of {self._most_bytes}: move older files away"
-            raise OSError(errno.EFBIG, message)
+            raise NoRoomError(f"there are {used} bytes of {self._most_bytes}: move older files away")
+        self._room.forget_all_but(files)
+        refusal = self._room.refusal(holder, length, self._most_bytes, sharers)
+        if refusal is not None:
+            raise NoRoomError(refusal)
+
+    def _count_all(self) -> None:
+        """Counts whose the lines are of the files that are there."""
+        for log in parts(self._directory).values():
+            for part in log:
+                with suppress(AccessLogError), part.read() as (_, lines):
+                    for line in lines:
+                        self._room.count(part.path, holder_of(line), len(line))
 
     def _begin(self) -> int:
         """Makes a file that goes on behind the lines that there are, and opens it. Raises OSError."""
@@ -197,6 +304,7 @@ class AccessLog:
         try:
             os.write(file, header.encode())
             os.fsync(file)
+            _give_to_owner(file, self._directory)
             draft.rename(path)
             folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -206,6 +314,7 @@ class AccessLog:
         except OSError:
             os.close(file)
             raise
+        self._path = path
         return file
 
 

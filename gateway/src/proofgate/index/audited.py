@@ -93,6 +93,7 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
         index = AuditedIndex(options.index, ledger_key, options.index_days, ledger=options.ledger)
         desk = None
         if options.readers is not None:
+            from proofgate.index import by_hand
             from proofgate.index.access_log import AccessLog
             from proofgate.index.readers import Readers
             from proofgate.index.routes import Desk
@@ -103,5 +104,7 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
             stack.callback(access_log.close)
             readers = Readers(options.readers)
             desk = Desk(options.index, options.ledger, readers, access_log, index.standing)
+            stack.callback(desk.flush, ending=True)
+            by_hand.tell_place(options.index, options.state)
         stack.enter_context(index)
         yield Kept(index, desk)

@@ -15,6 +15,7 @@ from pathlib import Path
 from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.evidence import read_verifying_key
+from proofgate.index import by_hand
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
 from proofgate.index.query import MOST_ROWS, Questions
@@ -67,6 +68,7 @@ def add(command: _Command) -> None:
         "Pages stay as they were at the first one,\nwhatever comes meanwhile.",
     )
     exchanges.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index")
+    by_hand.add_arguments(exchanges)
     add_filter(exchanges)
     exchanges.add_argument("--newest", action="store_true", help="the newest first (default: the oldest)")
     exchanges.add_argument(
@@ -189,6 +191,7 @@ def show(options: argparse.Namespace) -> int:
     except IndexUnusableError as error:
         return told(error)
     rows = [row.facts for row in page.rows]
+    by_hand.record(options, "exchanges", {**asked.told(), "limit": options.limit}, len(rows))
     if options.json:
         print(json.dumps({"exchanges": rows, "next": page.after}, indent=2))
         return EXIT_OK

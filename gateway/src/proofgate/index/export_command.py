@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from proofgate import _core
 from proofgate.commands import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.evidence import read_verifying_key
+from proofgate.index import by_hand
 from proofgate.index.command import add_filter, read_filter, told
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.follow import PROGRESS_SECONDS
@@ -34,6 +35,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     export.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index")
     export.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger that it is of")
+    by_hand.add_arguments(export)
     add_filter(export)
     export.add_argument(
         "--out", type=Path, required=True, metavar="DIR|TAR", help="a new directory, or a new .tar or .tar.gz"
@@ -73,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
             signing_key = options.signing_key.read_text(encoding="utf-8").strip()
             _core.verifying_key(signing_key)
         asked = read_filter(options)
+        by_hand.record(options, "export", {**asked.told(), "out": options.out})
         written = export(options.index, options.ledger, asked, options.out, signing_key, progress)
     except IndexUnusableError as error:
         return told(error)

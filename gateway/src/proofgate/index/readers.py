@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proofgate import times
+
 log = logging.getLogger("proofgate.index")
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -26,10 +28,16 @@ class ReadersError(Exception):
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who may read: what belongs to one tenant, or with None to any."""
+    """Somebody who may read: what belongs to one tenant, or with None to any; until a time (unix
+    microseconds, None is for ever)."""
 
     name: str
     tenant: str | None
+    until: int | None = None
+
+    def is_expired(self, now_us: int) -> bool:
+        """Whether the key is not to be used any more."""
+        return self.until is not None and now_us >= self.until
 
 
 class Readers:
@@ -61,6 +69,17 @@ class Readers:
                 found = reader
         return found
 
+    def sharers(self, reader: Reader) -> int:
+        """How many share the part of the record of reads that this reader has a part of: readers of tenants,
+        or readers of all."""
+        with self._lock:
+            alike = {
+                (one.name, one.tenant)
+                for one in self._readers.values()
+                if (one.tenant is None) == (reader.tenant is None)
+            }
+        return max(len(alike), 1)
+
     def _refresh(self) -> None:
         seen: tuple[int, ...] = ()
         try:
@@ -79,7 +98,8 @@ class Readers:
 
 
 def parse(path: Path) -> dict[str, Reader]:
-    """Reads a file: an object with `{"name", "tenant"}` or `{"name", "all": true}` under each digest.
+    """Reads a file: an object with `{"name", "tenant"}` or `{"name", "all": true}` under each digest, and
+    `notAfter`, a day or a time, with either.
 
     Raises ReadersError, OSError.
     """
@@ -105,16 +125,28 @@ def parse(path: Path) -> dict[str, Reader]:
 
 
 def _reader(path: Path, digest: str, entry: Any) -> Reader:
-    name = entry.get("name") if isinstance(entry, dict) else None
-    tenant = entry.get("tenant") if isinstance(entry, dict) else None
-    is_text = isinstance(name, str) and bool(name)
-    if is_text and entry == {"name": name, "all": True}:
-        return Reader(str(name), None)
-    if is_text and isinstance(tenant, str) and tenant and entry == {"name": name, "tenant": tenant}:
-        return Reader(str(name), tenant)
-    raise ReadersError(
-        f'{path}: {digest[:8]}… is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}}'
+    wrong = ReadersError(
+        f'{path}: {digest[:8]}… is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}},'
+        ' with or without "notAfter": a day or a time'
     )
+    if not isinstance(entry, dict):
+        raise wrong
+    asked = dict(entry)
+    until = None
+    if "notAfter" in asked:
+        try:
+            # The day is meant whole: a key is good on the day that is named.
+            until = times.end(asked.pop("notAfter"))
+        except (ValueError, TypeError):
+            raise wrong from None
+    name, tenant = asked.get("name"), asked.get("tenant")
+    if not isinstance(name, str) or not name:
+        raise wrong
+    if asked == {"name": name, "all": True}:
+        return Reader(name, None, until)
+    if isinstance(tenant, str) and tenant and asked == {"name": name, "tenant": tenant}:
+        return Reader(name, tenant, until)
+    raise wrong
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

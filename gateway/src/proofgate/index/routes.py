@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from time import monotonic
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
@@ -19,7 +18,7 @@ from fastapi.responses import JSONResponse
 
 from proofgate import _core
 from proofgate.http_errors import Refusal
-from proofgate.index.access_log import AccessLog
+from proofgate.index.access_log import AccessLog, Head, NoRoomError
 from proofgate.index.analysed import analysed
 from proofgate.index.audited_index import Standing
 from proofgate.index.budgets import budgets
@@ -27,9 +26,13 @@ from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
 from proofgate.index.query import MOST_ROWS, Questions, Row
 from proofgate.index.readers import Reader, Readers, ReadersError
+from proofgate.index.refused import WINDOW_SECONDS, Refused, cut
+from proofgate.index.room import SIGN_INS, Holder, holder_of_reader
 from proofgate.index.schema import time_text
+from proofgate.index.sign_ins import SignIns
 from proofgate.index.stored import receipt
 from proofgate.index.totals import tenants
+from proofgate.index.watching import WATCHED_SECONDS, Watching
 
 log = logging.getLogger("proofgate.index")
 
@@ -48,9 +51,6 @@ SECONDS = 10.0
 _LONGEST_QUESTION = 4096
 #: Questions at a time: other readers of the port need threads too.
 AT_ONCE = 4
-#: For so long, a recorded line of a question that is watched speaks for the same reader's same question.
-WATCHED_SECONDS = 60
-_MOST_WATCHED = 1024
 _PRIVATE = {"Cache-Control": "no-store"}
 _LISTS = ("exchanges", "tenants", "records", "windows", "answers")
 
@@ -77,10 +77,60 @@ class Desk:
         """`standing` tells how far the index is."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
-        #: How the log of who read what stands.
-        self.reads = access_log.head
+        #: Sign-ins that failed.
+        self.sign_ins = SignIns(lambda entry: access_log.add(entry, Holder(SIGN_INS)))
+        #: Answers that were not given because the part of the reader in the record is full.
+        self.without_room = 0
+        self._refused = Refused()
+        #: Readers whose part of the record is full, since when (unix microseconds) and why.
+        self._full: dict[str, tuple[int, str]] = {}
         self._places = threading.BoundedSemaphore(AT_ONCE)
         self._watching = Watching()
+
+    @property
+    def access_log(self) -> AccessLog:
+        """The record of reads."""
+        return self._access_log
+
+    def reads(self) -> Head:
+        """How the record of reads stands. What is summed up by the minute is written first, when it is
+        due."""
+        self.flush()
+        return self._access_log.head()
+
+    def flush(self, *, ending: bool = False) -> None:
+        """Writes what was summed up of failed sign-ins and refused questions."""
+        self.sign_ins.flush(ending=ending)
+        for reader, counted in self._refused.due(ending=ending):
+            entry = {**self._entry(reader), "refused_more": counted, "for_seconds": WINDOW_SECONDS}
+            try:
+                self._add(reader, entry)
+            except OSError as error:
+                log.error("refused questions cannot be recorded: %s", error)  # noqa: TRY400 - it is told
+
+    def findings(self) -> list[dict[str, Any]]:
+        """Readers that get no answers because their part of the record of reads is full."""
+        return [
+            {
+                "code": "access_log_full",
+                "origin": name,
+                "shard": "",
+                "since": since,
+                "message": f"this reader gets no answers: {why}",
+                "verdict": "incomplete",
+            }
+            for name, (since, why) in sorted(self._full.items())
+        ]
+
+    def _add(self, reader: Reader, entry: dict[str, Any]) -> None:
+        holder = holder_of_reader(reader.name, reader.tenant)
+        self._access_log.add(entry, holder, self._readers.sharers(reader))
+        self._full.pop(reader.name, None)
+
+    @staticmethod
+    def _entry(reader: Reader) -> dict[str, Any]:
+        now = time_text(time.time_ns() // 1000)
+        return {"time": now, "reader": reader.name, "tenant": reader.tenant}
 
     def add_routes(self, app: FastAPI) -> None:
         """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/tenants`,
@@ -138,7 +188,18 @@ class Desk:
             raise _refusal(
                 HTTPStatus.SERVICE_UNAVAILABLE, ReadersError.code, "the file of readers cannot be used now"
             ) from None
+        host = None if request.client is None else request.client.host
+        if reader is not None and reader.is_expired(time.time_ns() // 1000):
+            self.sign_ins.failed(host, "reader_expired")
+            raise _refusal(
+                HTTPStatus.UNAUTHORIZED,
+                "reader_expired",
+                "this key has expired: ask whoever runs the auditor for another one",
+                {"WWW-Authenticate": "Bearer"},
+            )
         if reader is None:
+            if key:
+                self.sign_ins.failed(host, "not_a_reader")
             raise _refusal(
                 HTTPStatus.UNAUTHORIZED,
                 "not_a_reader",
@@ -247,49 +308,41 @@ class Desk:
         watched = (reader.name, reader.tenant, *sorted(asked.items()))
         if refused is None and watch and self._watching.is_recorded(watched):
             return JSONResponse(answer, headers=_PRIVATE)
-        entry = {
-            "time": time_text(time.time_ns() // 1000),
-            "reader": reader.name,
-            "tenant": reader.tenant,
-            "asked": asked,
-            "rows": max(len(answer.get(name, ())) for name in _LISTS),
-            "refused": None if refused is None else refused.code,
-        }
-        if watch and refused is None:
-            entry["for_seconds"] = WATCHED_SECONDS
-        try:
-            self._access_log.add(entry)
-        except OSError as error:
-            log.error("nothing is answered: the access log cannot be written: %s", error)  # noqa: TRY400
-            raise _refusal(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "access_log_unavailable",
-                "what is read cannot be recorded now",
-            ) from None
+        self._record(reader, asked, answer, refused, watch)
         if refused is not None:
             raise refused
         if watch:
             self._watching.recorded(watched)
         return JSONResponse(answer, headers=_PRIVATE)
 
-
-class Watching:
-    """Questions that readers ask again and again, and until when the line that was recorded of each speaks
-    for the next ones. Safe for several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._until: dict[tuple[object, ...], float] = {}
-
-    def is_recorded(self, question: tuple[object, ...]) -> bool:
-        """Whether a line that speaks for a question now is on the disk."""
-        with self._lock:
-            return monotonic() < self._until.get(question, 0.0)
-
-    def recorded(self, question: tuple[object, ...]) -> None:
-        """Says that a line of a question is on the disk."""
-        with self._lock:
-            if len(self._until) >= _MOST_WATCHED:
-                # More lines are written then, and none is missing.
-                self._until.clear()
-            self._until[question] = monotonic() + WATCHED_SECONDS
+    def _record(
+        self,
+        reader: Reader,
+        asked: dict[str, str],
+        answer: dict[str, Any],
+        refused: Refusal | None,
+        watch: bool,
+    ) -> None:
+        """Records what was asked. Raises Refusal for an answer of which that cannot be done."""
+        if refused is not None and not self._refused.has_line(reader, refused.code):
+            return
+        entry = {
+            **self._entry(reader),
+            "asked": asked if refused is None else cut(asked),
+            "rows": max(len(answer.get(name, ())) for name in _LISTS),
+            "refused": None if refused is None else refused.code,
+        }
+        if watch and refused is None:
+            entry["for_seconds"] = WATCHED_SECONDS
+        message = "what is read cannot be recorded now"
+        try:
+            self._add(reader, entry)
+        except NoRoomError as error:
+            self.without_room += 1
+            self._full.setdefault(reader.name, (time.time_ns() // 1000, str(error.strerror)))
+            message = "the part of this reader in the record of reads is full"
+        except OSError as error:
+            log.error("nothing is answered: the access log cannot be written: %s", error)  # noqa: TRY400
+        else:
+            return
+        raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "access_log_unavailable", message)

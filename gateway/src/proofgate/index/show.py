@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 #: Columns of a CSV, which are facts of a row; lists are joined by blanks.
@@ -32,6 +33,13 @@ CSV_COLUMNS = (
     ),
     *("session", "end_user", "agent", "parent_agent", "trace_id"),
 )
+#: Where a spreadsheet may begin a cell (at the beginning, and behind a separator of any locale or a line's
+#: end), followed by what begins a formula there; blanks and quotes before that are ignored by some.
+_FORMULA = re.compile(
+    r"(^|[;\t|\r\n\v\f\x1c-\x1e\x85\u2028\u2029])(?=[\s\"']*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
+)
+#: Makes a cell's text safe.
+Quote = Callable[[str], str]
 _HEADINGS = ("TIME", "TENANT", "MODEL", "PROVIDER", "VERDICT", "OUTCOME", "STATUS", "TOKENS", "USD", "ID")
 _NANODOLLARS = 1_000_000_000
 
@@ -43,17 +51,19 @@ def table(rows: Iterable[dict[str, Any]]) -> str:
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
-def csv_line(cells: Sequence[Any]) -> str:
-    """One line of a CSV as RFC 4180 has it. A text that a spreadsheet would take for a formula gets a quote
-    before."""
+def csv_line(cells: Sequence[Any], *, quote: Quote | None = None) -> str:
+    """One line of a CSV as RFC 4180 has it. What a spreadsheet would take for a formula gets a quote before,
+    also behind what separates cells where another list separator is set."""
     out = io.StringIO()
-    csv.writer(out).writerow([_cell(cell) for cell in cells])
+    csv.writer(out).writerow([(quote or _quoted)(_text(cell)) for cell in cells])
     return out.getvalue()
 
 
-def csv_row(facts: dict[str, Any], columns: Sequence[str] = CSV_COLUMNS) -> str:
+def csv_row(
+    facts: dict[str, Any], columns: Sequence[str] = CSV_COLUMNS, *, quote: Quote | None = None
+) -> str:
     """A row's line."""
-    return csv_line([facts[name] for name in columns])
+    return csv_line([facts[name] for name in columns], quote=quote)
 
 
 def csv_head(columns: Sequence[str] = CSV_COLUMNS) -> str:
@@ -84,6 +94,14 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _cell(cell: Any) -> str:
-    text = " ".join(cell) if isinstance(cell, list) else "" if cell is None else str(cell)
+def quoted_at_the_beginning(text: str) -> str:
+    """How exports up to version 2 have it: a formula behind a semicolon stays one."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _text(cell: Any) -> str:
+    return " ".join(cell) if isinstance(cell, list) else "" if cell is None else str(cell)
+
+
+def _quoted(text: str) -> str:
+    return _FORMULA.sub(r"\1'", text)

@@ -13,6 +13,7 @@ from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.evidence import read_verifying_key
+from proofgate.index import by_hand
 from proofgate.keeping.arguments import moment, moment_before
 from proofgate.replay.engines import Engines, archived, other
 from proofgate.replay.report import Report
@@ -96,6 +97,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--show-text", action="store_true", help="show what the bodies of the examples say, 2000 characters"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    by_hand.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -125,6 +127,8 @@ def run(options: argparse.Namespace) -> int:
         return fail(str(error), EXIT_USAGE)
     except _core.LedgerError as error:
         return fail(f"{error} [{error.code}]", EXIT_USAGE)
+    names = ("ledger", "since", "until", "tenant", "model", "id", "policy")
+    by_hand.record(options, "replay", {name: getattr(options, name) for name in names})
     sources: list[Source] = [Stored()]
     if options.bodies is not None:
         sources.append(Folder(options.bodies))

@@ -7,6 +7,7 @@ the file: it may be a key that somebody put in the place of its digest.
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from proofgate_operator.api.gateway import Gateway
@@ -16,6 +17,7 @@ from proofgate_operator.build.naming import Manifest, child, names
 READERS_FILE = "readers.json"
 #: As much as the auditor takes, and a Secret can hold.
 _MOST_BYTES = 1 << 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -43,7 +45,8 @@ def check(text: str) -> None:
             )
         if not _is_reader(entry):
             raise InvalidReaders(
-                f'reader {number} is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}}'
+                f'reader {number} is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}},'
+                ' with or without "notAfter": a day or a time such as 2027-01-31'
             )
 
 
@@ -67,7 +70,21 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _is_reader(entry: object) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
         return False
-    if entry.keys() == {"name", "all"}:
+    if "notAfter" in entry and not _is_time(entry["notAfter"]):
+        return False
+    names = entry.keys() - {"notAfter"}
+    if names == {"name", "all"}:
         return entry["all"] is True
     tenant = entry.get("tenant")
-    return entry.keys() == {"name", "tenant"} and isinstance(tenant, str) and bool(tenant)
+    return names == {"name", "tenant"} and isinstance(tenant, str) and bool(tenant)
+
+
+def _is_time(value: object) -> bool:
+    """Whether this is a day or a time of ISO 8601 from 1970 on, as the auditor reads it."""
+    if not isinstance(value, str):
+        return False
+    try:
+        read = datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)) >= _EPOCH

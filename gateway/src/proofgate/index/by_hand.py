@@ -1,0 +1,105 @@
+"""Reads by hand, on a machine that has the files: they leave a line in the same record as those over the
+auditor's port, where it is known.
+
+Whoever may read the files can also read them with other programs. The line is for those who keep to the
+commands, and is written before anything is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pwd
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from proofgate.evidence import EvidenceError
+from proofgate.index.access_log import append
+from proofgate.index.schema import time_text
+
+#: In an index: where the auditor that keeps it has its record of reads.
+PLACE = "access-log"
+#: The same, for commands that have no index.
+VARIABLE = "PROOFGATE_ACCESS_LOG"
+_LONGEST = 512
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments to a command that shows what was recorded."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--access-log",
+        type=Path,
+        metavar="STATE",
+        default=os.environ.get(VARIABLE) or None,
+        help=f"record in this auditor's --state that this is read (default: ${VARIABLE}, or the auditor of\n"
+        "--index)",
+    )
+    where.add_argument(
+        "--unrecorded", action="store_true", help="read it all the same where that cannot be recorded"
+    )
+
+
+def tell_place(index: Path, state: Path) -> None:
+    """Leaves in an index where its auditor records reads. Raises OSError."""
+    index.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = index / f".{PLACE}.draft"
+    draft.write_text(f"{state.resolve()}\n", encoding="utf-8")
+    draft.replace(index / PLACE)
+
+
+def record(options: argparse.Namespace, command: str, asked: dict[str, Any], rows: int | None = None) -> None:
+    """Records that somebody reads, as far as it is known where. Raises EvidenceError when it cannot be
+    written there: then nothing is to be shown."""
+    state = options.access_log or _of_index(getattr(options, "index", None))
+    if state is None or not state.is_dir():
+        if options.access_log is not None and not options.unrecorded:
+            raise EvidenceError(f"{state} is no auditor's state: nothing is shown that cannot be recorded")
+        return
+    now = time.time_ns() // 1000
+    entry: dict[str, Any] = {
+        "time": time_text(now),
+        "by_hand": command,
+        **_who(),
+        "asked": {name: str(value)[:_LONGEST] for name, value in asked.items() if value is not None},
+    }
+    if rows is not None:
+        entry["rows"] = rows
+    try:
+        append(state, entry, now)
+    except OSError as error:
+        if options.unrecorded:
+            print(f"proofgate: not recorded in {state}: {error.strerror}", file=sys.stderr)
+            return
+        raise EvidenceError(
+            f"nothing is shown that cannot be recorded in {state}: {error.strerror}"
+            " (--unrecorded reads it all the same) [access_log_unavailable]"
+        ) from None
+
+
+def _of_index(index: Path | None) -> Path | None:
+    if index is None:
+        return None
+    try:
+        text = (index / PLACE).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return Path(text) if text else None
+
+
+def _who() -> dict[str, str]:
+    """The user and the host, as the system says them; behind `sudo`, also who that was before."""
+    number = os.getuid()
+    try:
+        user = pwd.getpwuid(number).pw_name
+    except KeyError:
+        user = str(number)
+    before = os.environ.get("SUDO_USER")
+    return {
+        "user": user,
+        **({"sudo_user": before[:_LONGEST]} if before else {}),
+        "host": socket.gethostname(),
+    }

@@ -1,0 +1,68 @@
+"""What a terminal is shown. Much of it was chosen by clients, providers or whoever wrote a file: a control
+character in it could rewrite the screen, set the title or answer in the user's name.
+
+`guard` makes it for every command at once; bytes that go to standard output as they are have `show_bytes`.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any, TextIO
+
+_KEPT = {"\n", "\t"}
+
+
+def visible(text: str) -> str:
+    """The text with every character that is not printed written as an escape; lines and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in _KEPT or c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+class _Guarded(io.TextIOBase):
+    """A text stream that writes to a terminal only what is visible."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(visible(text))
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def guard() -> None:
+    """From here on, what is printed on a terminal is visible. Files and pipes get what they always got."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, _Guarded) and stream.isatty():
+            setattr(sys, name, _Guarded(stream))
+
+
+def show_bytes(content: bytes, *, raw: bool = False) -> None:
+    """Writes bytes to standard output: as they are into a file or a pipe, and to a terminal visibly, unless
+    they are asked for `raw`."""
+    if raw or not sys.stdout.isatty():
+        sys.stdout.buffer.write(content)
+    else:
+        sys.stdout.write(visible(content.decode("utf-8", "backslashreplace")))
+    sys.stdout.flush()
