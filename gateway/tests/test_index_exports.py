@@ -208,7 +208,9 @@ def rewrite(folder: Path, change: Callable[[Lines], None]) -> None:
     manifest["neighbours"] = sum("neighbour" in line for line in lines)
     manifest["records"] = sum(len(line["records"]) for line in lines)
     for name in ("exchanges.jsonl", "exchanges.csv"):
-        manifest["files"][name]["sha256"] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        content = (folder / name).read_bytes()
+        fits = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        manifest["files"][name] = fits
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
@@ -288,14 +290,166 @@ def test_an_export_of_version_1_has_fewer_columns_and_verifies(made: Path, capsy
     table.write_bytes(content)
     path = made / "out" / "manifest.json"
     manifest = json.loads(path.read_bytes())
-    assert manifest["v"] == 2
+    assert manifest["v"] == 3
     manifest["files"]["exchanges.csv"] |= {
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     path.write_text(json.dumps(manifest))
     assert check(made, capsys)[0] == 40
+    for name in ("counts", "left_out"):
+        del manifest[name]
     path.write_text(json.dumps(manifest | {"v": 1}))
-    assert check(made, capsys)[0] == 0
-    path.write_text(json.dumps(manifest | {"v": 3}))
+    code, told = check(made, capsys)
+    assert (code, "this version counts none" in told) == (0, True)
+    path.write_text(json.dumps(manifest | {"v": 4}))
     assert "no export of this version" in check(made, capsys)[1]
+
+
+def test_an_export_of_version_2_verifies_with_its_formulas(tmp_path: Path, capsys: Capture) -> None:
+    log = Log(tmp_path / "ledger")
+    log.exchange(1, NOON, model="gpt;=1+2")
+    log.sign()
+    bring_up(tmp_path / "index", tmp_path / "ledger", 100)
+    assert export(tmp_path) == 0
+    table, path = tmp_path / "out" / "exchanges.csv", tmp_path / "out" / "manifest.json"
+    assert b";'=1+2" in table.read_bytes()
+    table.write_bytes(table.read_bytes().replace(b";'=1+2", b";=1+2"))
+    rewrite(tmp_path / "out", lambda _: None)
+    assert check(tmp_path, capsys)[0] == 40
+    manifest = json.loads(path.read_bytes())
+    for name in ("counts", "left_out"):
+        del manifest[name]
+    path.write_text(json.dumps(manifest | {"v": 2}))
+    assert check(tmp_path, capsys)[0] == 0
+
+
+def without_an_end(lines: Lines) -> None:
+    del lines[2]["records"][1:]
+
+
+def without_refusals(lines: Lines) -> None:
+    lines[:] = [line for line in lines if json.loads(line["records"][0]["record"])["kind"] != "rejection"]
+
+
+def without_the_newest(lines: Lines) -> None:
+    del lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [
+        (without_an_end, "ends"),
+        (without_refusals, "1 of 1 refusals"),
+        (without_the_newest, "1 of 1 exchanges with the verdict redacted"),
+    ],
+)
+def test_what_the_manifest_claims_and_is_not_there_is_missing(
+    made: Path, capsys: Capture, change: Callable[[Lines], None], missing: str
+) -> None:
+    assert export(made) == 0
+    before = (made / "out" / "exchanges.csv").read_bytes().split(b"\r\n")
+    rewrite(made / "out", change)
+    if change is without_an_end:
+        row = before[3].split(b",")
+        row[9:14] = [b"open", b"", b"", b"", b""]
+        row[15:17] = [b"", b""]
+        before[3] = b",".join(row)
+        (made / "out" / "exchanges.csv").write_bytes(b"\r\n".join(before))
+        rewrite(made / "out", lambda _: None)
+    code, told = check(made, capsys)
+    assert (code, told.splitlines()[-1]) == (10, "incomplete"), told
+    assert missing in told
+
+
+def test_the_end_of_an_exchange_is_missing_also_where_the_maker_says_that_it_had_none(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    log = Log(tmp_path / "ledger")
+    log.exchange(1, NOON)
+    log.admit(2, NOON + 1)
+    log.sign()
+    bring_up(tmp_path / "index", tmp_path / "ledger", 100)
+    assert export(tmp_path) == 0
+    code, told = check(tmp_path, capsys)
+    assert (code, "1 had not ended when it was made, as its maker says" in told) == (10, True)
+
+
+Manifest = dict[str, Any]
+
+
+def invent_admissions(manifest: Manifest) -> None:
+    manifest["tenants"].append(
+        {"tenant": "initech", "origin": "nowhere", "first": 1, "last": 9, "exchanges": 9}
+    )
+
+
+def invent_records(manifest: Manifest) -> None:
+    manifest["logs"][0]["records"] += 10
+
+
+def hide_records(manifest: Manifest) -> None:
+    manifest["logs"][0]["records"] -= 1
+
+
+def hide_a_tenant(manifest: Manifest) -> None:
+    del manifest["tenants"][0]
+
+
+def shift_a_tenant(manifest: Manifest) -> None:
+    manifest["tenants"][0]["last"] += 1
+
+
+def hide_what_was_left_out(manifest: Manifest) -> None:
+    manifest["left_out"] = []
+
+
+def another_length(manifest: Manifest) -> None:
+    manifest["files"]["exchanges.csv"]["bytes"] = 1
+
+
+def another_ledger(manifest: Manifest) -> None:
+    manifest["ledger"] = "proofgate.dev/other+00000000+AAAA"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (invent_admissions, 10),
+        (invent_records, 10),
+        (hide_records, 40),
+        (hide_a_tenant, 40),
+        (shift_a_tenant, 40),
+        (hide_what_was_left_out, 40),
+        (another_length, 40),
+        (another_ledger, 40),
+    ],
+)
+def test_a_manifest_that_says_something_else_of_the_records_does_not_verify(
+    made: Path, capsys: Capture, change: Callable[[Manifest], None], expected: int
+) -> None:
+    assert export(made, "--tenant", "acme") == 0
+    path = made / "out" / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    assert manifest["left_out"] == ["tenant"]
+    assert check(made, capsys)[0] == 0
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    assert check(made, capsys)[0] == expected
+
+
+def test_an_archive_whose_manifest_is_a_link_is_no_export(tmp_path: Path, capsys: Capture) -> None:
+    for target in ("manifest.json", "other"):
+        link = tarfile.TarInfo("manifest.json")
+        link.type, link.linkname = tarfile.SYMTYPE, target
+        with tarfile.open(tmp_path / "out.tar", "w") as tar:
+            tar.addfile(link)
+        assert "[bad_export]" in check(tmp_path, capsys, out="out.tar")[1]
+
+
+@pytest.mark.parametrize("asked", [{"since": 10**30}, {"until": -1}, {"tenant": ["a"]}, {"newest": "x"}])
+def test_a_filter_of_another_form_is_no_export(made: Path, capsys: Capture, asked: Manifest) -> None:
+    assert export(made) == 0
+    path = made / "out" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"filter": asked}))
+    assert "[bad_export]" in check(made, capsys)[1]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from proofgate import _core
+from proofgate.index.claims import Counts
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.facts import facts, matches
 from proofgate.index.filter import Filter
@@ -35,8 +36,8 @@ CSV = "exchanges.csv"
 MANIFEST = "manifest.json"
 NOTE = "manifest.note"
 KIND = "proofgate-export"
-#: Version 1 has no columns of sessions and end users.
-VERSION = 2
+#: Version 1 has no columns of sessions and end users; version 2 no counts, and formulas behind semicolons.
+VERSION = 3
 #: Rows whose records are read at once.
 _AT_ONCE = 500
 #: What may be asked of an export that is to show that nothing is missing.
@@ -112,6 +113,11 @@ def export(
         return making.written
 
 
+def left_out(asked: Filter) -> list[str]:
+    """By what exchanges of the index were left out because it was asked so; nothing for an export of all."""
+    return sorted(asked.told().keys() - {"newest"})
+
+
 @contextmanager
 def _place(out: Path) -> Iterator[Path]:
     """A directory to write into, which is there whole or not at all in the end."""
@@ -153,6 +159,7 @@ class _Export:
         self._numbered: dict[tuple[str, str], Numbered] = {}
         self._logs: dict[str, int] = defaultdict(int)
         self._files: dict[str, Any] = {}
+        self._counts = Counts()
         self.written = Written()
 
     def write(self) -> None:
@@ -194,6 +201,8 @@ class _Export:
             "ledger": self._questions.ledger_key,
             **successions(self._questions, self._ledger),
             "filter": self._asked.told(),
+            "left_out": left_out(self._asked),
+            "counts": self._counts.told(),
             "exchanges": self.written.exchanges,
             "neighbours": self.written.neighbours,
             "records": self.written.records,
@@ -203,7 +212,8 @@ class _Export:
         }
 
     def _write(self, row: Row, records: list[dict[str, Any]], *, neighbour: bool) -> None:
-        told = facts([json.loads(record["record"]) for record in records])
+        parsed = [json.loads(record["record"]) for record in records]
+        told = facts(parsed)
         if told["id"] != row.facts["id"]:
             raise IndexUnusableError(
                 f"the ledger holds {told['id']} where the index has {row.facts['id']}:"
@@ -222,6 +232,7 @@ class _Export:
             self.written.neighbours += 1
             return
         self.written.exchanges += 1
+        self._counts.add(parsed, told)
         self._csv.write(csv_row(told))
         number = told["tenant_seq"]
         if number is not None:

@@ -20,7 +20,7 @@ from proofgate.index.schema import time_text
 from proofgate.index.show import plain
 
 if TYPE_CHECKING:
-    from proofgate.index.verify_export import Checked
+    from proofgate.index.checked_export import Checked
 
 EXIT_INCOMPLETE = 10
 
@@ -48,8 +48,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "verify-export",
         verify,
         "check an export offline",
-        "Exit code 0: all of it is proved, 10: proved, and admissions are\n"
-        "missing between others, 40: something does not hold.",
+        "Exit code 0: all of it is proved, 10: what is there is proved, and\n"
+        "admissions between others, ends, or what the manifest claims is missing, 40: something does\n"
+        "not hold.",
     )
     check.add_argument("export", type=Path, metavar="DIR|TAR", help="the export")
     check.add_argument("--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file")
@@ -93,6 +94,7 @@ def run(options: argparse.Namespace) -> int:
 def verify(options: argparse.Namespace) -> int:
     """Checks an export, and says in words what that shows and what it does not."""
     from proofgate.index import verify_export
+    from proofgate.index.checked_export import ExportContradictedError
 
     key = read_verifying_key(options.key)
     signer = read_verifying_key(options.signer) if options.signer is not None else None
@@ -104,11 +106,11 @@ def verify(options: argparse.Namespace) -> int:
         return fail(f"{error.filename or options.export}: {error.strerror or error}", EXIT_USAGE)
     except ValueError as error:
         return fail(f"--key or --signer: {error}", EXIT_USAGE)
-    except verify_export.ExportContradictedError as error:
+    except ExportContradictedError as error:
         return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
     gaps = checked.gaps() if checked.claims_whole else {}
     print("\n".join(_told(checked, gaps)))
-    return EXIT_INCOMPLETE if gaps else EXIT_OK
+    return EXIT_OK if checked.is_complete and not gaps else EXIT_INCOMPLETE
 
 
 def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]:
@@ -123,13 +125,23 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     ]
     if checked.signed_by is not None:
         lines.append(f"shown: {checked.signed_by} signed the manifest")
+    else:
+        lines.append("not shown: that the manifest is as its maker wrote it; --signer requires a signature")
+    if manifest.get("left_out"):
+        lines.append(f"left out, as was asked: whatever differs in {', '.join(manifest['left_out'])}")
+    lines += [f"missing: {what}, which the manifest claims" for what in checked.missing]
     if checked.partial:
-        lines.append(f"not shown: the end, or a further attempt, of {checked.partial} exchanges")
+        lines.append(
+            f"missing: the end, or a further attempt, of {checked.partial} exchanges{_open(checked)}"
+        )
+    if "counts" not in manifest:
+        lines.append("not shown: that all ends, verdicts and refusals are there: this version counts none")
+    verdict = "verified" if checked.is_complete and not gaps else "incomplete"
     if not checked.claims_whole:
         lines.append(
             "not shown: that nothing is left out; an export of a tenant, in a time or in all, shows it"
         )
-        return [*map(plain, lines), "verified"]
+        return [*map(plain, lines), verdict]
     for (tenant, origin), numbers in sorted(checked.numbers.items()):
         if (tenant, origin) in gaps:
             some = ", ".join(map(str, gaps[tenant, origin]))
@@ -148,4 +160,9 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     lines.append(
         "not shown: that no refusal and no log without an exchange in here is left out; neither is numbered"
     )
-    return [*map(plain, lines), "incomplete" if gaps else "verified"]
+    return [*map(plain, lines), verdict]
+
+
+def _open(checked: Checked) -> str:
+    claimed = checked.manifest.get("counts", {}).get("open", 0)
+    return f"; {claimed} had not ended when it was made, as its maker says" if claimed else ""

@@ -12,69 +12,33 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 from proofgate import _core
+from proofgate.index.checked_export import (
+    Checked,
+    ExportContradictedError,
+    compare_claims,
+    hold_against,
+    require_ledger,
+)
+from proofgate.index.claims import WORDS
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.export import CSV, EXCHANGES, KIND, MANIFEST, NOTE, VERSION, WHOLE_FILTERS
+from proofgate.index.export import CSV, EXCHANGES, KIND, MANIFEST, NOTE, VERSION
 from proofgate.index.facts import ATTRIBUTED, facts, matches
 from proofgate.index.filter import Filter
-from proofgate.index.show import CSV_COLUMNS, csv_head, csv_row
+from proofgate.index.show import CSV_COLUMNS, csv_head, csv_row, quoted_at_the_beginning
 
 _AT_ONCE = 500
 _MOST_MANIFEST = 256 << 20
 #: An exchange has a handful of records of at most 64 KiB, escaped, with their paths.
 _MOST_LINE = 16 << 20
 _CHUNK = 1 << 20
+#: Behind this there are no times and no costs.
+_LATEST = 1 << 53
 _DAMAGED = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
-
-
-class ExportContradictedError(Exception):
-    """The export is not what it says, or not what was signed."""
-
-
-@dataclass
-class Numbers:
-    """The numbers of one tenant's admissions in one log, as stretches without a gap, and where the exported
-    ones are."""
-
-    seen: set[int] = field(default_factory=set)
-    exported: set[int] = field(default_factory=set)
-
-
-@dataclass
-class Checked:
-    """What an export showed."""
-
-    manifest: dict[str, Any]
-    signed_by: str | None
-    exchanges: int = 0
-    records: int = 0
-    numbers: dict[tuple[str, str], Numbers] = field(default_factory=lambda: defaultdict(Numbers))
-    refusals: set[tuple[str, int]] = field(default_factory=set)
-    partial: int = 0
-    """Exchanges whose end, or one of whose attempts, is not in it."""
-
-    @property
-    def claims_whole(self) -> bool:
-        """Whether the question was one of which an export can show that no admission is missing between two
-        others."""
-        asked = self.manifest["filter"]
-        return "tenant" in asked and asked.keys() <= WHOLE_FILTERS
-
-    def gaps(self) -> dict[tuple[str, str], list[int]]:
-        """The numbers that are missing between the first and the last admission of each tenant in each
-        log."""
-        found = {}
-        for place, numbers in self.numbers.items():
-            missing = len(range(min(numbers.seen), max(numbers.seen) + 1)) - len(numbers.seen)
-            if missing:
-                lacking = (n for n in range(min(numbers.seen), max(numbers.seen)) if n not in numbers.seen)
-                found[place] = list(islice(lacking, 10))
-        return found
 
 
 class _Files:
@@ -94,9 +58,11 @@ class _Files:
             path = self._path / name
             return path.open("rb") if path.is_file() else None
         try:
-            return self._tar.extractfile(name)
+            member = self._tar.getmember(name)
         except KeyError:
             return None
+        # A link could lead anywhere, also to itself.
+        return self._tar.extractfile(member) if member.isreg() else None
 
 
 def verify(path: Path, key: str, signer: str | None = None) -> Checked:
@@ -120,11 +86,13 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
             signed_by = signer.partition("+")[0]
         for name in (EXCHANGES, CSV):
             _require_digest(files, name, manifest)
+        require_ledger(manifest, key)
         checked = Checked(manifest, signed_by)
         key = "\n".join([key, *manifest.get("key_successions", [])])
         notes = _notes(manifest, key)
         neighbours = 0
         columns = _columns(manifest)
+        quote = None if manifest["v"] == VERSION else quoted_at_the_beginning
         with _required(files, EXCHANGES) as lines, _required(files, CSV) as table:
             _require_same(_line(table), csv_head(columns))
             while part := list(islice(_lines(lines), _AT_ONCE)):
@@ -135,18 +103,12 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
                         neighbours += 1
                     else:
                         checked.exchanges += 1
-                        _require_same(_line(table), csv_row(told, columns))
+                        _require_same(_line(table), csv_row(told, columns, quote=quote))
             if _line(table):
                 raise ExportContradictedError(f"{CSV} has more rows than there are exchanges")
-        for name, count in (
-            ("exchanges", checked.exchanges),
-            ("records", checked.records),
-            ("neighbours", neighbours),
-        ):
-            if manifest[name] != count:
-                raise ExportContradictedError(
-                    f"the manifest counts {manifest[name]} {name}, and {count} are there"
-                )
+        found = {"exchanges": checked.exchanges, "records": checked.records, "neighbours": neighbours}
+        hold_against({name: manifest[name] for name in found}, found, {}, checked)
+        compare_claims(manifest, checked)
         return checked
 
 
@@ -184,15 +146,19 @@ def _manifest(content: bytes) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(content)
         asked = Filter(**manifest["filter"])
         well_formed = (
-            manifest["v"] in (1, VERSION)
+            manifest["v"] in (1, 2, VERSION)
+            and (manifest["v"] != VERSION or _are_claims(manifest))
             and manifest["kind"] == KIND
-            and all(_is_number(number) for number in (asked.since, asked.until, asked.min_cost))
+            and _is_filter(asked)
             and all(isinstance(manifest[name], int) for name in ("exchanges", "records", "neighbours"))
             and all(isinstance(log["checkpoint"], str) for log in manifest["logs"])
+            and all(isinstance(log["origin"], str) and _is_count(log["records"]) for log in manifest["logs"])
+            and all(map(_is_tenant, manifest["tenants"]))
+            and isinstance(manifest["ledger"], str)
             and all(isinstance(manifest["files"][name]["sha256"], str) for name in (EXCHANGES, CSV))
             and all(isinstance(note, str) for note in manifest.get("key_successions", []))
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         well_formed = False
     if not well_formed:
         raise IndexUnusableError(
@@ -202,21 +168,49 @@ def _manifest(content: bytes) -> dict[str, Any]:
 
 
 def _columns(manifest: dict[str, Any]) -> tuple[str, ...]:
-    if manifest["v"] == VERSION:
+    if manifest["v"] > 1:
         return CSV_COLUMNS
     return tuple(name for name in CSV_COLUMNS if name not in ATTRIBUTED)
 
 
+def _is_filter(asked: Filter) -> bool:
+    told = asked.told()
+    numbers = {name: told.pop(name, None) for name in ("since", "until", "min_cost")}
+    texts = all(isinstance(value, str) for name, value in told.items() if name != "newest")
+    return texts and told.get("newest", True) is True and all(map(_is_number, numbers.values()))
+
+
 def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int) and value >= 0)
+    return value is None or (_is_count(value) and value < _LATEST)
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_tenant(of: dict[str, Any]) -> bool:
+    texts = all(isinstance(of[name], str) for name in ("tenant", "origin"))
+    return texts and all(_is_count(of[name]) for name in ("first", "last", "exchanges"))
+
+
+def _are_claims(manifest: dict[str, Any]) -> bool:
+    counts, names = manifest["counts"], manifest["left_out"]
+    return (
+        counts.keys() == WORDS.keys()
+        and all(map(_is_count, counts.values()))
+        and isinstance(names, list)
+        and all(isinstance(name, str) for name in names)
+    )
 
 
 def _require_digest(files: _Files, name: str, manifest: dict[str, Any]) -> None:
-    digest = hashlib.sha256()
+    digest, size = hashlib.sha256(), 0
     with _required(files, name) as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
-    if digest.hexdigest() != manifest["files"][name]["sha256"]:
+            size += len(chunk)
+    length = manifest["files"][name].get("bytes", size)
+    if digest.hexdigest() != manifest["files"][name]["sha256"] or length != size:
         raise ExportContradictedError(f"{name} is not the file that the manifest names")
 
 
@@ -308,10 +302,13 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
         if (admitted, content["admission"]) != (origin, records[0]["index"]):
             raise ExportContradictedError(f"a record of {line['id']!r} is of another admission")
     checked.records += len(records)
+    checked.by_log.update(record["origin"] for record in records)
     neighbour = bool(line.get("neighbour"))
     if matches(asked, told, begun) == neighbour or (neighbour and told["tenant"] != asked.tenant):
         raise ExportContradictedError(f"{line['id']!r} is not what was asked for")
     place = (origin, records[0]["index"])
+    if not neighbour:
+        checked.counts.add(parsed, told)
     numbers = checked.numbers[told["tenant"], origin] if number is not None else None
     if place in checked.refusals or (numbers is not None and number in numbers.seen):
         raise ExportContradictedError(f"{line['id']!r} is there twice")

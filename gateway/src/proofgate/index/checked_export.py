@@ -1,0 +1,116 @@
+"""What the check of an export has found, and how it is held against what the manifest claims."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from proofgate.index.claims import WORDS, Counts, compare
+from proofgate.index.export import WHOLE_FILTERS, left_out
+from proofgate.index.filter import Filter
+
+
+class ExportContradictedError(Exception):
+    """The export is not what it says, or not what was signed."""
+
+
+@dataclass
+class Numbers:
+    """The numbers of one tenant's admissions in one log, as stretches without a gap, and where the exported
+    ones are."""
+
+    seen: set[int] = field(default_factory=set)
+    exported: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Checked:
+    """What an export showed."""
+
+    manifest: dict[str, Any]
+    signed_by: str | None
+    exchanges: int = 0
+    records: int = 0
+    numbers: dict[tuple[str, str], Numbers] = field(default_factory=lambda: defaultdict(Numbers))
+    refusals: set[tuple[str, int]] = field(default_factory=set)
+    partial: int = 0
+    """Exchanges whose end, or one of whose attempts, is not in it."""
+    counts: Counts = field(default_factory=Counts)
+    by_log: Counter[str] = field(default_factory=Counter)
+    """Records by the logs that they are of."""
+    missing: list[str] = field(default_factory=list)
+    """What the manifest claims and the export does not hold."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that it claims, and the end of each exchange, is in it."""
+        return not self.missing and not self.partial
+
+    @property
+    def claims_whole(self) -> bool:
+        """Whether the question was one of which an export can show that no admission is missing between two
+        others."""
+        asked = self.manifest["filter"]
+        return "tenant" in asked and asked.keys() <= WHOLE_FILTERS
+
+    def gaps(self) -> dict[tuple[str, str], list[int]]:
+        """The numbers that are missing between the first and the last admission of each tenant in each
+        log."""
+        found = {}
+        for place, numbers in self.numbers.items():
+            missing = len(range(min(numbers.seen), max(numbers.seen) + 1)) - len(numbers.seen)
+            if missing:
+                lacking = (n for n in range(min(numbers.seen), max(numbers.seen)) if n not in numbers.seen)
+                found[place] = list(islice(lacking, 10))
+        return found
+
+
+def hold_against(
+    claimed: dict[str, int], found: dict[str, int], words: dict[str, str], checked: Checked
+) -> None:
+    """Notes what is missing of what was claimed. Raises ExportContradictedError when more is there, and
+    nothing is missing: without its end, an exchange is one more that is open, and has another verdict."""
+    missing, more = compare(claimed, found, words)
+    if more and not (missing or checked.missing):
+        raise ExportContradictedError(more)
+    checked.missing += missing
+
+
+def compare_claims(manifest: dict[str, Any], checked: Checked) -> None:
+    """Holds what the manifest says of kinds, logs and tenants against the records."""
+    if "counts" in manifest:
+        hold_against(manifest["counts"], checked.counts.told(), WORDS, checked)
+        if manifest["left_out"] != left_out(Filter(**manifest["filter"])):
+            raise ExportContradictedError("the manifest names other things as left out than its filter does")
+    words = {origin: f"records of {origin}" for origin in checked.by_log}
+    claimed = {log["origin"]: log["records"] for log in manifest["logs"]}
+    hold_against(claimed, dict(checked.by_log), words, checked)
+    told = {(of["tenant"], of["origin"]): of for of in manifest["tenants"]}
+    if len(told) != len(manifest["tenants"]):
+        raise ExportContradictedError("the manifest names a tenant in a log twice")
+    for place in told.keys() | {place for place, of in checked.numbers.items() if of.exported}:
+        exported = checked.numbers[place].exported if place in checked.numbers else set()
+        _compare_tenant(place, told.get(place), exported, checked)
+
+
+def _compare_tenant(
+    place: tuple[str, str], claim: dict[str, Any] | None, exported: set[int], checked: Checked
+) -> None:
+    named = f"admissions of {place[0]} in {place[1]}"
+    claimed = 0 if claim is None else claim["exchanges"]
+    hold_against({named: claimed}, {named: len(exported)}, {}, checked)
+    if claim is None or len(exported) < claimed:
+        return
+    if (min(exported, default=0), max(exported, default=0)) != (claim["first"], claim["last"]):
+        raise ExportContradictedError(
+            f"the manifest claims {named} from {claim['first']} to {claim['last']}, and others are there"
+        )
+
+
+def require_ledger(manifest: dict[str, Any], key: str) -> None:
+    """The key that the manifest names is only a hint, but of another ledger it must not be."""
+    named = manifest["ledger"].partition("+")[0]
+    if named != key.partition("+")[0]:
+        raise ExportContradictedError(f"the manifest is of the ledger {named}, and the key of another")

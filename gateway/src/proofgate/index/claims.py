@@ -1,0 +1,60 @@
+"""What an export says of itself, counted from records: who writes it and who checks it count alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from proofgate.index.filter import OPEN
+from proofgate.index.schema import VERDICTS
+
+_ENDS = ("completion", "aborted")
+#: Names of counts, and what they are called.
+WORDS = {
+    "admissions": "admissions",
+    "attempts": "further attempts",
+    "ends": "ends",
+    "refusals": "refusals",
+    "open": "exchanges without an end",
+    **{f"verdict {verdict}": f"exchanges with the verdict {verdict}" for verdict in VERDICTS},
+}
+
+
+class Counts:
+    """Counts of what an export holds, without neighbours."""
+
+    def __init__(self) -> None:
+        self._counted: Counter[str] = Counter()
+
+    def add(self, records: Sequence[dict[str, Any]], facts: dict[str, Any]) -> None:
+        """Counts one exchange, by its records and what they say."""
+        kinds = Counter(record["kind"] for record in records)
+        self._counted["admissions"] += kinds["admission"]
+        self._counted["attempts"] += kinds["attempt"]
+        self._counted["refusals"] += kinds["rejection"]
+        self._counted["ends"] += sum(kinds[kind] for kind in _ENDS)
+        self._counted["open"] += facts["outcome"] == OPEN
+        self._counted[f"verdict {facts['verdict']}"] += 1
+
+    def told(self) -> dict[str, int]:
+        """All of them, by name."""
+        return {name: self._counted[name] for name in WORDS}
+
+
+def compare(claimed: dict[str, int], found: dict[str, int], words: dict[str, str]) -> tuple[list[str], str]:
+    """What is missing of what was claimed, and what contradicts it: more is there than was claimed."""
+    missing = [
+        f"{number - found.get(name, 0)} of {number} {words.get(name, name)}"
+        for name, number in claimed.items()
+        if found.get(name, 0) < number
+    ]
+    more = next(
+        (
+            f"the manifest claims {claimed.get(name, 0)} {words.get(name, name)}, and {number} are there"
+            for name, number in found.items()
+            if number > claimed.get(name, 0)
+        ),
+        "",
+    )
+    return missing, more
