@@ -194,7 +194,8 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             assert done.returncode == 0, done.stderr
         [file] = (tmp_path / "state").glob("access-*.jsonl")
         log = [json.loads(line) for line in file.read_text().splitlines()[1:]]
-        assert {entry["reader"] for entry in log} == {"a", "b"}
+        assert {entry["reader"] for entry in log if "reader" in entry} == {"a", "b"}
+        assert {entry["peer"] for entry in log if "sign_in" in entry} == {"127.0.0.1"}
         assert run(*check)[0] == 0
         file.write_text(file.read_text().replace('"reader":"a"', '"reader":"c"', 1))
         assert run(*check)[0] == 30

@@ -639,3 +639,73 @@ def test_the_memory_of_another_mirror_or_aggregate_log_is_not_taken(tmp_path: Pa
     assert Memory.open(tmp_path, "one", "audit").next == 7
     assert Memory.open(tmp_path, "two", "audit").next == 0
     assert Memory.open(tmp_path, "one", "other").next == 0
+
+
+def named(ledger: Path, name: str, text: str) -> None:
+    """Writes a segment whose records name a configuration."""
+    (ledger / "0" / name / "00000000000000000000.seg").write_text(text)
+
+
+def test_the_configurations_that_records_name_are_mirrored_and_come_back(
+    auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, tmp_path: Path
+) -> None:
+    contents = {hashlib.sha256(text.encode()).hexdigest(): text for text in ("{}", '{"a":1}', "planted")}
+    one, other, planted = contents
+    (ledger / "configurations").mkdir()
+    for digest, text in contents.items():
+        (ledger / "configurations" / f"{digest}.json").write_text(text)
+    filler = "x" * ((1 << 18) - 100)
+    whole = "f" * 64
+    named(
+        ledger, LOGS[0], f'{filler}{{"config":"{whole}","settings":"{one}"}} {{"config":"{other}","key":""}}'
+    )
+    auditor.end(LOGS[0])
+    mirror = bring()
+    mirror.round()
+    kept = [name for name in files(tmp_path / "mirror") if "configurations" in name]
+    assert kept == sorted(f"ledger/configurations/{digest}.json" for digest in (one, other))
+    assert mirror.findings() == []
+    assert planted not in str(kept)
+    assert main(["mirror-fetch", str(tmp_path / "mirror"), str(tmp_path / "back")]) == 0
+    assert main(["configuration", str(tmp_path / "back"), other[:16]]) == 0
+
+
+@pytest.mark.parametrize("content", [None, "something else"])
+def test_a_configuration_that_is_not_there_is_found_until_it_is(
+    auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, tmp_path: Path, content: str | None
+) -> None:
+    digest = hashlib.sha256(b"{}").hexdigest()
+    path = ledger / "configurations" / f"{digest}.json"
+    path.parent.mkdir()
+    if content is not None:
+        path.write_text(content)
+    named(ledger, LOGS[0], f'{{"config":"{digest}"}}')
+    auditor.end(LOGS[0])
+    mirror = bring()
+    mirror.round()
+    assert codes(mirror) == ["mirror_configuration_missing"]
+    assert (tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "checkpoint").exists()
+    # It is looked for after another start, too.
+    again = bring()
+    assert codes(again) == ["mirror_configuration_missing"]
+    path.write_text("{}")
+    again.round()
+    assert again.findings() == []
+    assert (tmp_path / "mirror" / "ledger" / "configurations" / f"{digest}.json").read_text() == "{}"
+
+
+def test_a_mirror_of_an_older_version_gets_the_configurations_of_all_logs(
+    auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, tmp_path: Path
+) -> None:
+    digest = hashlib.sha256(b"{}").hexdigest()
+    named(ledger, LOGS[0], f'{{"config":"{digest}"}}')
+    auditor.end(LOGS[0])
+    bring().round()
+    [memory] = (tmp_path / "state" / "mirrors").glob("*.json")
+    told = json.loads(memory.read_text())
+    assert told.pop("configurations")
+    memory.write_text(json.dumps(told | {"v": 1}))
+    (ledger / "configurations").mkdir()
+    (ledger / "configurations" / f"{digest}.json").write_text("{}")
+    bring().round()
+    assert (tmp_path / "mirror" / "ledger" / "configurations" / f"{digest}.json").exists()

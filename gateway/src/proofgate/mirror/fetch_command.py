@@ -14,7 +14,9 @@ _KEY = re.compile(
     r"(ledger|removed)/[0-9]{1,20}/[0-9A-HJKMNP-TV-Z]{26}/"
     r"([0-9]{20}\.(seg|next|record|tlog-proof|consistency)|([0-9A-HJKMNP-TV-Z]{26}\.)?checkpoint|tombstone)"
 )
-_NAME = re.compile(r"ledger/(ledger-name|key-successions/[0-9a-f]{32}\.note)")
+_NAME = re.compile(
+    r"ledger/(ledger-name|key-successions/[0-9a-f]{32}\.note|configurations/[0-9a-f]{64}\.json)"
+)
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

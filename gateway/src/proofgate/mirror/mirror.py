@@ -23,7 +23,7 @@ from typing import Any
 
 from proofgate import _core
 from proofgate.key_statements import STATEMENTS, of_the_line
-from proofgate.mirror import aggregate
+from proofgate.mirror import aggregate, configurations
 from proofgate.mirror.aggregate import Ended
 from proofgate.mirror.memory import Memory
 from proofgate.mirror.target import ChangedError, ConflictError, MirrorError, Piece, Target
@@ -42,6 +42,8 @@ LOOK_SECONDS = 60.0
 PATIENCE_SECONDS = 600.0
 #: What does not verify is looked at again after it: network file systems show old files for a while.
 SECOND_LOOK_SECONDS = 60.0
+#: Configurations that are looked for again and again.
+MOST_WAITING = 1000
 #: Until a log that cannot be read, though others can, is a finding and waited for no longer.
 GIVE_UP_SECONDS = 86400.0
 _LONGEST_PAUSE = 60.0
@@ -99,6 +101,7 @@ class Mirror:
     _ahead: set[int] = field(default_factory=set)
     #: Entries whose logs cannot be read, and since when.
     _unreadable: dict[int, float] = field(default_factory=dict)
+    _told_configurations: set[str] = field(default_factory=set)
     _checkpoints_due: float = 0.0
     _look_due: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -132,6 +135,11 @@ class Mirror:
         unlocked, lag = self._unlocked, self.lag_seconds()
         if unlocked is not None:
             found.append(self._finding("mirror_unlocked", unlocked[0], unlocked[1]))
+        now = time.time_ns() // 1000
+        for digest, since in sorted(self._memory.configurations.items()):
+            if now - since >= self.second_look * 1e6:
+                message = f"a record names the configuration {digest}, and the ledger does not hold it"
+                found.append(self._finding("mirror_configuration_missing", message, since))
         if lag >= self.patience:
             why = f": {self._failure}" if self._failure else ""
             found.append(
@@ -296,6 +304,8 @@ class Mirror:
             for name, length, digest in names:
                 if wanted.fullmatch(name):
                     self._put(Piece(f"{top}/{ended.place}/{name}", length, digest, folder / name))
+                if _SEGMENT.fullmatch(name):
+                    self._bring_configurations(configurations.named(folder / name))
             self._put(self._checkpoint(ended.shard, ended.incarnation, ended.size, ended.checkpoint))
         except ChangedError as error:
             return self._suspect(ended, "mirror_unverified", f"{error} changed while it was mirrored")
@@ -332,6 +342,18 @@ class Mirror:
         self._find(code, f"{ended.place} is not mirrored: {message}")
         return True
 
+    def _bring_configurations(self, digests: set[str]) -> None:
+        """Mirrors configurations by their digests; those that cannot be had wait. Raises MirrorError."""
+        waiting = self._memory.configurations
+        for digest in sorted(digests - self._told_configurations):
+            piece = configurations.piece(self.ledger, digest)
+            if piece is not None:
+                self._put(piece)
+                self._told_configurations.add(digest)
+                waiting.pop(digest, None)
+            elif len(waiting) < MOST_WAITING:
+                waiting.setdefault(digest, time.time_ns() // 1000)
+
     def _bring_tiles(self, size: int) -> None:
         for path in aggregate.whole_tiles(self._memory.tiles, size):
             content = self.auditor.read(path)
@@ -359,6 +381,9 @@ class Mirror:
             if piece.key not in self._told_checkpoints:
                 self._put(piece)
         self._told_checkpoints = {piece.key for piece in pieces}
+        if self._memory.configurations:
+            self._bring_configurations(set(self._memory.configurations))
+            self._save()
 
     @staticmethod
     def _checkpoint(shard: str, incarnation: str, size: int, note: str) -> Piece:

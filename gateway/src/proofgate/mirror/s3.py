@@ -8,6 +8,8 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import requests
 
@@ -15,6 +17,9 @@ from proofgate.mirror.s3_client import Client
 from proofgate.mirror.target import ConflictError, MirrorError, Piece
 
 _DAY = 86_400
+#: By so much the store's clock and this one may differ before a lock is set once more.
+_SKEW = 3600
+_STRENGTH = {"GOVERNANCE": 1, "COMPLIANCE": 2}
 _TAKEN = {409, 412}
 _FULL = {b"QuotaExceeded", b"XMinioStorageFull", b"StorageFull", b"EntityTooLarge"}
 
@@ -27,9 +32,17 @@ class Lock:
     mode: str
     days: int
 
-    def until(self, now: float) -> str:
-        """When it ends, as the store wants it."""
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + self.days * _DAY))
+    def end(self, written: float) -> float:
+        """When it ends of what was written at a time; both are unix seconds, whole ones as stores have
+        them."""
+        return float(int(written) + self.days * _DAY)
+
+    def is_kept(self, headers: Mapping[str, str], end: float) -> bool:
+        """Whether an object, by the store's answer, is locked as firmly as is asked, until a time at
+        least."""
+        mode = headers.get("x-amz-object-lock-mode", "").upper()
+        until = _unix_seconds(headers.get("x-amz-object-lock-retain-until-date", ""))
+        return _STRENGTH.get(mode, 0) >= _STRENGTH[self.mode] and until is not None and until >= end
 
 
 class Bucket:
@@ -58,17 +71,23 @@ class Bucket:
         if self._is_there(piece):
             return False
         checksum = base64.b64encode(piece.sha256).decode()
+        end = self._lock.end(time.time())
         headers = {
             "Content-Type": "application/octet-stream",
             "If-None-Match": "*",
             "X-Amz-Checksum-Sha256": checksum,
             "X-Amz-Object-Lock-Mode": self._lock.mode,
-            "X-Amz-Object-Lock-Retain-Until-Date": self._lock.until(time.time()),
+            "X-Amz-Object-Lock-Retain-Until-Date": _time_text(end),
         }
         with self._client.ask("PUT", self._prefix + piece.key, headers=headers, body=piece) as answer:
             if answer.status_code not in _TAKEN:
                 self._expect(answer, "it does not take an object")
-                return True
+                is_put = True
+            else:
+                is_put = False
+        if is_put:
+            self._require_locked(self._prefix + piece.key, end)
+            return True
         if self._is_there(piece):
             return False
         raise MirrorError("mirror_unreachable", "it says that an object is there, and shows none")
@@ -125,9 +144,26 @@ class Bucket:
             else (checksum != base64.b64encode(piece.sha256).decode())
         ):
             raise ConflictError(piece.key)
-        if not _is_locked(found):
+        now = time.time()
+        written = _http_seconds(found.get("Last-Modified", ""), now)
+        if not self._lock.is_kept(found, self._lock.end(min(written, now)) - _SKEW):
             self._retain(key)
         return True
+
+    def _require_locked(self, key: str, end: float) -> None:
+        """Reads back how an object is locked: a store may take the headers and pass them over. Raises
+        MirrorError."""
+        with self._client.ask("HEAD", key) as answer:
+            self._expect(answer, "an object cannot be looked at")
+            found = answer.headers
+        if not self._lock.is_kept(found, end):
+            mode = found.get("x-amz-object-lock-mode", "no lock")
+            until = found.get("x-amz-object-lock-retain-until-date", "no time")
+            shown = " until ".join(text[:40] if text.isprintable() else "?" for text in (mode, until))
+            raise MirrorError(
+                "mirror_not_locked",
+                f"an object is under {shown} where {self._lock.mode} until {_time_text(end)} was asked",
+            )
 
     def _digest(self, key: str) -> bytes:
         digest = hashlib.sha256()
@@ -139,15 +175,16 @@ class Bucket:
 
     def _retain(self, key: str) -> None:
         """Locks an object that somebody else has written, or that an older lock has left."""
-        until = self._lock.until(time.time())
+        end = self._lock.end(time.time())
         content = (
             '<Retention xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-            f"<Mode>{self._lock.mode}</Mode><RetainUntilDate>{until}</RetainUntilDate></Retention>"
+            f"<Mode>{self._lock.mode}</Mode><RetainUntilDate>{_time_text(end)}</RetainUntilDate></Retention>"
         ).encode()
         headers = {"X-Amz-Checksum-Sha256": base64.b64encode(hashlib.sha256(content).digest()).decode()}
         body = Piece.of(key, content)
         with self._client.ask("PUT", key, {"retention": ""}, headers, body) as answer:
             self._expect(answer, "an object cannot be locked")
+        self._require_locked(key, end)
 
     def _expect(self, answer: requests.Response, why: str) -> None:
         if answer.status_code == 200:
@@ -159,9 +196,22 @@ class Bucket:
         raise MirrorError(kind, f"{why}: {answer.status_code} {shown}".rstrip())
 
 
-def _is_locked(headers: Mapping[str, str]) -> bool:
-    until = headers.get("x-amz-object-lock-retain-until-date", "")
-    # Both are of ISO 8601 in UTC: as text, the later one is the greater.
-    return bool(headers.get("x-amz-object-lock-mode")) and until[:19] > time.strftime(
-        "%Y-%m-%dT%H:%M:%S", time.gmtime()
-    )
+def _time_text(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _unix_seconds(text: str) -> float | None:
+    """A time of ISO 8601, as stores write the end of a lock; None for what is none."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()
+
+
+def _http_seconds(text: str, otherwise: float) -> float:
+    """A time of an HTTP header field (RFC 9110 section 5.6.7)."""
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError):
+        return otherwise

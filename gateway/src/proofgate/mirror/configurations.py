@@ -1,0 +1,49 @@
+"""The configurations that the records of a mirrored log name: which rules decided is evidence like the
+verdicts. Only what a record names goes to a mirror, so that nobody fills one by placing files."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from proofgate.archive import FOLDER
+from proofgate.mirror.target import CHUNK, MirrorError, Piece
+from proofgate.regular_file import read_regular
+
+#: In an `open` or a `config` record, by which digest it is archived: `settings`, and `config` where that is
+#: not there. Inside of a JSON string the quotes would be escaped. Admissions have 16 digits only.
+_NAMED = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
+_LONGEST_NAMED = 256
+#: As much as a worker archives.
+_MOST_BYTES = 64 << 20
+
+
+def named(segment: Path) -> set[str]:
+    """The digests that the records in a segment name. Raises MirrorError."""
+    found: set[str] = set()
+    kept = b""
+    try:
+        with segment.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                text = kept + chunk
+                # What begins at the end goes on in the next chunk.
+                whole = len(text) - _LONGEST_NAMED
+                found.update(_digest(match) for match in _NAMED.finditer(text) if match.start() < whole)
+                kept = text[max(whole, 0) :]
+            found.update(map(_digest, _NAMED.finditer(kept)))
+    except OSError as error:
+        raise MirrorError("mirror_source", f"{segment} cannot be read: {error.strerror}") from None
+    return found
+
+
+def _digest(match: re.Match[bytes]) -> str:
+    return (match[2] or match[1]).decode()
+
+
+def piece(ledger: Path, digest: str) -> Piece | None:
+    """The archived configuration of a digest; None while the ledger holds none that is what its name says."""
+    content = read_regular(ledger / FOLDER / f"{digest}.json", _MOST_BYTES)
+    if content is None or hashlib.sha256(content).hexdigest() != digest:
+        return None
+    return Piece.of(f"ledger/{FOLDER}/{digest}.json", content)
