@@ -1,0 +1,65 @@
+"""The vectors of docs/ledger.md, which come from its description alone, are what the core reads and signs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proofgate import _core
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def vectors() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((DOCS / "ledger-vectors.json").read_text())
+    return found
+
+
+def placed(folder: Path, segment: dict[str, Any], content: bytes) -> Path:
+    """A log that holds a segment alone."""
+    log = folder / "0" / segment["incarnation"]
+    log.mkdir(parents=True)
+    (log / segment["file"]).write_bytes(content)
+    return log
+
+
+def test_the_vectors_are_up_to_date() -> None:
+    subprocess.run([sys.executable, str(DOCS / "generate_ledger_vectors.py"), "--check"], check=True)
+
+
+def test_the_core_reads_the_records_of_the_segment(vectors: dict[str, Any], tmp_path: Path) -> None:
+    segment = vectors["segment"]
+    log = placed(tmp_path, segment, bytes.fromhex(segment["hex"]))
+    assert _core.export_leaves(str(log), str(tmp_path / "leaves")) == 3
+    leaves = (tmp_path / "leaves").read_bytes()
+    assert all(record.encode() in leaves for record in segment["records"])
+
+
+def test_the_core_refuses_the_segment_with_any_byte_of_a_record_changed(
+    vectors: dict[str, Any], tmp_path: Path
+) -> None:
+    segment = vectors["segment"]
+    content = bytearray.fromhex(segment["hex"])
+    end = len(content) - 64
+    for number, at in enumerate(range(0, end, 7)):
+        changed = bytes(content[:at]) + bytes([content[at] ^ 1]) + bytes(content[at + 1 :])
+        log = placed(tmp_path / str(number), segment, changed)
+        try:
+            read = _core.export_leaves(str(log), str(tmp_path / str(number) / "leaves"))
+        except _core.ProofgateError:
+            continue
+        assert read < 3, at
+
+
+def test_the_core_verifies_the_note_of_the_export(vectors: dict[str, Any]) -> None:
+    told = vectors["export_note"]
+    digest = hashlib.sha256(told["manifest"].encode()).digest()
+    _core.verify_export(told["note"], told["vkey"], digest)
+    with pytest.raises(_core.ProofError):
+        _core.verify_export(told["note"], told["vkey"], bytes(32))
