@@ -1,5 +1,6 @@
 """The auditor's index of exchanges: how it is kept, who may ask it, and what is told of it."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,7 @@ def test_an_index_that_does_not_go_on_is_told_and_costs_the_auditors_word_nothin
 REFUSED = [
     *("", "[]", "null", "{", '"a"', "[" * 100_000, "\ufeff{}"),
     json.dumps({DIGEST.upper(): {"name": "a", "all": True}}),
+    json.dumps({hashlib.sha256(b"test").hexdigest(): {"name": "a", "all": True}}),
     *(
         json.dumps({DIGEST: reader})
         for reader in (

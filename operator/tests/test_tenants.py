@@ -69,6 +69,14 @@ def test_a_key_that_was_never_in_the_cluster_is_given_by_its_digest() -> None:
     assert found.keys["acme"] == (KeyDigest("a" * 64), KeyDigest("b" * 64, SOON))
 
 
+def test_a_digest_of_a_word_from_examples_is_no_key() -> None:
+    found = read(keys=[{"name": "a", "sha256": sha256("test")}, {"name": "b", "sha256": "b" * 64}])
+    assert found.keys["acme"] == (KeyDigest("b" * 64),)
+    reason, message = fault(found)
+    assert reason == "KeyWellKnown"
+    assert message.startswith("spec.tenants[acme].apiKeys[a].sha256 is the SHA-256 of a word")
+
+
 def test_a_key_expires_when_its_item_says_so() -> None:
     first, second = api_keys("acme-keys", "first", "second")
     found = read(keys=[{**first, "notAfter": SOON}, second])

@@ -12,6 +12,7 @@ from proofgate.config.fields import unix_seconds
 from proofgate.config.files import NamedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings
+from proofgate.well_known_keys import WELL_KNOWN, is_well_known
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NOT_A_HASH = "not the SHA-256 of an API key in lower-case hexadecimal"
@@ -57,7 +58,9 @@ def _keys_of(
     for place, key in enumerate(tenant.keys):
         given.append(((*where, "keys", place, "hash"), key.hash, key.expires_at))
     for path, text, expires_at in given:
-        if _HASH.fullmatch(text):
+        if is_well_known(text):
+            findings.report("config_well_known_key", path, WELL_KNOWN)
+        elif _HASH.fullmatch(text):
             yield path, KeyDigest(text, expires_at)
         else:
             findings.report("config_bad_hash", path, f"{_NOT_A_HASH}: make one with proofgate hash-key")
@@ -81,6 +84,8 @@ def _read_line(entry: list[str]) -> KeyDigest:
     digest, *rest = entry
     if not _HASH.fullmatch(digest):
         raise ValueError(_NOT_A_HASH)
+    if is_well_known(digest):
+        raise ValueError(WELL_KNOWN)
     if not rest:
         return KeyDigest(digest, None)
     name, _, date = rest[0].partition("=")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import times
+from proofgate.well_known_keys import WELL_KNOWN, is_well_known
 
 log = logging.getLogger("proofgate.index")
 
@@ -120,6 +121,8 @@ def parse(path: Path) -> dict[str, Reader]:
             raise ReadersError(
                 f"{path}: a name is no SHA-256 in 64 lower-case hexadecimal digits (proofgate hash-key)"
             )
+        if is_well_known(digest):
+            raise ReadersError(f"{path}: {digest[:8]}… is {WELL_KNOWN}")
         readers[digest] = _reader(path, digest, entry)
     return readers
 

@@ -13,6 +13,7 @@ from typing import Any
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.gateway_secrets import encoded
 from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.well_known_keys import WELL_KNOWN, is_well_known
 
 READERS_FILE = "readers.json"
 #: As much as the auditor takes, and a Secret can hold.
@@ -43,6 +44,8 @@ def check(text: str) -> None:
                 f"the name of reader {number} is no SHA-256 in 64 lower-case hexadecimal digits:"
                 " `proofgate hash-key` prints that of a key"
             )
+        if is_well_known(digest):
+            raise InvalidReaders(f"the name of reader {number} is {WELL_KNOWN}")
         if not _is_reader(entry):
             raise InvalidReaders(
                 f'reader {number} is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}},'

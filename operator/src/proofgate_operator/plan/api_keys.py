@@ -14,6 +14,7 @@ from datetime import datetime
 from proofgate_operator.api.access import ApiKey
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.tenant_keys import KeyDigest
+from proofgate_operator.build.well_known_keys import WELL_KNOWN, is_well_known
 
 #: Below this a key could be guessed from its digest.
 MIN_KEY_LENGTH = 20
@@ -83,6 +84,8 @@ def _read(where: str, item: ApiKey, secrets: Mapping[str, Manifest | None]) -> K
         message = f"{where}.notAfter is no time, for example 2026-12-31T00:00:00Z"
         return KeyFault(item.name, "SpecInvalid", message)
     if item.sha256 is not None:
+        if is_well_known(item.sha256):
+            return KeyFault(item.name, "KeyWellKnown", f"{where}.sha256 is {WELL_KNOWN}")
         return KeyDigest(item.sha256, item.not_after, item.name)
     reference = item.secret_ref
     if reference is None:
