@@ -23,9 +23,9 @@ def vectors() -> dict[str, Any]:
 
 def placed(folder: Path, segment: dict[str, Any], content: bytes) -> Path:
     """A log that holds a segment alone."""
-    log = folder / "0" / segment["incarnation"]
+    log = folder / "0" / str(segment["incarnation"])
     log.mkdir(parents=True)
-    (log / segment["file"]).write_bytes(content)
+    (log / str(segment["file"])).write_bytes(content)
     return log
 
 

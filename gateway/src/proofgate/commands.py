@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from proofgate import _core
+from proofgate.another_key import explained
 from proofgate.terminal import show_bytes
 
 EXIT_OK = 0
@@ -22,7 +23,7 @@ EXIT_INVALID_EVIDENCE = 40
 
 def fail(message: str, code: int) -> int:
     """Says on standard error why a command failed, and returns its exit code."""
-    print(f"proofgate: {message}", file=sys.stderr)
+    print(f"proofgate: {explained(message)}", file=sys.stderr)
     return code
 
 
@@ -217,7 +218,11 @@ def fsck(options: argparse.Namespace) -> int:
         mirror=options.mirror,
         shred_keys=options.shred_keys,
     )
-    print(json.dumps(report, indent=2) if options.json else evidence.render_report(exit_class, report))
+    print(
+        json.dumps(report, indent=2)
+        if options.json
+        else evidence.render_report(exit_class, report, options.key)
+    )
     return exit_class
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofgate import _core
+from proofgate import _core, another_key
 from proofgate.admin_client import AdminError, AdminRefusedError, ask
 
 EXIT_OK = 0
@@ -225,10 +225,14 @@ def fsck(
     return exit_class, json.loads(report)
 
 
-def render_report(exit_class: int, report: dict[str, Any]) -> str:
-    """The report for a person: one indented line per fact, the verdict last."""
+def render_report(exit_class: int, report: dict[str, Any], key: str | None = None) -> str:
+    """The report for a person: one indented line per fact, the verdict last. With the `key` that was given, a
+    wrong one is told from logs that were changed. Raises EvidenceError for a key that is none."""
     lines = list(_outline(report, 0))
-    lines.append(VERDICTS.get(exit_class, f"unknown exit class {exit_class}"))
+    told = VERDICTS.get(exit_class, f"unknown exit class {exit_class}")
+    if exit_class == EXIT_INVALID and key is not None:
+        told = another_key.verdict(report, read_verifying_key(key)) or told
+    lines.append(told)
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 
 from proofgate import _core
+from proofgate.another_key import explained
 from proofgate.commands import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.evidence import read_verifying_key
 from proofgate.index import by_hand
@@ -164,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
                 before = problems
                 logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known(), keeper)
                 for problem in set(problems).difference(before):
-                    logging.getLogger("proofgate.index").error("%s", problem)
+                    logging.getLogger("proofgate.index").error("%s", explained(problem))
                 indexer.read(logs)
                 if not options.follow or ended.wait(_FOLLOW_SECONDS):
                     break

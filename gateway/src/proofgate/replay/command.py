@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from proofgate import _core
+from proofgate.another_key import explained
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.evidence import read_verifying_key
@@ -161,7 +162,7 @@ def _print(report: Report, core: _core.RecordedExchanges, as_json: bool) -> None
     if core.unverified:
         print(f"\nleft out, because no checkpoint covers them: {core.unverified} exchanges")
     for problem in core.problems:
-        print(f"\nproblem: {problem}")
+        print(f"\nproblem: {explained(problem)}")
 
 
 def _count(text: str) -> int:

@@ -1,0 +1,49 @@
+"""Telling a wrong verifying key from evidence that was changed: who gives the key of another ledger must not
+read that a log was tampered with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: How the core says that no signature is by the key: of the same name, and of another.
+_PHRASES = ("the note is not signed by ", "does not speak for the origin ")
+#: What there is to say then.
+ANOTHER_KEY = (
+    "another key: no signature in it is by the key that was given; give the one of this ledger."
+    " Whether something was changed is not known before"
+)
+_INVALID = "invalid"
+
+
+def explained(message: str) -> str:
+    """A refusal of the core, with what it means where no signature is by the key that was given."""
+    if not any(phrase in message for phrase in _PHRASES):
+        return message
+    return f"{message}\n{ANOTHER_KEY}"
+
+
+def verdict(report: dict[str, Any], key: str | None) -> str | None:
+    """The verdict on a ledger that says itself that others sign it, and of which nothing else is invalid.
+
+    None where that is not so."""
+    logs = report.get("incarnations", [])
+    foreign = {
+        _named(log["key"])
+        for log in logs
+        if log.get("checkpoint") == "bad" and log.get("key") and key is not None and log["key"] not in key
+    }
+    refused = [found for log in logs for found in log["findings"] if found["verdict"] == _INVALID]
+    others = [found for found in report.get("findings", []) if found["verdict"] == _INVALID]
+    about_keys = all(any(phrase in found["message"] for phrase in _PHRASES) for found in refused)
+    if not foreign or not refused or others or not about_keys:
+        return None
+    given = _named(key)
+    return (
+        f"another key: the logs name {', '.join(sorted(foreign))} as theirs, and {given} was given."
+        " Whether something was changed is not known before"
+    )
+
+
+def _named(key: object) -> str:
+    """The name and the id of a vkey; names have no plus sign."""
+    return "+".join(str(key).split("\n", 1)[0].split("+")[:2])
