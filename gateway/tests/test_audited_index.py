@@ -125,7 +125,7 @@ def test_readers_are_told_what_may_be_missing(
     log.exchange(4, NOON + 4)
     log.sign()
     (tmp_path / "readers").write_text(
-        json.dumps({hashlib.sha256(b"key").hexdigest(): {"name": "a", "all": True}})
+        json.dumps({hashlib.sha256(b"reader-key").hexdigest(): {"name": "a", "all": True}})
     )
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
     access_log, watch = AccessLog(tmp_path, 7), Watch(cast("_core.Auditor", double), 1 << 20)
@@ -136,7 +136,7 @@ def test_readers_are_told_what_may_be_missing(
         desk = Desk(*paths, Readers(tmp_path / "readers"), access_log, index.standing)
         with serving(create_app(watch, Kept(index, desk))) as url:
             for path, listed in (("exchanges", 3), ("tenants", 1)):
-                answer = HTTP.get(f"{url}/v1/{path}", headers={"Authorization": "Bearer key"}).json()
+                answer = HTTP.get(f"{url}/v1/{path}", headers={"Authorization": "Bearer reader-key"}).json()
                 assert len(answer[path]) == listed
                 assert answer["index"] == {"behind": 2, "code": "index_full"}
     access_log.close()

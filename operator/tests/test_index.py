@@ -70,6 +70,7 @@ def test_an_index_lies_on_the_auditors_own_volume_and_nobody_may_ask_it_unless_t
     assert option(audited, "--index").startswith(mounts["state"]["mountPath"] + "/")
     assert option(audited, "--index-days") == "90"
     assert "--readers" not in command(audited) and made(audited.world) == WHOLE
+    assert "env" not in template(audited)["containers"][0]
     without = Audited()
     assert "--index" not in command(without)
     for off in (Audited(auditor=indexed()), Audited(auditor=indexed(enabled=False, **NAMED))):
@@ -85,6 +86,9 @@ def test_the_readers_that_can_be_used_are_mounted_and_a_change_of_them_replaces_
     mounts = {mount["name"]: mount for mount in template(audited)["containers"][0]["volumeMounts"]}
     assert mounts["readers"]["readOnly"] is True
     assert option(audited, "--readers") == mounts["readers"]["mountPath"] + "/readers.json"
+    # Commands that are run in the container leave their lines in the same record.
+    state = {"name": "PROOFGATE_ACCESS_LOG", "value": option(audited, "--state")}
+    assert template(audited)["containers"][0]["env"] == [state]
     before = template(audited)
     put(audited, BOTH)
     assert (rolled_out(audited), template(audited)) == (BOTH, before)

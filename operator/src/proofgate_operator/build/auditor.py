@@ -168,6 +168,12 @@ def _container(
         "image": gateway.spec.worker.image or defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
         "command": _command(gateway, auditor, origin, ledger_key, keeping_key, defaults),
+        # Who reads by a command that is run in this container is in the same record as other readers.
+        **(
+            {"env": [{"name": "PROOFGATE_ACCESS_LOG", "value": _STATE_FOLDER}]}
+            if _has_readers(auditor)
+            else {}
+        ),
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": size, "limits": size},
         "securityContext": container_security(),

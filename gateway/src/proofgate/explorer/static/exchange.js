@@ -2,7 +2,7 @@
 import { button, download, el } from "./dom.js";
 import { query } from "./filters.js";
 import * as keys from "./keys.js";
-import { read } from "./reader.js";
+import { endsSignIn, read } from "./reader.js";
 import { forReader } from "./sign-in.js";
 import { caveat, failure, verdict } from "./steps.js";
 import { ask } from "./verifier.js";
@@ -34,7 +34,7 @@ async function content(id) {
   try {
     receipt = await read(`v1/exchanges/${encodeURIComponent(id)}/receipt`);
   } catch (error) {
-    if (error.code === "not_a_reader") throw error;
+    if (endsSignIn(error.code)) throw error;
     return [heading, told(error)];
   }
   const text = JSON.stringify(receipt);

@@ -34,6 +34,9 @@ export async function signIn(key) {
   }
 }
 
+/** Whether nobody is signed in after an answer with this code: the key is no reader's any more, or has expired. */
+export const endsSignIn = (code) => code === "not_a_reader" || code === "reader_expired";
+
 /** What the auditor answers whoever is signed in, as JSON. Whose key is taken away is signed out. */
 export async function read(path) {
   const reader = signedIn();
@@ -41,7 +44,7 @@ export async function read(path) {
   try {
     return await json(path, reader.key);
   } catch (error) {
-    if (error.code === "not_a_reader") signOut();
+    if (endsSignIn(error.code)) signOut();
     throw error;
   }
 }

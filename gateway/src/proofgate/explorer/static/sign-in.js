@@ -8,6 +8,7 @@ export const again = () => dispatchEvent(new HashChangeEvent("hashchange"));
 
 const EXPLAINED = new Map([
   ["not_a_reader", "This is the key of no reader. Keys of the gateway are none."],
+  ["reader_expired", "This key has expired. Whoever runs the auditor has to give you another one."],
   [
     "not_found",
     "This auditor answers no readers: it keeps no index, or nobody is named who may ask it. In a manifest that is spec.auditor.index with readersSecretRef; on a command line --index with --readers.",
@@ -22,7 +23,7 @@ export async function forReader(title, intro, content) {
   try {
     return [...head, bar(), ...(await content(signedIn()))];
   } catch (error) {
-    if (signedIn() === null) return [...head, form("You were signed out: this key is no reader's any more.")];
+    if (signedIn() === null) return [...head, form("You were signed out: this key is no reader's any more, or has expired.")];
     throw error;
   }
 }
