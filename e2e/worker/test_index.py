@@ -180,6 +180,9 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             with pytest.raises(httpx.HTTPStatusError, match="401"):
                 found(KEYS["acme"])
+            # Who reads on the machine is in the same record, and the auditor goes on with it.
+            assert run("exchanges", "--index", tmp_path / "index")[0] == 0
+            assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             wait_until(lambda: "of which 0 are under no head" in run(*check)[1], PATIENCE, "what was read is told")
             verifier = [
                 str(go_binaries.verifier()),
@@ -195,6 +198,7 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
         [file] = (tmp_path / "state").glob("access-*.jsonl")
         log = [json.loads(line) for line in file.read_text().splitlines()[1:]]
         assert {entry["reader"] for entry in log if "reader" in entry} == {"a", "b"}
+        assert [entry["by_hand"] for entry in log if "by_hand" in entry] == ["exchanges"]
         assert {entry["peer"] for entry in log if "sign_in" in entry} == {"127.0.0.1"}
         assert run(*check)[0] == 0
         file.write_text(file.read_text().replace('"reader":"a"', '"reader":"c"', 1))

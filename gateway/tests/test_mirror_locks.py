@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import formatdate
 from typing import Any, cast
@@ -33,7 +33,7 @@ class Store:
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, str]] = {}
-        self.keeps = lambda mode, until: (mode, until)
+        self.keeps: Callable[[str, str], tuple[str, str] | None] = lambda mode, until: (mode, until)
         self.retained = 0
 
     def place(self, mode: str, seconds: float, written: float) -> None:

@@ -29,7 +29,7 @@ from proofgate.cli import main
 from proofgate.index import room
 from proofgate.index.access_log import AccessLog
 from proofgate.index.audited import Kept
-from proofgate.index.by_hand import tell_place
+from proofgate.index.by_hand import append, tell_place
 from proofgate.index.readers import Readers
 from proofgate.index.refused import MOST_LINES
 from proofgate.index.routes import Desk
@@ -174,6 +174,19 @@ def test_who_reads_an_index_by_hand_is_in_the_auditors_record(folder: Path, desk
     assert listed["user"]
     # The auditor, which runs, has them in its tree, and goes on.
     assert desk.reads()[1] == before + 2
+
+
+def test_reads_by_hand_fill_their_own_part_alone(url: str, folder: Path, desk: Desk) -> None:
+    entry = {"time": "t", "by_hand": "exchanges", "user": "u", "host": "h", "asked": {"session": "s" * 500}}
+
+    def fill() -> None:
+        for _ in range(1000):
+            append(folder, entry, 8, SMALL)
+
+    with pytest.raises(OSError, match="of reads by hand"):
+        fill()
+    assert ask(url, ALL)[0] == ask(url, ACME)[0] == 200
+    assert desk.reads()[1] == len(recorded(folder))
 
 
 def test_lines_by_hand_and_of_readers_are_one_log(url: str, folder: Path, desk: Desk) -> None:

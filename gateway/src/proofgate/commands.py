@@ -248,11 +248,15 @@ def keygen(options: argparse.Namespace) -> int:
 
 def hash_key(_: argparse.Namespace) -> int:
     from proofgate.keys import KeyFileError, read_api_key
+    from proofgate.well_known_keys import WELL_KNOWN, is_well_known
 
     try:
-        print(_core.hash_api_key(read_api_key()))
+        digest = _core.hash_api_key(read_api_key())
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
+    if is_well_known(digest):
+        return fail(f"its digest would be {WELL_KNOWN}", EXIT_USAGE)
+    print(digest)
     return EXIT_OK
 
 

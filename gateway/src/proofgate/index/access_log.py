@@ -93,7 +93,7 @@ def only_writer(directory: Path) -> Iterator[None]:
     """Keeps other processes from adding lines. Raises OSError, also when one does not let go."""
     file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        _give_to_owner(file, directory)
+        give_to_owner(file, directory)
         until = time.monotonic() + LOCK_SECONDS
         while True:
             try:
@@ -108,35 +108,12 @@ def only_writer(directory: Path) -> Iterator[None]:
         os.close(file)
 
 
-def append(directory: Path, entry: dict[str, Any], now_us: int) -> None:
-    """Adds a line to the newest log of a directory that may be an auditor's that runs, durably; begins one
-    where there is none. The auditor takes the line into its tree. Raises OSError."""
-    line = _line(entry)
-    if not parts(directory):
-        AccessLog(directory, now_us).close()
-    with only_writer(directory):
-        logs = parts(directory)
-        used = sum(part.path.stat().st_size for log in logs.values() for part in log)
-        if used + len(line) > MOST_BYTES:
-            raise NoRoomError(f"there are {used} bytes of {MOST_BYTES}: move older files away")
-        newest = logs[max(logs)][-1].path
-        file = os.open(newest, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            _give_to_owner(file, directory)
-            size = os.fstat(file).st_size
-            cut = b"\n" if size and os.pread(file, 1, size - 1) != b"\n" else b""
-            if os.write(file, cut + line) != len(cut) + len(line):
-                raise OSError(errno.ENOSPC, "the line was cut")
-            os.fsync(file)
-        finally:
-            os.close(file)
-
-
-def _line(entry: dict[str, Any]) -> bytes:
+def encoded(entry: dict[str, Any]) -> bytes:
+    """A line of the log."""
     return json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
 
 
-def _give_to_owner(file: int, directory: Path) -> None:
+def give_to_owner(file: int, directory: Path) -> None:
     """Gives a file that root has made to whoever has the directory, who could not open it otherwise."""
     owner, own = directory.stat(), os.fstat(file)
     if os.geteuid() == 0 and own.st_uid != owner.st_uid:
@@ -210,7 +187,7 @@ class AccessLog:
 
         Raises NoRoomError and OSError, and then whoever asked must get no answer.
         """
-        line = _line(entry)
+        line = encoded(entry)
         with self._lock, only_writer(self._directory):
             self._settle()
             self._require_room(len(line), holder, sharers)
@@ -304,7 +281,7 @@ class AccessLog:
         try:
             os.write(file, header.encode())
             os.fsync(file)
-            _give_to_owner(file, self._directory)
+            give_to_owner(file, self._directory)
             draft.rename(path)
             folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
             try:

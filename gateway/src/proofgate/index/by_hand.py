@@ -8,16 +8,29 @@ commands, and is written before anything is shown.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import pwd
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from proofgate.evidence import EvidenceError
-from proofgate.index.access_log import append
+from proofgate.index.access_log import (
+    MOST_BYTES,
+    AccessLog,
+    AccessLogError,
+    NoRoomError,
+    Part,
+    encoded,
+    give_to_owner,
+    only_writer,
+    parts,
+)
+from proofgate.index.room import BY_HAND, holder_of, part
 from proofgate.index.schema import time_text
 
 #: In an index: where the auditor that keeps it has its record of reads.
@@ -103,3 +116,43 @@ def _who() -> dict[str, str]:
         **({"sudo_user": before[:_LONGEST]} if before else {}),
         "host": socket.gethostname(),
     }
+
+
+def append(directory: Path, entry: dict[str, Any], now_us: int, most_bytes: int = MOST_BYTES) -> None:
+    """Adds a line to the newest log of a directory that may be an auditor's that runs, durably; begins one
+    where there is none. The auditor takes the line into its tree. Raises OSError."""
+    line = encoded(entry)
+    if not parts(directory):
+        AccessLog(directory, now_us).close()
+    with only_writer(directory):
+        logs = parts(directory)
+        files = [file for log in logs.values() for file in log]
+        used = sum(file.path.stat().st_size for file in files)
+        if used + len(line) > most_bytes:
+            raise NoRoomError(f"there are {used} bytes of {most_bytes}: move older files away")
+        _require_room(files, used, len(line), most_bytes)
+        newest = logs[max(logs)][-1].path
+        opened = os.open(newest, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            give_to_owner(opened, directory)
+            size = os.fstat(opened).st_size
+            cut = b"\n" if size and os.pread(opened, 1, size - 1) != b"\n" else b""
+            if os.write(opened, cut + line) != len(cut) + len(line):
+                raise OSError(errno.ENOSPC, "the line was cut")
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def _require_room(files: list[Part], used: int, length: int, most_bytes: int) -> None:
+    """Raises NoRoomError when the part of those who read by hand is full; they share one."""
+    pool = part(BY_HAND, most_bytes)
+    if used + length <= pool:
+        return
+    own = 0
+    for file in files:
+        # What is no file of a log is the auditor's to find.
+        with suppress(AccessLogError), file.read() as (_, lines):
+            own += sum(len(line) for line in lines if holder_of(line).pool == BY_HAND)
+    if own + length > pool:
+        raise NoRoomError(f"{own} bytes of the {pool} of reads by hand are used: move older files away")

@@ -47,6 +47,11 @@ def holder_of(line: bytes) -> Holder:
     return NOBODY
 
 
+def part(pool: str, most_bytes: int) -> int:
+    """The bytes that a pool has of a record of at most so many."""
+    return most_bytes * _PARTS[pool] // _WHOLE
+
+
 class Room:
     """The bytes that each has used, by the files in which its lines are."""
 
@@ -78,10 +83,9 @@ class Room:
     def refusal(self, holder: Holder, length: int, most_bytes: int, sharers: int) -> str | None:
         """Why a line of this length has no room in its holder's part, which `sharers` have equally; None when
         it has."""
-        part = _PARTS.get(holder.pool)
-        if part is None:
+        if holder.pool not in _PARTS:
             return None
-        pool = most_bytes * part // _WHOLE
+        pool = part(holder.pool, most_bytes)
         own, used = pool // max(sharers, 1), self.used(holder)
         if used + length > own:
             return f"{used} bytes of the {own} of this reader are used: move older files away"
