@@ -151,6 +151,7 @@ def test_ten_tenants_are_let_in_and_told_so() -> None:
     for name in TEN:
         status = world.cluster.find("GatewayTenant", name, f"team-{name}")["status"]
         assert {condition["type"]: condition["status"] for condition in status["conditions"]} == {
+            "Ready": "True",
             "Accepted": "True",
             "KeysValid": "True",
             "Programmed": "True",

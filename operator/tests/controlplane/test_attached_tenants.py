@@ -126,12 +126,38 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
     wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), "it is written")
     assert f" {namespace.name}/acme ci\n" in shards(namespace) and TEXT not in shards(namespace)
     heads, row = (line.split() for line in namespace.kubectl("get", "gwt").splitlines())
-    assert heads == ["NAME", "GATEWAY", "PLAN", "ACCEPTED", "KEYS", "AGE"]
-    assert row[:5] == ["acme", "demo", "gold", "True", "1"]
+    assert heads == ["NAME", "GATEWAY", "PLAN", "ACCEPTED", "READY", "KEYS", "AGE"]
+    assert row[:6] == ["acme", "demo", "gold", "True", "True", "1"]
     namespace.delete("secret", "acme-keys-of-acme")
     wait_for(lambda: shards(namespace) == "", "the key is gone")
     namespace.apply(tenant(plan="platinum"))
     wait_for(lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"), "no such plan")
+
+
+def test_what_the_operator_has_not_seen_is_of_no_generation(empty_namespace: Namespace) -> None:
+    """Otherwise kstatus, and with it Flux, takes it for settled before anybody looked at it."""
+    empty_namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={}))
+    empty_namespace.apply(tenant())
+    for kind, name in (("ggw", "demo"), ("gwt", "acme")):
+        assert empty_namespace.there(kind, name)["status"] == {"observedGeneration": -1}
+
+
+def test_a_tenant_is_ready_for_the_generation_that_it_says(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    namespace.start()
+    namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={"namespaces": {"from": "Same"}}))
+    namespace.apply(secret("own-keys", ci=TEXT))
+    keys = [{"name": "ci", "secretRef": {"name": "own-keys", "key": "ci"}}]
+    namespace.apply(tenant(apiKeys=keys))
+
+    def is_told(status: str, reason: str) -> bool:
+        live = namespace.there("gwt", "acme")
+        seen = live.get("status", {}).get("observedGeneration") == live["metadata"]["generation"]
+        return seen and condition(namespace, "Ready") == (status, reason)
+
+    wait_for(lambda: is_told("True", "Ready"), "it is ready")
+    namespace.apply(tenant(apiKeys=keys, plan="platinum"))
+    wait_for(lambda: is_told("False", "PlanUnknown"), "it is not ready, and of the new generation")
 
 
 def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(namespace: Namespace) -> None:

@@ -279,18 +279,29 @@ def condition_schema() -> dict[str, Any]:
     }
 
 
+#: Without a status, kstatus takes an object for one that nothing is to be waited for: so it begins with that
+#: of no generation (as Flux' own kinds do).
+UNSEEN: dict[str, Any] = {"observedGeneration": -1}
+
+
+def observed_generation() -> dict[str, Any]:
+    """Return the structural schema of `.status.observedGeneration`."""
+    return {
+        "type": "integer",
+        "format": "int64",
+        "description": "Generation of the spec that this status is about; -1: the operator has not seen it.",
+    }
+
+
 def status_schema() -> dict[str, Any]:
     """Return the structural schema of `.status`."""
     integer = {"type": "integer", "format": "int32"}
     return {
         "type": "object",
         "description": "What the operator saw.",
+        "default": dict(UNSEEN),
         "properties": {
-            "observedGeneration": {
-                "type": "integer",
-                "format": "int64",
-                "description": "Generation of the spec that this status is about.",
-            },
+            "observedGeneration": observed_generation(),
             "replicas": {**integer, "description": "Worker pods that exist."},
             "readyReplicas": {**integer, "description": "Worker pods that are ready."},
             "updatedReplicas": {**integer, "description": "Worker pods of the newest template."},

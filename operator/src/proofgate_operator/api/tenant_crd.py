@@ -3,7 +3,14 @@
 from typing import Any
 
 from proofgate_operator.api.access import MAX_KEYS_OF_A_TENANT
-from proofgate_operator.api.crd import condition_schema, definition, rendered, structural
+from proofgate_operator.api.crd import (
+    UNSEEN,
+    condition_schema,
+    definition,
+    observed_generation,
+    rendered,
+    structural,
+)
 from proofgate_operator.api.tenant import TENANT_KIND, TENANT_PLURAL, TENANT_ROOT_RULES, GatewayTenantSpec
 
 
@@ -29,7 +36,9 @@ def status_schema() -> dict[str, Any]:
     return {
         "type": "object",
         "description": "What the operator made of the tenant.",
+        "default": dict(UNSEEN),
         "properties": {
+            "observedGeneration": observed_generation(),
             "tenant": {
                 "type": "string",
                 "maxLength": 127,
@@ -50,7 +59,8 @@ def status_schema() -> dict[str, Any]:
             },
             "conditions": {
                 "type": "array",
-                "description": "Accepted: the gateway lets the tenant attach, and has its plan. KeysValid:"
+                "description": "Ready: all of the others hold. Accepted: the gateway lets the tenant"
+                " attach, and has its plan. KeysValid:"
                 " every key of the list is let in. Programmed: the keys are written where the workers and"
                 " HAProxy read them.",
                 "items": condition_schema(),
@@ -70,11 +80,12 @@ def tenant_crd() -> dict[str, Any]:
         "properties": {"spec": structural(generated, generated["$defs"]), "status": status_schema()},
         "x-kubernetes-validations": TENANT_ROOT_RULES,
     }
-    accepted = ".status.conditions[?(@.type=='Accepted')].status"
+    accepted, ready = (f".status.conditions[?(@.type=='{kind}')].status" for kind in ("Accepted", "Ready"))
     columns = [
         {"name": "Gateway", "type": "string", "jsonPath": ".spec.gatewayRef.name"},
         {"name": "Plan", "type": "string", "jsonPath": ".spec.plan"},
         {"name": "Accepted", "type": "string", "jsonPath": accepted},
+        {"name": "Ready", "type": "string", "jsonPath": ready},
         {"name": "Keys", "type": "integer", "jsonPath": ".status.keyCount"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]

@@ -28,6 +28,17 @@ KEEPING_PLAN_ANNOTATION = "proofgate.dev/keeping-plan"
 #: Digest of a manifest as the operator wrote it.
 APPLIED_ANNOTATION = "proofgate.dev/applied"
 
+#: On what must outlive its gateway: what Argo CD, Helm and Flux ask for before they prune or delete.
+#: Sources: argo-cd.readthedocs.io (sync options "Prune" and "Delete"), helm.sh ("tell Helm not to uninstall a
+#: resource"), fluxcd.io (Kustomization, "Garbage collection").
+KEEP_ANNOTATIONS = {
+    "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+    "helm.sh/resource-policy": "keep",
+    "kustomize.toolkit.fluxcd.io/prune": "disabled",
+}
+#: By this label, tools tell whose an object is. Argo CD takes one with it and without an owner for its own.
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+
 #: Name of the workers' volume for the ledger, and of the claim template for volumes of their own.
 LEDGER_VOLUME = "ledger"
 
@@ -155,13 +166,11 @@ def selector_labels(gateway: Gateway, component: str) -> dict[str, str]:
     }
 
 
-def labels(gateway: Gateway, component: str) -> dict[str, str]:
-    """Return the labels of an object of one component."""
-    return {
-        **selector_labels(gateway, component),
-        "app.kubernetes.io/instance": gateway.name,
-        MANAGED_BY_LABEL: OPERATOR,
-    }
+def labels(gateway: Gateway, component: str, *, owned: bool = True) -> dict[str, str]:
+    """Return the labels of an object of one component. One that is not `owned` bears no instance: a GitOps
+    tool that tracks by that label would prune it."""
+    instance = {INSTANCE_LABEL: gateway.name} if owned else {}
+    return {**selector_labels(gateway, component), **instance, MANAGED_BY_LABEL: OPERATOR}
 
 
 def owner_reference(gateway: Gateway) -> Manifest:
@@ -178,12 +187,15 @@ def owner_reference(gateway: Gateway) -> Manifest:
 def child(
     gateway: Gateway, api_version: str, kind: str, name: str, component: str, *, owned: bool = True
 ) -> Manifest:
-    """Return the head of a manifest; `owned` says whether it goes with the gateway."""
+    """Return the head of a manifest; `owned` says whether it goes with the gateway. What does not asks other
+    tools to leave it as well."""
     metadata: Manifest = {
         "name": name,
         "namespace": gateway.namespace,
-        "labels": labels(gateway, component),
+        "labels": labels(gateway, component, owned=owned),
     }
     if owned:
         metadata["ownerReferences"] = [owner_reference(gateway)]
+    else:
+        metadata["annotations"] = dict(KEEP_ANNOTATIONS)
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

@@ -3,7 +3,7 @@
 from proofgate_operator.api.auditor import AuditorStorage
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import RetainPolicy, VolumeMode
-from proofgate_operator.build.naming import LEDGER_VOLUME, Manifest, child, labels, names
+from proofgate_operator.build.naming import KEEP_ANNOTATIONS, LEDGER_VOLUME, Manifest, child, labels, names
 from proofgate_operator.build.statefulset import COMPONENT
 
 #: How a claim of each mode may be mounted.
@@ -60,7 +60,10 @@ def claim_templates(gateway: Gateway) -> list[Manifest]:
     """
     if gateway.spec.ledger.volume.mode is VolumeMode.SHARED:
         return []
-    metadata = {"name": LEDGER_VOLUME, "labels": labels(gateway, COMPONENT)}
+    owned = gateway.spec.ledger.volume.retain_policy is RetainPolicy.DELETE
+    metadata: Manifest = {"name": LEDGER_VOLUME, "labels": labels(gateway, COMPONENT, owned=owned)}
+    if not owned:
+        metadata["annotations"] = dict(KEEP_ANNOTATIONS)
     return [{"metadata": metadata, "spec": _claim_spec(gateway)}]
 
 

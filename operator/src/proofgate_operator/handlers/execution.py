@@ -90,6 +90,10 @@ async def execute(
     if plan.shred_keys.to_make:
         with one(Ref("Secret", names(gateway).shred_keys), "patch", "made shred keys in"):
             done.changed |= await make_shred_keys(client, gateway, plan.shred_keys)
+    for ref, patch in plan.unlabel.items():
+        with one(ref, "patch", "took a label of other tools off"):
+            await merge_patch(client, ref.kind, gateway.namespace, ref.name, patch)
+            done.changed = True
     for manifest in plan.apply:
         ref = ref_of(manifest)
         writes.attempt(gateway.name, manifest)

@@ -20,6 +20,7 @@ _SHOWN_DIGITS = 8
 class TenantConditionType(StrEnum):
     """Every condition that a tenant carries."""
 
+    READY = "Ready"
     ACCEPTED = "Accepted"
     KEYS_VALID = "KeysValid"
     PROGRAMMED = "Programmed"
@@ -85,6 +86,14 @@ def _keys_valid(keys: Sequence[KeyDigest], faults: Sequence[KeyFault], refused: 
     return _condition(kind, True, "Valid", message)
 
 
+def _ready(needs: Sequence[Condition]) -> Condition:
+    """Return the summary: the first need that is not met is its reason."""
+    unmet = next((need for need in needs if not need.holds), None)
+    if unmet is None:
+        return _condition(TenantConditionType.READY, True, "Ready", "the tenant is as its spec says")
+    return _condition(TenantConditionType.READY, False, unmet.reason, unmet.message)
+
+
 def tenant_status(
     tenant: GatewayTenant,
     refused: Problem | None,
@@ -114,8 +123,10 @@ def tenant_status(
         programmed = _condition(
             TenantConditionType.PROGRAMMED, True, "Programmed", "its keys are where workers and HAProxy read"
         )
-    conditions = (accepted, _keys_valid(keys, faults, refused), programmed)
+    needs = (accepted, _keys_valid(keys, faults, refused), programmed)
+    conditions = (_ready(needs), *needs)
     status: dict[str, Any] = {
+        "observedGeneration": tenant.generation,
         "tenant": tenant.tenant,
         "keyCount": len(keys),
         "conditions": merge(before.get("conditions") or [], conditions, tenant.generation, now),

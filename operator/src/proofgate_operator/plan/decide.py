@@ -33,6 +33,7 @@ from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
 from proofgate_operator.plan.keeper import is_to_go, keeper_manifests, retaining
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
+from proofgate_operator.plan.pruning import unlabelled
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
 from proofgate_operator.plan.shards import Shard, read_shards
 from proofgate_operator.plan.shred_keys import UNWANTED, ShredKeys
@@ -45,12 +46,11 @@ from proofgate_operator.plan.worker_memory import least_memory
 
 @dataclass(frozen=True)
 class Plan:
-    """Writes, in order: Secrets to generate (never to overwrite), shred keys to make (likewise), manifests to
-    apply, objects to delete, the
-    number of workers of a set whose template is held back, whether to stop the auditor, pods to mark with
-    annotations, so that the kubelet renews their files; merge patches that some manifests need before they
-    are applied; workers to retire or to tell to stay, pods to delete so that their StatefulSet makes new
-    ones.
+    """Writes, in order: Secrets to generate (never to overwrite), shred keys to make (likewise), merge
+    patches that take a label off what must not be pruned (`unlabel`), manifests to apply, each after its
+    merge patch if it needs one (`patch`), objects to delete, the number of workers of a set whose template is held back,
+    whether to stop the auditor, pods to mark with annotations, so that the kubelet renews their files;
+    workers to retire or to tell to stay, pods to delete so that their StatefulSet makes new ones.
 
     After them the status, which describes what was seen before them. `moving` says that time alone brings the
     next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held, and
@@ -67,6 +67,7 @@ class Plan:
     stop_auditor: bool = False
     renew: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     patch: Mapping[Ref, Manifest] = field(default_factory=dict)
+    unlabel: Mapping[Ref, Manifest] = field(default_factory=dict)
     stay: tuple[Manifest, ...] = ()
     retire: tuple[Manifest, ...] = ()
     replace: tuple[Manifest, ...] = ()
@@ -85,6 +86,7 @@ class Plan:
             self.generate
             or self.shred_keys.to_make
             or self.apply
+            or self.unlabel
             or self.delete
             or self.renew
             or self.replace
@@ -267,6 +269,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     generate: tuple[str, ...] = ()
     shred_keys = UNWANTED
     apply: tuple[Manifest, ...] = ()
+    unlabel: dict[Ref, Manifest] = {}
     delete: tuple[Ref, ...] = ()
     renew: dict[str, dict[str, str]] = {}
     rescale: int | None = None
@@ -289,6 +292,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
             for manifest in manifests
             if ref_of(manifest) not in held_back and _needs_write(gateway, seen, manifest)
         )
+        unlabel = unlabelled(gateway, seen, apply)
         delete = _superfluous(gateway, seen, configuration)
         stop_auditor = is_to_stop(gateway, seen)
         rescale = _rescaled(gateway, live_set, movement, manifests)
@@ -317,6 +321,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
             generate
             or shred_keys.to_make
             or apply
+            or unlabel
             or delete
             or renew
             or publish
@@ -339,6 +344,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         rescale=rescale,
         stop_auditor=stop_auditor,
         patch=_strategy(gateway, live_set, apply),
+        unlabel=unlabel,
         stay=tuple(shard.pod for shard in movement.stay),
         retire=_to_retire(movement),
         replace=(movement.replace.pod,) if movement.replace else (),

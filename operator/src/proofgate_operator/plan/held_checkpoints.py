@@ -82,7 +82,8 @@ def held_checkpoints(
     urgent = before.keys() != entries.keys() or any(before.get(n) != entries.get(n) for n in leaving)
     owned = goes_with_the_gateway(gateway)
     head = child(gateway, "v1", "ConfigMap", names(gateway).checkpoints, "worker", owned=owned)
-    head["metadata"]["annotations"] = {CLAIMS_ANNOTATION: json.dumps(claims, sort_keys=True)}
+    annotations = head["metadata"].setdefault("annotations", {})
+    annotations[CLAIMS_ANNOTATION] = json.dumps(claims, sort_keys=True)
     manifest = holding(gateway, live, {**head, "data": entries}, urgent, seen.now)
     return Held(manifest, tuple(forks), tuple(setbacks))
 

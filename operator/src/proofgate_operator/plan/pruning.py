@@ -1,0 +1,39 @@
+"""Objects without an owner that a release before labelled as GitOps tools label what they may prune.
+
+Server-side apply takes off only what it set itself: not a label of an object that was created, or that the
+StatefulSet's controller made.
+"""
+
+from collections.abc import Iterable
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build.naming import INSTANCE_LABEL, KEEP_ANNOTATIONS, Manifest
+from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.ownership import Ownership, classify
+
+_KINDS = frozenset({"PersistentVolumeClaim", "Secret", "ConfigMap"})
+
+
+def unlabelled(gateway: Gateway, seen: Observed, apply: Iterable[Manifest]) -> dict[Ref, Manifest]:
+    """Return merge patches for what is kept when the gateway goes, and does not say so yet.
+
+    One that says so already was ours to label before: whoever labels it now means it, and it asks to be kept.
+    """
+    manifests = {ref_of(manifest): manifest for manifest in apply}
+    found: dict[Ref, Manifest] = {}
+    for ref, live in seen.children.items():
+        if live is None or ref.kind not in _KINDS or classify(gateway, live) is not Ownership.OURS:
+            continue
+        metadata = live["metadata"]
+        wanted = manifests.get(ref, live)["metadata"]
+        annotations = metadata.get("annotations") or {}
+        if metadata.get("ownerReferences") or wanted.get("ownerReferences"):
+            continue
+        if annotations.items() >= KEEP_ANNOTATIONS.items():
+            continue
+        patch: Manifest = {} if ref in manifests else {"annotations": dict(KEEP_ANNOTATIONS)}
+        if (metadata.get("labels") or {}).get(INSTANCE_LABEL) == gateway.name:
+            patch["labels"] = {INSTANCE_LABEL: None}
+        if patch:
+            found[ref] = {"metadata": patch}
+    return found
