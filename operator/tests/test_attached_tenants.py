@@ -535,6 +535,7 @@ def test_another_operator_gives_no_key_to_a_tenant_that_only_lists_it(thief: str
 
 def test_another_operator_shuts_nobody_out_of_a_gateway_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 2 * 256)
+    monkeypatch.setattr(tenant_book, "MIN_NAMESPACES", 1)
     found = [f"t{n}" for n in range(2000) if shard_of_tenant(f"team-t{n}/t{n}") == 0][:3]
     world = World()
     world.add(*found[1:])

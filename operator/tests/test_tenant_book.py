@@ -152,6 +152,7 @@ def test_after_a_restart_who_was_in_a_full_shard_stays_in(
 ) -> None:
     shard = [f"t{n}" for n in range(2000) if shard_of_tenant(f"team/t{n}") == 0][:3]
     monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 2 * 256)
+    monkeypatch.setattr(tenant_book, "MIN_NAMESPACES", 1)
     tenants = [
         tenant(shard[0], created="2020-01-01T00:00:00Z"),
         tenant(shard[1], created="2026-01-01T00:00:00Z"),
@@ -167,6 +168,7 @@ def test_after_a_restart_a_key_that_was_in_a_full_shard_stays_in(
     monkeypatch: pytest.MonkeyPatch, order: int
 ) -> None:
     monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 200)
+    monkeypatch.setattr(tenant_book, "MIN_NAMESPACES", 1)
     shard = [f"k{n}" for n in range(2000) if shard_of_key(key(f"k{n}").digest) == 0][:3]
     before = {key(name).digest: "team/new" for name in shard[1:]}
     book = TenantBook(before, ["team/old", "team/new"])
@@ -192,6 +194,7 @@ def test_a_full_shard_takes_no_more_keys_and_still_loses_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 200)
+    monkeypatch.setattr(tenant_book, "MIN_NAMESPACES", 1)
     same_shard = [f"k{n}" for n in range(2000) if shard_of_key(key(f"k{n}").digest) == 0][:3]
     book = TenantBook({})
     book.put(tenant("acme", *same_shard))

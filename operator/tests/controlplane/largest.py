@@ -143,6 +143,8 @@ def everything() -> Manifest:
                 **{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota, "waitSeconds": 30},
                 "deniedBetas": ["context-management", "effort-2025-11-24"],
                 **{"modelBudgets": [budget], "policy": policy, "policies": ["names"]},
+                "allowedNamespaces": {"names": ["team-acme"], "selector": {"matchLabels": {"llm": "gold"}}},
+                "perNamespace": {"tenants": 5},
             }
         ],
         "allowedTenants": {"namespaces": {"from": "All"}},
@@ -292,6 +294,9 @@ def largest() -> Manifest:
             "name": f"plan-{number}",
             "models": [model["name"] for model in models[-32:]],
             "policies": [policy["name"] for policy in policies[-8:]],
+            # With all of their names, the object would be larger than etcd takes.
+            "allowedNamespaces": {"names": [f"team-{number}"]},
+            "perNamespace": {"tenants": 10_000},
         }
         for number in range(32)
     ]

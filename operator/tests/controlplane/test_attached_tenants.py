@@ -64,6 +64,16 @@ def test_a_tenant_is_named_so_that_records_can_name_it(plane: ControlPlane) -> N
         ),
         ({"plans": [GOLD, GOLD]}, "spec.plans[1]: Duplicate value"),
         (
+            {"plans": [{**GOLD, "allowedNamespaces": {}}]},
+            "spec.plans: allowedNamespaces has names, a selector, or both",
+        ),
+        ({"plans": [{**GOLD, "allowedNamespaces": {"names": []}}]}, "spec.plans[0].allowedNamespaces.names"),
+        ({"plans": [{**GOLD, "perNamespace": {}}]}, "spec.plans[0].perNamespace.tenants"),
+        (
+            {"plans": [{**GOLD, "perNamespace": {"tenants": 0}}]},
+            "spec.plans[0].perNamespace.tenants",
+        ),
+        (
             {"tenants": [{"name": "acme", "plan": "gold", "apiKeys": [KEY]}]},
             "spec.tenants: every tenant's plan must be in spec.plans",
         ),
@@ -179,3 +189,20 @@ def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(na
         ("create", "pods"),
     ):
         assert not may(*question), question
+
+
+def test_edit_in_a_namespace_gives_nothing_of_a_gateway_elsewhere(namespace: Namespace) -> None:
+    """By the roles that `edit` is made of, because no controller aggregates here."""
+    for kind in ("governancegateways", "gatewaytenants"):
+        namespace.apply(role_binding(f"editors-of-{kind}", f"proofgate-{kind}-edit", "team"))
+
+    def may(verb: str, resource: str, where: str = namespace.name) -> bool:
+        return namespace.plane.api.may("team", verb, resource, where)
+
+    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant holds")
+    for kind in ("gatewaytenants", "governancegateways"):
+        assert not may("patch", f"{kind}.proofgate.dev/status")
+        for verb in ("get", "list", "create", "patch", "delete"):
+            assert not may(verb, f"{kind}.proofgate.dev", "default")
+    for question in (("get", "secrets"), ("create", "pods"), ("get", "configmaps"), ("patch", "services")):
+        assert not may(*question, "default"), question

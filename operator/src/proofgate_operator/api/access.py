@@ -211,11 +211,47 @@ TERMS = (
 )
 
 
+class PlanNamespaces(Section):
+    """Namespaces whose GatewayTenants may take a plan: those that are named, and those with the labels."""
+
+    names: Annotated[tuple[ResourceName, ...] | None, Field(min_length=1, max_length=16)] = None
+    """Names of namespaces; for more of them there are labels."""
+    selector: LabelSelector | None = None
+    """Labels of namespaces, which only an operator that serves the whole cluster may read."""
+
+
+class PlanShare(Section):
+    """What the GatewayTenants of one namespace may have of a plan."""
+
+    tenants: Annotated[int, Field(ge=1, le=10_000)]
+    """How many may take the plan. Each has the plan's limits for itself. Of more, the oldest have it."""
+
+
 class Plan(Terms):
     """Terms that tenants share by name."""
 
     name: ResourceName
     """Name that tenants refer to."""
+    allowed_namespaces: Annotated[
+        PlanNamespaces | None,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "has(self.names) || has(self.selector)",
+                    "message": "spec.plans: allowedNamespaces has names, a selector, or both",
+                }
+            )
+        ),
+    ] = None
+    """Namespaces whose GatewayTenants may take the plan, of those that spec.allowedTenants lets attach.
+    Absent: every one of them. It does not concern spec.tenants."""
+    per_namespace: PlanShare | None = None
+    """What the GatewayTenants of one namespace may have of the plan. Absent: as many as the namespace makes
+    may take it, each with all of its limits."""
+
+
+#: What a plan says to the operator alone.
+PLAN_ATTACHMENT = frozenset({"allowedNamespaces", "perNamespace"})
 
 
 class Tenant(Terms):

@@ -7,7 +7,7 @@ import hashlib
 
 import yaml
 
-from proofgate_operator.api.access import TERMS, Tenant
+from proofgate_operator.api.access import PLAN_ATTACHMENT, TERMS, Tenant
 from proofgate_operator.api.auth import Auth
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import PayloadMode
@@ -266,7 +266,10 @@ def _plans(gateway: Gateway) -> Manifest:
     if gateway.spec.default_prices:
         content["defaultPrices"] = True
     if gateway.spec.plans:
-        content["plans"] = [plan.as_written() for plan in gateway.spec.plans]
+        content["plans"] = [
+            {field: said for field, said in plan.as_written().items() if field not in PLAN_ATTACHMENT}
+            for plan in gateway.spec.plans
+        ]
     if gateway.spec.allowed_tenants is not None:
         content["tenantShards"] = {"directory": SHARDS_FOLDER}
     return content

@@ -6,7 +6,7 @@ written.
 """
 
 import asyncio
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 from proofgate_operator import metrics
@@ -31,7 +31,7 @@ from proofgate_operator.kube.attached import Name
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.api_keys import KeyFault, KeyList, entry, read_keys
-from proofgate_operator.plan.attachment import refusal, selector_of
+from proofgate_operator.plan.attachment import Admission, beyond_share, refusal, selectors_of
 from proofgate_operator.plan.front_door import owning_of, tenant_stamp
 from proofgate_operator.plan.observed import TenantShards
 from proofgate_operator.plan.ownership import Ownership, classify
@@ -73,7 +73,7 @@ class _Roster:
     uid: str
     book: TenantBook
     generation: int = 0
-    selected: frozenset[str] | None = None
+    selected: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     verdicts: dict[Name, _Verdict] = field(default_factory=dict)
     written: dict[int, _Written] = field(default_factory=dict)
     refused: dict[int, Problem] = field(default_factory=dict)
@@ -207,11 +207,12 @@ class Attachments:
         if roster.generation != gateway.generation or roster.selected != selected:
             # Whether they may attach, and what their plans are, has to be found out anew; no key is read.
             changed |= client.store.attached.members((gateway.namespace, gateway.name))
+        admission = _admission(client, gateway, selected, changed)
         gate = asyncio.Semaphore(_CONCURRENCY)
 
         async def judged(tenant: Name) -> tuple[_Verdict | None, Attached | None]:
             async with gate:
-                return await self._judge(client, gateway, roster, selected, tenant)
+                return await self._judge(client, gateway, roster, admission, tenant)
 
         order = sorted(changed)
         found = zip(order, await asyncio.gather(*map(judged, order)), strict=True)
@@ -229,7 +230,7 @@ class Attachments:
         refused = roster.book.put(*accepted.values())
         for name, attached in accepted.items():
             if attached.name in refused:
-                message = "the gateway has as many tenants as it can have"
+                message = "the gateway has as many tenants as it can have, or as it takes of one namespace"
                 roster.verdicts[name] = _Verdict(Problem("NoRoom", message))
         roster.generation, roster.selected = gateway.generation, selected
         roster.untold |= changed
@@ -239,7 +240,7 @@ class Attachments:
         client: Client,
         gateway: Gateway,
         roster: _Roster,
-        selected: frozenset[str] | None,
+        admission: Admission,
         name: Name,
     ) -> tuple[_Verdict | None, Attached | None]:
         """Find out what a tenant is to have: the verdict, None if it is none of the gateway's, and what goes
@@ -248,7 +249,7 @@ class Attachments:
         tenant = read_tenant(store.get(TENANT_KIND, *name))
         if tenant is None or tenant.gateway != (gateway.namespace, gateway.name):
             return None, None
-        refused = refusal(gateway, tenant, selected)
+        refused = refusal(gateway, tenant, admission)
         if refused is not None:
             store.attached.reads(name, frozenset())
             return _Verdict(refused), None
@@ -278,6 +279,8 @@ class Attachments:
             shared = roster.book.holder(key.digest) is not None or key.digest in roster.book.reserved
             reason = "KeyShared" if shared else "NoRoom"
             why = "is another tenant's key" if shared else "finds no room: the gateway has too many keys"
+            if not shared and roster.book.is_crowded(key.digest, tenant.tenant):
+                why += " of its namespace, which has its share of them"
             faults.append(KeyFault(key.name, reason, f"{_FIELD}[{key.name}] {why}"))
         unwritten = _unwritten(gateway, roster, tenant)
         before = live.get("status") or {}
@@ -343,16 +346,33 @@ async def _secret(client: Client, namespace: str, name: str) -> Manifest | None:
         raise
 
 
-async def _selected(client: Client, gateway: Gateway) -> frozenset[str] | None:
-    selector = selector_of(gateway)
-    if selector is None:
-        return None
-    try:
-        return frozenset(await client.namespaces(selector))
-    except ApiError as error:
-        if error.status == 403:
-            return None
-        raise
+async def _selected(client: Client, gateway: Gateway) -> Mapping[str, frozenset[str] | None]:
+    found: dict[str, frozenset[str] | None] = {}
+    for selector in sorted(selectors_of(gateway)):
+        try:
+            found[selector] = frozenset(await client.namespaces(selector))
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            found[selector] = None
+    return found
+
+
+def _admission(
+    client: Client, gateway: Gateway, selected: Mapping[str, frozenset[str] | None], changed: set[Name]
+) -> Admission:
+    """Return what tenants are let in by. Where plans are shared within a namespace, a change of one tenant
+    is one of all of its namespace."""
+    admission = Admission(selected)
+    if not any(plan.per_namespace for plan in gateway.spec.plans):
+        return admission
+    namespaces = {namespace for namespace, _ in changed}
+    members = client.store.attached.members((gateway.namespace, gateway.name))
+    changed |= {name for name in members if name[0] in namespaces}
+    found = (read_tenant(client.store.get(TENANT_KIND, *name)) for name in changed)
+    own = (gateway.namespace, gateway.name)
+    tenants = [tenant for tenant in found if tenant is not None and tenant.gateway == own]
+    return Admission(selected, beyond_share(gateway, admission, tenants))
 
 
 async def _begun(client: Client, gateway: Gateway) -> _Roster:

@@ -1,11 +1,13 @@
 """Whether a tenant that is an object of its own may attach to a gateway, and what its status says."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from proofgate_operator.api.access import NamespacesFrom
+from proofgate_operator.api.access import NamespacesFrom, Plan
 from proofgate_operator.api.conditions import Condition, ConditionStatus, merge
+from proofgate_operator.api.fields import LabelSelector
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.tenant import GatewayTenant
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
@@ -26,21 +28,55 @@ class TenantConditionType(StrEnum):
     PROGRAMMED = "Programmed"
 
 
-def selector_of(gateway: Gateway) -> str | None:
-    """Return the label selector of the namespaces that may attach; None where labels do not decide."""
+#: Namespace and name of a tenant.
+Name = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What tenants are let in by, besides the gateway's spec and their own: `selected` are the namespaces
+    that each of its label selectors selects, None where labels cannot be read; `beyond` the tenants whose
+    namespaces have as many of their plans as those allow."""
+
+    selected: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    beyond: frozenset[Name] = frozenset()
+
+
+def selectors_of(gateway: Gateway) -> frozenset[str]:
+    """Return the label selectors of namespaces that decide who may attach, and which plans they may have."""
     allowed = gateway.spec.allowed_tenants
-    if allowed is None or allowed.namespaces.from_ is not NamespacesFrom.SELECTOR:
-        return None
-    selector = allowed.namespaces.selector
+    if allowed is None:
+        return frozenset()
+    plans = (plan.allowed_namespaces for plan in gateway.spec.plans)
+    found = [_text(wanted.selector) for wanted in plans if wanted is not None and wanted.selector]
+    if allowed.namespaces.from_ is NamespacesFrom.SELECTOR:
+        found.append(_text(allowed.namespaces.selector))
+    return frozenset(found)
+
+
+def _text(selector: LabelSelector | None) -> str:
     labels = (selector.match_labels if selector else None) or {}
     return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
 
 
-def refusal(gateway: Gateway, tenant: GatewayTenant, selected: Set[str] | None) -> Problem | None:
-    """Return why a tenant may not attach; None if it may.
+def beyond_share(gateway: Gateway, admission: Admission, tenants: Iterable[GatewayTenant]) -> frozenset[Name]:
+    """Return those of whole namespaces that have to do without their plans, because older ones have the
+    share of their namespace. Who may not have the plan anyway takes none of it."""
+    shares = {plan.name: plan.per_namespace.tenants for plan in gateway.spec.plans if plan.per_namespace}
+    sharing: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for tenant in tenants:
+        if tenant.spec.plan in shares and refusal(gateway, tenant, admission) is None:
+            same = sharing.setdefault((tenant.namespace, tenant.spec.plan), [])
+            same.append((tenant.created, tenant.name))
+    return frozenset(
+        (namespace, name)
+        for (namespace, plan), same in sharing.items()
+        for _, name in sorted(same)[shares[plan] :]
+    )
 
-    `selected` are the namespaces whose labels the gateway's selector selects; None where they cannot be read.
-    """
+
+def refusal(gateway: Gateway, tenant: GatewayTenant, admission: Admission) -> Problem | None:
+    """Return why a tenant may not attach; None if it may."""
     allowed = gateway.spec.allowed_tenants
     named = f"GovernanceGateway {gateway.namespace}/{gateway.name}"
     if allowed is None:
@@ -51,6 +87,7 @@ def refusal(gateway: Gateway, tenant: GatewayTenant, selected: Set[str] | None) 
         case NamespacesFrom.ALL:
             lets_in = True
         case NamespacesFrom.SELECTOR:
+            selected = admission.selected.get(_text(allowed.namespaces.selector))
             if selected is None:
                 message = (
                     f"{named} selects namespaces by their labels, which this operator may not read: it serves"
@@ -66,9 +103,33 @@ def refusal(gateway: Gateway, tenant: GatewayTenant, selected: Set[str] | None) 
             " whole whom it routes for. Give the tenant a shorter name"
         )
         return Problem("NameTooLong", message)
-    if tenant.spec.plan not in {plan.name for plan in gateway.spec.plans}:
+    plan = next((plan for plan in gateway.spec.plans if plan.name == tenant.spec.plan), None)
+    if plan is None:
         plans = ", ".join(sorted(plan.name for plan in gateway.spec.plans)) or "none"
         return Problem("PlanUnknown", f"{named} has no plan {tenant.spec.plan}; its plans: {plans}")
+    return _plan_refusal(named, plan, tenant, admission)
+
+
+def _plan_refusal(named: str, plan: Plan, tenant: GatewayTenant, admission: Admission) -> Problem | None:
+    """Return why a tenant of a namespace that may attach may not have a plan."""
+    where, wanted = f"spec.plans[{plan.name}]", plan.allowed_namespaces
+    if wanted is not None and tenant.namespace not in (wanted.names or ()):
+        selected = admission.selected.get(_text(wanted.selector)) if wanted.selector else frozenset()
+        if selected is None:
+            message = (
+                f"{where}.allowedNamespaces of {named} selects namespaces by their labels, which this"
+                " operator may not read: it serves single namespaces. List their names there"
+            )
+            return Problem("PlanNotAllowed", message)
+        if tenant.namespace not in selected:
+            message = f"{where}.allowedNamespaces of {named} does not have namespace {tenant.namespace}"
+            return Problem("PlanNotAllowed", message)
+    if plan.per_namespace is not None and (tenant.namespace, tenant.name) in admission.beyond:
+        message = (
+            f"{where}.perNamespace.tenants of {named} is {plan.per_namespace.tenants}, and so many older"
+            f" GatewayTenants of namespace {tenant.namespace} have the plan"
+        )
+        return Problem("PlanShareTaken", message)
     return None
 
 

@@ -48,9 +48,9 @@ from proofgate_operator.plan.worker_memory import least_memory
 class Plan:
     """Writes, in order: Secrets to generate (never to overwrite), shred keys to make (likewise), merge
     patches that take a label off what must not be pruned (`unlabel`), manifests to apply, each after its
-    merge patch if it needs one (`patch`), objects to delete, the number of workers of a set whose template is held back,
-    whether to stop the auditor, pods to mark with annotations, so that the kubelet renews their files;
-    workers to retire or to tell to stay, pods to delete so that their StatefulSet makes new ones.
+    merge patch if it needs one (`patch`), objects to delete, the number of workers of a set whose template is
+    held back, whether to stop the auditor, pods to mark with annotations, so that the kubelet renews their
+    files; workers to retire or to tell to stay, pods to delete so that their StatefulSet makes new ones.
 
     After them the status, which describes what was seen before them. `moving` says that time alone brings the
     next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held, and

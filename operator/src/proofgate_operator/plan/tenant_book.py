@@ -2,9 +2,11 @@
 
 It is kept from reconcile to reconcile, so that a change costs what the tenants have that changed, and no
 more. Of two tenants that list one key, the one that holds it keeps it; of two that are new to it, the one
-whose object is older gets it. Where room is short, who is in stays in.
+whose object is older gets it. Where room is short, who is in stays in, and one
+namespace has at most a quarter of it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
@@ -24,6 +26,9 @@ from proofgate_operator.build.tenant_shards import (
 MAX_KEY_BYTES = 640 << 10
 #: Bytes of tenants in one shard. A line of owners is no longer than one of these.
 MAX_TENANT_BYTES = 176 << 10
+#: Namespaces that there is room for in a shard, however much each asks for: a tenant chooses its name, and
+#: by `sha256` also the shards of its keys.
+MIN_NAMESPACES = 4
 #: What a tenant's line may take, with whatever stands in for its owner.
 _LINE = 256
 
@@ -36,6 +41,18 @@ class Attached:
     plan: str
     created: str
     keys: tuple[KeyDigest, ...]
+
+
+def namespace_of(tenant: str) -> str:
+    """Return the namespace of a tenant, by its name `<namespace>/<name>`."""
+    return tenant.partition("/")[0]
+
+
+def _take(counts: Counter[tuple[int, str]], share: tuple[int, str], size: int) -> None:
+    """Count what is taken or given back; nothing is kept of who has nothing."""
+    counts[share] += size
+    if not counts[share]:
+        del counts[share]
 
 
 class TenantBook:
@@ -54,6 +71,9 @@ class TenantBook:
         self._reserved: Set[str] = frozenset()
         self._key_lines: list[dict[str, str]] = [{} for _ in range(SHARDS)]
         self._key_bytes = [0] * SHARDS
+        #: The same and the number of names, by shard and namespace.
+        self._key_bytes_of: Counter[tuple[int, str]] = Counter()
+        self._names_of: Counter[tuple[int, str]] = Counter()
         self._names: list[set[str]] = [set() for _ in range(SHARDS)]
         self._digests: dict[int, str] = {}
         #: Tenants that have other keys than when it was last emptied, besides those that were put or dropped.
@@ -95,8 +115,11 @@ class TenantBook:
         if before == tenant and self._same_names(before, tenant):
             return True
         shard = shard_of_tenant(tenant.name)
-        if before is None and (len(self._names[shard]) + 1) * _LINE > MAX_TENANT_BYTES:
-            return False
+        if before is None:
+            share = (shard, namespace_of(tenant.name))
+            if not self._has_room_for_name(share, tenant.name in self._before):
+                return False
+            self._names_of[share] += 1
         self._tenants[tenant.name] = tenant
         self._names[shard].add(tenant.name)
         if before is None or before.plan != tenant.plan:
@@ -117,6 +140,7 @@ class TenantBook:
             return
         shard = shard_of_tenant(name)
         self._names[shard].discard(name)
+        _take(self._names_of, (shard, namespace_of(name)), -1)
         self._digests.pop(shard, None)
         for key in tenant.keys:
             self._unclaim(key.digest, name)
@@ -133,6 +157,11 @@ class TenantBook:
         """Return the keys of a tenant that it did not get: another one has them, or there is no room."""
         tenant = self._tenants.get(name)
         return tuple(key for key in tenant.keys if self._holders.get(key.digest) != name) if tenant else ()
+
+    def is_crowded(self, digest: str, tenant: str) -> bool:
+        """Return whether a key finds no room because its namespace has its share of the key's shard."""
+        shard = shard_of_key(digest)
+        return self._key_bytes_of[shard, namespace_of(tenant)] + _LINE > MAX_KEY_BYTES // MIN_NAMESPACES
 
     def holder(self, digest: str) -> str | None:
         """Return who has a key; None if nobody has."""
@@ -172,18 +201,34 @@ class TenantBook:
         shard = shard_of_key(digest)
         lines = self._key_lines[shard]
         before = lines.pop(digest, None)
-        self._key_bytes[shard] -= len(before or "")
+        if before is not None:
+            self._count_key(shard, before.split(" ", 2)[1], -len(before))
         claims, winner = self._claims.get(digest, {}), self._winner(digest)
-        self._holders.pop(digest, None)
+        holder = self._holders.pop(digest, None)
         if digest not in self._reserved and winner is not None:
             line = key_line(claims[winner], winner)
-            if self._key_bytes[shard] + len(line) <= MAX_KEY_BYTES:
+            if self._has_room_for_key(shard, winner, len(line), holder == winner):
                 lines[digest] = line
-                self._key_bytes[shard] += len(line)
+                self._count_key(shard, winner, len(line))
                 self._holders[digest] = winner
         if lines.get(digest) != before:
             self._digests.pop(shard, None)
         self.touched |= claims.keys()
+
+    def _has_room_for_name(self, share: tuple[int, str], had: bool) -> bool:
+        """Return whether there is room for one more name; who had it stays within the whole of it."""
+        fits = (len(self._names[share[0]]) + 1) * _LINE <= MAX_TENANT_BYTES
+        return fits and (had or (self._names_of[share] + 1) * _LINE <= MAX_TENANT_BYTES // MIN_NAMESPACES)
+
+    def _has_room_for_key(self, shard: int, tenant: str, size: int, had: bool) -> bool:
+        """Return whether there is room for a key; who had it stays within the whole of it."""
+        taken = self._key_bytes_of[shard, namespace_of(tenant)]
+        fits = self._key_bytes[shard] + size <= MAX_KEY_BYTES
+        return fits and (had or taken + size <= MAX_KEY_BYTES // MIN_NAMESPACES)
+
+    def _count_key(self, shard: int, tenant: str, size: int) -> None:
+        self._key_bytes[shard] += size
+        _take(self._key_bytes_of, (shard, namespace_of(tenant)), size)
 
     def _winner(self, digest: str) -> str | None:
         """Return who is to have a key; None if nobody claims it."""
