@@ -6,6 +6,8 @@ written.
 """
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
@@ -54,6 +56,8 @@ class _Verdict:
     refused: Problem | None = None
     keys: KeyList = field(default_factory=lambda: KeyList((), ()))
     reading: Reading | None = None
+    #: When the last of the keys expires, in seconds since 1970.
+    ends: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class _Roster:
     #: What the owners were made from when all was written last.
     owning: str = ""
     untold: set[Name] = field(default_factory=set)
+    #: When tenants were told last, in seconds since 1970.
+    told_at: float = 0.0
 
 
 class Attachments:
@@ -191,6 +197,7 @@ class Attachments:
         roster = self._rosters.get(home)
         if roster is None:
             return False
+        roster.untold |= _expired_since(roster, time.time())
         now = sorted(roster.untold)[:_STATUSES]
         gate = asyncio.Semaphore(_CONCURRENCY)
 
@@ -264,7 +271,8 @@ class Attachments:
             found = {secret: await _secret(client, name[0], secret) for secret in tenant.secrets}
             keys = read_keys(_FIELD, tenant.spec.api_keys, found)
         attached = Attached(full, tenant.spec.plan, tenant.created, keys.keys)
-        return _Verdict(None, keys, reading), attached
+        ends = max((key.end for key in keys.keys), default=math.inf)
+        return _Verdict(None, keys, reading, ends), attached
 
     async def _tell(self, client: Client, gateway: Gateway, roster: _Roster, name: Name) -> None:
         live = client.store.get(TENANT_KIND, *name)
@@ -299,6 +307,12 @@ class Attachments:
             for name, verdict in roster.verdicts.items()
             if verdict.refused is None and shard in _shards_of("/".join(name), verdict.keys)
         }
+
+
+def _expired_since(roster: _Roster, now: float) -> set[Name]:
+    """Return the tenants whose last key has expired since this was asked before."""
+    before, roster.told_at = roster.told_at, now
+    return {name for name, verdict in roster.verdicts.items() if before < verdict.ends <= now}
 
 
 def _has_shards(client: Client, gateway: Gateway) -> bool:

@@ -14,6 +14,7 @@ from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.plan.api_keys import KeyFault
 from proofgate_operator.plan.problems import Problem
+from proofgate_operator.plan.rfc3339 import seconds_of
 
 #: Digits of a key's digest that its owner is told: as many as stand in records.
 _SHOWN_DIGITS = 8
@@ -137,12 +138,18 @@ def _condition(kind: TenantConditionType, holds: bool, reason: str, message: str
     return Condition(kind, ConditionStatus.TRUE if holds else ConditionStatus.FALSE, reason, message)
 
 
-def _keys_valid(keys: Sequence[KeyDigest], faults: Sequence[KeyFault], refused: Problem | None) -> Condition:
+def _keys_valid(
+    keys: Sequence[KeyDigest], faults: Sequence[KeyFault], refused: Problem | None, now: float
+) -> Condition:
     kind = TenantConditionType.KEYS_VALID
     if refused is not None:
         return Condition(kind, ConditionStatus.UNKNOWN, "NotAccepted", "keys are read once it is accepted")
     if faults:
         return _condition(kind, False, faults[0].reason, "; ".join(fault.message for fault in faults))
+    if keys and all(key.end <= now for key in keys):
+        last = max(keys, key=lambda key: key.end)
+        message = f"every key has expired, the last of them {last.name} at {last.expires}: add one"
+        return _condition(kind, False, "KeysExpired", message)
     message = f"{len(keys)} {'key is' if len(keys) == 1 else 'keys are'} let in"
     return _condition(kind, True, "Valid", message)
 
@@ -184,7 +191,7 @@ def tenant_status(
         programmed = _condition(
             TenantConditionType.PROGRAMMED, True, "Programmed", "its keys are where workers and HAProxy read"
         )
-    needs = (accepted, _keys_valid(keys, faults, refused), programmed)
+    needs = (accepted, _keys_valid(keys, faults, refused, seconds_of(now) or 0.0), programmed)
     conditions = (_ready(needs), *needs)
     status: dict[str, Any] = {
         "observedGeneration": tenant.generation,

@@ -30,6 +30,22 @@ def budgets_note(gateway: Gateway) -> str | None:
     return notes[0] if len(notes) == 1 else f"{notes[0]}; and {len(notes) - 1} more"
 
 
+def refuses_everybody(spec: GatewaySpec) -> bool:
+    """Return whether budgets in money refuse each request, because no model that anybody may use has a
+    price."""
+    if spec.default_prices:
+        return False
+    plans: dict[str, Terms] = {plan.name: plan for plan in spec.plans}
+    terms = [plans.get(tenant.plan, tenant) if tenant.plan else tenant for tenant in spec.tenants]
+    terms += plans.values() if spec.allowed_tenants is not None else ()
+    unpriced = {route.name for route in spec.models if not _priced(spec, route)}
+    every = {route.name for route in spec.models}
+    return bool(terms) and all(
+        (set(one.models) if one.models is not None else every) <= _counted(spec, one) & unpriced
+        for one in terms
+    )
+
+
 def _terms(spec: GatewaySpec) -> Iterator[tuple[str, Terms]]:
     for plan in spec.plans:
         yield f"spec.plans[{plan.name}]", plan
@@ -47,14 +63,24 @@ def _counted(spec: GatewaySpec, terms: Terms) -> set[str]:
 
 def _unpriced(spec: GatewaySpec, model: ModelRoute) -> str | None:
     """Return the provider where a model has no price."""
-    places = [(place.provider, place.upstream_model) for place in (*model.routes, *model.fallbacks)]
+    return next((provider for provider, name in _places(model) if not _has_price(spec, provider, name)), None)
+
+
+def _priced(spec: GatewaySpec, model: ModelRoute) -> bool:
+    """Return whether a model has a price at any of its providers."""
+    return any(_has_price(spec, provider, name) for provider, name in _places(model))
+
+
+def _places(model: ModelRoute) -> Iterator[tuple[str, str]]:
+    """Yield the providers of a model, with the name that each knows it by."""
+    for place in (*model.routes, *model.fallbacks):
+        yield place.provider, place.upstream_model or model.name
     if model.provider is not None:
-        places.append((model.provider, model.upstream_model))
-    for provider, upstream_model in places:
-        name = upstream_model or model.name
-        if not any(price.provider in (None, provider) and _may_be(price, name) for price in spec.prices):
-            return provider
-    return None
+        yield model.provider, model.upstream_model or model.name
+
+
+def _has_price(spec: GatewaySpec, provider: str, name: str) -> bool:
+    return any(price.provider in (None, provider) and _may_be(price, name) for price in spec.prices)
 
 
 def _may_be(price: Price, name: str) -> bool:

@@ -1,18 +1,20 @@
 """The conditions of a gateway, with reasons that a reader can act on."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audited import audited
 from proofgate_operator.plan.budgets import budgets_note
-from proofgate_operator.plan.credentials import NOT_RENEWED
 from proofgate_operator.plan.kept import kept
 from proofgate_operator.plan.pinning import cpu_pinned
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.scaling import Purpose
+from proofgate_operator.plan.serving import serves_nobody
 from proofgate_operator.plan.situation import Situation
+from proofgate_operator.plan.volume_room import no_room, scarce_note
 from proofgate_operator.plan.volumes import limits_note, storage_bound
 
 #: What Ready is made of, in the order in which a reader would look for the cause.
@@ -93,18 +95,6 @@ def _resolved_refs(situation: Situation) -> Condition:
     return _condition(kind, False, faults[0].reason, _sentences(fault.message for fault in faults))
 
 
-def _serves_nobody(situation: Situation) -> str | None:
-    """Return why no request could be answered, although nothing is wrong with the gateway itself."""
-    spec, configuration = situation.gateway.spec, situation.configuration
-    if spec.jwt is None and spec.allowed_tenants is None and not any(configuration.keys.values()):
-        return "no tenant has a key"
-    # What is not renewed yet is good until it ends.
-    broken = {fault.field for fault in configuration.faults if fault.reason != NOT_RENEWED}
-    if all(f"spec.providers[{provider.name}]" in broken for provider in spec.providers):
-        return "no provider has a key"
-    return None
-
-
 def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
     """Return what is to be said of a spec that this operator cannot read: another version's CRD let it in."""
     message = f"{_sentences(faults)} (nothing is changed)"
@@ -123,7 +113,12 @@ def _storage_bound(situation: Situation) -> Condition:
     if held.setbacks:
         message = f"{_sentences(held.setbacks)}: the volume was set back, or is another one"
         return _condition(ConditionType.STORAGE_BOUND, False, SET_BACK, message)
-    return storage_bound(situation.gateway, situation.seen)
+    found = storage_bound(situation.gateway, situation.seen)
+    small = no_room(situation.gateway, situation.seen)
+    if found.holds and small:
+        return _condition(ConditionType.STORAGE_BOUND, False, small.reason, small.message)
+    note = scarce_note(situation.gateway, situation.seen)
+    return replace(found, message=_noted(found.message, note)) if found.holds else found
 
 
 def _workers_available(situation: Situation, live: Manifest | None) -> Condition:
@@ -247,13 +242,13 @@ def _noted(message: str, note: str | None) -> str:
 def _available(situation: Situation, workers: Manifest | None, balancer: Manifest | None) -> Condition:
     """Return whether anybody is served, however much is missing otherwise."""
     kind = ConditionType.AVAILABLE
-    nobody = _serves_nobody(situation)
+    nobody = serves_nobody(situation)
     if not count(workers, "readyReplicas"):
         return _condition(kind, False, "WorkersMissing", "no worker is ready")
     if not count(balancer, "readyReplicas"):
         return _condition(kind, False, "LoadBalancerMissing", "no HAProxy pod is ready")
     if nobody:
-        return _condition(kind, False, situation.configuration.faults[0].reason, nobody)
+        return _condition(kind, False, nobody.reason, nobody.message)
     return _condition(kind, True, "Serving", "requests are served")
 
 
@@ -264,10 +259,9 @@ def _ready(conditions: Iterable[Condition], situation: Situation) -> Condition:
         need = by_type[kind]
         if not need.holds:
             return Condition(ConditionType.READY, need.status, need.reason, need.message)
-    nobody = _serves_nobody(situation)
+    nobody = serves_nobody(situation)
     if nobody:
-        faults = by_type[ConditionType.RESOLVED_REFS]
-        return _condition(ConditionType.READY, False, faults.reason, f"{nobody}: {faults.message}")
+        return _condition(ConditionType.READY, False, nobody.reason, nobody.message)
     return _condition(ConditionType.READY, True, "Ready", "the gateway serves")
 
 

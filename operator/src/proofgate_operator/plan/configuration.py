@@ -43,7 +43,8 @@ from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.readers import index_readers
 from proofgate_operator.plan.shred_keys import UNWANTED, ShredKeys, read_shred_keys
-from proofgate_operator.plan.tenants import read_tenant_keys
+from proofgate_operator.plan.tenants import expired_faults, read_tenant_keys
+from proofgate_operator.plan.upstream_addresses import upstream_faults
 from proofgate_operator.plan.witnesses import witness_ports
 from proofgate_operator.plan.worker_memory import least_memory, memory_problems
 
@@ -429,7 +430,9 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         balancer_problems=tuple(balancer_template_problems(gateway, defaults)),
         faults=(
             *tenants.faults,
+            *expired_faults(tenants.keys, seen.now),
             *provider_faults,
+            *upstream_faults(gateway),
             *credential_faults(gateway, seen),
             *certificate_faults,
             *_proxy_faults(gateway, seen),

@@ -4,6 +4,9 @@ from typing import Any
 
 from proofgate_operator.build.naming import Manifest
 
+#: Why a container waits while all is well.
+STARTING = frozenset({"ContainerCreating", "PodInitializing"})
+
 
 def ordinal(pod: Manifest) -> int:
     """Return the shard of a worker's pod."""
@@ -21,6 +24,49 @@ def is_ready(pod: Manifest) -> bool:
     return ready and not pod["metadata"].get("deletionTimestamp")
 
 
+def unfinished(pod: Manifest) -> list[Manifest]:
+    """Return the status of each container that a pod waits for: init containers first, because the others
+    wait for them, and of those none that is done or runs."""
+    status = pod.get("status") or {}
+    init = [
+        container
+        for container in status.get("initContainerStatuses") or []
+        if "running" not in (state := container.get("state") or {})
+        and (state.get("terminated") or {}).get("exitCode") != 0
+    ]
+    return [*init, *(status.get("containerStatuses") or [])]
+
+
+def _container_trouble(container: Manifest) -> str | None:
+    """Return why a container does not run: a CamelCase reason, and what is known besides; None if it does."""
+    state = container.get("state") or {}
+    waiting: dict[str, Any] | None = state.get("waiting")
+    if waiting is None:
+        ended = state.get("terminated") or {}
+        if not ended.get("exitCode"):
+            return None
+        return _sentence(str(ended.get("reason", "Error")), _which(container), _exit(ended))
+    reason = str(waiting.get("reason", "no reason"))
+    if reason in STARTING:
+        return reason
+    image = f"image {container['image']}" if "mage" in reason and container.get("image") else ""
+    stopped = (container.get("lastState") or {}).get("terminated") or {}
+    return _sentence(reason, _which(container), image, _exit(stopped), str(waiting.get("message") or ""))
+
+
+def _which(container: Manifest) -> str:
+    return f"container {container['name']}" if container.get("name") else ""
+
+
+def _exit(ended: Manifest) -> str:
+    return f"which ended with {ended['exitCode']}" if ended.get("exitCode") is not None else ""
+
+
+def _sentence(reason: str, *known: str) -> str:
+    told = ", ".join(filter(None, known))
+    return f"{reason}: {told}" if told else reason
+
+
 def pod_trouble(pod: Manifest) -> str | None:
     """Return why a pod is not ready, as far as its status says; None if it is."""
     status = pod.get("status") or {}
@@ -31,10 +77,10 @@ def pod_trouble(pod: Manifest) -> str | None:
     if status.get("phase") == "Failed":
         # The kubelet refuses a pod this way, for example with SMTAlignmentError for half a physical core.
         return f"{name} failed: {status.get('reason', 'no reason')}: {status.get('message', '')}".rstrip(": ")
-    for container in status.get("containerStatuses") or []:
-        waiting: dict[str, Any] | None = (container.get("state") or {}).get("waiting")
-        if waiting:
-            return f"{name} waits: {waiting.get('reason', 'no reason')}"
+    for container in unfinished(pod):
+        trouble = _container_trouble(container)
+        if trouble:
+            return f"{name} waits: {trouble}"
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"

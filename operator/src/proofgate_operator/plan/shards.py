@@ -7,14 +7,12 @@ from typing import Any
 
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.pods import is_ready, ordinal, pod_conditions
+from proofgate_operator.plan.pods import STARTING, is_ready, ordinal, pod_conditions, unfinished
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.rfc3339 import seconds_of
 
 #: A pod that is not ready for so long will not be: longer than the startup probe allows.
 STUCK_SECONDS = 600
-#: Why a container waits while all is well.
-_STARTING = {"ContainerCreating", "PodInitializing"}
 _REVISION_LABEL = "controller-revision-hash"
 
 
@@ -84,9 +82,9 @@ class Shard:
         status = self.pod.get("status") or {}
         if self.ready or self.terminating:
             return False
-        for container in status.get("containerStatuses") or []:
+        for container in unfinished(self.pod):
             waiting = (container.get("state") or {}).get("waiting") or {}
-            if waiting.get("reason", "ContainerCreating") not in _STARTING:
+            if waiting.get("reason", "ContainerCreating") not in STARTING:
                 return True
             if container.get("restartCount", 0) > 0:
                 return True

@@ -46,6 +46,18 @@ def read_tenant_keys(
     return TenantKeys(keys, tuple(faults))
 
 
+def expired_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) -> Iterator[Fault]:
+    """Yield the tenants whose keys have all expired; `now` is in seconds since 1970."""
+    for tenant, found in keys.items():
+        if found and all(key.end <= now for key in found):
+            last = max(found, key=lambda key: key.end)
+            message = (
+                f"every key in {_field(tenant)}.apiKeys has expired, the last of them {last.name} at"
+                f" {last.expires}: requests get 401. Add a key, or give one a later notAfter"
+            )
+            yield Fault(_field(tenant), "KeysExpired", message)
+
+
 def listed_digests(gateway: Gateway, secrets: Mapping[str, Manifest | None]) -> frozenset[str]:
     """Return the digests of all keys that the gateway's own list claims."""
     found = (

@@ -1,0 +1,47 @@
+"""Why no request could be answered, although every pod is ready: what can be known before the first one."""
+
+from collections.abc import Iterable
+
+from proofgate_operator.plan.budgets import refuses_everybody
+from proofgate_operator.plan.credentials import NOT_RENEWED
+from proofgate_operator.plan.problems import Fault, Problem
+from proofgate_operator.plan.situation import Situation
+from proofgate_operator.plan.upstream_addresses import PLAIN_HTTP
+from proofgate_operator.plan.volume_room import no_room
+
+#: Faults with which a provider is served all the same.
+_HARMLESS = frozenset({NOT_RENEWED, PLAIN_HTTP})
+#: Faults of a provider's address, by which its key does not matter.
+_ADDRESS = frozenset({"AddressForbidden", "AddressNotAllowed"})
+
+
+def serves_nobody(situation: Situation) -> Problem | None:
+    """Return why nobody is served; None if somebody may be."""
+    spec, configuration, seen = situation.gateway.spec, situation.configuration, situation.seen
+    broken = [fault for fault in configuration.faults if fault.reason not in _HARMLESS]
+    if spec.jwt is None and spec.allowed_tenants is None:
+        keys = [key for found in configuration.keys.values() for key in found]
+        tenants = [fault for fault in broken if fault.field.startswith("spec.tenants[")]
+        if not keys:
+            return _because("no tenant has a key", tenants)
+        if all(key.end <= seen.now for key in keys):
+            return _because("every tenant's keys have expired", tenants)
+    names = {f"spec.providers[{provider.name}]" for provider in spec.providers}
+    providers = [fault for fault in broken if fault.field in names]
+    if names <= {fault.field for fault in providers}:
+        unreachable = any(fault.reason in _ADDRESS for fault in providers)
+        return _because("no provider can be reached" if unreachable else "no provider has a key", providers)
+    if refuses_everybody(spec):
+        message = (
+            "no model that a tenant may use has a price, and each has a budget in money: see ConfigValid"
+        )
+        return Problem("PriceUnknown", message)
+    return no_room(situation.gateway, seen)
+
+
+def _because(summary: str, faults: Iterable[Fault]) -> Problem:
+    """Return a problem with the reason of the first of the faults that it is made of."""
+    first = next(iter(faults), None)
+    if first is None:
+        return Problem("NoKeys", summary)
+    return Problem(first.reason, f"{summary}: {first.message}")
