@@ -96,6 +96,18 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         ({"policies": [NAMES, NAMES]}, "spec.policies[1]: Duplicate value"),
         (
+            {"loadBalancer": {"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1500m"}}}},
+            "spec.loadBalancer.resources: requests.cpu is more than limits.cpu",
+        ),
+        (
+            {"loadBalancer": {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "512Mi"}}}},
+            "spec.loadBalancer.resources: requests.memory is more than limits.memory",
+        ),
+        (
+            {"loadBalancer": {"resources": {"requests": {"cpu": "much"}}}},
+            "spec.loadBalancer.resources.requests.cpu",
+        ),
+        (
             {"timeouts": {"drainSeconds": 60}},
             "spec.timeouts.drainSeconds must be at least 13 below spec.worker.terminationGracePeriodSeconds",
         ),

@@ -5,7 +5,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import Cidr, Image, LabelSelector, SecretRef, Section, rules
+from proofgate_operator.api.fields import (
+    Cidr,
+    Image,
+    LabelSelector,
+    Quantity,
+    SecretRef,
+    Section,
+    rules,
+)
 from proofgate_operator.api.pod_template import PodTemplate
 
 AnnotationValue = Annotated[str, Field(max_length=4096)]
@@ -87,6 +95,28 @@ def peer_rule(field: str) -> dict[str, Any]:
 AllowedPeer = Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.loadBalancer.allowFrom")))]
 
 
+CpuQuantity = Annotated[str, Field(max_length=16, pattern=r"^([0-9]+(\.[0-9]{1,3})?|[0-9]+m)$")]
+
+
+class ResourceList(Section):
+    """Amounts of what a node has."""
+
+    cpu: CpuQuantity | None = None
+    """Cores, for example 500m or 2."""
+    memory: Quantity | None = None
+    """Bytes, for example 256Mi."""
+
+
+class HAProxyResources(Section):
+    """What HAProxy asks of its node, as in a pod. What is absent is as the operator sets it."""
+
+    requests: ResourceList | None = None
+    """What is kept for it. Absent: 50m of CPU, 64Mi of memory."""
+    limits: ResourceList | None = None
+    """What it may use at most. Absent: no limit of CPU, and as much memory as the connections take that it
+    lets in, at 100 KiB each."""
+
+
 class LoadBalancer(Section):
     """HAProxy in front of the workers; it keeps each tenant on one worker."""
 
@@ -121,3 +151,21 @@ class LoadBalancer(Section):
     proxy or a NAT, many clients are one address. Absent: as many as it likes."""
     pod_template: PodTemplate | None = None
     """Additions to HAProxy's pods."""
+    resources: Annotated[
+        HAProxyResources | None,
+        Field(
+            json_schema_extra=rules(
+                *(
+                    {
+                        "rule": f"!has(self.requests) || !has(self.requests.{name}) ||"
+                        f" !has(self.limits) || !has(self.limits.{name}) ||"
+                        f" quantity(self.requests.{name}).compareTo(quantity(self.limits.{name})) <= 0",
+                        "message": f"spec.loadBalancer.resources: requests.{name} is more than limits.{name}",
+                    }
+                    for name in ("cpu", "memory")
+                )
+            )
+        ),
+    ] = None
+    """Of the container haproxy in each of its pods. A change replaces the pods. Absent: as the operator sets
+    them."""

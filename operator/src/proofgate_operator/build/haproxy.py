@@ -8,6 +8,7 @@ import math
 
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.load_balancer import AccessLog, Affinity
+from proofgate_operator.api.quantity import quantity
 from proofgate_operator.api.upstream import ProviderTimeouts
 from proofgate_operator.build import haproxy_config, haproxy_maps, tenant_shards, worker_config
 from proofgate_operator.build.naming import (
@@ -157,10 +158,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
             {"name": "http", "containerPort": TRAFFIC_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
-        "resources": {
-            "requests": {"cpu": "50m", "memory": "64Mi"},
-            "limits": {"memory": f"{_memory_mebibytes(gateway)}Mi"},
-        },
+        "resources": _resources(gateway),
         "securityContext": container_security(),
         "livenessProbe": http_probe(
             "/healthz", "metrics", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
@@ -176,6 +174,23 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
             *_shared_mounts(gateway),
         ],
     }
+
+
+def _resources(gateway: Gateway) -> Manifest:
+    said = gateway.spec.load_balancer.resources
+    wanted = said.as_written() if said else {}
+    asked, bounded = wanted.get("requests", {}), wanted.get("limits", {})
+    limits = {"memory": f"{_memory_mebibytes(gateway)}Mi", **bounded}
+    requests = {"cpu": "50m", "memory": "64Mi"}
+    # What nobody asked for is no more than what it may use.
+    capped = {
+        name: min(amount, limits.get(name, amount), key=lambda text: quantity(text) or 0)
+        for name, amount in requests.items()
+    }
+    if "memory" not in bounded:
+        most = [limits["memory"], asked.get("memory", "0")]
+        limits["memory"] = max(most, key=lambda text: quantity(text) or 0)
+    return {"requests": {**capped, **asked}, "limits": limits}
 
 
 def _memory_mebibytes(gateway: Gateway) -> int:
