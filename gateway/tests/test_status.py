@@ -91,6 +91,16 @@ def test_a_tenant_has_an_owner_where_somebody_but_the_ring_decides(
     assert [tenant.worker for tenant in gateway(item, [], {}).tenants] == [owner]
 
 
+def test_the_trouble_of_a_tenant_is_said_once_and_not_again_by_its_summary() -> None:
+    item, tenants = stored("gateway.json"), stored("tenants.json")["items"]
+    refused = {"status": "False", "reason": "PlanUnknown", "message": "it has none"}
+    for own in tenants:
+        own["status"] = {"conditions": [{**refused, "type": kind} for kind in ("Ready", "Accepted")]}
+    found = [tenant for tenant in gateway(item, tenants, {}).tenants if "/" in tenant.name]
+    assert found
+    assert {tenant.trouble for tenant in found} == {"Accepted=False PlanUnknown"}
+
+
 def test_the_only_worker_has_every_tenant() -> None:
     item = stored("gateway.json")
     item["status"]["shards"] = item["status"]["shards"][:1]

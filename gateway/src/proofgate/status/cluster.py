@@ -183,7 +183,10 @@ def _belongs(found: Object, namespace: str, name: str) -> bool:
 def _own(found: Object) -> Tenant:
     spec, status = found["spec"], found.get("status") or {}
     wrong = [
-        f"{item.type}={item.status} {item.reason}" for item in conditions(found) if item.status != "True"
+        f"{item.type}={item.status} {item.reason}"
+        for item in conditions(found)
+        # Ready sums the others up.
+        if item.status != "True" and item.type != "Ready"
     ]
     return Tenant(
         name=f"{found['metadata']['namespace']}/{found['metadata']['name']}",
