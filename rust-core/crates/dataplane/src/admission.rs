@@ -25,12 +25,13 @@ use crate::endpoint;
 use crate::gateway::{Gateway, Reading};
 use crate::google_path::InPath;
 use crate::hooks::{self, Asking};
-use crate::hosted_tools;
+use crate::hosted_tools::ToolChanges;
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
+use crate::offered_tools::OfferedTools;
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
 use crate::own_thoughts;
-use crate::pricing::{self, Most, Unpriced, most_tokens};
+use crate::pricing::{self, AskedFor, Most, Unpriced, most_tokens};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, DeniedRequest, Rewritten};
@@ -419,7 +420,13 @@ async fn admit<'c>(
     {
         return Err(Rejection::token_ids(field).into());
     }
-    let left_out = hosted_tools::LeftOut::of(call, &plan.allowed.hosted_tools)?;
+    let has_budget = plan.quotas.has_budget_for(&model.name);
+    let allowed = &plan.allowed.hosted_tools;
+    let reach = |target: &Target| target.gets_hosted_tools(call.dialect);
+    let offered = OfferedTools::of(call, allowed, plan.tool_calls);
+    let asked = AskedFor::of(call, offered.filter(|_| model.targets.iter().any(reach)));
+    let bounded_to = (has_budget && asked.tools.is_some()).then_some(plan.tool_calls.calls);
+    let tool_changes = ToolChanges::of(call, allowed, bounded_to)?;
     if incoming.form.is_some() && call.stream && !plan.profile.is_idle(Direction::Response) {
         return Err(Rejection::STREAM_NOT_INSPECTED.into());
     }
@@ -440,13 +447,14 @@ async fn admit<'c>(
         demand,
         bounds,
         unpriced,
-    } = pricing::most(call, model, admitted_at);
+    } = pricing::most(call, &asked, model, admitted_at);
     if let Some(unpriced) = unpriced
-        && plan.quotas.has_budget_for(&model.name)
+        && has_budget
     {
         let rejection = match unpriced {
             Unpriced::Model => Rejection::PRICE_UNKNOWN,
             Unpriced::Tier => Rejection::TIER_NOT_PRICED,
+            Unpriced::Tool(kind) => Rejection::tool_not_priced(&kind, &model.name),
         };
         return Err(turn_away(rejection, None, RequestOutcome::Refused, None));
     }
@@ -459,11 +467,11 @@ async fn admit<'c>(
     incoming.own_fields = reply.extra.len();
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
-        let answers = match exceeded.limit {
-            Limit::MoneyPerDay | Limit::MoneyPerMonth => bounds.answers,
-            _ => pricing::most_answer_tokens(call, model),
+        let (answers, tools) = match exceeded.limit {
+            Limit::MoneyPerDay | Limit::MoneyPerMonth => (bounds.answers, asked.tools.as_deref()),
+            _ => (pricing::most_answer_tokens(call, model), None),
         };
-        let rejection = Rejection::over_limit(exceeded, call, answers);
+        let rejection = Rejection::over_limit(exceeded, call, answers, tools);
         Box::new(RejectedCall {
             is_over_limit: true,
             fits_in: exceeded.retry_after.filter(|_| exceeded.reserved > 0),
@@ -526,9 +534,9 @@ async fn admit<'c>(
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
     }
-    if let Some(left_out) = &left_out {
+    if let Some(changes) = &tool_changes {
         let body = judged.rewritten.take();
-        let written = left_out.write(gateway, call, incoming.body, body, reply.extra);
+        let written = changes.write(gateway, call, incoming.body, body, reply.extra);
         judged.rewritten = Some(written.map_err(|Exhausted| Rejection::OVERLOADED)?);
     }
     let without = match incoming.form {
@@ -584,8 +592,8 @@ async fn admit<'c>(
     if let Some(stripped) = &stripped {
         dropped.to_mut().extend_from_slice(&stripped.names);
     }
-    if left_out.is_some() {
-        dropped.to_mut().push("tools");
+    if let Some(changes) = tool_changes.filter(|changes| !changes.dropped.is_empty()) {
+        dropped.to_mut().extend(changes.dropped);
     }
     if !features.is_empty() {
         dropped.to_mut().extend(features);
@@ -611,6 +619,7 @@ async fn admit<'c>(
         upstream_model: &named.model,
         answer_tokens: pricing::most_answer_tokens(call, model),
         bounds,
+        asked,
         dropped: &dropped,
         series,
         policy: judged.note,

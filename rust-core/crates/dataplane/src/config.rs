@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use crate::Error;
 use crate::analysis::AnalysisConfig;
 use crate::hooks::Hooks;
+use crate::offered_tools::CallTerms;
 use crate::payloads::PayloadsConfig;
 use crate::routes::Reasons;
 use crate::telemetry::TelemetryConfig;
@@ -416,6 +417,9 @@ pub(crate) struct Plan {
     /// Kinds of tools that the provider may run.
     #[serde(default)]
     pub hosted_tools: Vec<String>,
+    /// How often they may be called, where a budget in money counts.
+    #[serde(default)]
+    pub tool_calls: ToolCalls,
     /// Features of Anthropic's API that it may not use, by the names of their betas.
     #[serde(default)]
     pub denied_betas: Vec<String>,
@@ -448,6 +452,9 @@ pub(crate) struct Tenant {
     /// Kinds of tools that the provider may run.
     #[serde(default)]
     pub hosted_tools: Vec<String>,
+    /// How often they may be called, where a budget in money counts.
+    #[serde(default)]
+    pub tool_calls: ToolCalls,
     /// Features of Anthropic's API that it may not use, by the names of their betas.
     #[serde(default)]
     pub denied_betas: Vec<String>,
@@ -468,6 +475,34 @@ pub(crate) struct Tenant {
     /// Bytes of a body that is stored, at most; `None` means that none is.
     #[serde(default)]
     pub payload_bytes: Option<usize>,
+}
+
+/// How often tools may be called that a provider runs itself.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolCalls {
+    /// Calls of a request, or of one of its tools, that names no bound.
+    pub most: u64,
+    /// Tokens that a call is expected to bring at most; `None` for as many as the model takes.
+    pub tokens: Option<u64>,
+}
+
+impl Default for ToolCalls {
+    fn default() -> Self {
+        ToolCalls {
+            most: 10,
+            tokens: None,
+        }
+    }
+}
+
+impl From<ToolCalls> for CallTerms {
+    fn from(calls: ToolCalls) -> Self {
+        CallTerms {
+            calls: calls.most,
+            tokens_per_call: calls.tokens,
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
-//! Tools that a provider runs itself, and that a tenant may not use.
+//! Tools that a provider runs itself: those that a tenant may not use are left out, the calls of others bounded.
 
-use proofgate_providers::{Call, HostedTool};
+use proofgate_providers::{Call, CallBound, HostedTool};
 use proofgate_wire::encode;
 
 use crate::gateway::Gateway;
@@ -8,32 +8,63 @@ use crate::memory::{Buffer, Exhausted};
 use crate::rejection::Rejection;
 use crate::request_policy::Rewritten;
 
-/// The tools that a request is sent without.
-pub(crate) struct LeftOut<'p> {
+/// Room for a bound of the calls of one tool.
+const BOUND: usize = 64;
+
+/// How the tools of a request are changed on its way.
+pub(crate) struct ToolChanges<'p> {
     allowed: &'p [String],
-    /// Their kinds, for a header field.
-    kinds: String,
+    /// The kinds of those that it is sent without, for a header field.
+    kinds: Option<String>,
+    /// Fields that it is sent without, or with less.
+    pub(crate) dropped: Vec<&'static str>,
+    /// To how many calls those are bound that name no bound.
+    bounded_to: Option<(CallBound, u64)>,
 }
 
-impl<'p> LeftOut<'p> {
-    /// `None` where all are allowed.
+impl<'p> ToolChanges<'p> {
+    /// `None` where nothing is changed. `bounded_to`: how many calls tools may have that name no bound; `None` where it does
+    /// not matter.
     ///
     /// # Errors
     /// A [`Rejection`] where no other tool would be left: the request is about them then.
-    pub(crate) fn of(call: &Call<'_>, allowed: &'p [String]) -> Result<Option<Self>, Rejection> {
+    pub(crate) fn of(
+        call: &Call<'_>,
+        allowed: &'p [String],
+        bounded_to: Option<u64>,
+    ) -> Result<Option<Self>, Rejection> {
         let hosted = &call.tools.hosted;
-        let Some(kinds) = not_allowed(hosted, allowed) else {
+        if hosted.is_empty() {
             return Ok(None);
-        };
-        let stays = call.tools.of_client || hosted.iter().any(|tool| tool.is_allowed(allowed));
-        match stays {
-            true => Ok(Some(LeftOut { allowed, kinds })),
-            false => Err(Rejection::hosted_tools(&kinds)),
         }
+        let kinds = not_allowed(hosted, allowed);
+        let is_left_out = |tool: &HostedTool| !tool.is_allowed(allowed);
+        let mut dropped = Vec::new();
+        if hosted.iter().any(|tool| is_left_out(tool) && tool.is_besides()) {
+            dropped.push("web_search_options");
+        }
+        if let Some(kinds) = &kinds
+            && hosted.iter().any(|tool| is_left_out(tool) && !tool.is_besides())
+        {
+            let stays = call.tools.of_client || hosted.iter().any(|tool| !is_left_out(tool));
+            if !stays {
+                return Err(Rejection::hosted_tools(kinds));
+            }
+            dropped.push("tools");
+        }
+        let bound = call.dialect.call_bound();
+        let bounded_to = bounded_to.filter(|_| call.tools.needs_bound(bound, is_left_out));
+        let is_changed = kinds.is_some() || bounded_to.is_some();
+        Ok(is_changed.then_some(ToolChanges {
+            allowed,
+            kinds,
+            dropped,
+            bounded_to: bounded_to.map(|calls| (bound, calls)),
+        }))
     }
 
-    /// Writes the request without them, and names them in a header line, in `extra`. `rewritten`: what the rules made of
-    /// `body`, of which `call` was read.
+    /// Writes the request with the changes, and names what is left out in a header line, in `extra`. `rewritten`: what the
+    /// rules made of `body`, of which `call` was read.
     pub(crate) fn write(
         &self,
         gateway: &Gateway,
@@ -50,12 +81,15 @@ impl<'p> LeftOut<'p> {
             _ => (body, call),
         };
         let mut written = Buffer::new(&gateway.budget);
-        written.write(body.len(), |out| {
-            call.tools
-                .leave_out(body, |tool| !tool.is_allowed(self.allowed), out);
+        let bounds = BOUND.saturating_mul(call.tools.hosted.len() + 1);
+        written.write(body.len().saturating_add(bounds), |out| {
+            let is_left_out = |tool: &HostedTool| !tool.is_allowed(self.allowed);
+            call.tools.write(body, is_left_out, self.bounded_to, out);
         })?;
         let left = Call::parse(call.dialect, &written).map(|left| left.model_value());
-        let _ = encode::write_header(extra, "x-proofgate-dropped-tools", self.kinds.as_bytes());
+        if let Some(kinds) = &self.kinds {
+            let _ = encode::write_header(extra, "x-proofgate-dropped-tools", kinds.as_bytes());
+        }
         Ok(Rewritten {
             body: written,
             model: left.unwrap_or_default(),

@@ -55,6 +55,7 @@ mod limit_use;
 mod memory;
 mod metrics;
 mod models;
+mod offered_tools;
 mod open_exchange;
 mod open_table;
 mod own_thoughts;

@@ -25,7 +25,7 @@ use crate::hooks::Masks;
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_table::Entry;
 use crate::payloads::{Asked, Keeping};
-use crate::pricing::{AskedFor, Bounds};
+use crate::pricing::{AskedFor, Bounds, Offer};
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
 use crate::request_policy::MOST_NAMED;
@@ -82,6 +82,8 @@ pub(crate) struct OpenExchange {
     copy: Option<(Box<AnswerCopy>, Arc<str>)>,
     pub(crate) span: Span,
     stream: bool,
+    /// What its client speaks.
+    dialect: Dialect,
     request_bytes: u64,
     /// Where it counts.
     series: Arc<Series>,
@@ -172,6 +174,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) answer_tokens: u64,
     /// What bounds the tokens that it pays for.
     pub(crate) bounds: Bounds,
+    /// What it asks for that has a price of its own.
+    pub(crate) asked: AskedFor,
     /// Fields that its translation left out.
     pub(crate) dropped: &'a [&'static str],
     pub(crate) series: Arc<Series>,
@@ -265,7 +269,7 @@ impl OpenExchange {
             cost: grant.reserved_cost(),
             answer_tokens: admitted.answer_tokens,
             bounds: admitted.bounds,
-            asked: AskedFor::of(admitted.call),
+            asked: admitted.asked.clone(),
         };
         // From here on the exchange itself sees to its end, whatever happens.
         let mut open = Box::new(OpenExchange {
@@ -287,7 +291,11 @@ impl OpenExchange {
             attempts: 1,
             account: Account::new(
                 reserved,
-                admitted.target.price(admitted.upstream_model, started_at),
+                Offer {
+                    price: admitted.target.price(admitted.upstream_model, started_at),
+                    gets_tools: admitted.asked.tools.is_none()
+                        || admitted.target.gets_hosted_tools(admitted.call.dialect),
+                },
             ),
             has_reserved_again: false,
             policy: None,
@@ -298,6 +306,7 @@ impl OpenExchange {
             copy: None,
             span,
             stream: admitted.call.stream,
+            dialect: admitted.call.dialect,
             request_bytes: admitted.body.len() as u64,
             series: admitted.series,
             started: admitted.started,
@@ -359,8 +368,11 @@ impl OpenExchange {
         };
         let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;
         let is_paid = self.reached.sent() == Sent::Maybe;
-        self.account
-            .turn(target.price(upstream_model, self.started_at), is_paid);
+        let offer = Offer {
+            price: target.price(upstream_model, self.started_at),
+            gets_tools: !self.account.has_tools() || target.gets_hosted_tools(self.dialect),
+        };
+        self.account.turn(offer, is_paid);
         self.has_reserved_again = false;
         if let Some(observed) = &mut self.observed {
             observed.turns_to(&target.upstream.name, upstream_model);
@@ -567,6 +579,11 @@ impl OpenExchange {
     /// Whether its request asks for a cache that keeps what is written for longer than five minutes.
     pub(crate) fn is_kept_longer(&self) -> bool {
         self.account.is_kept_longer()
+    }
+
+    /// Whether its request offers tools that a provider runs itself.
+    pub(crate) fn offers_tools(&self) -> bool {
+        self.account.offers_tools()
     }
 
     /// Gives back what is held of the tenant's limits. Returns the tokens charged, `None` when the reservation stands

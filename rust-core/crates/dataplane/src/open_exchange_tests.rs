@@ -158,6 +158,7 @@ impl Bench {
             upstream_model: "large",
             answer_tokens: 1,
             bounds: crate::pricing::Bounds::default(),
+            asked: AskedFor::of(&call, None),
             dropped: &[],
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
             policy: None,

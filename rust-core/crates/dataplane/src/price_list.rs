@@ -52,6 +52,8 @@ struct ListedPrice {
     #[serde(flatten)]
     rates: ListedRates,
     per_request: u64,
+    /// Picodollars for a call, by the kind of the tool.
+    tools: BTreeMap<String, u64>,
     above: Vec<ListedAbove>,
     tiers: BTreeMap<String, ListedTier>,
     max_input_tokens: Option<u64>,
@@ -120,6 +122,9 @@ impl From<&InForce> for ListedPrice {
             default: held.default,
             rates: (&price.standard.base).into(),
             per_request: price.per_request,
+            tools: (price.tools.iter())
+                .map(|(kind, amount)| (kind.to_string(), *amount))
+                .collect(),
             above: listed_above(&price.standard),
             tiers: tiers.collect(),
             max_input_tokens: price.max_input_tokens,

@@ -1,5 +1,6 @@
 //! What the models of a configuration cost.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use proofgate_providers::{AskedTier, BaseUrl, Call, ServiceTier};
 
 use crate::Error;
 use crate::config::Config;
+use crate::offered_tools::OfferedTools;
 use crate::routes::{Model, WILDCARD};
 
 /// The prices of a configuration, and where its providers are.
@@ -118,47 +120,65 @@ pub(crate) struct Most<'m> {
 ///
 /// Money is reserved by bounds, not by estimates: a prompt has at most a token for every byte, and an answer as many as the
 /// request or its model allows.
-pub(crate) fn most<'m>(call: &Call<'_>, model: &'m Model, now: u64) -> Most<'m> {
+pub(crate) fn most<'m>(call: &Call<'_>, asked: &AskedFor, model: &'m Model, now: u64) -> Most<'m> {
     let mut cost = Ok((0, Bounds::default()));
     if call.dialect.costs_tokens() {
-        let prices = model
-            .targets
-            .iter()
-            .map(|target| target.price(&target.named(model, &call.model).model, now));
-        cost = most_cost(call, model.max_output_tokens, prices);
+        let offers = model.targets.iter().map(|target| Offer {
+            price: target.price(&target.named(model, &call.model).model, now),
+            gets_tools: asked.tools.is_none() || target.gets_hosted_tools(call.dialect),
+        });
+        cost = most_cost(call, asked, model.max_output_tokens, offers);
     }
+    let (cost, bounds, unpriced) = match cost {
+        Ok((cost, bounds)) => (Some(cost), bounds, None),
+        Err(unpriced) => (None, Bounds::default(), Some(unpriced)),
+    };
     Most {
         demand: Demand {
             tokens: most_tokens(call, model),
             model: &model.name,
-            cost: cost.ok().map(|(cost, _)| cost),
+            cost,
         },
-        bounds: cost.map_or(Bounds::default(), |(_, bounds)| bounds),
-        unpriced: cost.err(),
+        bounds,
+        unpriced,
     }
 }
 
 /// What of a request has no price.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unpriced {
     /// The model, at one of its providers.
     Model,
     /// The tier of service that is asked for.
     Tier,
+    /// A tool of this kind, which a provider runs itself.
+    Tool(Box<str>),
 }
 
-/// What a call costs at most at the dearest of its providers, whose prices these are, and what bounds its tokens.
+/// What one of a model's providers asks for.
+pub(crate) struct Offer {
+    pub(crate) price: Option<Arc<Price>>,
+    /// Whether the tools reach it that it would run.
+    pub(crate) gets_tools: bool,
+}
+
+/// What a call costs at most at the dearest of its providers, who offer this, and what bounds its tokens.
 /// `max_output_tokens`: what its model sets aside for an answer without a maximum.
 pub(crate) fn most_cost(
     call: &Call<'_>,
+    asked: &AskedFor,
     max_output_tokens: u64,
-    prices: impl Iterator<Item = Option<Arc<Price>>>,
+    offers: impl Iterator<Item = Offer>,
 ) -> Result<(u64, Bounds), Unpriced> {
-    let asked = AskedFor::of(call);
     let (mut dearest, mut widest) = (0, Bounds::default());
-    for price in prices {
+    for Offer { price, gets_tools } in offers {
         let price = price.ok_or(Unpriced::Model)?;
-        let bounds = bounds(call, max_output_tokens, &price);
+        let asked = asked.at(gets_tools);
+        let tools = asked.tools.as_deref();
+        if let Some(kind) = tools.and_then(|tools| tools.unpriced(&price)) {
+            return Err(Unpriced::Tool(kind.into()));
+        }
+        let bounds = bounds(call, tools, max_output_tokens, &price);
         dearest = dearest.max(asked.most(&price, bounds).ok_or(Unpriced::Tier)?);
         widest = Bounds {
             prompt: widest.prompt.max(bounds.prompt),
@@ -176,28 +196,31 @@ pub(crate) struct Bounds {
 }
 
 /// The bounds of a call at a provider. `max_output_tokens`: what its model sets aside for an answer without a maximum.
-fn bounds(call: &Call<'_>, max_output_tokens: u64, price: &Price) -> Bounds {
+fn bounds(call: &Call<'_>, tools: Option<&OfferedTools>, max_output_tokens: u64, price: &Price) -> Bounds {
+    let own = call.most_prompt_tokens(price.max_input_tokens);
     let most = max_output_tokens.max(price.max_output_tokens.unwrap_or(0));
     Bounds {
-        prompt: call.most_prompt_tokens(price.max_input_tokens),
+        prompt: tools.map_or(own, |tools| tools.prompt(own, price.max_input_tokens)),
         answers: answer_tokens(call, most),
     }
 }
 
 /// What a request asks for that has a price of its own.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AskedFor {
     /// The tier of service; `None` for the standard one.
     tier: Option<ServiceTier>,
     /// Whether a cache is to keep what is written for longer than five minutes.
     pub(crate) is_kept_longer: bool,
+    /// The tools that its provider may run.
+    pub(crate) tools: Option<Arc<OfferedTools>>,
 }
 
 /// Stands for tiers of which a request asks for several: no price has that name.
 const UNCLEAR: &str = "unclear?";
 
 impl AskedFor {
-    pub(crate) fn of(call: &Call<'_>) -> Self {
+    pub(crate) fn of(call: &Call<'_>, tools: Option<OfferedTools>) -> Self {
         let tier = match &call.tier {
             AskedTier::Standard => None,
             AskedTier::Named(name) => Some(ServiceTier::new(name)),
@@ -206,6 +229,18 @@ impl AskedFor {
         AskedFor {
             tier,
             is_kept_longer: call.is_kept_longer,
+            tools: tools.map(Arc::new),
+        }
+    }
+
+    /// The same at a provider that the tools it would run reach, or not.
+    pub(crate) fn at(&self, gets_tools: bool) -> Cow<'_, Self> {
+        match gets_tools || self.tools.is_none() {
+            true => Cow::Borrowed(self),
+            false => Cow::Owned(AskedFor {
+                tools: None,
+                ..self.clone()
+            }),
         }
     }
 
@@ -220,17 +255,20 @@ impl AskedFor {
             completion: bounds.answers,
             tier: self.tier(),
             is_kept_longer: self.is_kept_longer,
+            tools: self.tools.as_ref().map_or(0, |tools| tools.most(price)),
         })
     }
 
-    /// What a usage costs, in nanodollars.
-    pub(crate) fn cost(&self, price: &Price, usage: &Usage) -> u64 {
+    /// What a usage costs, in nanodollars. `is_bounded`: whether a budget in money counts it.
+    pub(crate) fn cost(&self, price: &Price, usage: &Usage, is_bounded: bool) -> u64 {
         let served = match &usage.service_tier {
             None => Served::Untold,
             Some(name) if ServiceTier::new(name.as_str()).is_standard() => Served::Standard,
             Some(name) => Served::Tier(name.as_str()),
         };
-        price.cost(self.tier(), served, &tokens(usage))
+        let tools = self.tools.as_ref();
+        let tools = tools.map_or(0, |tools| tools.cost(price, usage, is_bounded));
+        price.cost(self.tier(), served, &tokens(usage), tools)
     }
 }
 

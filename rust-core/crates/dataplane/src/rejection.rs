@@ -15,6 +15,7 @@ use proofgate_wire::ProtocolError;
 use crate::answer::{Answer, Fields};
 use crate::google_path::PathError;
 use crate::metrics::{RequestOutcome, Series};
+use crate::offered_tools::OfferedTools;
 use crate::routing::Sender;
 use crate::stored_path::StoredPathError;
 use crate::telemetry::Observed;
@@ -279,6 +280,19 @@ impl Rejection {
             )),
             param: Some(Cow::Borrowed("tools")),
             ..Rejection::new(403, "hosted_tool_not_allowed", "")
+        }
+    }
+
+    /// A budget counts what the request costs, and nobody knows what a call of this tool does.
+    pub(crate) fn tool_not_priced(kind: &str, model: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!(
+                "This request counts in a budget, and the gateway knows no price of a call of {kind}, which the provider of {model} \
+                 runs itself, so nothing was sent. Leave the tool out, or ask whoever runs the gateway for a price of it \
+                 (prices[].tools)."
+            )),
+            param: Some(Cow::Borrowed("tools")),
+            ..Rejection::new(400, "hosted_tool_not_priced", "")
         }
     }
 
@@ -586,9 +600,25 @@ fn answer_bound(dialect: Dialect) -> Option<&'static str> {
 }
 
 impl Rejection {
-    /// A request that would pass a limit; `answer`: tokens that would be reserved for what it is answered.
-    pub(crate) fn over_limit(exceeded: Exceeded, call: &Call<'_>, answer: u64) -> Self {
-        let rejection = Rejection::from(exceeded);
+    /// A request that would pass a limit; `answer`: tokens that would be reserved for what it is answered; `tools`: what its
+    /// provider may run for it, where that is reserved, too.
+    pub(crate) fn over_limit(
+        exceeded: Exceeded,
+        call: &Call<'_>,
+        answer: u64,
+        tools: Option<&OfferedTools>,
+    ) -> Self {
+        let mut rejection = Rejection::from(exceeded);
+        if let Some(tools) = tools.filter(|_| exceeded.is_never()) {
+            let field = tools.field().map(|field| format!("{field} and "));
+            rejection.message = Cow::Owned(format!(
+                "{}. Its hosted tools may be called {} times, and after each call the model reads a whole prompt again, which is \
+                 reserved: {}hostedTools.tokensPerCall of the tenant's plan bound that",
+                rejection.message,
+                tools.calls(),
+                field.unwrap_or_default()
+            ));
+        }
         let counts_tokens = !matches!(exceeded.limit, Limit::RequestsPerMinute | Limit::Concurrency);
         let Some(field) = answer_bound(call.dialect).filter(|_| counts_tokens && answer > 0) else {
             return rejection;

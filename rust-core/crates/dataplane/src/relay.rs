@@ -84,6 +84,9 @@ impl Relay<'_, '_> {
         if open.is_kept_longer() {
             workspace.usage.expect_longer_cache();
         }
+        if open.offers_tools() {
+            workspace.usage.expect_tool_calls();
+        }
         answer_head.dialect = reply.dialect;
         answer_head.is_translated = translation.is_some();
         if gateway.tap.is_some() && answer_head.is_success() {

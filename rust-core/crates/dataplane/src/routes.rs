@@ -246,6 +246,12 @@ impl Target {
         Ok(way)
     }
 
+    /// Whether the tools reach it that providers run for a client of a dialect.
+    pub(crate) fn gets_hosted_tools(&self, dialect: Dialect) -> bool {
+        let way = self.words(dialect);
+        way.is_some_and(|way| way.pairs.is_none_or(Pairs::keeps_hosted_tools))
+    }
+
     /// What lies between a client and this provider, for a request whose body is known: some of OpenAI's models take it by
     /// Responses alone, and its custom tools are functions elsewhere. `pairs`: what [`Self::way`] found. `model`: what the provider calls it.
     pub(crate) fn pairs_for(

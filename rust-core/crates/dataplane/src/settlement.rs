@@ -6,7 +6,7 @@ use proofgate_ledger::record::Usage;
 use proofgate_limits::Used;
 use proofgate_prices::Price;
 
-use crate::pricing::{AskedFor, Bounds};
+use crate::pricing::{AskedFor, Bounds, Offer};
 
 /// So many events of an answer may bring no token: they begin and end it and its parts.
 const FRAMING: u64 = 16;
@@ -31,6 +31,8 @@ pub(crate) struct Account {
     reserved: Reserved,
     /// The price of the attempt under way, where it is known.
     price: Option<Arc<Price>>,
+    /// Whether tools reach the provider of that attempt that it would run.
+    gets_tools: bool,
     /// What attempts before may have used, about which nobody knows.
     unsettled: Used,
     /// Whether one of them may have been answered and paid for.
@@ -60,10 +62,11 @@ pub(crate) struct Charge {
 }
 
 impl Account {
-    pub(crate) fn new(reserved: Reserved, price: Option<Arc<Price>>) -> Self {
+    pub(crate) fn new(reserved: Reserved, offer: Offer) -> Self {
         Account {
             reserved,
-            price,
+            price: offer.price,
+            gets_tools: offer.gets_tools,
             unsettled: Used::default(),
             has_unsettled: false,
         }
@@ -79,18 +82,28 @@ impl Account {
         self.reserved.asked.is_kept_longer
     }
 
+    /// Whether its request has tools that a provider would run.
+    pub(crate) fn has_tools(&self) -> bool {
+        self.reserved.asked.tools.is_some()
+    }
+
+    /// Whether tools reach the provider of the attempt under way that it would run.
+    pub(crate) fn offers_tools(&self) -> bool {
+        self.gets_tools && self.has_tools()
+    }
+
     /// Whether an attempt before may have been answered and paid for.
     pub(crate) fn has_unsettled(&self) -> bool {
         self.has_unsettled
     }
 
-    /// Another attempt begins, at this price; `is_paid`: the one before may have been answered and paid for.
-    pub(crate) fn turn(&mut self, price: Option<Arc<Price>>, is_paid: bool) {
+    /// Another attempt begins, at a provider that offers this; `is_paid`: the one before may have been answered and paid for.
+    pub(crate) fn turn(&mut self, offer: Offer, is_paid: bool) {
         if is_paid {
             self.unsettled = self.unsettled_besides();
             self.has_unsettled = true;
         }
-        self.price = price;
+        (self.price, self.gets_tools) = (offer.price, offer.gets_tools);
     }
 
     /// What attempts before may have used, and this one as much as was set aside for it.
@@ -112,7 +125,8 @@ impl Account {
     /// What was used at least where no usage is told, if that is more than the reservation.
     fn seen(&self, events: u64) -> Option<Used> {
         let answer = self.seen_tokens(events)?;
-        let Reserved { bounds, asked, .. } = &self.reserved;
+        let bounds = &self.reserved.bounds;
+        let asked = self.reserved.asked.at(self.gets_tools);
         let prompt = self.reserved.tokens?.saturating_sub(self.reserved.answer_tokens);
         let bounds = Bounds {
             answers: answer,
@@ -142,9 +156,22 @@ impl Account {
         }
     }
 
+    /// What a usage costs. Where its provider runs tools, what is told of an answer that goes on says nothing of the prompts
+    /// of its later rounds.
+    fn cost(&self, price: &Price, usage: &Usage) -> u64 {
+        let Reserved { bounds, cost, .. } = &self.reserved;
+        let asked = self.reserved.asked.at(self.gets_tools);
+        let has_money = cost.is_some();
+        let told = asked.cost(price, usage, has_money);
+        match has_money && usage.partial && asked.tools.is_some() {
+            true => told.max(asked.most(price, *bounds).unwrap_or(0)),
+            false => told,
+        }
+    }
+
     /// What the exchange is charged when its last attempt has ended.
     pub(crate) fn charge(&self, ended: &Ended) -> Charge {
-        let Reserved { bounds, asked, .. } = &self.reserved;
+        let Reserved { bounds, .. } = &self.reserved;
         let has_money = self.reserved.cost.is_some();
         let (last, cost) = match ended.usage {
             Some(usage) => {
@@ -153,7 +180,7 @@ impl Account {
                     true => self.at_most(usage, bounds.answers, ended.events),
                     false => usage,
                 };
-                let cost = self.price.as_deref().map(|price| asked.cost(price, &paid));
+                let cost = (self.price.as_deref()).map(|price| self.cost(price, &paid));
                 let tokens = charged.prompt_tokens.saturating_add(charged.completion_tokens);
                 (Some(tokens), cost)
             }

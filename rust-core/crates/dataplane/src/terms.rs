@@ -16,6 +16,7 @@ use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, Timeouts};
 use crate::hooks::Hook;
+use crate::offered_tools::CallTerms;
 use crate::routing::RoutingKey;
 use crate::telemetry::Settings;
 use crate::{Error, client_tls};
@@ -59,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) quotas: Arc<Quotas>,
     /// Features of Anthropic's API that it may not use, by the names of their betas.
     pub(crate) denied_betas: Vec<String>,
+    /// How often tools may be called that a provider runs itself.
+    pub(crate) tool_calls: CallTerms,
     /// How long a request waits that fits once others have given back what they reserved.
     pub(crate) wait: Duration,
     pub(crate) profile: Profile,
@@ -95,6 +98,7 @@ impl Terms {
                     &tenant.model_budgets,
                 )),
                 denied_betas: tenant.denied_betas.clone(),
+                tool_calls: tenant.tool_calls.into(),
                 wait: tenant.wait,
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
                 hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
@@ -115,6 +119,7 @@ impl Terms {
                     &plan.model_budgets,
                 )),
                 denied_betas: plan.denied_betas.clone(),
+                tool_calls: plan.tool_calls.into(),
                 wait: plan.wait,
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
                 hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,

@@ -82,6 +82,11 @@ impl Pairs {
         self.far.is_none() && self.near.has_betas_in_body()
     }
 
+    /// Whether tools pass that the provider runs: the request is one of its own dialect then.
+    pub(crate) fn keeps_hosted_tools(self) -> bool {
+        self.far.is_none() && matches!(self.near, Pair::AnthropicInvoke | Pair::AnthropicRawPredict)
+    }
+
     /// What the provider speaks.
     pub(crate) fn upstream(self) -> Dialect {
         self.last().upstream()

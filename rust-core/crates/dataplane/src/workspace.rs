@@ -128,6 +128,8 @@ pub(crate) fn recorded(usage: proofgate_providers::Usage) -> Usage {
         audio_prompt_tokens: usage.audio_prompt_tokens,
         reasoning_tokens: usage.reasoning_tokens,
         audio_completion_tokens: usage.audio_completion_tokens,
+        web_search_requests: usage.web_search_requests,
+        web_fetch_requests: usage.web_fetch_requests,
         partial: usage.is_partial,
         service_tier: usage.tier.map(|tier| TierName::new(tier.as_str())),
     }

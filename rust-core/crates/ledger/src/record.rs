@@ -414,7 +414,8 @@ impl Outcome {
     }
 }
 
-/// Tokens as the provider counted them. What it counts apart is part of the totals, and absent when it is zero.
+/// Tokens, and calls of tools, as the provider counted them. What it counts apart of the tokens is part of the totals, and
+/// absent when it is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -439,6 +440,12 @@ pub struct Usage {
     /// Of the answer, those of audio.
     #[serde(default, skip_serializing_if = "is_zero_64")]
     pub audio_completion_tokens: u64,
+    /// Searches of the web that the provider has run. Absent when there were none, or nothing is told of them.
+    #[serde(default, skip_serializing_if = "is_none_or_zero")]
+    pub web_search_requests: Option<u64>,
+    /// Pages that the provider has fetched. Absent when there were none, or nothing is told of them.
+    #[serde(default, skip_serializing_if = "is_none_or_zero")]
+    pub web_fetch_requests: Option<u64>,
     /// Whether the answer ended before its provider had counted it: `completion_tokens` is what it said until then. Absent
     /// when it was counted.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -446,6 +453,11 @@ pub struct Usage {
     /// The tier of service that the answer names. Absent when that is the standard one, or none.
     #[serde(default, skip_serializing_if = "is_standard")]
     pub service_tier: Option<TierName>,
+}
+
+/// Whether nothing was counted.
+fn is_none_or_zero(count: &Option<u64>) -> bool {
+    count.is_none_or(|count| count == 0)
 }
 
 /// Whether a tier of service costs as much as none.

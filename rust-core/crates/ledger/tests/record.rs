@@ -592,6 +592,8 @@ fn the_parts_of_a_usage_stand_behind_its_totals_and_are_absent_when_they_are_zer
         r#"{"prompt_tokens":4,"completion_tokens":5,"cached_prompt_tokens":1,"cache_write_tokens":2,"audio_prompt_tokens":3,"reasoning_tokens":4,"audio_completion_tokens":5}"#,
         r#"{"prompt_tokens":4,"completion_tokens":1,"partial":true}"#,
         r#"{"prompt_tokens":4,"completion_tokens":5,"cache_write_tokens":3,"cache_write_1h_tokens":2}"#,
+        r#"{"prompt_tokens":4,"completion_tokens":5,"web_search_requests":2,"web_fetch_requests":1}"#,
+        r#"{"prompt_tokens":4,"completion_tokens":5,"web_search_requests":3,"partial":true,"service_tier":"priority"}"#,
         r#"{"prompt_tokens":4,"completion_tokens":5,"service_tier":"priority"}"#,
     ] {
         let bytes = completion(usage);

@@ -49,6 +49,9 @@ pub struct Entry {
     /// Of a request, in dollars; nothing when it is absent.
     #[serde(default)]
     pub per_request: Option<String>,
+    /// Of one call of a tool that the provider runs, in dollars, by the kind of the tool.
+    #[serde(default)]
+    pub tools: BTreeMap<String, String>,
     /// Of long prompts.
     #[serde(default)]
     pub above: Vec<Level>,
@@ -159,11 +162,17 @@ impl Entry {
             Ok((name.as_str().into(), bands))
         });
         let tiers = tiers.collect::<Result<_, PriceError>>()?;
+        let tools = self.tools.iter().map(|(kind, amount)| {
+            let amount = self.read("tools", amount, 12, MAX_PER_REQUEST)?;
+            Ok((kind.as_str().into(), amount))
+        });
+        let tools = tools.collect::<Result<_, PriceError>>()?;
         let per_request = self.per_request.as_deref().unwrap_or("0");
         Ok(Price {
             standard: self.bands(base, &self.above)?,
             tiers,
             per_request: self.read("perRequest", per_request, 12, MAX_PER_REQUEST)?,
+            tools,
             max_input_tokens: self.max_input_tokens,
             max_output_tokens: self.max_output_tokens,
         })

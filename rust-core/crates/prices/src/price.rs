@@ -15,6 +15,8 @@ pub struct Price {
     pub tiers: Vec<(Box<str>, Bands)>,
     /// Picodollars for each request that was answered.
     pub per_request: u64,
+    /// Picodollars for each call of a tool that the provider runs, by the kind of the tool.
+    pub tools: Vec<(Box<str>, u64)>,
     /// The most tokens that a prompt of the model may have, where that is known: a longer one is refused by the provider.
     pub max_input_tokens: Option<u64>,
     /// The most tokens that an answer of the model may have, where that is known.
@@ -41,6 +43,8 @@ pub struct Most<'t> {
     pub tier: Option<&'t str>,
     /// Whether it asks for a cache that keeps what is written for longer than five minutes.
     pub is_kept_longer: bool,
+    /// Picodollars of tools that the provider runs.
+    pub tools: u128,
 }
 
 /// Which tier an answer says has served it.
@@ -119,11 +123,25 @@ impl Price {
         }
     }
 
-    /// What an exchange costs, in nanodollars, at [these rates](Price::rates).
+    /// Picodollars for one call of a tool that the provider runs: of this kind, or of the kind without the date behind it.
+    /// `None` where neither has a price.
     #[must_use]
-    pub fn cost(&self, asked: Option<&str>, served: Served<'_>, tokens: &Tokens) -> u64 {
+    pub fn tool(&self, kind: &str, undated: &str) -> Option<u64> {
+        let of = |name: &str| self.tools.iter().find(|(tool, _)| **tool == *name);
+        of(kind).or_else(|| of(undated)).map(|(_, price)| *price)
+    }
+
+    /// What an exchange costs, in nanodollars, at [these rates](Price::rates). `tools`: picodollars of the tools that the
+    /// provider has run.
+    #[must_use]
+    pub fn cost(&self, asked: Option<&str>, served: Served<'_>, tokens: &Tokens, tools: u128) -> u64 {
         self.rates(asked, served, tokens.prompt)
-            .cost(self.per_request, tokens)
+            .cost(self.besides(tools), tokens)
+    }
+
+    /// Picodollars of an exchange besides its tokens.
+    fn besides(&self, tools: u128) -> u128 {
+        tools.saturating_add(u128::from(self.per_request))
     }
 
     /// The most that a request can cost, in nanodollars: at the dearer of the tier that it asks for and the standard one,
@@ -143,8 +161,9 @@ impl Price {
             prompt,
             completion,
             is_kept_longer,
+            tools,
             ..
         } = most;
-        Some(rates.most(self.per_request, prompt, completion, is_kept_longer))
+        Some(rates.most(self.besides(tools), prompt, completion, is_kept_longer))
     }
 }

@@ -64,13 +64,13 @@ impl Rates {
         }
     }
 
-    /// What an exchange costs, in nanodollars: the exact sum, rounded up once, [`MAX_COST`] at most. `per_request`: what
-    /// it costs besides its tokens, in picodollars.
+    /// What an exchange costs, in nanodollars: the exact sum, rounded up once, [`MAX_COST`] at most. `besides`: what it
+    /// costs besides its tokens, in picodollars.
     ///
     /// Every token is charged once: as read from a cache before written to one before audio before plain, because audio
     /// that was read from a cache is counted as both.
     #[must_use]
-    pub fn cost(&self, per_request: u64, tokens: &Tokens) -> u64 {
+    pub fn cost(&self, besides: u128, tokens: &Tokens) -> u64 {
         let cached = tokens.cached.min(tokens.prompt);
         let left = tokens.prompt - cached;
         let written = tokens.cache_write.min(left);
@@ -87,29 +87,27 @@ impl Rates {
             (audio_completion, self.audio_output),
             (tokens.completion - audio_completion, self.output),
         ];
-        sum(per_request, parts)
+        sum(besides, parts)
     }
 
     /// The most that an exchange of so many tokens can cost, in nanodollars: all of its prompt at the dearest price of a
     /// prompt's tokens, all of its answer at the dearest of an answer's. `is_kept_longer`: whether the request asks for a
     /// cache that keeps what is written for longer than five minutes.
     #[must_use]
-    pub(crate) fn most(&self, per_request: u64, prompt: u64, completion: u64, is_kept_longer: bool) -> u64 {
+    pub(crate) fn most(&self, besides: u128, prompt: u64, completion: u64, is_kept_longer: bool) -> u64 {
         let input = self.input.max(self.cached_input);
         let input = input.max(self.cache_write).max(self.audio_input);
         let longer = if is_kept_longer { self.cache_write_1h } else { 0 };
         let output = self.output.max(self.audio_output);
-        sum(per_request, [(prompt, input.max(longer)), (completion, output)])
+        sum(besides, [(prompt, input.max(longer)), (completion, output)])
     }
 }
 
 /// 64 bits of tokens times 41 bits of a price fit into 128 bits however often they are added here.
-fn sum<const N: usize>(per_request: u64, parts: [(u64, u64); N]) -> u64 {
-    let sum = parts
-        .iter()
-        .fold(u128::from(per_request), |sum, &(tokens, price)| {
-            sum.saturating_add(u128::from(tokens) * u128::from(price))
-        });
+fn sum<const N: usize>(besides: u128, parts: [(u64, u64); N]) -> u64 {
+    let sum = parts.iter().fold(besides, |sum, &(tokens, price)| {
+        sum.saturating_add(u128::from(tokens) * u128::from(price))
+    });
     let nanodollars = sum.div_ceil(PICODOLLARS_IN_NANODOLLAR);
     u64::try_from(nanodollars).unwrap_or(u64::MAX).min(MAX_COST)
 }

@@ -28,7 +28,7 @@ fn priced(value: serde_json::Value) -> Price {
 
 /// What an exchange costs in the standard tier.
 fn ordinary(price: &Price, tokens: &Tokens) -> u64 {
-    price.cost(None, Served::Untold, tokens)
+    price.cost(None, Served::Untold, tokens, 0)
 }
 
 fn prompt(prompt: u64) -> Tokens {
@@ -255,11 +255,40 @@ fn all_of_a_long_prompt_and_its_answer_cost_what_long_prompts_do() {
 }
 
 #[test]
+fn a_call_of_a_hosted_tool_costs_what_its_kind_does_with_or_without_a_date() {
+    let price =
+        priced(json!({"tools": {"web_search": "0.01", "web_search_20260209": "0.02", "web_fetch": "0"}}));
+    let cent = 10_000_000_000;
+    for (kind, undated, each) in [
+        ("web_search_20250305", "web_search", Some(cent)),
+        ("web_search_20260209", "web_search", Some(2 * cent)),
+        ("web_fetch", "web_fetch", Some(0)),
+        ("code_execution_20250825", "code_execution", None),
+    ] {
+        assert_eq!(price.tool(kind, undated), each, "{kind}");
+    }
+    let tools = 3 * u128::from(cent);
+    assert_eq!(
+        price.cost(None, Served::Untold, &prompt(1000), tools),
+        31_000_000,
+        "a millidollar of tokens and three cents"
+    );
+    let most = Most {
+        prompt: 1000,
+        tools: u128::MAX,
+        ..Most::default()
+    };
+    assert_eq!(price.most(most), Some(MAX_COST));
+    let wrong = PriceTable::new(&[entry(json!({"tools": {"web_search": "a cent"}}))]);
+    assert!(matches!(wrong, Err(PriceError::Decimal { field: "tools", .. })));
+}
+
+#[test]
 fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
     let price = priced(json!({"cache_write": "1.25", "tiers": {
         "priority": {"input": "2", "output": "4"},
         "flex": {"input": "0.5", "cache_write": "0.6", "output": "1"}}}));
-    let cost = |asked, served| price.cost(asked, served, &prompt(1000));
+    let cost = |asked, served| price.cost(asked, served, &prompt(1000), 0);
     let (priority, flex) = (Some("priority"), Some("flex"));
     assert_eq!(cost(None, Served::Untold), 1_000_000);
     assert_eq!(cost(priority, Served::Tier("priority")), 2_000_000);
@@ -281,10 +310,10 @@ fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
         ..prompt(1000)
     };
     assert_eq!(
-        price.cost(priority, Served::Tier("priority"), &written),
+        price.cost(priority, Served::Tier("priority"), &written, 0),
         2_000_000
     );
-    assert_eq!(price.cost(flex, Served::Tier("flex"), &written), 600_000);
+    assert_eq!(price.cost(flex, Served::Tier("flex"), &written, 0), 600_000);
     let most = |tier| {
         price.most(Most {
             prompt: 1000,
@@ -298,7 +327,7 @@ fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
     );
     let plain = priced(json!({"tiers": {"priority": {"input": "2", "output": "4"}}}));
     assert_eq!(
-        plain.cost(flex, Served::Tier("flex"), &prompt(1000)),
+        plain.cost(flex, Served::Tier("flex"), &prompt(1000), 0),
         1_000_000,
         "it is not dearer than none"
     );
@@ -315,7 +344,7 @@ fn a_tier_without_prices_of_long_prompts_is_no_cheaper_there_than_the_standard_o
         "above": [{"prompt_tokens": 1000, "input": "3", "output": "6"}],
         "tiers": {"priority": {"input": "2", "output": "4"}, "flex": {"input": "0.5", "output": "1",
             "above": [{"prompt_tokens": 1000, "input": "1.5", "output": "3"}]}}}));
-    let cost = |tier, tokens| price.cost(Some(tier), Served::Tier(tier), &prompt(tokens));
+    let cost = |tier, tokens| price.cost(Some(tier), Served::Tier(tier), &prompt(tokens), 0);
     assert_eq!(cost("priority", 1000), 2_000_000);
     assert_eq!(cost("priority", 2000), 6_000_000);
     assert_eq!((cost("flex", 1000), cost("flex", 2000)), (500_000, 3_000_000));
@@ -435,7 +464,7 @@ proptest! {
         });
         let exact = digits::thousandth(&sum);
         let expected = exact.parse::<u64>().unwrap_or(u64::MAX).min(MAX_COST);
-        prop_assert_eq!(rates.cost(per_request, &tokens), expected);
+        prop_assert_eq!(rates.cost(u128::from(per_request), &tokens), expected);
     }
 
     #[test]
@@ -453,6 +482,7 @@ proptest! {
             completion: tokens.completion.saturating_add(more.1),
             tier,
             is_kept_longer,
+            tools: u128::from(more.0),
         });
         let tokens = Tokens { cache_write_1h: if is_kept_longer { tokens.cache_write_1h } else { 0 }, ..tokens };
         // No provider serves a dearer tier than was asked for.
@@ -461,6 +491,6 @@ proptest! {
             (Some(tier), 1) => Served::Tier(tier),
             _ => Served::Standard,
         };
-        prop_assert!(price.cost(tier, served, &tokens) <= most.unwrap());
+        prop_assert!(price.cost(tier, served, &tokens, u128::from(more.0)) <= most.unwrap());
     }
 }

@@ -31,6 +31,10 @@ pub enum Field {
     GeminiMaxOutputTokens,
     /// `generationConfig.candidateCount`, an integer from 1
     CandidateCount,
+    /// `max_tool_calls`, an integer from 0
+    MaxToolCalls,
+    /// `max_uses` of a tool, an integer from 0
+    MaxUses,
 }
 
 impl Field {
@@ -50,6 +54,8 @@ impl Field {
             Field::GenerationConfig => "generationConfig",
             Field::GeminiMaxOutputTokens => "generationConfig.maxOutputTokens",
             Field::CandidateCount => "generationConfig.candidateCount",
+            Field::MaxToolCalls => "max_tool_calls",
+            Field::MaxUses => "tools.max_uses",
         }
     }
 
@@ -62,7 +68,9 @@ impl Field {
             Field::MaxTokens
             | Field::MaxCompletionTokens
             | Field::MaxOutputTokens
-            | Field::GeminiMaxOutputTokens => "an integer of at least 0",
+            | Field::GeminiMaxOutputTokens
+            | Field::MaxToolCalls
+            | Field::MaxUses => "an integer of at least 0",
             Field::N | Field::BestOf | Field::CandidateCount => "an integer from 1 to 4294967295",
         }
     }

@@ -250,17 +250,20 @@ impl<'b> Call<'b> {
             if meaning == Meaning::Unknown {
                 walk.text.push_key(key);
             }
+            let begin = key.range().start - 1;
             let event = walk.reader.read()?;
-            self.member(walk, field(fields, decoded)?, event, meaning)?;
+            self.member(walk, field(fields, decoded)?, begin, event, meaning)?;
             walk.name = name;
         }
         Ok(())
     }
 
+    /// Reads a member whose name begins at `begin`.
     fn member(
         &mut self,
         walk: &mut Walk<'b, '_, '_>,
         read: Read,
+        begin: usize,
         event: Event<'b>,
         meaning: Meaning,
     ) -> Result<(), BadRequest> {
@@ -333,6 +336,11 @@ impl<'b> Call<'b> {
                 }
             }
             Read::Tools => walk.tools(event)?,
+            Read::Hosted(kind) => walk.hosted_member(kind, begin, event)?,
+            Read::ToolCalls => {
+                walk.tools.untold_calls = (event == Event::Null).then(|| walk.behind("null"));
+                walk.tools.most_calls = integer(event, Field::MaxToolCalls)?;
+            }
             Read::Object(fields, field) => match event {
                 Event::Null => {}
                 Event::ObjectStart => self.members(walk, fields)?,

@@ -29,6 +29,10 @@ pub(crate) enum Read {
     MaxTokens(Field),
     Count(Field),
     Tools,
+    /// A field for which the provider runs a tool: the kind of that.
+    Hosted(&'static str),
+    /// How often the provider may call the tools that it runs.
+    ToolCalls,
     /// An object in which these fields are read.
     Object(Fields, Field),
     /// The model, which the path names already: only `null` may stand there.
@@ -73,7 +77,7 @@ const CHAT: Fields = &[
     ("n", Read::Count(Field::N)),
     ("service_tier", Read::ServiceTier),
     ("prompt_cache_retention", Read::CacheRetention),
-    ("web_search_options", Read::Unserved("web_search_options")),
+    ("web_search_options", Read::Hosted("web_search_options")),
     USER,
     SAFETY_IDENTIFIER,
     CACHE_KEY,
@@ -99,6 +103,7 @@ const RESPONSES: Fields = &[
     ("stream", Read::Stream),
     ("max_output_tokens", Read::MaxTokens(Field::MaxOutputTokens)),
     ("tools", Read::Tools),
+    ("max_tool_calls", Read::ToolCalls),
     ("service_tier", Read::ServiceTier),
     ("prompt_cache_retention", Read::CacheRetention),
     ("previous_response_id", Read::Kept("previous_response_id")),

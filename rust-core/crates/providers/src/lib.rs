@@ -61,7 +61,7 @@ pub use frame_events::{EXCEPTION, FrameEvents};
 pub use frame_writer::FrameWriter;
 pub use generated::{GeneratedText, Part, Shape, Written};
 pub use growth::Growth;
-pub use hosted_tools::{HostedTool, Tools};
+pub use hosted_tools::{CallBound, HostedTool, Tools};
 pub use json_edits::{Edit, KeyNames, within_json};
 pub use refused_key::says_key_is_refused;
 pub use segment::Kind as StringKind;

@@ -10,8 +10,9 @@ const MOST_OF_IMAGE: u64 = 10_000;
 const MOST_ADDED: u64 = 1024;
 
 /// Fields of a request for which a provider adds instructions of its own to the prompt.
-const WITH_ADDITIONS: [&str; 8] = [
+const WITH_ADDITIONS: [&str; 9] = [
     "tools",
+    "web_search_options",
     "functions",
     "response_format",
     "output_format",

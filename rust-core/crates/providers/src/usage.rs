@@ -15,7 +15,7 @@ use self::anthropic::{MessageUsage, Running};
 use self::anywhere::Anywhere;
 use self::google::UsageMetadata;
 use self::member::Member;
-use self::openai::{ResponseUsage, UsageEvent};
+use self::openai::{ResponseUsage, ToolUsage, UsageEvent};
 use crate::dialect::Dialect;
 use crate::service_tier::ServiceTier;
 use crate::stream_events::{data_of, is_usage_alone};
@@ -39,6 +39,10 @@ pub struct Usage {
     pub reasoning_tokens: u64,
     /// Of the answer, those of audio.
     pub audio_completion_tokens: u64,
+    /// Searches of the web that the provider has run; `None` where nothing is told of them.
+    pub web_search_requests: Option<u64>,
+    /// Pages that the provider has fetched; `None` where nothing is told of them.
+    pub web_fetch_requests: Option<u64>,
     /// Whether the answer has not been counted yet: its tokens are what was said of its beginning.
     pub is_partial: bool,
     /// The tier of service, where the answer says it.
@@ -81,6 +85,9 @@ pub struct UsageReader {
     /// Finds the tier of service, where it stands beside the usage.
     tier_member: Member,
     tier: Option<ServiceTier>,
+    /// Finds what a response tells of tools, beside the usage, where the request offers tools that the provider runs.
+    tool_member: Option<Member>,
+    web_searches: Option<u64>,
     /// Whether the request asks for a cache that keeps what is written for longer than five minutes.
     is_kept_longer: bool,
     running: Running,
@@ -108,6 +115,8 @@ impl UsageReader {
             member: Member::of_answer(dialect),
             tier_member: Member::of_tier(dialect, 1),
             tier: None,
+            tool_member: None,
+            web_searches: None,
             is_kept_longer: false,
             running: Running::default(),
             last: None,
@@ -124,6 +133,8 @@ impl UsageReader {
         self.member = Member::of_answer(dialect);
         self.tier_member = Member::of_tier(dialect, 1);
         self.tier = None;
+        self.tool_member = None;
+        self.web_searches = None;
         self.is_kept_longer = false;
         self.in_event = false;
         self.running = Running::default();
@@ -138,9 +149,23 @@ impl UsageReader {
         self.is_kept_longer = true;
     }
 
+    /// The request offers tools that the provider runs: what a response tells of their calls is read.
+    pub fn expect_tool_calls(&mut self) {
+        if self.dialect == Dialect::Responses {
+            self.tool_member = Some(Member::new(TOOLS, 1));
+        }
+    }
+
     /// Takes the next piece of an answer that is no stream; says whether a usage ended in it.
     pub fn push(&mut self, piece: &[u8]) -> bool {
         self.push_tier(piece);
+        if let Some(member) = &mut self.tool_member {
+            let searches = &mut self.web_searches;
+            member.push(piece, |value| {
+                let usage: Option<ToolUsage> = read(value);
+                *searches = usage.and_then(|usage| usage.web_searches()).or(*searches);
+            });
+        }
         self.push_usage(piece)
     }
 
@@ -257,6 +282,7 @@ impl UsageReader {
             dialect => {
                 self.member = Member::of_event(dialect);
                 self.tier_member = Member::of_tier(dialect, 2);
+                self.tool_member = self.tool_member.take().map(|_| Member::new(TOOLS, 2));
                 self.push(&data)
             }
         }
@@ -287,6 +313,7 @@ impl UsageReader {
                 self.dialect,
                 if self.dialect == Dialect::Responses { 2 } else { 1 },
             );
+            self.tool_member = self.tool_member.take().map(|_| Member::new(TOOLS, 2));
         }
         if self.push(part) && self.dialect.has_stream_options() {
             self.beside_choices = true;
@@ -330,6 +357,7 @@ impl UsageReader {
         };
         let usage = usage.map(|usage| Usage {
             tier: usage.tier.or(self.tier),
+            web_search_requests: usage.web_search_requests.or(self.web_searches),
             cache_write_1h_tokens: match usage.cache_write_1h_tokens {
                 // Nothing is told of how long it keeps them.
                 UNTOLD if self.is_kept_longer => usage.cache_write_tokens,
@@ -344,6 +372,9 @@ impl UsageReader {
 
 /// Stands for a number of tokens of which nothing is told.
 const UNTOLD: u64 = u64::MAX;
+
+/// The name of what a response tells of the tools that its provider has run.
+const TOOLS: &[u8] = b"tool_usage";
 
 /// The name of a tier of service, in quotes.
 const TIER: &[u8] = b"\"service_tier\"";

@@ -76,11 +76,6 @@ fn what_the_model_takes_for_its_instructions_is_known_in_each_dialect() {
 fn what_a_provider_keeps_for_all_tenants_is_not_served() {
     for (dialect, body, field) in [
         (
-            Dialect::Chat,
-            r#"{"model":"m","messages":[],"web_search_options":{}}"#,
-            "web_search_options",
-        ),
-        (
             Dialect::Responses,
             r#"{"model":"m","prompt":{"id":"p"}}"#,
             "prompt",

@@ -1,6 +1,6 @@
 //! Who runs the tools of a request.
 
-use proofgate_providers::{Call, Dialect, Tools};
+use proofgate_providers::{Call, CallBound, Dialect, Tools};
 use proptest::prelude::*;
 
 #[test]
@@ -94,6 +94,7 @@ fn tools_of(dialect: Dialect, body: &str) -> (Tools, Vec<String>) {
 fn a_tool_of_the_provider_is_allowed_by_its_kind_with_or_without_its_date() {
     let body = r#"{"model":"m","messages":[],"tools":[{"type":"web_search_20250305"}]}"#;
     let (tools, _) = tools_of(Dialect::Messages, body);
+    assert_eq!(tools.hosted[0].undated(), "web_search");
     for (name, allowed) in [
         ("web_search", true),
         ("web_search_20250305", true),
@@ -105,7 +106,126 @@ fn a_tool_of_the_provider_is_allowed_by_its_kind_with_or_without_its_date() {
     }
 }
 
+#[test]
+fn a_search_beside_a_chat_is_a_hosted_tool_that_can_be_left_out() {
+    for (body, left) in [
+        (
+            r#"{"model":"m","messages":[], "web_search_options" : {"user_location":{"type":"approximate"}} ,"n":2}"#,
+            r#"{"model":"m","messages":[], "n":2}"#,
+        ),
+        (
+            r#"{"model":"m","messages":[],"w\u0065b_search_options":{}}"#,
+            r#"{"model":"m","messages":[]}"#,
+        ),
+        (
+            r#"{"web_search_options":{},"model":"m","messages":[]}"#,
+            r#"{"model":"m","messages":[]}"#,
+        ),
+    ] {
+        let (tools, kinds) = tools_of(Dialect::Chat, body);
+        assert_eq!(kinds, ["web_search_options"], "{body}");
+        assert!(tools.hosted[0].is_besides() && !tools.of_client);
+        let mut written = Vec::new();
+        tools.write(body.as_bytes(), |_| true, None, &mut written);
+        assert_eq!(String::from_utf8_lossy(&written), left);
+    }
+    let nothing = r#"{"model":"m","messages":[],"web_search_options":null}"#;
+    assert_eq!(tools_of(Dialect::Chat, nothing).1.len(), 0);
+    let almost = br#"{"model":"m","messages":[],"Web_search_options":{}}"#;
+    assert!(Call::parse(Dialect::Chat, almost).is_err());
+}
+
+#[test]
+fn a_request_says_how_often_its_hosted_tools_may_be_called() {
+    let of = |tool: &str| format!(r#"{{"model":"m","messages":[],"tools":[{tool}]}}"#);
+    for (tool, calls) in [
+        (r#"{"type":"web_search_20250305","max_uses":3}"#, Some(3)),
+        (r#"{"max_uses":0,"type":"web_fetch_20250910"}"#, Some(0)),
+        (r#"{"type":"web_search_20250305"}"#, None),
+        (r#"{"type":"web_search_20250305","max_uses":null}"#, None),
+    ] {
+        let (tools, _) = tools_of(Dialect::Messages, &of(tool));
+        assert_eq!(tools.hosted[0].most_calls, calls, "{tool}");
+    }
+    for tool in [
+        r#"{"type":"web_search_20250305","max_uses":-1}"#,
+        r#"{"type":"web_search_20250305","max_uses":"3"}"#,
+        r#"{"type":"web_search_20250305","max_uses":1.5}"#,
+        r#"{"type":"web_search_20250305","Max_uses":9}"#,
+    ] {
+        assert!(
+            Call::parse(Dialect::Messages, of(tool).as_bytes()).is_err(),
+            "{tool}"
+        );
+    }
+    // The client's own tools may have such a field.
+    let own = of(r#"{"type":"custom","name":"x","max_uses":"a few"}"#);
+    assert!(tools_of(Dialect::Messages, &own).0.of_client);
+    let responses = r#"{"model":"m","input":"a","max_tool_calls":7,"tools":[{"type":"web_search"}]}"#;
+    assert_eq!(tools_of(Dialect::Responses, responses).0.most_calls, Some(7));
+}
+
+#[test]
+fn a_bound_that_says_null_is_replaced() {
+    for (dialect, body, bounded) in [
+        (
+            Dialect::Messages,
+            r#"{"model":"m","tools":[{"type":"web_search_20250305","max_uses" : null}]}"#,
+            r#"{"model":"m","tools":[{"type":"web_search_20250305","max_uses" : 10}]}"#,
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","max_tool_calls":null,"tools":[{"type":"web_search"}]}"#,
+            r#"{"model":"m","max_tool_calls":10,"tools":[{"type":"web_search"}]}"#,
+        ),
+    ] {
+        let (tools, _) = tools_of(dialect, body);
+        let mut written = Vec::new();
+        tools.write(
+            body.as_bytes(),
+            |_| false,
+            Some((dialect.call_bound(), 10)),
+            &mut written,
+        );
+        assert_eq!(String::from_utf8_lossy(&written), bounded);
+    }
+}
+
 proptest! {
+    /// Bounds are added to the tools that have none, and nothing else changes.
+    #[test]
+    fn without_the_bounds_that_were_written_a_body_is_what_it_was(
+        tools in proptest::collection::vec((0..5usize, "[ \n]{0,2}", "[ \n]{0,2}"), 1..6), most in 1..1000u64,
+        is_responses in any::<bool>(),
+    ) {
+        let element = |(kind, before, inside): &(usize, String, String)| {
+            let member = ["\"type\":\"web_search_20250305\"", "\"type\":\"web_fetch_20250910\",\"max_uses\":2",
+                "\"type\":\"code_execution_20250825\"", "\"name\":\"own\",\"type\":\"custom\"",
+                "\"x\":[{}],\"type\":\"web_search\""][*kind];
+            format!("{before}{{{inside}{member}}}")
+        };
+        let written: Vec<String> = tools.iter().map(element).collect();
+        let body = format!(r#" {{ "model":"m","messages":[],"input":"{{","tools":[{}]}}"#, written.join(","));
+        let dialect = if is_responses { Dialect::Responses } else { Dialect::Messages };
+        let (known, _) = tools_of(dialect, &body);
+        let bound = dialect.call_bound();
+        let mut bounded = Vec::new();
+        known.write(body.as_bytes(), |_| false, Some((bound, most)), &mut bounded);
+        let bounded = String::from_utf8_lossy(&bounded);
+        prop_assert_eq!(known.needs_bound(bound, |_| false), bounded != body);
+        let added = match bound {
+            CallBound::OfAll => format!("\"max_tool_calls\":{most},"),
+            _ => format!("\"max_uses\":{most},"),
+        };
+        prop_assert_eq!(bounded.replace(&added, ""), body);
+        let (again, _) = tools_of(dialect, &bounded);
+        prop_assert!(!again.needs_bound(bound, |_| false));
+        for tool in again.hosted.iter().filter(|tool| !is_responses && tool.has_max_uses()) {
+            let is_own = &*tool.kind == "web_fetch_20250910";
+            prop_assert_eq!(tool.most_calls, Some(if is_own { 2 } else { most }));
+        }
+    }
+
     /// Whatever stands between the tools, what is left out goes alone and the rest is valid JSON.
     #[test]
     fn tools_that_are_left_out_leave_all_others_as_they_came(
@@ -123,7 +243,7 @@ proptest! {
         let body = format!(r#"{{"model":"m","input":"a","tools":[{}],"x":[1,2]}}"#, written.join(","));
         let (known, _) = tools_of(Dialect::Responses, &body);
         let mut left = Vec::new();
-        known.leave_out(body.as_bytes(), |tool| &*tool.kind == "mcp", &mut left);
+        known.write(body.as_bytes(), |tool| &*tool.kind == "mcp", None, &mut left);
         let left: serde_json::Value = serde_json::from_slice(&left).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let mut expected: serde_json::Value = serde_json::from_str(&body).map_err(|error| TestCaseError::fail(error.to_string()))?;
         if let Some(tools) = expected["tools"].as_array_mut() {

@@ -74,6 +74,74 @@ fn the_tier_that_served_a_request_is_read_wherever_an_answer_has_it() {
 }
 
 #[test]
+fn calls_of_hosted_tools_are_counted_as_the_provider_tells_them() {
+    let calls = |usage: &Usage| (usage.web_search_requests, usage.web_fetch_requests);
+    let usage = json!({"input_tokens": 5, "output_tokens": 2,
+        "server_tool_use": {"web_search_requests": 3, "web_fetch_requests": 1}});
+    let message = json!({"type": "message", "usage": usage});
+    assert_eq!(calls(&answer(Dialect::Messages, &message)), (Some(3), Some(1)));
+    assert_eq!(calls(&answer(Dialect::Invoke, &message)), (Some(3), Some(1)));
+    let events = [
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1,
+            "server_tool_use": {"web_search_requests": 0}}}}),
+        json!({"type": "message_delta", "usage": {"output_tokens": 4, "server_tool_use": {"web_search_requests": 2}}}),
+        json!({"type": "message_delta", "usage": {"output_tokens": 9, "server_tool_use": null}}),
+    ];
+    assert_eq!(calls(&stream(Dialect::Messages, &events)), (Some(2), None));
+    let untold = json!({"usage": {"input_tokens": 5, "output_tokens": 2, "server_tool_use": "many"}});
+    assert_eq!(calls(&answer(Dialect::Messages, &untold)), (None, None));
+}
+
+#[test]
+fn the_searches_of_a_response_are_read_beside_its_usage() {
+    let usage = json!({"input_tokens": 1, "output_tokens": 2});
+    let echo = json!({"tool_usage": {"web_search": {"num_requests": 99}}});
+    let told = json!({"image_gen": {"input_tokens": 0}, "web_search": {"num_requests": 3}});
+    for response in [
+        json!({"metadata": echo, "output": [echo], "tool_usage": told, "usage": usage}),
+        json!({"usage": usage, "tools": [echo], "tool_usage": told}),
+    ] {
+        let text = response.to_string();
+        for cut in 0..text.len() {
+            let mut reader = UsageReader::new(Dialect::Responses);
+            reader.expect_tool_calls();
+            reader.push(&text.as_bytes()[..cut]);
+            reader.push(&text.as_bytes()[cut..]);
+            assert_eq!(reader.usage().unwrap().web_search_requests, Some(3), "{cut}");
+        }
+        let event = |kind: &str, response: &Value| {
+            format!(
+                "event: {kind}\ndata: {}\n\n",
+                json!({"type": kind, "response": response})
+            )
+        };
+        let begun = json!({"tool_usage": {"web_search": {"num_requests": 0}}, "usage": null});
+        let mut reader = UsageReader::new(Dialect::Responses);
+        reader.expect_tool_calls();
+        reader.push_event(event("response.created", &begun).as_bytes());
+        reader.push_event(event("response.completed", &response).as_bytes());
+        assert_eq!(reader.usage().unwrap().web_search_requests, Some(3));
+        let mut reader = UsageReader::new(Dialect::Responses);
+        reader.expect_tool_calls();
+        for part in event("response.completed", &response).as_bytes()[31..].chunks(7) {
+            reader.push_part(part);
+        }
+        assert_eq!(reader.usage().unwrap().web_search_requests, Some(3));
+    }
+    let mut reader = UsageReader::new(Dialect::Responses);
+    reader.expect_tool_calls();
+    reader.push(json!({"usage": usage}).to_string().as_bytes());
+    assert_eq!(
+        reader.usage().unwrap().web_search_requests,
+        None,
+        "nothing is told"
+    );
+    reader.reset(Dialect::Messages);
+    reader.expect_tool_calls();
+    assert_eq!(reader.usage(), None);
+}
+
+#[test]
 fn what_a_cache_keeps_for_an_hour_is_counted_apart() {
     let usage = json!({"input_tokens": 5, "output_tokens": 2, "cache_creation_input_tokens": 100,
         "cache_creation": {"ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 60}});

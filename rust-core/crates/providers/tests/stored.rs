@@ -77,10 +77,6 @@ fn what_a_line_asks_for_is_held_to_the_same_as_a_request() {
         (r#"{"messages":[]}"#, "missing_model"),
         (r#"{"model":"m","messages":[],"Model":"n"}"#, "ambiguous_name"),
         (r#"{"model":"m","messages":7}"#, "invalid_value"),
-        (
-            r#"{"model":"m","messages":[],"web_search_options":{"a":1}}"#,
-            "unserved_field",
-        ),
     ] {
         let line =
             format!(r#"{{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{body}}}"#);

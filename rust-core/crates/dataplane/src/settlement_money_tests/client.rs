@@ -1,4 +1,4 @@
-//! What a client may choose, and what a provider may make of it.
+//! What a client may choose, and what may become of it.
 
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
@@ -22,6 +22,21 @@ pub(super) struct Chosen {
     pub(super) has_document: bool,
     pub(super) has_tools: bool,
     pub(super) streams: bool,
+    pub(super) hosted: Hosted,
+}
+
+/// The tools that it has its provider run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hosted {
+    /// A search of the web, and its own bound.
+    pub(super) search: Option<Option<u64>>,
+    /// A tool that costs nothing besides tokens, and its own bound.
+    pub(super) fetch: Option<Option<u64>>,
+    pub(super) files: bool,
+    /// The bound of all together.
+    pub(super) all: Option<u64>,
+    /// What its plan takes a call to bring at most.
+    pub(super) tokens_per_call: Option<u64>,
 }
 
 /// What becomes of it at its provider, within what was asked; shares in thousandths.
@@ -35,6 +50,10 @@ pub(super) struct Fate {
     pub(super) is_downgraded: bool,
     pub(super) tells_tier: bool,
     pub(super) tells_durations: bool,
+    /// Of the calls of hosted tools that may be, and of what each may bring.
+    pub(super) calls: u64,
+    pub(super) brought: u64,
+    pub(super) tells_calls: bool,
     pub(super) end: End,
 }
 
@@ -53,7 +72,7 @@ pub(super) enum End {
 }
 
 pub(super) fn chosen() -> impl Strategy<Value = Chosen> {
-    let vendor = prop::sample::select(vec![Vendor::Opus, Vendor::Haiku, Vendor::Gpt, Vendor::Gemini]);
+    let vendor = prop::sample::select(Vendor::ALL.to_vec());
     let bytes = prop_oneof![4 => 0..2_000usize, 2 => 0..60_000usize, 1 => 90_000..600_000usize];
     let max_tokens = prop_oneof![
         1 => Just(None),
@@ -86,6 +105,7 @@ pub(super) fn chosen() -> impl Strategy<Value = Chosen> {
         (tier, geo, ttl),
         attached,
         any::<(bool, bool)>(),
+        hosted(),
     )
         .prop_map(
             |(
@@ -95,6 +115,7 @@ pub(super) fn chosen() -> impl Strategy<Value = Chosen> {
                 (tier, geo, ttl),
                 (images, has_document),
                 (has_tools, streams),
+                hosted,
             )| Chosen {
                 vendor,
                 bytes,
@@ -108,8 +129,31 @@ pub(super) fn chosen() -> impl Strategy<Value = Chosen> {
                 has_document,
                 has_tools,
                 streams,
+                hosted,
             },
         )
+}
+
+fn hosted() -> impl Strategy<Value = Hosted> {
+    let bound = || {
+        prop_oneof![
+            2 => Just(None),
+            4 => (0..4u64).prop_map(Some),
+            1 => Just(Some(u64::MAX)),
+        ]
+    };
+    let offered = || prop_oneof![1 => Just(None), 1 => bound().prop_map(Some)];
+    let tokens = prop_oneof![1 => Just(None), 1 => (1..20_000u64).prop_map(Some)];
+    let some = (offered(), offered(), any::<bool>(), bound(), tokens).prop_map(
+        |(search, fetch, files, all, tokens_per_call)| Hosted {
+            search,
+            fetch,
+            files,
+            all,
+            tokens_per_call,
+        },
+    );
+    prop_oneof![3 => Just(Hosted::default()), 2 => some]
 }
 
 pub(super) fn fate() -> impl Strategy<Value = Fate> {
@@ -132,6 +176,7 @@ pub(super) fn fate() -> impl Strategy<Value = Fate> {
         (share(), share(), share()),
         share(),
         any::<(bool, bool, bool)>(),
+        (share(), share(), any::<bool>()),
         end,
     )
         .prop_map(
@@ -140,6 +185,7 @@ pub(super) fn fate() -> impl Strategy<Value = Fate> {
                 (cached, written, longer),
                 completion,
                 (is_downgraded, tells_tier, tells_durations),
+                (calls, brought, tells_calls),
                 end,
             )| Fate {
                 prompt,
@@ -150,6 +196,9 @@ pub(super) fn fate() -> impl Strategy<Value = Fate> {
                 is_downgraded,
                 tells_tier,
                 tells_durations,
+                calls,
+                brought,
+                tells_calls,
                 end,
             },
         )
@@ -199,6 +248,26 @@ impl Chosen {
                 );
                 json!({"model": "model", "messages": messages, "max_tokens": self.max_tokens.unwrap_or(1)})
             }
+            Dialect::Responses => {
+                let mut parts = vec![json!({"type": "input_text", "text": text})];
+                let url = |kind, data| format!("data:{kind};base64,{data}");
+                parts.extend(
+                    (0..self.images)
+                        .map(|_| json!({"type": "input_image", "image_url": url("image/png", png)})),
+                );
+                if self.has_document {
+                    parts.push(json!({"type": "input_file", "filename": "a.pdf", "file_data": url("application/pdf", pdf)}));
+                }
+                let input = self.turns(
+                    json!({"role": "user", "content": parts}),
+                    json!({"role": "user", "content": text}),
+                );
+                let mut body = json!({"model": "model", "input": input});
+                if let Some(most) = self.max_tokens {
+                    body["max_output_tokens"] = json!(most);
+                }
+                body
+            }
             _ => {
                 let mut parts = vec![json!({"type": "text", "text": text})];
                 let url = |kind, data| format!("data:{kind};base64,{data}");
@@ -228,13 +297,64 @@ impl Chosen {
         if let (Dialect::Messages, Some(geo)) = (self.vendor.dialect(), self.geo) {
             body["inference_geo"] = json!(geo);
         }
-        if self.has_tools {
-            body["tools"] = json!([{"name": "t", "input_schema": {"type": "object"}}]);
-        }
+        self.offer_tools(&mut body);
         if self.vendor.dialect() != Dialect::Gemini {
             body["stream"] = json!(self.streams);
         }
         body.to_string()
+    }
+
+    fn offer_tools(&self, body: &mut Value) {
+        let Hosted {
+            search,
+            fetch,
+            files,
+            all,
+            ..
+        } = self.hosted;
+        let dialect = self.vendor.dialect();
+        let mut tools = Vec::new();
+        if self.has_tools {
+            tools.push(match dialect {
+                Dialect::Gemini => json!({"functionDeclarations": [{"name": "t"}]}),
+                Dialect::Responses => json!({"type": "function", "name": "t"}),
+                _ => json!({"name": "t", "input_schema": {"type": "object"}}),
+            });
+        }
+        let bounded = |kind: &str, bound: Option<u64>| {
+            let mut tool = json!({"type": kind, "name": kind});
+            if let Some(bound) = bound {
+                tool["max_uses"] = json!(bound);
+            }
+            tool
+        };
+        match dialect {
+            Dialect::Messages => {
+                tools.extend(search.map(|bound| bounded("web_search_20250305", bound)));
+                tools.extend(fetch.map(|bound| bounded("web_fetch_20250910", bound)));
+            }
+            Dialect::Responses => {
+                tools.extend(search.map(|_| json!({"type": "web_search"})));
+                tools.extend(files.then(|| json!({"type": "file_search", "vector_store_ids": ["a"]})));
+                if let Some(all) = all {
+                    body["max_tool_calls"] = json!(all);
+                }
+            }
+            Dialect::Gemini => {
+                tools.extend(search.map(|_| json!({"googleSearch": {}})));
+                tools.extend(fetch.map(|_| json!({"urlContext": {}})));
+            }
+            _ if search.is_some() => body["web_search_options"] = json!({}),
+            _ => {}
+        }
+        if !tools.is_empty() {
+            body["tools"] = json!(tools);
+        }
+    }
+
+    /// Whether it has its provider run a tool of which nobody can say what a call costs.
+    pub(super) fn has_unpriced_tool(&self) -> bool {
+        self.vendor.dialect() == Dialect::Gemini && self.hosted.search.is_some()
     }
 
     pub(super) fn turns(&self, first: Value, other: Value) -> Vec<Value> {
@@ -258,7 +378,15 @@ impl Chosen {
             return window;
         }
         let text = (self.bytes / self.messages * self.messages) as u64;
-        let tools = if self.has_tools { 700 } else { 0 };
+        let Hosted {
+            search, fetch, files, ..
+        } = self.hosted;
+        let is_offered = match self.vendor.dialect() {
+            Dialect::Responses => search.is_some() || files,
+            Dialect::Chat => search.is_some(),
+            _ => search.is_some() || fetch.is_some(),
+        };
+        let tools = if self.has_tools || is_offered { 700 } else { 0 };
         (text + 8 * self.messages as u64 + 10_000 * self.images as u64 + tools).min(window)
     }
 
@@ -270,118 +398,8 @@ impl Chosen {
             Dialect::Chat => {
                 self.max_tokens.filter(|most| *most > 0).unwrap_or(most).min(most) * self.answers
             }
+            Dialect::Responses => self.max_tokens.unwrap_or(most).min(most),
             _ => self.max_tokens.unwrap_or(most).min(most) * self.answers,
         }
-    }
-}
-
-/// What a provider has really done for a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
-    pub(super) prompt: u64,
-    pub(super) cached: u64,
-    pub(super) written: u64,
-    pub(super) longer: u64,
-    pub(super) completion: u64,
-    pub(super) tier: Option<&'static str>,
-}
-
-impl Served {
-    pub(super) fn of(chosen: &Chosen, fate: &Fate) -> Self {
-        let share = |of: u64, permille: u64| (u128::from(of) * u128::from(permille) / 1000) as u64;
-        let prompt = share(chosen.most_prompt(), fate.prompt);
-        let cached = share(prompt, fate.cached);
-        // Google's caches are written by requests of their own.
-        let writes = chosen.vendor.dialect() == Dialect::Messages && chosen.ttl.is_some();
-        let written = if writes {
-            share(prompt - cached, fate.written)
-        } else {
-            0
-        };
-        let longer = if chosen.ttl == Some("1h") {
-            share(written, fate.longer)
-        } else {
-            0
-        };
-        let tier = chosen
-            .priced_tiers()
-            .first()
-            .copied()
-            .filter(|_| !fate.is_downgraded);
-        Served {
-            prompt,
-            cached,
-            written,
-            longer,
-            completion: share(chosen.most_completion(), fate.completion),
-            tier,
-        }
-    }
-
-    /// What it costs, in ten-thousandths of a dollar times 10⁻⁶: exact.
-    pub(super) fn cost(&self, vendor: Vendor) -> u128 {
-        let prices = vendor.published(self.tier, self.prompt);
-        let plain = self.prompt - self.cached - self.written;
-        u128::from(plain) * prices.input
-            + u128::from(self.cached) * prices.hit
-            + u128::from(self.written - self.longer) * prices.write
-            + u128::from(self.longer) * prices.write_1h
-            + u128::from(self.completion) * prices.output
-    }
-
-    /// The answer that tells it; `is_begun`: its beginning alone, in which the answer is not counted.
-    pub(super) fn answer(&self, chosen: &Chosen, fate: &Fate, is_begun: bool) -> Option<(Value, bool)> {
-        let tier = self.tier.unwrap_or("default");
-        let answer = match chosen.vendor.dialect() {
-            Dialect::Messages => {
-                let mut usage = json!({"input_tokens": self.prompt - self.cached - self.written,
-                    "cache_read_input_tokens": self.cached, "cache_creation_input_tokens": self.written,
-                    "output_tokens": if is_begun { 1 } else { self.completion }});
-                if fate.tells_durations {
-                    usage["cache_creation"] = json!({"ephemeral_1h_input_tokens": self.longer,
-                        "ephemeral_5m_input_tokens": self.written - self.longer});
-                }
-                if fate.tells_tier {
-                    let speed = if self.tier == Some("fast") {
-                        "fast"
-                    } else {
-                        "standard"
-                    };
-                    let geo = if self.tier == Some("us") {
-                        "us"
-                    } else {
-                        "not_available"
-                    };
-                    usage["service_tier"] = json!("standard");
-                    (usage["speed"], usage["inference_geo"]) = (json!(speed), json!(geo));
-                }
-                return Some(match is_begun {
-                    true => (
-                        json!({"type": "message_start", "message": {"usage": usage}}),
-                        true,
-                    ),
-                    false => (json!({"type": "message", "usage": usage}), false),
-                });
-            }
-            Dialect::Gemini => {
-                let answer = if is_begun { 0 } else { self.completion };
-                let mut usage = json!({"promptTokenCount": self.prompt, "cachedContentTokenCount": self.cached,
-                    "candidatesTokenCount": answer / 2, "thoughtsTokenCount": answer - answer / 2});
-                if fate.tells_tier {
-                    usage["serviceTier"] = json!(tier);
-                }
-                return Some((json!({"usageMetadata": usage}), is_begun));
-            }
-            _ if is_begun => return None,
-            _ => {
-                json!({"choices": [], "usage": {"prompt_tokens": self.prompt, "completion_tokens": self.completion,
-                "total_tokens": self.prompt + self.completion, "prompt_tokens_details": {"cached_tokens": self.cached}}})
-            }
-        };
-        let mut answer = answer;
-        if fate.tells_tier {
-            answer["service_tier"] = json!(tier);
-        }
-        Some((answer, false))
     }
 }

@@ -8,6 +8,7 @@ use proofgate_providers::Dialect;
 use serde_json::json;
 
 use super::NOW;
+use super::served::Calls;
 
 /// What a model sells, as its provider's page says it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +21,10 @@ pub(super) enum Vendor {
     Gpt,
     /// Gemini 4 Argon (ai.google.dev, "Gemini Developer API pricing" and "Priority inference").
     Gemini,
+    /// Claude Haiku 4.5 (platform.claude.com, "Pricing"): of a small window.
+    Small,
+    /// gpt-5-nano in the Responses API (developers.openai.com, "Pricing").
+    Nano,
 }
 
 /// Prices of tokens, in ten-thousandths of a dollar for a million.
@@ -33,6 +38,37 @@ pub(super) struct Published {
 }
 
 impl Vendor {
+    pub(super) const ALL: [Vendor; 6] = [
+        Vendor::Opus,
+        Vendor::Haiku,
+        Vendor::Gpt,
+        Vendor::Gemini,
+        Vendor::Small,
+        Vendor::Nano,
+    ];
+
+    /// What calls of tools cost that the vendor runs (platform.claude.com, "Web search tool" and "Web fetch tool";
+    /// developers.openai.com, "Pricing", "Built-in tools"), in ten-thousandths of a dollar times 10⁻⁶.
+    pub(super) fn of_calls(self, calls: Calls) -> u128 {
+        let (search, file) = match self {
+            Vendor::Opus | Vendor::Haiku | Vendor::Small | Vendor::Nano => (100, 25),
+            // The preview's price, for models that do not reason.
+            Vendor::Gpt => (250, 0),
+            Vendor::Gemini => (0, 0),
+        };
+        (u128::from(calls.searches) * search + u128::from(calls.files) * file) * 1_000_000
+    }
+
+    /// The same as the gateway's table has it.
+    fn tools(self) -> serde_json::Value {
+        match self {
+            Vendor::Opus | Vendor::Haiku | Vendor::Small => json!({"web_search": "0.01", "web_fetch": "0"}),
+            Vendor::Gpt => json!({"web_search_options": "0.025"}),
+            Vendor::Nano => json!({"web_search": "0.01", "file_search": "0.0025"}),
+            Vendor::Gemini => json!({"urlContext": "0"}),
+        }
+    }
+
     pub(super) fn published(self, tier: Option<&str>, prompt: u64) -> Published {
         let of = |input, hit, write, write_1h, output| Published {
             input,
@@ -61,6 +97,8 @@ impl Vendor {
                 }
             }
             Vendor::Haiku if prompt > 100_000 => of(5_000, 500, 6_250, 10_000, 25_000),
+            Vendor::Small => of(10_000, 1_000, 12_500, 20_000, 50_000),
+            Vendor::Nano => of(500, 50, 500, 500, 4_000),
             Vendor::Haiku => of(1_000, 100, 1_250, 2_000, 5_000),
             Vendor::Gpt => {
                 let is_long = prompt > 272_000;
@@ -92,6 +130,8 @@ impl Vendor {
             Vendor::Opus | Vendor::Haiku => (1_000_000, 128_000),
             Vendor::Gpt => (1_050_000, 128_000),
             Vendor::Gemini => (1_048_576, 65_536),
+            Vendor::Small => (200_000, 64_000),
+            Vendor::Nano => (272_000, 128_000),
         }
     }
 
@@ -99,7 +139,7 @@ impl Vendor {
     pub(super) fn tiers(self) -> &'static [&'static str] {
         match self {
             Vendor::Opus => &["fast", "us"],
-            Vendor::Haiku => &[],
+            Vendor::Haiku | Vendor::Small | Vendor::Nano => &[],
             Vendor::Gpt => &["flex", "priority", "fast"],
             Vendor::Gemini => &["flex", "priority"],
         }
@@ -107,7 +147,8 @@ impl Vendor {
 
     pub(super) fn dialect(self) -> Dialect {
         match self {
-            Vendor::Opus | Vendor::Haiku => Dialect::Messages,
+            Vendor::Opus | Vendor::Haiku | Vendor::Small => Dialect::Messages,
+            Vendor::Nano => Dialect::Responses,
             Vendor::Gpt => Dialect::Chat,
             Vendor::Gemini => Dialect::Gemini,
         }
@@ -149,6 +190,7 @@ impl Vendor {
             .collect();
         entry["tiers"] = json!(tiers);
         entry["above"] = above(None);
+        entry["tools"] = self.tools();
         entry["model"] = json!("model");
         entry["effective_from"] = json!(0);
         (entry["max_input_tokens"], entry["max_output_tokens"]) =

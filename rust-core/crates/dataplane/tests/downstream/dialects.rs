@@ -33,7 +33,7 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     .await
 }
 
-fn post(path: &str, body: &Value) -> (Request<()>, Vec<u8>) {
+pub fn post(path: &str, body: &Value) -> (Request<()>, Vec<u8>) {
     let body = body.to_string().into_bytes();
     let request = Request::post(format!("https://gateway.test{path}"))
         .header("authorization", format!("Bearer {ACME}"))

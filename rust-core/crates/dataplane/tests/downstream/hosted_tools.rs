@@ -3,10 +3,10 @@
 use http::Request;
 use serde_json::{Value, json};
 
-use crate::client::{Client, read};
-use crate::dialects::{admission, begin};
+use crate::client::{Client, ask, read};
+use crate::dialects::{admission, begin, post};
 use crate::gateway::{ACME, Gateway, MODEL};
-use crate::relayed::id;
+use crate::relayed::{completion, id};
 
 /// The first request of Codex with its defaults.
 fn of_codex() -> Value {
@@ -53,6 +53,135 @@ async fn a_hosted_tool_that_the_tenant_may_use_passes_with_every_byte() {
     exchange.answer(b"{}").await;
     let answer = read(answer).await.unwrap();
     assert!(!answer.headers.contains_key("x-proofgate-dropped-tools"));
+}
+
+/// A search of the web with Anthropic, which the plan allows, under a budget of ten dollars a day.
+async fn with_budget(tools: Value) -> Gateway {
+    Gateway::with(|config| {
+        config["providers"][0]["type"] = json!("anthropic");
+        config["tenants"][0]["hosted_tools"] = json!(["web_search", "code_execution"]);
+        config["tenants"][0]["tool_calls"] = json!({"most": 4});
+        config["tenants"][0]["limits"] = json!({"nanodollars_per_day": 10_000_000_000_u64});
+        // Dollars for a million tokens: 1000 and 2000 nanodollars for one.
+        config["prices"] = json!([{"model": MODEL, "effective_from": 0, "input": "1", "output": "2",
+            "max_input_tokens": 100_000, "tools": tools}]);
+    })
+    .await
+}
+
+fn search() -> Value {
+    json!({"model": MODEL, "max_tokens": 10, "messages": [{"role": "user", "content": "what is new?"}],
+        "tools": [{"name": "run", "input_schema": {"type": "object"}},
+            {"type": "web_search_20250305", "name": "web_search"}, {"type": "mcp_toolset", "mcp_server_name": "a"}]})
+}
+
+/// The status and the document of a refusal.
+async fn refusal(gateway: &Gateway, path: &str, body: &Value) -> (u16, Value) {
+    let (request, body) = post(path, body);
+    let mut client = Client::connect(gateway).await;
+    let refused = client.exchange(request, &body).await;
+    let document = serde_json::from_slice(&refused.body).unwrap();
+    (refused.status.as_u16(), document)
+}
+
+#[tokio::test]
+async fn a_search_under_a_budget_is_bounded_counted_and_charged() {
+    let mut gateway = with_budget(json!({"web_search": "0.01"})).await;
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages", &search()).await;
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(
+        sent["tools"],
+        json!([{"name": "run", "input_schema": {"type": "object"}},
+            {"max_uses": 4, "type": "web_search_20250305", "name": "web_search"}]),
+        "what is not allowed is left out, and what is allowed bounded"
+    );
+    let told = json!({"id": "m", "type": "message", "role": "assistant", "content": [], "usage": {"input_tokens": 900,
+        "output_tokens": 7, "server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 0}}});
+    exchange.answer(told.to_string().as_bytes()).await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.headers["x-proofgate-dropped-tools"], "mcp_toolset");
+    let opened = admission(&gateway, id(&answer)).await;
+    // Four searches, five prompts that fill what the model takes, and the answer.
+    assert_eq!(
+        opened["reserved_nanodollars"],
+        4 * 10_000_000 + 5 * 100_000 * 1000_u64 + 10 * 2000
+    );
+    let ended = completion(&gateway, id(&answer)).await;
+    assert_eq!(ended["usage"]["web_search_requests"], 2);
+    assert_eq!(ended["usage"].get("web_fetch_requests"), None);
+    let cost = 2 * 10_000_000 + 900 * 1000 + 7 * 2000_u64;
+    assert_eq!(ended["cost_nanodollars"], cost);
+    let mut client = Client::connect(&gateway).await;
+    let usage = client.exchange(ask("GET", "/v1/usage"), b"").await;
+    let usage: Value = serde_json::from_slice(&usage.body).unwrap();
+    assert_eq!(usage["tenant"]["dollars_per_day"]["used"], "0.020914");
+}
+
+#[tokio::test]
+async fn a_tool_without_a_price_is_refused_under_a_budget() {
+    let gateway = with_budget(json!({"web_search": "0.01"})).await;
+    let mut body = search();
+    body["tools"][1] = json!({"type": "code_execution_20250825", "name": "code_execution"});
+    let refused = refusal(&gateway, "/v1/messages", &body).await;
+    assert_eq!(refused.0, 400);
+    let message = refused.1["error"]["message"].as_str().unwrap();
+    for part in ["code_execution_20250825", MODEL, "prices[].tools"] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_that_alone_passes_its_budget_is_told_what_bounds_it() {
+    let gateway = with_budget(json!({"web_search": "0.01"})).await;
+    let mut body = search();
+    body["tools"][1]["max_uses"] = json!(1000);
+    let refused = refusal(&gateway, "/v1/messages", &body).await;
+    assert_eq!(refused.0, 429);
+    let message = refused.1["error"]["message"].as_str().unwrap();
+    for part in ["1000 times", "max_uses", "hostedTools.tokensPerCall"] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_a_translation_leaves_out_costs_nothing() {
+    let mut gateway = with_budget(json!({})).await;
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/responses", &of_codex()).await;
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(sent["tools"].as_array().unwrap().len(), 2, "{sent}");
+    let told = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "a"}], "usage": {"input_tokens": 9, "output_tokens": 7}});
+    exchange.answer(told.to_string().as_bytes()).await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(answer.status, 200);
+    let dropped = answer.headers["x-proofgate-dropped-fields"].to_str().unwrap();
+    assert!(
+        !dropped.contains("max_tool_calls"),
+        "nothing is named that the client has not written: {dropped}"
+    );
+    let ended = completion(&gateway, id(&answer)).await;
+    assert_eq!(ended["cost_nanodollars"], 9 * 1000 + 7 * 2000);
+}
+
+#[tokio::test]
+async fn a_search_beside_a_chat_is_left_out_unless_the_plan_allows_it() {
+    let mut gateway = Gateway::with(|_| ()).await;
+    let body = json!({"model": MODEL, "messages": [], "web_search_options": {"search_context_size": "low"}});
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &body).await;
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(sent, json!({"model": MODEL, "messages": []}));
+    exchange.answer(b"{}").await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(answer.headers["x-proofgate-dropped-tools"], "web_search_options");
+    let record = admission(&gateway, id(&answer)).await;
+    assert_eq!(record["dropped"], json!(["web_search_options"]));
+    gateway.reload(|config| config["tenants"][0]["hosted_tools"] = json!(["web_search_options"]));
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &body).await;
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(sent, body);
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
 }
 
 #[tokio::test]

@@ -1,12 +1,37 @@
 //! The tools of a request, as far as it matters who runs them.
 
+use std::ops::Range;
+
 use proofgate_json::{Event, equals_but_for_case};
 
+use super::integer;
 use super::walk::Walk;
-use crate::bad_request::BadRequest;
+use crate::bad_request::{BadRequest, Field};
 use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, meaning};
 use crate::hosted_tools::{HostedTool, MOST_HOSTED_TOOLS, is_of_client};
+
+/// The field of Anthropic's tools that bounds their calls.
+const MAX_USES: &str = "max_uses";
+
+/// What a tool says of how often it may be called.
+struct Calls {
+    most: Result<Option<u64>, BadRequest>,
+    /// Where it says `null`.
+    untold: Option<Range<usize>>,
+    /// Whether a name is the field's but for its case.
+    is_ambiguous: bool,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Calls {
+            most: Ok(None),
+            untold: None,
+            is_ambiguous: false,
+        }
+    }
+}
 
 impl<'b> Walk<'b, '_, '_> {
     /// Takes the text of tools, and notes which of them the provider runs.
@@ -29,10 +54,13 @@ impl<'b> Walk<'b, '_, '_> {
     fn tool(&mut self) -> Result<(), BadRequest> {
         let begin = self.reader.offset() - 1;
         let mut kind = None;
+        let mut calls = Calls::default();
         let (mut hosted_field, mut has_client_field) = (None, false);
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
             let (meaning, is_type) = (meaning(name), name == "type");
+            let is_of_calls = name == MAX_USES;
+            calls.is_ambiguous |= !is_of_calls && equals_but_for_case(name, MAX_USES);
             let is_of_client = self.dialect.is_field_of_client_tools(name);
             let is_free = is_free(name);
             if !is_type && equals_but_for_case(name, "type") {
@@ -46,6 +74,10 @@ impl<'b> Walk<'b, '_, '_> {
             if is_type && let Event::String(said) = value {
                 kind = Some(said.decoded(&mut self.name).to_owned());
             }
+            if is_of_calls {
+                calls.most = integer(value, Field::MaxUses);
+                calls.untold = (value == Event::Null).then(|| self.behind("null"));
+            }
             if value != Event::Null {
                 has_client_field |= is_of_client;
                 hosted_field = hosted_field.or(field);
@@ -54,7 +86,7 @@ impl<'b> Walk<'b, '_, '_> {
             self.collect(value, meaning)?;
             self.is_free = false;
         }
-        self.note_tool(begin, kind, hosted_field, has_client_field)
+        self.note_tool(begin, kind, hosted_field, has_client_field, calls)
     }
 
     /// Notes who runs a tool that begins at `begin` and ends where the walk is.
@@ -64,6 +96,7 @@ impl<'b> Walk<'b, '_, '_> {
         kind: Option<String>,
         hosted_field: Option<String>,
         has_client_field: bool,
+        calls: Calls,
     ) -> Result<(), BadRequest> {
         let range = begin..self.reader.offset();
         let tool = self.body.get(range.clone()).unwrap_or_default();
@@ -87,7 +120,30 @@ impl<'b> Walk<'b, '_, '_> {
         if is_mixed || self.tools.hosted.len() == MOST_HOSTED_TOOLS {
             return Err(BadRequest::UnservedTool);
         }
-        self.tools.hosted.push(HostedTool::new(&hosted, range));
+        let mut tool = HostedTool::new(&hosted, range);
+        if self.dialect.family() == Family::Anthropic {
+            if calls.is_ambiguous {
+                return Err(BadRequest::AmbiguousName(MAX_USES));
+            }
+            tool = tool.with_calls(calls.most?, calls.untold);
+        }
+        self.tools.hosted.push(tool);
+        Ok(())
+    }
+
+    /// Takes a member of the body that begins at `begin` and has the provider run a tool of this kind.
+    pub(super) fn hosted_member(
+        &mut self,
+        kind: &'static str,
+        begin: usize,
+        event: Event<'b>,
+    ) -> Result<(), BadRequest> {
+        if event == Event::Null {
+            return Ok(());
+        }
+        self.collect(event, Meaning::Field)?;
+        let range = begin..self.reader.offset();
+        self.tools.hosted.push(HostedTool::of_member(kind, range));
         Ok(())
     }
 }

@@ -21,6 +21,25 @@ pub(super) struct MessageUsage {
     speed: Lenient<Option<ServiceTier>>,
     #[serde(default)]
     inference_geo: Lenient<Option<ServiceTier>>,
+    #[serde(default)]
+    server_tool_use: Lenient<Option<ToolCalls>>,
+}
+
+/// Calls of tools that Anthropic runs (anthropic 2.12.0, `types/server_tool_usage.py`).
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct ToolCalls {
+    web_search_requests: Option<u64>,
+    web_fetch_requests: Option<u64>,
+}
+
+impl ToolCalls {
+    /// The same with what is told later.
+    fn and(self, later: ToolCalls) -> ToolCalls {
+        ToolCalls {
+            web_search_requests: later.web_search_requests.or(self.web_search_requests),
+            web_fetch_requests: later.web_fetch_requests.or(self.web_fetch_requests),
+        }
+    }
 }
 
 /// What was written to a cache by how long it is kept (Anthropic, "Prompt caching").
@@ -84,11 +103,15 @@ impl Running {
             service_tier: Lenient(tier),
             speed: Lenient(speed),
             inference_geo: Lenient(geo),
+            server_tool_use: Lenient(tools),
         } = &mut self.known;
         *creation = usage.cache_creation.0.or(*creation);
         *tier = usage.service_tier.0.or(*tier);
         *speed = usage.speed.0.or(*speed);
         *geo = usage.inference_geo.0.or(*geo);
+        if let Some(later) = usage.server_tool_use.0 {
+            *tools = Some(tools.unwrap_or_default().and(later));
+        }
         *input_tokens = usage.input_tokens.or(*input_tokens);
         *cache_creation_input_tokens = usage.cache_creation_input_tokens.or(*cache_creation_input_tokens);
         *cache_read_input_tokens = usage.cache_read_input_tokens.or(*cache_read_input_tokens);
@@ -113,7 +136,10 @@ impl Running {
         let tiers = [known.service_tier.0, known.speed.0, known.inference_geo.0];
         let is_partial = !self.counted || known.output_tokens.is_none();
         let is_known = parts.iter().chain([&known.output_tokens]).any(Option::is_some);
+        let calls = known.server_tool_use.0.unwrap_or_default();
         is_known.then_some(Usage {
+            web_search_requests: calls.web_search_requests,
+            web_fetch_requests: calls.web_fetch_requests,
             is_partial,
             prompt_tokens: prompt,
             completion_tokens: known.output_tokens.unwrap_or(0),

@@ -80,6 +80,8 @@ impl UsageMetadata {
             reasoning_tokens: self.thoughts_token_count.unwrap_or(0),
             audio_completion_tokens: self.candidates_tokens_details.0.0,
             is_partial: false,
+            web_search_requests: None,
+            web_fetch_requests: None,
         }
         .with_total(self.total_token_count)
     }

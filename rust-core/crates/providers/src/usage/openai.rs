@@ -102,5 +102,26 @@ fn usage(prompt_tokens: u64, completion_tokens: u64, prompt: PromptDetails, answ
         audio_completion_tokens: answer.audio_tokens.unwrap_or(0),
         is_partial: false,
         tier: None,
+        web_search_requests: None,
+        web_fetch_requests: None,
+    }
+}
+
+/// What a response tells of the tools that its provider has run (openai 3.52.0, `types/responses/response.py`, `ToolUsage`).
+#[derive(Deserialize)]
+pub(super) struct ToolUsage {
+    #[serde(default)]
+    web_search: Lenient<Option<Searches>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Searches {
+    num_requests: u64,
+}
+
+impl ToolUsage {
+    /// Searches of the web that are billed.
+    pub(super) fn web_searches(&self) -> Option<u64> {
+        self.web_search.0.map(|searches| searches.num_requests)
     }
 }
