@@ -1,11 +1,13 @@
-"""Writes the prices that come with the gateway, and the page that lists them, from docs/prices.csv.
+"""Writes the prices that come with the gateway, and the page that lists them, from docs/prices.csv
+and docs/tool-prices.csv.
 
     python docs/generate_prices.py           # writes default_prices.json and docs/default-prices.md
     python docs/generate_prices.py --check   # fails when they are not up to date
 
 Each row of the table has US dollars for a million tokens, the page of the vendor that says so (`source`) and the
 day on which it was read (`asOf`). A row with `tier` is the price of that tier of service, one with `above` that of
-prompts with more tokens than that.
+prompts with more tokens than that. docs/tool-prices.csv has dollars for one call of a tool that the provider runs
+itself, for a model or, with `*` at the end, all names that begin so.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs/prices.csv"
+TOOLS = ROOT / "docs/tool-prices.csv"
 PRICES = ROOT / "gateway/src/proofgate/config/default_prices.json"
 PAGE = ROOT / "docs/default-prices.md"
 #: Prices before this day are not kept: an exchange of this year costs what the table says of its own day.
@@ -43,6 +46,19 @@ names the vendor's page for each of them; the table of LiteLLM 1.110.2 is the tr
 - DeepSeek's are those of peak hours.
 """
 
+TOOLS_HEAD = """
+## Tools that providers run
+
+US dollars for one call, by the kind of the tool without the date behind it, or Gemini's field
+([tool-prices.csv](tool-prices.csv)). A tool that costs nothing besides tokens has the price 0. One whose price cannot
+be said for a call has none: containers (`code_interpreter`, `code_execution`), pictures (`image_generation`), and
+searches of Gemini 3 and newer, which Google bills by queries whose number no request bounds. Give them one of your
+own ([`prices[].tools`](api-reference.md#prices)), or they are refused where a budget in money counts. The price of a
+search of gpt-4o-mini and gpt-4.1-mini has the 8,000 tokens in it that OpenAI bills for each of them.
+
+| host | model | tool | a call |
+|---|---|---|---|"""
+
 
 def rows() -> list[dict[str, str]]:
     """The table. Raises ValueError for a row without an amount, a source or a day of this year."""
@@ -55,8 +71,33 @@ def rows() -> list[dict[str, str]]:
     return found
 
 
+def tool_rows() -> list[dict[str, str]]:
+    """The table of tools. Raises ValueError as `rows` does, and for a row whose model has no price."""
+    with TOOLS.open(newline="") as table:
+        found = list(csv.DictReader(table))
+    known = {(row["host"], row["model"]) for row in rows()}
+    for row in found:
+        is_told = row["price"] and row["source"].startswith("https://") and row["asOf"] >= EFFECTIVE_FROM
+        if not is_told or not any(_holds_for(row, *named) for named in known):
+            raise ValueError(f"{TOOLS.name}: {row['host']} {row['model']} {row['tool']}: no source, or no such model")
+    return found
+
+
+def _holds_for(row: dict[str, str], host: str, model: str) -> bool:
+    name = row["model"]
+    is_named = model.startswith(name[:-1]) if name.endswith("*") else model == name
+    return row["host"] == host and is_named
+
+
+def _tools_of(table: list[dict[str, str]], host: str, model: str) -> dict[str, str]:
+    """What calls of tools cost with a model, by kind; a longer name goes before a shorter one."""
+    fitting = [row for row in table if _holds_for(row, host, model)]
+    return {row["tool"]: row["price"] for row in sorted(fitting, key=lambda row: len(row["model"]))}
+
+
 def entries() -> Iterator[dict[str, Any]]:
     """The prices as the configuration has them."""
+    of_tools = tool_rows()
     for (host, model), group in groupby(rows(), key=lambda row: (row["host"], row["model"])):
         levels = list(group)
         standard = _bands([row for row in levels if not row["tier"]])
@@ -65,6 +106,8 @@ def entries() -> Iterator[dict[str, Any]]:
             tiers[tier] = _bands([row for row in levels if row["tier"] == tier])
         limits = {name: int(levels[0][name]) for name in LIMITS if levels[0][name]}
         entry = {"host": host, "model": model, "effectiveFrom": EFFECTIVE_FROM, **standard}
+        if tools := _tools_of(of_tools, host, model):
+            entry["tools"] = tools
         yield {**entry, **({"tiers": tiers} if tiers else {}), **limits}
 
 
@@ -100,6 +143,8 @@ def page() -> str:
             kind = ", ".join(part for part in (row["tier"], row["above"]) if part)
             told = (row["model"], kind, row["input"], row["cachedInput"], row["cacheWrite"], row["cacheWrite1h"])
             parts.append("| " + " | ".join((*told, row["output"])) + " |")
+    parts.append(TOOLS_HEAD)
+    parts += [f"| {row['host']} | {row['model']} | {row['tool']} | {row['price']} |" for row in tool_rows()]
     return "\n".join(parts) + "\n"
 
 

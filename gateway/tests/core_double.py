@@ -13,6 +13,7 @@ import json
 import os
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +313,10 @@ def prices_at(asked_json: str, now_us: int) -> str:
                     "default": "host" in entry,
                     **rates(entry),
                     "per_request": 0,
+                    "tools": {
+                        kind: int(Decimal(amount).scaleb(12))
+                        for kind, amount in (entry.get("tools") or {}).items()
+                    },
                     "above": above(entry),
                     "tiers": tiers,
                     "max_input_tokens": entry.get("max_input_tokens"),

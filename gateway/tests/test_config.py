@@ -108,6 +108,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "models": models,
                 "endpoints": None,
                 "hosted_tools": [],
+                "tool_calls": {"most": 10, "tokens": None},
                 "limits": NO_QUOTA,
                 "key_limits": NO_QUOTA,
                 "model_budgets": [],

@@ -18,7 +18,11 @@ Capture = pytest.CaptureFixture[str]
 
 PRICES = """
 prices:
-  - {model: gpt-4o-mini, effectiveFrom: 2025-01-01, input: '0.2', output: '0.8'}
+  - model: gpt-4o-mini
+    effectiveFrom: 2025-01-01
+    input: '0.2'
+    output: '0.8'
+    tools: {web_search: '0.01', web_fetch: '0'}
   - model: gpt-4*
     provider: openai
     effectiveFrom: '2026-06-01'
@@ -56,6 +60,7 @@ def test_what_is_listed_is_what_holds_on_the_day(config_directory: ConfigDirecto
             "cache_write_1h": "0.4",
             **dict.fromkeys(("output", "audio_output"), "0.8"),
             "per_request": "0",
+            "tools": {"web_fetch": "0", "web_search": "0.01"},
             "above": [],
             "tiers": {},
             "max_input_tokens": None,
@@ -75,6 +80,26 @@ def test_the_listing_is_a_table_for_people(config_directory: ConfigDirectory, ca
     assert head.split()[:2] == ["model", "provider"]
     assert first.split()[:5] == ["gpt-4o-mini", "openai", "gpt-4o-mini", "2025-01-01", "0.2"]
     assert main(["prices", str(config_directory.file), "--at", "yesterday"]) == 2
+
+
+def test_what_a_call_of_a_tool_costs_is_listed(config_directory: ConfigDirectory, capsys: Capture) -> None:
+    config_directory.append(PRICES)
+    assert main(["prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["each", "web_search", "0.01"] in lines
+
+
+def test_default_prices_of_tools_are_those_of_the_model_whose_name_they_begin() -> None:
+    def tools(host: str, model: str) -> dict[str, str]:
+        (price,) = default_prices_of([(host, model)])
+        return price.tools
+
+    assert tools("api.anthropic.com", "claude-opus-5-5") == {"web_search": "0.01", "web_fetch": "0"}
+    assert tools("api.openai.com", "gpt-4.1")["web_search"] == "0.01"
+    assert tools("api.openai.com", "gpt-4.1-mini")["web_search"] == "0.0132"
+    assert "code_interpreter" not in tools("api.openai.com", "gpt-5.5")
+    assert tools("generativelanguage.googleapis.com", "gemini-2.5-pro")["googleSearch"] == "0.035"
+    assert "googleSearch" not in tools("generativelanguage.googleapis.com", "gemini-4-argon")
 
 
 def test_every_price_that_comes_along_can_be_read_and_holds_for_a_named_host() -> None:
@@ -149,6 +174,9 @@ prices:
         ("input", "'0.0000001'"),
         ("input", "'1000000.1'"),
         ("perRequest", "'1000.5'"),
+        ("tools", "{web_search: 0.01}"),
+        ("tools", "{web_search: '-1'}"),
+        ("tools", "{a tool: '0.01'}"),
         ("effectiveFrom", "2026-02-30"),
         ("effectiveFrom", "'2026-01-01T00:00:00Z'"),
         ("currency", "EUR"),

@@ -304,7 +304,9 @@ def test_every_price_that_a_manifest_may_have_is_one_for_the_worker(tokens: str,
         "input": tokens,
         "output": "1",
         "perRequest": request_,
+        "tools": {"web_search": request_},
     }
+    assert worker_prices.Price.model_validate(price).tools == {"web_search": request_}
     assert worker_prices.Price.model_validate(price).per_request == request_
 
 

@@ -254,7 +254,7 @@ def prices_at(asked_json: str, now_us: int) -> str:
     `model`, `provider`, `upstream_model`, `next_change` (unix seconds, or null) and `price`: null when none
     is known, or `effective_from` (unix seconds), `default` (of the table that comes with the gateway), and
     in picodollars `input`, `cached_input`, `cache_write`, `audio_input`, `output`, `audio_output` for a
-    token, `per_request` for a request.
+    token, `per_request` for a request, and `tools` for a call of each kind of tool.
     Raises ConfigError.
     """
 

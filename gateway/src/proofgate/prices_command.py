@@ -44,7 +44,8 @@ def show(options: argparse.Namespace) -> int:
 
 def prices_of(settings: Settings, at: int) -> list[dict[str, Any]]:
     """The price of each model at a time (unix microseconds), amounts as decimal numbers: US dollars for a
-    million tokens, and for a request. What has no price has `price: null`. Raises the core's ConfigError."""
+    million tokens, for a request and for a call of a tool. What has no price has `price: null`. Raises the
+    core's ConfigError."""
     asked = {
         "prices": price_entries(settings),
         "providers": [{"name": entry.name, "base_url": entry.base_url} for entry in settings.providers],
@@ -61,6 +62,7 @@ def _told(entry: dict[str, Any]) -> dict[str, Any]:
             "effective_from": _day(price["effective_from"]),
             **_rates(price),
             "per_request": _decimal(price["per_request"], 12),
+            "tools": {kind: _decimal(amount, 12) for kind, amount in price["tools"].items()},
             "above": [_above(level) for level in price["above"]],
             "tiers": {
                 name: {**_rates(tier), "above": [_above(level) for level in tier["above"]]}
@@ -82,7 +84,9 @@ def _above(level: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(listed: list[dict[str, Any]]) -> str:
-    rows = [("model", "provider", "upstream model", "from", *_HEADINGS, "request", "next change")]
+    rows: list[tuple[str, ...]] = [
+        ("model", "provider", "upstream model", "from", *_HEADINGS, "request", "next change")
+    ]
     for entry in listed:
         price = entry["price"]
         told = ("no price", *("-" for _ in _PARTS), "-")
@@ -94,6 +98,8 @@ def _text(listed: list[dict[str, Any]]) -> str:
         rows += [
             ("", "", kind, "", *(level[part] for part in _PARTS), "", "") for kind, level in _levels(price)
         ]
+        for kind, amount in _tools(price):
+            rows.append(("", "", f"  each {kind}", "", *("" for _ in _PARTS), amount, ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -111,6 +117,11 @@ def _levels(price: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:
             found.append((f"  {name}", tier))
         found += [(f"  {name}, above {level['prompt_tokens']}", level) for level in tier["above"]]
     return found
+
+
+def _tools(price: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """The prices of one call, by the kinds of the tools."""
+    return [] if price is None else sorted(price["tools"].items())
 
 
 def _midnight(day: str) -> int:

@@ -29,6 +29,7 @@ def everything() -> Manifest:
         **{"provider": "openai", "model": "gpt-4o*", "effectiveFrom": "2026-01-01", "currency": "USD"},
         **{"input": "0.15", "cachedInput": "0.075", "cacheWrite": "0", "audioInput": "999999.999999"},
         **{"output": "0.60", "audioOutput": "10", "perRequest": "0.000000000001", "cacheWrite1h": "0.3"},
+        **{"tools": {f"tool-{number}-{'x' * 57}": "999.999999999999" for number in range(8)}},
         **{"above": above, "tiers": {"priority": {**dearer, "above": above}}},
         **{"maxInputTokens": 1_000_000, "maxOutputTokens": 64_000},
     }
@@ -41,6 +42,7 @@ def everything() -> Manifest:
         ],
         "models": ["gpt-4o-mini"],
         "endpoints": ["ChatCompletions", "Models"],
+        "hostedTools": {"allow": ["web_search"], "maxCalls": 1000, "tokensPerCall": 1_000_000},
         "limits": quota,
         "keyLimits": quota,
         "modelBudgets": [budget],

@@ -84,6 +84,12 @@ class HostedTools(Section):
     """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without
     the date behind it. Others are left out of a request and named in the answer, or the request is refused
     if it has no other tool."""
+    max_calls: Annotated[int, Field(ge=1, le=1000)] = 10
+    """How often they may be called, 1 to 1000, where a budget in money counts and the request does not say
+    it: written into it as `max_uses` of each tool (Messages) or `max_tool_calls` (Responses)."""
+    tokens_per_call: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Tokens that a call is taken to bring into the prompt, 1 to 1000000, when a budget in money reserves;
+    as many as the model takes when it is not set."""
 
 
 class Plan(Section):

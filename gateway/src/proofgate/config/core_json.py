@@ -316,6 +316,7 @@ def _terms(plan: Plan, payloads: Payloads | None) -> Json:
         "models": None if plan.models is None else list(plan.models),
         "endpoints": None if plan.endpoints is None else [_word(name) for name in plan.endpoints],
         "hosted_tools": list(plan.hosted_tools.allow),
+        "tool_calls": {"most": plan.hosted_tools.max_calls, "tokens": plan.hosted_tools.tokens_per_call},
         "denied_betas": list(plan.denied_betas),
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),

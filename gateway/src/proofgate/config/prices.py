@@ -78,6 +78,8 @@ Dollars = Annotated[str, BeforeValidator(_budget)]
 ModelPattern = Annotated[str, AfterValidator(_model_pattern)]
 #: A tier of service, as requests and answers name it.
 TierName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_+-]{0,30}$")]
+#: A kind of tool that providers run themselves, with or without the date behind it.
+ToolKind = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$")]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
@@ -153,6 +155,9 @@ class Price(Section):
     """Those of audio; as `output` when it is not set."""
     per_request: DollarsPerRequest | None = None
     """Dollars for each request that is answered, besides its tokens."""
+    tools: Annotated[dict[ToolKind, DollarsPerRequest], Field(max_length=16)] = Field(default_factory=dict)
+    """Dollars for each call of a tool that the provider runs itself, by its kind without the date behind it
+    (`web_search`) or Gemini's field (`googleSearch`); '0' for one that costs nothing besides tokens."""
     above: Annotated[Listed[LongPromptPrice], Field(max_length=4)] = ()
     """Of long prompts, the shortest first."""
     tiers: Annotated[dict[TierName, TierPrice], Field(max_length=8)] = Field(default_factory=dict)

@@ -152,6 +152,13 @@ class HostedTools(Section):
     """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without
     the date behind it: web_search, code_execution_20250825, googleSearch. Others are left out of a request
     and named in the answer, or the request is refused if it has no other tool."""
+    max_calls: Annotated[int, Field(ge=1, le=1000)] = 10
+    """How often they may be called where a budget in money counts and the request does not say it: written
+    into it as max_uses of each tool (Messages) or max_tool_calls (Responses)."""
+    tokens_per_call: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Tokens that a call is taken to bring into the prompt when a budget in money reserves: what the results
+    of one request bring beyond may pass the budget. Absent: as many as the model takes, so that nothing
+    passes it."""
 
 
 class Terms(Section):

@@ -27,7 +27,18 @@ def _tier_name(name: str) -> str:
     return name
 
 
+_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+
+
+def _tool_kind(name: str) -> str:
+    """Checked here, as the name of a tier is."""
+    if _TOOL.fullmatch(name) is None:
+        raise ValueError("the kind of a tool has 1 to 64 letters, digits and _ . -, a letter first")
+    return name
+
+
 TierName = Annotated[str, AfterValidator(_tier_name)]
+ToolKind = Annotated[str, AfterValidator(_tool_kind)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Day = Annotated[str, Field(max_length=10, pattern=_DAY, json_schema_extra={"format": "date"})]
 
@@ -104,6 +115,10 @@ class Price(Section):
     """Those of audio. Absent: as output."""
     per_request: DollarsPerRequest | None = None
     """Dollars for each request that is answered, besides its tokens. Absent: nothing."""
+    tools: Annotated[dict[ToolKind, DollarsPerRequest], Field(max_length=8)] = Field(default_factory=dict)
+    """Dollars for each call of a tool that the upstream runs itself, by its kind without the date behind it
+    (web_search) or Gemini's field (googleSearch): '0' for one that costs nothing besides tokens. Where a
+    budget in money counts, a request that offers another one is refused."""
     above: Annotated[tuple[LongPromptPrice, ...], Field(max_length=2)] = ()
     """Of long prompts, the shortest first. Absent: all prompts cost the same."""
     tiers: Annotated[dict[TierName, TierPrice], Field(max_length=4)] = Field(default_factory=dict)
