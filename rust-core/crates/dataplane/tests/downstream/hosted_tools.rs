@@ -119,6 +119,48 @@ async fn a_search_under_a_budget_is_bounded_counted_and_charged() {
 }
 
 #[tokio::test]
+async fn the_searches_of_a_response_are_bounded_together_and_charged_as_told() {
+    let mut gateway = Gateway::with(|config| {
+        config["tenants"][0]["hosted_tools"] = json!(["web_search"]);
+        config["tenants"][0]["tool_calls"] = json!({"most": 3, "tokens": 1000});
+        config["tenants"][0]["limits"] = json!({"nanodollars_per_day": 10_000_000_000_u64});
+        config["prices"] = json!([{"model": MODEL, "effective_from": 0, "input": "1", "output": "2",
+            "max_input_tokens": 100_000, "tools": {"web_search": "0.01"}}]);
+    })
+    .await;
+    let usage = json!({"input_tokens": 900, "output_tokens": 7});
+    for (told, searches) in [
+        (json!({"web_search": {"num_requests": 2}}), 2),
+        (json!({"web_search": {"num_requests": 0}}), 0),
+        // Nothing is told, so all of them count.
+        (json!(null), 3),
+    ] {
+        let (_client, answer, exchange) = begin(&mut gateway, "/v1/responses", &of_codex()).await;
+        let (sent, body) = (String::from_utf8_lossy(&exchange.body), of_codex().to_string());
+        assert_eq!(sent, body.replacen('{', "{\"max_tool_calls\":3,", 1));
+        let document =
+            json!({"id": "r", "object": "response", "output": [], "tool_usage": told, "usage": usage});
+        exchange.answer(document.to_string().as_bytes()).await;
+        let answer = read(answer).await.unwrap();
+        let opened = admission(&gateway, id(&answer)).await;
+        // What the request has at most, four times, and what three calls bring into the rounds behind them.
+        let own = (body.len() + 1024) as u64;
+        assert_eq!(
+            opened["reserved_nanodollars"],
+            3 * 10_000_000 + (4 * own + 6 * 1000) * 1000 + 100 * 2000
+        );
+        let ended = completion(&gateway, id(&answer)).await;
+        let cost = searches * 10_000_000 + 900 * 1000 + 7 * 2000_u64;
+        assert_eq!(ended["cost_nanodollars"], cost, "{told}");
+        let counted = ended["usage"].get("web_search_requests").cloned();
+        assert_eq!(
+            counted,
+            (told.is_object() && searches > 0).then(|| json!(searches))
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_tool_without_a_price_is_refused_under_a_budget() {
     let gateway = with_budget(json!({"web_search": "0.01"})).await;
     let mut body = search();
