@@ -537,7 +537,7 @@ async fn admit<'c>(
     if let Some(changes) = &tool_changes {
         let body = judged.rewritten.take();
         let written = changes.write(gateway, call, incoming.body, body, reply.extra);
-        judged.rewritten = Some(written.map_err(|Exhausted| Rejection::OVERLOADED)?);
+        judged.rewritten = Some(written?);
     }
     let without = match incoming.form {
         None => {

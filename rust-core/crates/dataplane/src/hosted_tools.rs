@@ -65,6 +65,9 @@ impl<'p> ToolChanges<'p> {
 
     /// Writes the request with the changes, and names what is left out in a header line, in `extra`. `rewritten`: what the
     /// rules made of `body`, of which `call` was read.
+    ///
+    /// # Errors
+    /// A [`Rejection`] without room, and where nobody can read what the rules made of it.
     pub(crate) fn write(
         &self,
         gateway: &Gateway,
@@ -72,20 +75,23 @@ impl<'p> ToolChanges<'p> {
         body: &[u8],
         rewritten: Option<Rewritten>,
         extra: &mut Vec<u8>,
-    ) -> Result<Rewritten, Exhausted> {
-        let read = rewritten
-            .as_ref()
-            .and_then(|rewritten| Call::parse(call.dialect, &rewritten.body).ok());
+    ) -> Result<Rewritten, Rejection> {
+        let read = rewritten.as_ref().map(|rewritten| {
+            // Never the body as it came: it is not redacted.
+            Call::parse(call.dialect, &rewritten.body).map_err(|_| Rejection::TOOLS_NOT_REDACTED)
+        });
+        let read = read.transpose()?;
         let (body, call) = match (&rewritten, &read) {
             (Some(rewritten), Some(read)) => (&*rewritten.body, read),
             _ => (body, call),
         };
         let mut written = Buffer::new(&gateway.budget);
         let bounds = BOUND.saturating_mul(call.tools.hosted.len() + 1);
-        written.write(body.len().saturating_add(bounds), |out| {
+        let written_to = written.write(body.len().saturating_add(bounds), |out| {
             let is_left_out = |tool: &HostedTool| !tool.is_allowed(self.allowed);
             call.tools.write(body, is_left_out, self.bounded_to, out);
-        })?;
+        });
+        written_to.map_err(|Exhausted| Rejection::OVERLOADED)?;
         let left = Call::parse(call.dialect, &written).map(|left| left.model_value());
         if let Some(kinds) = &self.kinds {
             let _ = encode::write_header(extra, "x-proofgate-dropped-tools", kinds.as_bytes());

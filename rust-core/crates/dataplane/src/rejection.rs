@@ -372,6 +372,14 @@ impl Rejection {
         "A rule redacts something in a field of this form, and forms are not changed, so it was denied. Send it without.",
     );
 
+    /// Rules have made a request of it that nobody can read, and its tools have to be changed.
+    pub(crate) const TOOLS_NOT_REDACTED: Rejection = Rejection::new(
+        403,
+        "policy_redaction_impossible",
+        "What the rules made of this request cannot be read again to change its tools, so it was denied. Send it without tools \
+         that the provider runs.",
+    );
+
     /// A form that is none, or that is read differently by different readers.
     pub(crate) fn invalid_form(message: String) -> Rejection {
         Rejection {

@@ -43,6 +43,30 @@ async fn a_hosted_tool_beside_others_is_left_out_and_named() {
 }
 
 #[tokio::test]
+async fn what_a_rule_redacts_stays_redacted_where_a_tool_is_left_out() {
+    let mut gateway = Gateway::with(|config| {
+        config["policy"] = json!({"mode": "enforce", "rules": [{"id": "word", "reason": "a word",
+            "target": "request", "literals": ["johndoe"], "score": 1, "action": "redact"}]});
+    })
+    .await;
+    let mut body = of_codex();
+    body["input"] = json!([{"role": "user", "content": "I am johndoe", "johndoe": 1, "JohnDoe": 2}]);
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/responses", &body).await;
+    assert_eq!(kinds(&exchange.body), ["function", "namespace"]);
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(sent["input"][0]["content"], "I am [redacted:word]");
+    assert!(
+        !exchange
+            .body
+            .to_ascii_lowercase()
+            .windows(7)
+            .any(|part| part == b"johndoe")
+    );
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+}
+
+#[tokio::test]
 async fn a_hosted_tool_that_the_tenant_may_use_passes_with_every_byte() {
     let mut gateway = Gateway::with(|config| {
         config["tenants"][0]["hosted_tools"] = json!(["web_search"]);
