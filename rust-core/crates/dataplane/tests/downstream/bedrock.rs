@@ -148,14 +148,18 @@ pub(crate) async fn streamed(
     frames: &[u8],
     size: usize,
 ) -> (String, bool, String) {
-    exchange.send(STREAM.as_bytes()).await;
+    let mut sent = STREAM.as_bytes().to_vec();
     for piece in frames.chunks(size) {
-        let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
-        chunk.extend_from_slice(piece);
-        chunk.extend_from_slice(b"\r\n");
-        exchange.try_send(&chunk).await;
+        let head = format!("{:x}\r\n", piece.len());
+        for part in [head.as_bytes(), piece, b"\r\n"] {
+            sent.extend_from_slice(part);
+        }
+        if size < frames.len() {
+            exchange.try_send(&std::mem::take(&mut sent)).await;
+        }
     }
-    exchange.try_send(b"0\r\n\r\n").await;
+    sent.extend_from_slice(b"0\r\n\r\n");
+    exchange.try_send(&sent).await;
     let answer = answer.await.unwrap();
     let id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
     let kind = answer.headers()["content-type"].clone();
@@ -436,25 +440,31 @@ async fn what_goes_wrong_in_a_stream_is_one_error_of_the_clients_dialect_and_no_
         let cut_short = &whole[..whole.len() - 30];
         let first = u32::from_be_bytes(whole[..4].try_into().unwrap()) as usize;
         let thrown = [&whole[..first], &exception, &whole[first..]].concat();
-        for (frames, told) in [
+        let cases = [
             (cut_short, "before the answer was whole"),
             (&flipped, "not what its API says"),
             (&thrown, "it broke"),
-        ] {
+        ];
+        // In pieces, and all at once with its end.
+        for ((frames, told), size) in cases.iter().flat_map(|case| [(case, 40), (case, usize::MAX)]) {
             let (_client, answer, exchange) = begin(&mut gateway, path, &document).await;
-            let (body, ended, id) = streamed(answer, exchange, frames, 40).await;
-            assert!(
-                !ended && !body.contains("[DONE]") && !body.contains("message_stop"),
-                "{body}"
-            );
-            let errors: Vec<_> = documents(&body)
-                .into_iter()
-                .filter(|event| !event["error"].is_null())
-                .collect();
+            let (body, ended, id) = streamed(answer, exchange, frames, size).await;
+            // What is known to be wrong before the answer has begun is an answer of its own.
+            let errors: Vec<_> = match serde_json::from_str::<Value>(&body) {
+                Ok(answer) => vec![answer],
+                Err(_) => {
+                    assert!(
+                        !ended && !body.contains("[DONE]") && !body.contains("message_stop"),
+                        "{body}"
+                    );
+                    let events = documents(&body).into_iter();
+                    events.filter(|event| !event["error"].is_null()).collect()
+                }
+            };
             assert_eq!(errors.len(), 1, "{body}");
             assert!(
                 errors[0]["error"]["message"].as_str().unwrap().contains(told),
-                "{body}"
+                "{size}: {told}: {body}"
             );
             assert_eq!(completion(&gateway, &id).await["outcome"], "upstream_error");
         }
