@@ -11,6 +11,7 @@ from kubernetes.aio import client as kubernetes_client
 
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.reads import Read
 from tests.fake_cluster import KIND_OF, FakeCluster, Manifest, selects
 
 _PAGE = 5
@@ -73,9 +74,7 @@ class Emulator:
                 )
             )
         except ApiError as error:
-            said = {"kind": "Status", "reason": error.reason, "message": error.message}
-            headers = {"Retry-After": f"{error.retry_after:g}"} if error.retry_after is not None else {}
-            return web.json_response(said, status=error.status, headers=headers)
+            return _refusal(error)
         if "PartialObjectMetadata" in request.headers["Accept"]:
             # As the API server does, an empty list is null.
             answer["items"] = [{"metadata": item["metadata"]} for item in answer["items"]] or None
@@ -90,8 +89,14 @@ class Emulator:
     async def _watch(self, request: web.Request, query: dict[str, str]) -> web.StreamResponse:
         self.cluster.announce()
         parts = request.path.strip("/").split("/")
+        namespace = None
+        if len(parts) > 4 and parts[-3] == "namespaces":
+            namespace = parts[-2]
+            parts = [*parts[:-3], parts[-1]]
         kind = KIND_OF[("/".join(parts[1:-1]), parts[-1])]
         self.watches.append(kind)
+        if blinked := self.cluster.blink(Read("watch", kind, namespace)):
+            return _refusal(blinked)
         response = web.StreamResponse()
         await response.prepare(request)
         if int(query["resourceVersion"]) < self.compacted:
@@ -99,7 +104,7 @@ class Emulator:
             await response.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
             return response
         metadata_only = "PartialObjectMetadata" in request.headers["Accept"]
-        feeding = asyncio.create_task(self._feed(response, kind, query, metadata_only))
+        feeding = asyncio.create_task(self._feed(response, kind, namespace, query, metadata_only))
         self._open.add(feeding)
         try:
             with contextlib.suppress(ConnectionError):
@@ -114,7 +119,12 @@ class Emulator:
         return response
 
     async def _feed(
-        self, response: web.StreamResponse, kind: str, query: dict[str, str], metadata_only: bool
+        self,
+        response: web.StreamResponse,
+        kind: str,
+        namespace: str | None,
+        query: dict[str, str],
+        metadata_only: bool,
     ) -> None:
         version = int(query["resourceVersion"])
         selector = query.get("labelSelector", "")
@@ -124,13 +134,24 @@ class Emulator:
             news = self.cluster.history[position:]
             position += len(news)
             for type_, at, found in news:
-                if found["kind"] == kind and at > version:
+                here = namespace in (None, found["metadata"]["namespace"])
+                if found["kind"] == kind and here and at > version:
                     version = at
                     shown = {"metadata": found["metadata"]} if metadata_only else found
                     told = type_ if selects(selector, found) else "DELETED"
                     await _send(response, told, shown)
             await _send(response, "BOOKMARK", {"metadata": {"resourceVersion": str(version)}})
             await asyncio.sleep(0.01)
+
+
+def _refusal(error: ApiError) -> web.Response:
+    headers = {"Retry-After": f"{error.retry_after:g}"} if error.retry_after is not None else {}
+    if error.reason == "Unknown":
+        # Whoever routes requests knows no such path.
+        return web.Response(status=error.status, text="404 page not found", headers=headers)
+    said = {"kind": "Status", "reason": error.reason, "message": error.message}
+    said |= {"details": {"name": error.subject}} if error.subject else {}
+    return web.json_response(said, status=error.status, headers=headers)
 
 
 async def _send(response: web.StreamResponse, type_: str, found: Manifest) -> None:

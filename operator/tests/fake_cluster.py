@@ -13,6 +13,7 @@ from typing import Any
 from proofgate_operator.handlers.watches import SELECTORS
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.reads import Read
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
 
@@ -92,6 +93,8 @@ class FakeCluster(Client):
         self.stale = False
         #: What the API server and its webhooks make of an object that is applied.
         self.admit: Callable[[Manifest], None] = lambda _: None
+        #: What comes of a read, before it is one; None: it is.
+        self.blink: Callable[[Read], ApiError | None] = lambda _: None
         #: Namespaces in which nothing may be listed or watched, because they are gone.
         self.barred: set[str] = set()
         #: Labels of namespaces; None: they may not be read.
@@ -237,6 +240,10 @@ class FakeCluster(Client):
         fault = self.faults.pop(0) if self.faults else None
         if fault:
             raise fault
+        if method == "GET" and (
+            blinked := self.blink(Read("get" if name else "list", kind, namespace, name))
+        ):
+            raise blinked
         if method == "GET" and not name and namespace in self.barred:
             raise ApiError(403, "Forbidden", f"cannot list {kind} in {namespace}")
         if method == "GET" and not name:
@@ -252,7 +259,7 @@ class FakeCluster(Client):
             return {"metadata": {"resourceVersion": str(next(self._versions))}, "items": items}
         if method == "GET":
             if key not in self.objects:
-                raise ApiError(404, "NotFound", f"{kind} {name}")
+                raise ApiError(404, "NotFound", f"{kind} {name}", subject=name)
             return self.objects[key]
         if kind in self.refuse:
             raise self.refuse[kind]
@@ -282,6 +289,8 @@ class FakeCluster(Client):
 
     def _namespaces(self, selector: str) -> Manifest:
         self.requests.append("GET Namespace")
+        if blinked := self.blink(Read("list", "Namespace", None)):
+            raise blinked
         if self.namespaces_fault:
             raise self.namespaces_fault
         if self.namespace_labels is None:

@@ -54,6 +54,18 @@ REQUESTS = Counter(
     ["method", "result"],
     registry=REGISTRY,
 )
+UNREAD = Counter(
+    "proofgate_operator_unread_total",
+    "Reads that were no look at what they are about, by verb, kind and why: MayNotLook, or Unavailable.",
+    ["verb", "kind", "reason"],
+    registry=REGISTRY,
+)
+HELD = Gauge(
+    "proofgate_operator_held_reads",
+    "Reads of a gateway that are no look just now: what was known before counts, or did until it ended.",
+    ["namespace", "gateway"],
+    registry=REGISTRY,
+)
 WATCHES_BEGUN = Counter(
     "proofgate_operator_watches_total",
     "Watches begun, by kind and why: list (all objects were read first), resume (nothing was missed).",
@@ -85,7 +97,7 @@ LEADER = Gauge(
 
 def forget(namespace: str, gateway: str) -> None:
     """Drop the series of a gateway that is gone."""
-    for gauge in (READY, AVAILABLE, AUDITED, KEPT):
+    for gauge in (READY, AVAILABLE, AUDITED, KEPT, HELD):
         with contextlib.suppress(KeyError):
             gauge.remove(namespace, gateway)
 

@@ -6,14 +6,16 @@ always asked for, so that no key stays in memory between two reconciles.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import TypeVar
 
+from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, haproxy, keeper, statefulset
 from proofgate_operator.build.naming import Manifest, names, selector_labels
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.holds import Holds, described
+from proofgate_operator.kube.reads import Look, ReadFailed
 from proofgate_operator.plan.observed import (
     Observed,
     Ref,
@@ -24,7 +26,9 @@ from proofgate_operator.plan.observed import (
     keeper_refs,
     kept_claims,
     named_secrets,
+    other_secrets,
 )
+from proofgate_operator.plan.unread import Unread, held_since
 
 T = TypeVar("T")
 
@@ -47,12 +51,16 @@ async def _object(client: Client, kind: str, namespace: str, name: str) -> Manif
     return known or await client.get(kind, namespace, name)
 
 
-async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Observed:
-    """Return the gateway's objects, the Secrets it names and its pods; `manifest` is the gateway itself."""
+async def observe(client: Client, gateway: Gateway, manifest: Manifest, holds: Holds) -> Observed:
+    """Return the gateway's objects, the Secrets it names and its pods; `manifest` is the gateway itself.
+
+    A Secret that it names and nobody can look at is held. Raises `ReadFailed` when that is an object of its
+    own.
+    """
     refs = child_refs(gateway, await client.offers("PodMonitor"))
     secret_names = named_secrets(gateway)
-    wanted = [*((ref.kind, ref.name) for ref in refs), *(("Secret", name) for name in secret_names)]
-    objects = await _all([_object(client, kind, gateway.namespace, name) for kind, name in wanted])
+    objects = await _all([_object(client, ref.kind, gateway.namespace, ref.name) for ref in refs])
+    looks = await _all([client.look("Secret", gateway.namespace, name) for name in secret_names])
     pods = client.store.of_gateway("Pod", gateway.namespace, gateway.name)
     pods_of_workers, balancers, auditors, keepers = (
         tuple(pod for pod in pods if selector.items() <= pod["metadata"]["labels"].items())
@@ -66,11 +74,12 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Obser
     workers = tuple(pod for pod in pods_of_workers if is_worker(gateway, pod))
     labelled = client.store.of_gateway("PersistentVolumeClaim", gateway.namespace, gateway.name)
     own = names(gateway)
-    children = dict(zip(refs, objects[: len(refs)], strict=True))
+    children = dict(zip(refs, objects, strict=True))
     status = manifest.get("status") or {}
     return Observed(
+        unread=_unread(gateway, dict(zip(secret_names, looks, strict=True)), status, holds),
         children={**children, **kept_claims(gateway, labelled), **_lingering(client, gateway)},
-        secrets=dict(zip(secret_names, objects[len(refs) :], strict=True)),
+        secrets={name: look.manifest for name, look in zip(secret_names, looks, strict=True)},
         worker_pods=workers,
         stray_pods=tuple(pod["metadata"]["name"] for pod in pods_of_workers if pod not in workers),
         haproxy_pods=balancers,
@@ -82,6 +91,20 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Obser
         kept=status.get("keeping") or {},
         not_created=await _not_created(client, children[Ref("StatefulSet", own.worker)], workers),
     )
+
+
+def _unread(gateway: Gateway, looks: Mapping[str, Look], status: Manifest, holds: Holds) -> dict[str, Unread]:
+    """Return the named Secrets that nobody can look at. Only what lets somebody in is held with an end."""
+    owner = f"{gateway.namespace}/{gateway.name} secrets"
+    since = held_since(status.get("conditions") or [], ConditionType.RESOLVED_REFS)
+    failures = {name: look.failure for name, look in looks.items() if look.failure is not None}
+    other = other_secrets(gateway)
+    found = {
+        name: described(failure) if name in other else holds.begin(owner, failure, since)
+        for name, failure in failures.items()
+    }
+    holds.keep(owner, [failure.read for failure in failures.values()])
+    return found
 
 
 def _lingering(client: Client, gateway: Gateway) -> dict[Ref, Manifest]:
@@ -103,10 +126,8 @@ async def _not_created(client: Client, workers: Manifest | None, pods: tuple[Man
     fields = f"reason=FailedCreate,involvedObject.kind=StatefulSet,involvedObject.name={head['name']}"
     try:
         events = await client.list("Event", head["namespace"], fields=fields)
-    except ApiError as error:
-        if error.transient:
-            raise
-        # The words of others are a courtesy: who may not read them does without.
+    except ReadFailed:
+        # The words of others are a courtesy: who may not read them, or not now, does without.
         return None
     told = [event for event in events if event["involvedObject"].get("uid") == head["uid"]]
     newest = max(told, key=_when, default=None)

@@ -77,7 +77,7 @@ def merge(
             {
                 "type": str(condition.type),
                 "status": condition.status.value,
-                "reason": condition.reason,
+                "reason": str(condition.reason),
                 "message": condition.message[:MAX_MESSAGE],
                 "observedGeneration": generation,
                 "lastTransitionTime": old["lastTransitionTime"] if unchanged and old else now,

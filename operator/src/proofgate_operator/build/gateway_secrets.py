@@ -8,6 +8,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 
+from proofgate_operator.api.access import ApiKey
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest, child, names
 from proofgate_operator.build.owners import Shares
@@ -18,6 +19,10 @@ VERIFYING_KEY = "verifying-key"
 ADMIN_TOKEN = "token"
 #: The key by which workers know HAProxy, and the file that it is in for them.
 ROUTING_KEY_FILE = "routing.key"
+#: From which item, Secret and entry each key is.
+KEY_SOURCES = "sources.map"
+#: Of digests in it; a tenant has few keys.
+_SOURCE_DIGITS = 16
 
 
 def encoded(entries: Mapping[str, str]) -> dict[str, str]:
@@ -35,7 +40,8 @@ def tenants_secret(
     """Return the Secret of key digests: one entry per tenant for the workers, HAProxy's `maps`, and the key
     by which workers know HAProxy.
 
-    Its annotations say which shares the maps are made from.
+    Its annotations say which shares the maps are made from. Which item and which Secret a digest is from, the
+    operator reads again when it may not look at that Secret.
     """
     entries = {
         keys_entry(tenant): "".join(f"{key.line}\n" for key in sorted(found, key=lambda key: key.digest))
@@ -43,7 +49,28 @@ def tenants_secret(
     }
     head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
     head["metadata"]["annotations"] = shares.annotations
-    return {**head, "type": "Opaque", "data": encoded({**entries, **maps, ROUTING_KEY_FILE: routing_key})}
+    made = {**entries, **maps, ROUTING_KEY_FILE: routing_key, KEY_SOURCES: _sources(gateway, keys)}
+    return {**head, "type": "Opaque", "data": encoded(made)}
+
+
+def _sources(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]]) -> str:
+    """Return a line for each key that is from a Secret: its source, and the first digits of its digest."""
+    lines = []
+    for tenant in gateway.spec.tenants:
+        listed = {item.name: item for item in tenant.api_keys or ()}
+        for key in keys.get(tenant.name, ()):
+            item = listed.get(key.name)
+            if item is not None and item.secret_ref is not None:
+                lines.append(f"{key_source(tenant.name, item)} {key.digest[:_SOURCE_DIGITS]}\n")
+    return "".join(sorted(lines))
+
+
+def key_source(tenant: str, item: ApiKey) -> str:
+    """Return what tells an item of a tenant that names a Secret from any other one: short, as there are
+    thousands."""
+    reference = item.secret_ref
+    parts = (tenant, item.name, reference.name, reference.key) if reference else (tenant, item.name)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:_SOURCE_DIGITS]
 
 
 def routing_key(admin_token: str) -> str:

@@ -8,116 +8,105 @@ written.
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Set
 
 from proofgate_operator import metrics
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
+from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.haproxy_maps import entry_of
-from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.build.naming import names
 from proofgate_operator.build.owners import Shares, owner
 from proofgate_operator.build.tenant_shards import (
-    KEYS,
-    OWNING_ANNOTATION,
     SHARDS,
     TENANTS,
-    shard_digest,
-    shard_of_key,
-    shard_of_tenant,
     shard_secret,
 )
+from proofgate_operator.handlers.roster import (
+    Roster,
+    Verdict,
+    WrittenShard,
+    admission_of,
+    begin_roster,
+    expired_since,
+    has_shards,
+    labels_owner,
+    published_stamp,
+    selected_namespaces,
+    shards_of,
+    unread_of,
+    unwritten_reason,
+)
 from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
+from proofgate_operator.handlers.tenant_reads import (
+    FIELD,
+    read_secrets,
+    told_for,
+    unlisted,
+)
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.attached import Name
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.plan.api_keys import KeyFault, KeyList, entry, read_keys
-from proofgate_operator.plan.attachment import Admission, beyond_share, refusal, selectors_of
-from proofgate_operator.plan.front_door import owning_of, tenant_stamp
+from proofgate_operator.kube.holds import Holds
+from proofgate_operator.plan.api_keys import KeyFault
+from proofgate_operator.plan.attachment import Admission, refusal, refusal_of
+from proofgate_operator.plan.front_door import owning_of
 from proofgate_operator.plan.observed import TenantShards
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.problems import Problem
-from proofgate_operator.plan.tenant_book import Attached, TenantBook
+from proofgate_operator.plan.tenant_book import Attached
+from proofgate_operator.plan.unread import UnreadReason
 
 #: Requests in flight for the tenants of one gateway.
 _CONCURRENCY = 8
 #: Statuses that one reconcile writes: what tenants are told must not hold up what their gateway needs.
 _STATUSES = 256
-_FIELD = "spec.apiKeys"
-#: What tells one reading of a tenant's keys from another: its object, and the versions of its Secrets.
-Reading = tuple[str, int, tuple[tuple[str, str], ...]]
-
-
-@dataclass(frozen=True, repr=False)
-class _Verdict:
-    """What was made of a tenant: why it was refused, or its keys."""
-
-    refused: Problem | None = None
-    keys: KeyList = field(default_factory=lambda: KeyList((), ()))
-    reading: Reading | None = None
-    #: When the last of the keys expires, in seconds since 1970.
-    ends: float = math.inf
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A shard as it is written: digest of its keys and tenants, what their owners were made from (None: it
-    has no tenants), and the version of the Secret (empty: there is none)."""
-
-    digest: str
-    owning: str | None
-    version: str
-
-
-@dataclass
-class _Roster:
-    """What is remembered of the tenants of one gateway."""
-
-    uid: str
-    book: TenantBook
-    generation: int = 0
-    selected: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    verdicts: dict[Name, _Verdict] = field(default_factory=dict)
-    written: dict[int, _Written] = field(default_factory=dict)
-    refused: dict[int, Problem] = field(default_factory=dict)
-    #: What the owners were made from when all was written last.
-    owning: str = ""
-    untold: set[Name] = field(default_factory=set)
-    #: When tenants were told last, in seconds since 1970.
-    told_at: float = 0.0
 
 
 class Attachments:
     """The tenants of all gateways of one process."""
 
-    def __init__(self) -> None:
-        self._rosters: dict[Name, _Roster] = {}
+    def __init__(self, holds: Holds | None = None) -> None:
+        self._rosters: dict[Name, Roster] = {}
+        self.holds = holds or Holds()
 
     def forget(self, namespace: str, gateway: str) -> None:
         """Drop what is remembered of a gateway that is gone."""
-        self._rosters.pop((namespace, gateway), None)
+        roster = self._rosters.pop((namespace, gateway), None)
+        self.holds.keep(f"{namespace}/{gateway} secrets")
+        if roster is None:
+            return
+        for name in roster.holding:
+            self.holds.keep("/".join(name))
+        for selector in roster.selectors:
+            self.holds.keep(labels_owner(namespace, gateway, selector))
+
+    def holding(self, namespace: str, gateway: str) -> bool:
+        """Return whether anything counts for a gateway's tenants that nobody may look at just now."""
+        roster = self._rosters.get((namespace, gateway))
+        return roster is not None and bool(roster.holding or roster.unseen or roster.unselected)
 
     async def refresh(self, client: Client, gateway: Gateway, listed: Callable[[], Set[str]]) -> TenantShards:
         """Take in what changed of a gateway's tenants, and return what their shards are to be.
 
-        `listed` tells the digests of the keys of the gateway's own list. Raises `ApiError` when a Secret
-        cannot be asked for: then nothing is forgotten, and nobody loses a key for it.
+        `listed` tells the digests of the keys of the gateway's own list. What nobody may look at, of a
+        namespace or a Secret, stays as it was for `HOLD_SECONDS`.
         """
         home = (gateway.namespace, gateway.name)
         attached = client.store.attached
         roster = self._rosters.get(home)
         begins = roster is None or roster.uid != gateway.uid
         closed = gateway.spec.allowed_tenants is None and not attached.members(home)
-        if closed and not _has_shards(client, gateway):
+        if closed and not has_shards(client, gateway):
             self._rosters.pop(home, None)
             attached.take(home)
             return TenantShards()
         changed = attached.take(home)
         try:
             if roster is None or begins:
-                roster = await _begun(client, gateway)
+                roster = await begin_roster(client, gateway, self.holds)
                 changed |= attached.members(home)
+            changed |= self._to_look_at(client, roster)
             await self._renew(client, gateway, roster, changed)
         except BaseException:
             attached.give_back(home, changed)
@@ -138,8 +127,9 @@ class Attachments:
             return TenantShards()
         return TenantShards(
             tuple(roster.book.digest(shard) for shard in range(SHARDS)),
-            _published(roster),
+            published_stamp(roster),
             roster.book.names if gateway.spec.ledger.shred_keys else frozenset(),
+            unread_of(roster),
         )
 
     async def publish(
@@ -170,7 +160,7 @@ class Attachments:
             if standing in (Ownership.ABSENT, Ownership.FOREIGN) and not any(files.values()):
                 # Nothing of ours is there, and nothing is to be.
                 version = live["metadata"]["resourceVersion"] if live else ""
-                roster.written[shard] = _Written(digest, None, version)
+                roster.written[shard] = WrittenShard(digest, None, version)
                 continue
             if standing in (Ownership.FOREIGN, Ownership.LEAVING):
                 message = f"Secret {name} belongs to somebody else, or is on its way out"
@@ -186,7 +176,7 @@ class Attachments:
                 continue
             metrics.WRITES.labels("Secret", "apply").inc()
             version = answer["metadata"]["resourceVersion"]
-            roster.written[shard] = _Written(digest, whose, version)
+            roster.written[shard] = WrittenShard(digest, whose, version)
             changed |= live is None or live["metadata"]["resourceVersion"] != version
         roster.owning = owning
         return changed, [problem.message for problem in roster.refused.values()]
@@ -197,7 +187,7 @@ class Attachments:
         roster = self._rosters.get(home)
         if roster is None:
             return False
-        roster.untold |= _expired_since(roster, time.time())
+        roster.untold |= expired_since(roster, time.time())
         now = sorted(roster.untold)[:_STATUSES]
         gate = asyncio.Semaphore(_CONCURRENCY)
 
@@ -209,27 +199,32 @@ class Attachments:
         await asyncio.gather(*(tell(tenant) for tenant in now))
         return bool(roster.untold)
 
-    async def _renew(self, client: Client, gateway: Gateway, roster: _Roster, changed: set[Name]) -> None:
-        selected = await _selected(client, gateway)
+    async def _renew(self, client: Client, gateway: Gateway, roster: Roster, changed: set[Name]) -> None:
+        selected = await selected_namespaces(client, gateway, roster, self.holds)
         if roster.generation != gateway.generation or roster.selected != selected:
             # Whether they may attach, and what their plans are, has to be found out anew; no key is read.
             changed |= client.store.attached.members((gateway.namespace, gateway.name))
-        admission = _admission(client, gateway, selected, changed)
+        admission = admission_of(client, gateway, selected, changed)
         gate = asyncio.Semaphore(_CONCURRENCY)
 
-        async def judged(tenant: Name) -> tuple[_Verdict | None, Attached | None]:
+        async def judged(tenant: Name) -> tuple[Verdict | None, Attached | None]:
             async with gate:
                 return await self._judge(client, gateway, roster, admission, tenant)
 
         order = sorted(changed)
         found = zip(order, await asyncio.gather(*map(judged, order)), strict=True)
         # Not before all are read: who has a key, or room, does not hang on whose Secrets are read first.
-        accepted: dict[Name, Attached] = {}
+        accepted = self._unseen(client, gateway, roster, admission)
         for name, (verdict, attached) in found:
             if verdict is None:
                 roster.verdicts.pop(name, None)
             else:
                 roster.verdicts[name] = verdict
+            if verdict is not None and verdict.unread:
+                roster.holding.add(name)
+            else:
+                roster.holding.discard(name)
+                self.holds.keep("/".join(name))
             if attached is None:
                 roster.book.drop("/".join(name))
             else:
@@ -238,7 +233,7 @@ class Attachments:
         for name, attached in accepted.items():
             if attached.name in refused:
                 message = "the gateway has as many tenants as it can have, or as it takes of one namespace"
-                roster.verdicts[name] = _Verdict(Problem("NoRoom", message))
+                roster.verdicts[name] = Verdict(Problem("NoRoom", message))
         roster.generation, roster.selected = gateway.generation, selected
         roster.untold |= changed
 
@@ -246,10 +241,10 @@ class Attachments:
         self,
         client: Client,
         gateway: Gateway,
-        roster: _Roster,
+        roster: Roster,
         admission: Admission,
         name: Name,
-    ) -> tuple[_Verdict | None, Attached | None]:
+    ) -> tuple[Verdict | None, Attached | None]:
         """Find out what a tenant is to have: the verdict, None if it is none of the gateway's, and what goes
         into the book."""
         store, full = client.store, "/".join(name)
@@ -259,22 +254,66 @@ class Attachments:
         refused = refusal(gateway, tenant, admission)
         if refused is not None:
             store.attached.reads(name, frozenset())
-            return _Verdict(refused), None
+            return Verdict(refused), None
+        blind = unlisted(store, name[0], self.holds, roster.spent)
+        if any(unread.over for unread in blind):
+            return Verdict(unlisted=blind), None
         # Before they are read: whatever happens to them from now on is another change.
         store.attached.reads(name, frozenset((tenant.namespace, secret) for secret in tenant.secrets))
         versions = tuple((secret, store.version("Secret", name[0], secret)) for secret in tenant.secrets)
         reading = (tenant.uid, tenant.generation, versions)
         before = roster.verdicts.get(name)
-        if before is not None and before.reading == reading:
-            keys = before.keys
+        # A reading that was no look is none that could be gone by.
+        done = before is not None and before.reading == reading
+        if before is not None and done and not (before.read.unread and self.holds.due(full)):
+            read = before.read
         else:
-            found = {secret: await _secret(client, name[0], secret) for secret in tenant.secrets}
-            keys = read_keys(_FIELD, tenant.spec.api_keys, found)
-        attached = Attached(full, tenant.spec.plan, tenant.created, keys.keys)
-        ends = max((key.end for key in keys.keys), default=math.inf)
-        return _Verdict(None, keys, reading, ends), attached
+            known = (
+                roster.found.digests(full)
+                if told_for(store.get(TENANT_KIND, *name), tenant.generation)
+                else {}
+            )
+            read = await read_secrets(client, self.holds, tenant, before.read if before else None, known)
+        attached = Attached(full, tenant.spec.plan, tenant.created, read.keys.keys)
+        ends = max((key.end for key in read.keys.keys), default=math.inf)
+        return Verdict(None, read, reading, blind, ends), attached
 
-    async def _tell(self, client: Client, gateway: Gateway, roster: _Roster, name: Name) -> None:
+    def _to_look_at(self, client: Client, roster: Roster) -> set[Name]:
+        """Return the tenants of which it is time to look again at what was no look."""
+        found = set()
+        for name in roster.holding:
+            verdict = roster.verdicts[name]
+            listed = unlisted(client.store, name[0], self.holds, roster.spent)
+            if (verdict.read.unread and self.holds.due("/".join(name))) or listed != verdict.unlisted:
+                found.add(name)
+        return found
+
+    def _unseen(
+        self, client: Client, gateway: Gateway, roster: Roster, admission: Admission
+    ) -> dict[Name, Attached]:
+        """Take over the tenants that are only known from what was written; return those that count still,
+        and that the gateway lets in as its spec is now."""
+        home = (gateway.namespace, gateway.name)
+        members: dict[Name, Attached] = {}
+        for name, before in list(roster.unseen.items()):
+            blind = unlisted(client.store, name[0], self.holds, roster.spent)
+            ended = next((unread for unread in blind if unread.over), None)
+            roster.unseen[name] = ended or next(iter(blind), before)
+            if client.store.get(TENANT_KIND, *name) is not None:
+                del roster.unseen[name]
+                if name not in client.store.attached.members(home):
+                    roster.book.drop("/".join(name))
+                continue
+            written = roster.found.attached("/".join(name))
+            if blind and not ended and refusal_of(gateway, name, written.plan, admission) is None:
+                members[name] = written
+                continue
+            roster.book.drop("/".join(name))
+            if not blind:
+                del roster.unseen[name]
+        return members
+
+    async def _tell(self, client: Client, gateway: Gateway, roster: Roster, name: Name) -> None:
         live = client.store.get(TENANT_KIND, *name)
         tenant, verdict = read_tenant(live), roster.verdicts.get(name)
         if live is None or tenant is None or verdict is None:
@@ -289,122 +328,23 @@ class Attachments:
             why = "is another tenant's key" if shared else "finds no room: the gateway has too many keys"
             if not shared and roster.book.is_crowded(key.digest, tenant.tenant):
                 why += " of its namespace, which has its share of them"
-            faults.append(KeyFault(key.name, reason, f"{_FIELD}[{key.name}] {why}"))
-        unwritten = _unwritten(gateway, roster, tenant)
+            faults.append(KeyFault(key.name, reason, f"{FIELD}[{key.name}] {why}"))
+        unwritten = unwritten_reason(gateway, roster, tenant)
+        if verdict.lost:
+            unwritten = Problem(UnreadReason.HOLD_ENDED, "no key of it is let in any more")
         before = live.get("status") or {}
         await write_status(client, tenant, before, verdict.refused, keys, faults, unwritten)
 
-    def _refuse(self, roster: _Roster, shard: int, problem: Problem) -> None:
+    def _refuse(self, roster: Roster, shard: int, problem: Problem) -> None:
         roster.refused[shard] = problem
         roster.written.pop(shard, None)
         self._tell_of(roster, shard)
 
     @staticmethod
-    def _tell_of(roster: _Roster, shard: int) -> None:
+    def _tell_of(roster: Roster, shard: int) -> None:
         """Have the tenants of a shard told."""
         roster.untold |= {
             name
             for name, verdict in roster.verdicts.items()
-            if verdict.refused is None and shard in _shards_of("/".join(name), verdict.keys)
+            if verdict.refused is None and shard in shards_of("/".join(name), verdict.keys)
         }
-
-
-def _expired_since(roster: _Roster, now: float) -> set[Name]:
-    """Return the tenants whose last key has expired since this was asked before."""
-    before, roster.told_at = roster.told_at, now
-    return {name for name, verdict in roster.verdicts.items() if before < verdict.ends <= now}
-
-
-def _has_shards(client: Client, gateway: Gateway) -> bool:
-    """Return whether a shard of tenants was ever written: what is left in it is to be taken out."""
-    keys = (("Secret", gateway.namespace, names(gateway).tenant_shard(shard)) for shard in range(SHARDS))
-    return any(client.store.owner(key) == gateway.name for key in keys)
-
-
-def _shards_of(tenant: str, keys: KeyList) -> set[int]:
-    return {shard_of_tenant(tenant), *(shard_of_key(key.digest) for key in keys.keys)}
-
-
-def _unwritten(gateway: Gateway, roster: _Roster, tenant: GatewayTenant) -> Problem | None:
-    verdict = roster.verdicts[(tenant.namespace, tenant.name)]
-    for shard in sorted(_shards_of(tenant.tenant, verdict.keys)):
-        if shard in roster.refused:
-            return roster.refused[shard]
-        if shard not in roster.written:
-            if gateway.spec.paused:
-                return Problem("Paused", "the gateway is paused: nothing is written")
-            return Problem("Pending", "it is not written yet")
-    return None
-
-
-def _published(roster: _Roster) -> str:
-    """Return the stamp of what is written; empty where that is not known. What is refused keeps nobody
-    else's change from the pods."""
-    if len(roster.written) + len(roster.refused) < SHARDS:
-        return ""
-    owning = {written.owning for written in roster.written.values() if written.owning is not None}
-    digests = [
-        roster.written[shard].digest if shard in roster.written else roster.book.digest(shard)
-        for shard in range(SHARDS)
-    ]
-    return tenant_stamp(digests, owning.pop() if owning else roster.owning) if len(owning) < 2 else ""
-
-
-async def _secret(client: Client, namespace: str, name: str) -> Manifest | None:
-    """Ask for a Secret; one that may not be read is none, so that nobody has a key by it."""
-    try:
-        return await client.get("Secret", namespace, name)
-    except ApiError as error:
-        if error.status == 403:
-            return None
-        raise
-
-
-async def _selected(client: Client, gateway: Gateway) -> Mapping[str, frozenset[str] | None]:
-    found: dict[str, frozenset[str] | None] = {}
-    for selector in sorted(selectors_of(gateway)):
-        try:
-            found[selector] = frozenset(await client.namespaces(selector))
-        except ApiError as error:
-            if error.status != 403:
-                raise
-            found[selector] = None
-    return found
-
-
-def _admission(
-    client: Client, gateway: Gateway, selected: Mapping[str, frozenset[str] | None], changed: set[Name]
-) -> Admission:
-    """Return what tenants are let in by. Where plans are shared within a namespace, a change of one tenant
-    is one of all of its namespace."""
-    admission = Admission(selected)
-    if not any(plan.per_namespace for plan in gateway.spec.plans):
-        return admission
-    namespaces = {namespace for namespace, _ in changed}
-    members = client.store.attached.members((gateway.namespace, gateway.name))
-    changed |= {name for name in members if name[0] in namespaces}
-    found = (read_tenant(client.store.get(TENANT_KIND, *name)) for name in changed)
-    own = (gateway.namespace, gateway.name)
-    tenants = [tenant for tenant in found if tenant is not None and tenant.gateway == own]
-    return Admission(selected, beyond_share(gateway, admission, tenants))
-
-
-async def _begun(client: Client, gateway: Gateway) -> _Roster:
-    """Return the roster of a gateway that nothing is remembered of, with what its shards hold."""
-    holders: dict[str, str] = {}
-    before: set[str] = set()
-    written: dict[int, _Written] = {}
-    for shard in range(SHARDS):
-        live = await client.get("Secret", gateway.namespace, names(gateway).tenant_shard(shard))
-        if live is None or classify(gateway, live) is not Ownership.OURS:
-            continue
-        keys, tenants = entry(live, KEYS) or "", entry(live, TENANTS) or ""
-        for line in keys.splitlines():
-            words = line.split()
-            if len(words) >= 2:
-                holders[words[0]] = words[1]
-        before |= {line.split(" ", 1)[0] for line in tenants.splitlines()}
-        metadata = live["metadata"]
-        owning = (metadata.get("annotations") or {}).get(OWNING_ANNOTATION, "") if tenants else None
-        written[shard] = _Written(shard_digest(keys, tenants), owning, metadata["resourceVersion"])
-    return _Roster(gateway.uid, TenantBook(holders, before), written=written)

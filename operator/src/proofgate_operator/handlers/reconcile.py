@@ -23,14 +23,18 @@ from proofgate_operator.handlers.steering import steer, with_reports
 from proofgate_operator.kube.apply import apply, create
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.holds import described
+from proofgate_operator.kube.reads import ReadFailed, ReadOutcome
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.conditions import unreadable
 from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.half_seen import as_before, keys_alone
 from proofgate_operator.plan.kstatus import kstatus
 from proofgate_operator.plan.observed import Observed, named_secrets, ref_of
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.status import Status
 from proofgate_operator.plan.tenants import listed_digests
+from proofgate_operator.plan.unread import Unread
 from proofgate_operator.workers.reports import WorkerReports
 
 #: From so many failed reconciles in a row on, the status tells of what the API server cannot do.
@@ -153,6 +157,38 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
         metrics.WRITES.labels(KIND, "status").inc()
 
 
+async def _report_blind(client: Client, live: Manifest, unread: list[Unread]) -> None:
+    """Say what nobody may look at, so that nothing is decided; the rest of the status stays as it was."""
+    metadata, before = live["metadata"], live.get("status") or {}
+    previous = before.get("conditions") or []
+    conditions = as_before(previous, unread[0].reason, (found.message for found in unread))
+    metrics.HELD.labels(metadata["namespace"], metadata["name"]).set(len(unread))
+    told = merge(previous, conditions, metadata["generation"], time_of(time.time()))
+    seen = {found["type"]: found.get("observedGeneration") for found in previous}
+    # Only what it tells now is about the spec as it is.
+    told = [
+        found | {"observedGeneration": seen.get(found["type"], metadata["generation"])}
+        if found["type"] != ConditionType.RESOLVED_REFS
+        else found
+        for found in told
+    ]
+    status = {**before, "conditions": told}
+    if before == status:
+        return
+    head = {"name": metadata["name"], "namespace": metadata["namespace"]}
+    manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": head, "status": status}
+    try:
+        await apply(client, manifest, subresource="status")
+        metrics.WRITES.labels(KIND, "status").inc()
+        for condition in transitions(previous, conditions):
+            about = (metadata["namespace"], metadata["name"], metadata["uid"], "Warning", condition.reason)
+            message = f"{condition.type} is {condition.status}: {condition.message}"
+            await create(client, event_of(*about, message, time_of(time.time())))
+    except ApiError as error:
+        # Who may not look may often not write either: the log says it in any case.
+        logging.getLogger(__name__).debug("what cannot be read was not told: %s", error.reason)
+
+
 async def report_other_release(client: Client, live: Manifest, own: str, holder: str) -> None:
     """Say in an Event that another release looks after a gateway: its status is that one's."""
     metadata = live["metadata"]
@@ -203,30 +239,40 @@ async def reconcile(
     `failures` is how many reconciles have failed in a row until now.
     """
     started = time.monotonic()
-    live = client.store.get(KIND, namespace, name) if client.store.watches(KIND) else None
+    client.store.watches(KIND)
+    live = client.store.get(KIND, namespace, name)
     if live is None or live["metadata"].get("deletionTimestamp"):
         return Outcome(exists=False)
     if live["metadata"]["uid"] != uid:
         # Made anew under the same name: it has a loop of its own.
         return Outcome(exists=False)
-    client.store.require(namespace)
+    attachments = attachments or Attachments()
+    barred = client.store.barred_kinds(namespace)
+    if barred:
+        await _report_blind(client, live, [described(found.failure) for found in barred])
+        client.store.require(namespace)
     try:
         gateway = Gateway.read(live)
     except ValidationError as error:
         await _report_unreadable(client, live, error)
         return Outcome(exists=True, at_rest=True)
-    seen = await observe(client, gateway, live)
+    try:
+        seen = await observe(client, gateway, live, attachments.holds)
+    except ReadFailed as error:
+        if error.outcome is ReadOutcome.MAY_NOT_LOOK or failures >= _PERSISTENT:
+            await _report_blind(client, live, [described(error)])
+        raise
     seen = await with_reports(workers, gateway, live.get("status") or {}, seen)
     seen = await with_audit(workers.audits, gateway, seen)
-    attachments = attachments or Attachments()
-    tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen.secrets))
+    tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen))
     seen = replace(
         seen,
         applied=writes.of(namespace, name),
         tried=writes.tried(namespace, name),
         tenants=tenants,
     )
-    plan, persistent = decide(gateway, seen, defaults), failures >= _PERSISTENT
+    plan, persistent = keys_alone(gateway, seen, decide(gateway, seen, defaults)), failures >= _PERSISTENT
+    metrics.HELD.labels(namespace, name).set(len(seen.unread) + len(tenants.unread))
     published, unpublished = False, list[str]()
     if plan.owning is not None:
         # First of all writes: a key that was taken away waits for nothing.
@@ -245,7 +291,10 @@ async def reconcile(
         exists=True,
         wrote=done.changed or published or untold or bool(plan.replace),
         failed=bool(refused),
-        at_rest=_at_rest(gateway, plan) and not refused and not workers.awaited(namespace, name),
+        # What nobody may look at is looked at again and again: no watch tells when it can be.
+        at_rest=_at_rest(gateway, plan)
+        and not (refused or seen.unread or attachments.holding(namespace, name))
+        and not workers.awaited(namespace, name),
         moving=plan.moving,
         secrets=frozenset(named_secrets(gateway)),
     )

@@ -56,6 +56,12 @@ class AttachedTenants:
             if gateway := self._gateway.get(tenant):
                 self._touch(gateway, tenant)
 
+    def touch_all(self, namespace: str | None) -> None:
+        """Take in that all tenants of a namespace are to be judged again; None: all there are."""
+        for tenant, gateway in self._gateway.items():
+            if namespace in (None, tenant[0]):
+                self._touch(gateway, tenant)
+
     def gateway_gone(self, gateway: Name) -> None:
         """Take in that a gateway is gone: its tenants are to be told."""
         for tenant in self._members.get(gateway, ()):

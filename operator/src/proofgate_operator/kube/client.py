@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from aiohttp import ClientResponse, ClientTimeout
+from aiohttp import ClientError, ClientResponse, ClientTimeout
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
@@ -16,6 +16,7 @@ from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR, Manifest
 from proofgate_operator.kube.errors import ApiError, Fenced, checked
+from proofgate_operator.kube.reads import Look, Read, ReadFailed, ReadOutcome, is_unknown, outcome_of, reading
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
 from proofgate_operator.kube.watch_stream import SILENCE_SECONDS, EventDecoder, watch_query
@@ -144,7 +145,8 @@ class Client:
         query = {"limit": str(_PAGE)} | ({"labelSelector": selector} if selector else {})
         accept = _METADATA_LIST if metadata_only else "application/json"
         while True:
-            page = await self.request("GET", RESOURCES[kind].path(namespace), query=query, accept=accept)
+            with reading(Read("list", kind, namespace)):
+                page = await self.request("GET", RESOURCES[kind].path(namespace), query=query, accept=accept)
             yield page
             rest = page["metadata"].get("continue")
             if not rest:
@@ -169,30 +171,48 @@ class Client:
         headers = {"Accept": _METADATA if metadata_only else "application/json"}
         silence = ClientTimeout(sock_connect=_TIMEOUT_SECONDS, sock_read=SILENCE_SECONDS)
         async with await self._send("GET", target, headers, None, silence) as response:
-            if response.status >= 400:
-                checked(response.status, await response.read(), response.headers.get("Retry-After"))
-            decoder = EventDecoder()
+            decoder, read = EventDecoder(), Read("watch", kind, namespace)
+            with reading(read):
+                if response.status >= 400:
+                    checked(response.status, await response.read(), response.headers.get("Retry-After"))
             async for chunk in response.content.iter_any():
-                for event in decoder.feed(chunk):
+                with reading(read):
+                    events = [*decoder.feed(chunk)]
+                for event in events:
                     yield event
 
-    async def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Ask for an object; None if there is none."""
+    async def look(self, kind: str, namespace: str, name: str) -> Look:
+        """Ask for an object; return what came of it, whatever that is."""
+        read = Read("get", kind, namespace, name)
         try:
             found = await self.request("GET", RESOURCES[kind].path(namespace, name))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+            if (found.get("metadata") or {}).get("name") != name:
+                raise ApiError(502, "InvalidAnswer", "the answer is another object, or none")
+        except (ApiError, ClientError, OSError, TimeoutError) as error:
+            outcome = outcome_of(read, error)
+            if outcome is ReadOutcome.GONE:
+                return Look(outcome)
+            if isinstance(error, ApiError) and is_unknown(error):
+                self._offers.pop(kind, None)
+            return Look(outcome, failure=ReadFailed(read, outcome, error))
         # A list gives its items neither; here they are always told.
-        return {**found, "apiVersion": RESOURCES[kind].api_version, "kind": kind}
+        whole = {**found, "apiVersion": RESOURCES[kind].api_version, "kind": kind}
+        return Look(ReadOutcome.FOUND, whole)
+
+    async def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Ask for an object; None if the API server says that there is none. Raises `ReadFailed`."""
+        look = await self.look(kind, namespace, name)
+        if look.failure:
+            raise look.failure
+        return look.manifest
 
     async def namespaces(self, selector: str) -> list[str]:
-        """Return the names of the namespaces with the labels of `selector`."""
+        """Return the names of the namespaces with the labels of `selector`. Raises `ReadFailed`."""
         found: list[str] = []
         query = {"limit": str(_PAGE)} | ({"labelSelector": selector} if selector else {})
         while True:
-            page = await self.request("GET", "/api/v1/namespaces", query=query, accept=_METADATA_LIST)
+            with reading(Read("list", "Namespace", None)):
+                page = await self.request("GET", "/api/v1/namespaces", query=query, accept=_METADATA_LIST)
             found += [item["metadata"]["name"] for item in page["items"] or ()]
             rest = page["metadata"].get("continue")
             if not rest:
@@ -202,10 +222,12 @@ class Client:
     async def list(
         self, kind: str, namespace: str | None, selector: str = "", fields: str = ""
     ) -> list[Manifest]:
-        """Ask for the objects of a kind with the labels of `selector` and the values of `fields`."""
+        """Ask for the objects of a kind with the labels of `selector` and the values of `fields`. Raises
+        `ReadFailed`."""
         query = {"labelSelector": selector} if selector else {}
         query |= {"fieldSelector": fields} if fields else {}
-        answer = await self.request("GET", RESOURCES[kind].path(namespace), query=query)
+        with reading(Read("list", kind, namespace)):
+            answer = await self.request("GET", RESOURCES[kind].path(namespace), query=query)
         items: list[Manifest] = answer["items"]
         return items
 
@@ -229,11 +251,15 @@ class Client:
             self.store.bury(kind, namespace, name, uid)
 
     async def offers(self, kind: str) -> bool:
-        """Return whether the API server knows a kind that not every cluster has; asked every ten minutes."""
+        """Return whether the API server knows a kind that not every cluster has; asked every ten minutes.
+        One that cannot be asked is taken to know what it knew."""
         asked, served = self._offers.get(kind, (-math.inf, False))
         now = time.monotonic()
         if now - asked >= _OFFER_SECONDS:
-            served = await self.serves(RESOURCES[kind].api_version, RESOURCES[kind].plural)
+            try:
+                served = await self.serves(RESOURCES[kind].api_version, RESOURCES[kind].plural)
+            except ApiError:
+                return served
             self._offers[kind] = (now, served)
         return served
 
@@ -242,7 +268,7 @@ class Client:
         try:
             answer = await self.request("GET", f"/apis/{api_version}")
         except ApiError as error:
-            if error.status == 404:
+            if is_unknown(error):
                 return False
             raise
         return any(resource["name"] == plural for resource in answer.get("resources", []))

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from aiohttp import ClientError
 
 from proofgate_operator import metrics
+from proofgate_operator.api import KIND
+from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome, outcome_of
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import CONTENTLESS, Store
 
@@ -74,8 +77,11 @@ class Informer:
         )
         if not resumable:
             self._version = None
-        if isinstance(error, ApiError) and error.status in (403, 404) and self.namespace is not None:
-            self._bar(self.namespace, error)
+        read = error.read if isinstance(error, ReadFailed) else Read("list", self.kind, self.namespace)
+        outcome = outcome_of(read, error)
+        # Where only the watch is refused, each list is a look.
+        if outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "list":
+            self._bar(error if isinstance(error, ReadFailed) else ReadFailed(read, outcome, error))
         elif not quiet_end:
             # Without its message where it might quote what it is about.
             told = (
@@ -86,13 +92,22 @@ class Informer:
         asked = error.retry_after if isinstance(error, ApiError) and error.retry_after else 0.0
         return max(pause, asked) * random.uniform(1, 1.5)
 
-    def _bar(self, namespace: str, error: ApiError) -> None:
-        """Go on without a namespace that refuses, and ask it again now and then."""
-        if namespace not in self._store.barred():
-            _log.warning("namespace %s is barred until it can be listed: %s", namespace, error)
-        for key, owner in self._store.bar(self.kind, namespace):
-            self.on_news(*key, owner)
+    def _bar(self, error: ReadFailed) -> None:
+        """Go on with what is known of a namespace that refuses, and ask it again now and then."""
+        if self.namespace not in self._store.barred():
+            where = f"namespace {self.namespace} is" if self.namespace else "all namespaces are"
+            _log.warning("%s barred until it can be listed: %s", where, error)
+        if self._store.bar(self.kind, self.namespace, error):
+            self._tell_all()
         metrics.BARRED.set(len(self._store.barred()))
+
+    def _tell_all(self) -> None:
+        """Have all gateways reconciled that depend on what is followed here."""
+        for namespace, gateway in self._store.gateways().values():
+            if self.namespace in (None, namespace):
+                self.on_news(KIND, namespace, gateway, gateway)
+        # For gateways elsewhere, which tenants of this namespace name.
+        self.on_news(TENANT_KIND, self.namespace or "", "", "")
 
     @property
     def _store(self) -> Store:
@@ -134,7 +149,7 @@ class Informer:
     async def _list(self) -> str:
         """List everything; return the version to watch from."""
         held: set[tuple[str, str]] = set()
-        version = ""
+        version, barred = "", self._store.is_barred(self.kind, self.namespace)
         pages = self.client.pages(
             self.kind, self.namespace, self.selector, metadata_only=self.kind in CONTENTLESS
         )
@@ -148,5 +163,7 @@ class Informer:
                 self._take({**item, "apiVersion": RESOURCES[self.kind].api_version, "kind": self.kind})
         for key, owner in self._store.replace(self.kind, self.namespace, held, version):
             self.on_news(*key, owner)
+        if barred:
+            self._tell_all()
         metrics.BARRED.set(len(self._store.barred()))
         return version

@@ -42,3 +42,12 @@ RESOURCES: Mapping[str, Resource] = {
     "ServiceAccount": Resource("v1", "serviceaccounts"),
     "StatefulSet": Resource("apps/v1", "statefulsets"),
 }
+
+
+def resource_name(kind: str) -> str:
+    """Return what kubectl calls the objects of a kind: `secrets`, `gatewaytenants.proofgate.dev`."""
+    if kind == "Namespace":
+        return "namespaces"
+    resource = RESOURCES[kind]
+    group = resource.api_version.rpartition("/")[0]
+    return f"{resource.plural}.{group}" if group else resource.plural

@@ -9,14 +9,16 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sys import intern
 
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND, named_gateway
 from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest
 from proofgate_operator.kube.attached import AttachedTenants, Name
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.nesting import shorten
+from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
 
 Key = tuple[str, str, str]
 #: What a gateway looked like: the versions of all that is known of it.
@@ -30,6 +32,17 @@ _GRAVE_SECONDS = 60.0
 
 class NotSynced(Exception):
     """The store is asked for what it could not list; its silence would be taken for absence."""
+
+
+@dataclass(frozen=True)
+class Barred:
+    """A kind that we may not list in a namespace: why, since when (by the store's clock, and `at` in seconds
+    since 1970), and whether it has never been listed."""
+
+    failure: ReadFailed
+    since: float
+    at: float
+    from_the_start: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +67,21 @@ def _pack(found: Manifest) -> bytes:
 class Store:
     """Objects by kind, namespace and name, and by the gateway that they bear the label of.
 
-    `clock` is monotonic seconds.
+    `clock` is monotonic seconds, `wall` are seconds since 1970.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
+        self.clock = clock
+        self.wall = wall
         self._entries: dict[Key, _Entry] = {}
         self._of: dict[tuple[str, str], set[Key]] = {}
         self._graves: dict[str, float] = {}
         self._watched: frozenset[str] = frozenset()
         self._expected: set[tuple[str, str | None]] = set()
         self._behind: set[tuple[str, str | None]] = set()
-        self._barred: set[tuple[str, str]] = set()
+        self._barred: dict[tuple[str, str | None], Barred] = {}
         self.attached = AttachedTenants()
 
     def expect(self, kinds: Iterable[str], namespaces: Iterable[str | None]) -> None:
@@ -79,27 +95,58 @@ class Store:
         """Whether every watched kind has been listed, in every namespace but those that are barred."""
         return bool(self._watched) and not self._behind
 
-    def bar(self, kind: str, namespace: str) -> list[tuple[Key, str]]:
-        """Take in that a namespace does not let us list a kind: it is gone, or our grant in it is.
+    def bar(self, kind: str, namespace: str | None, failure: ReadFailed | None = None) -> bool:
+        """Take in that we may not list or watch a kind; return whether that is new.
 
-        The others do not wait for it. Returns what was known of it, and whose label each bore.
+        It says nothing of the objects: the namespace is gone, or our grant in it is. So what is known of them
+        stays, and the other namespaces do not wait for this one.
         """
-        gone = self.replace(kind, namespace, frozenset(), str(1 << 127))
-        self._barred.add((kind, namespace))
-        if not {home for _, home in self._expected} - self.barred():
+        home = (kind, namespace)
+        if failure is None:
+            read, refused = Read("list", kind, namespace), ApiError(403, "Forbidden", "")
+            failure = ReadFailed(read, ReadOutcome.MAY_NOT_LOOK, refused)
+        before = self._barred.get(home)
+        never_listed = home in self._behind or (before is not None and before.from_the_start)
+        self._barred[home] = (
+            Barred(failure, self.clock(), self.wall(), never_listed)
+            if before is None
+            else replace(before, failure=failure)
+        )
+        self._behind.discard(home)
+        if never_listed and not {home for _, home in self._expected} - self.barred():
             # Not one namespace is left: that is no operator to rely on.
-            self._behind.add((kind, namespace))
-        return gone
+            self._behind.add(home)
+        if before is None:
+            self._concern(kind, namespace)
+        return before is None
 
     def barred(self) -> set[str | None]:
         """Return the namespaces of which anything cannot be listed."""
         return {namespace for _, namespace in self._barred}
 
+    def is_barred(self, kind: str, namespace: str | None) -> bool:
+        """Return whether a kind may not be listed there just now."""
+        return (kind, namespace) in self._barred
+
+    def barred_kinds(self, namespace: str, kinds: Iterable[str] | None = None) -> list[Barred]:
+        """Return the kinds that may not be listed in a namespace, of `kinds`, or of all."""
+        wanted = self._watched if kinds is None else frozenset(kinds)
+        return [
+            self._barred[kind, home]
+            for kind, home in sorted(self._barred, key=lambda found: found[0])
+            if home in (None, namespace) and kind in wanted
+        ]
+
     def require(self, namespace: str) -> None:
         """Raise `NotSynced` unless everything in a namespace is known."""
-        kinds = sorted(kind for kind, home in self._barred if home == namespace)
+        kinds = sorted(kind for kind, home in self._barred if home in (None, namespace))
         if kinds:
             raise NotSynced(f"may not be listed in {namespace}: {', '.join(kinds)}")
+
+    def _concern(self, kind: str, namespace: str | None) -> None:
+        """Have tenants judged again when it changed whether what they are made of may be looked at."""
+        if kind in (TENANT_KIND, "Secret"):
+            self.attached.touch_all(namespace)
 
     def watches(self, kind: str) -> bool:
         """Return whether objects of a kind are known here; raises `NotSynced` before they are."""
@@ -114,7 +161,7 @@ class Store:
         """
         namespace, name = gateway
         listed = {(KIND, None), (KIND, namespace)} & self._expected
-        known = self.synced and bool(listed) and namespace not in self.barred()
+        known = self.synced and bool(listed) and not {None, namespace} & self.barred()
         return known and (KIND, namespace, name) not in self._entries
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
@@ -142,6 +189,7 @@ class Store:
         # Of thousands of tenants, only that something of them changed.
         if epoch := self.attached.epoch((namespace, gateway)):
             mark.append((TENANT_KIND, "", str(epoch)))
+        mark += [(kind, "", "barred") for kind, home in self._barred if home in (None, namespace)]
         return tuple(mark)
 
     def version(self, kind: str, namespace: str, name: str) -> str:
@@ -196,7 +244,7 @@ class Store:
         before = self._entries.get((kind, namespace, name))
         if before and before.uid == uid:
             self._drop((kind, namespace, name))
-        self._graves[uid] = self._clock()
+        self._graves[uid] = self.clock()
 
     def replace(
         self, kind: str, namespace: str | None, found: Set[tuple[str, str]], version: str
@@ -217,8 +265,9 @@ class Store:
         for key, _ in gone:
             self._drop(key)
         self._behind.discard((kind, namespace))
-        if namespace is not None:
-            self._barred.discard((kind, namespace))
+        if (kind, namespace) in self._barred:
+            del self._barred[(kind, namespace)]
+            self._concern(kind, namespace)
         return gone
 
     def owner(self, key: Key) -> str:
@@ -227,7 +276,7 @@ class Store:
         return entry.gateway if entry else ""
 
     def _buried(self, uid: str) -> bool:
-        now = self._clock()
+        now = self.clock()
         if self._graves and now - next(iter(self._graves.values())) > _GRAVE_SECONDS:
             self._graves = {grave: dug for grave, dug in self._graves.items() if now - dug <= _GRAVE_SECONDS}
         return uid in self._graves

@@ -10,11 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from proofgate_operator.api.access import ApiKey
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.well_known_keys import WELL_KNOWN, is_well_known
+from proofgate_operator.plan.unread import Unread
 
 #: Below this a key could be guessed from its digest.
 MIN_KEY_LENGTH = 20
@@ -51,22 +53,37 @@ def entry(secret: Manifest, key: str) -> str | None:
         return None
 
 
-def read_keys(field: str, listed: Sequence[ApiKey], secrets: Mapping[str, Manifest | None]) -> KeyList:
-    """Return the keys of a list that stands at `field`; `secrets` are those that it names."""
+def read_keys(
+    field: str,
+    listed: Sequence[ApiKey],
+    secrets: Mapping[str, Manifest | None],
+    unread: Mapping[str, Unread] = MappingProxyType({}),
+    held: Mapping[str, str] = MappingProxyType({}),
+) -> KeyList:
+    """Return the keys of a list that stands at `field`; `secrets` are those that it names.
+
+    `unread` are those of them that nobody could look at, and `held` the digests that items had, by name, when
+    somebody could: such an item is what it was.
+    """
     found: dict[str, KeyDigest] = {}
     faults: list[KeyFault] = []
     #: Each is told once, however many keys it was to hold.
     missing: set[str] = set()
     for item in listed:
         where = f"{field}[{item.name}]"
-        reference = item.secret_ref
-        if reference is not None and secrets.get(reference.name) is None:
-            if reference.name not in missing:
-                message = f"Secret {reference.name}, named by {where}.secretRef, does not exist"
-                faults.append(KeyFault(item.name, "SecretMissing", message))
-            missing.add(reference.name)
+        name = item.secret_ref.name if item.secret_ref else None
+        blind = unread.get(name) if name else None
+        if name is not None and secrets.get(name) is None:
+            if name not in missing:
+                named = f"Secret {name}, named by {where}.secretRef"
+                if blind is None:
+                    faults.append(KeyFault(item.name, "SecretMissing", f"{named}, does not exist"))
+                else:
+                    faults.append(KeyFault(item.name, blind.reason, f"{named}: {blind.message}"))
+            missing.add(name)
+        result = _held(where, item, held) if blind else _read(where, item, secrets)
+        if result is None:
             continue
-        result = _read(where, item, secrets)
         if isinstance(result, KeyFault):
             faults.append(result)
             continue
@@ -79,10 +96,27 @@ def read_keys(field: str, listed: Sequence[ApiKey], secrets: Mapping[str, Manife
     return KeyList(tuple(found[digest] for digest in sorted(found)), tuple(faults))
 
 
-def _read(where: str, item: ApiKey, secrets: Mapping[str, Manifest | None]) -> KeyDigest | KeyFault:
-    if item.not_after is not None and not _is_time(item.not_after):
-        message = f"{where}.notAfter is no time, for example 2026-12-31T00:00:00Z"
-        return KeyFault(item.name, "SpecInvalid", message)
+def _held(where: str, item: ApiKey, held: Mapping[str, str]) -> KeyDigest | KeyFault | None:
+    """Return an item as it was known before; None if it was no key."""
+    digest = held.get(item.name)
+    fault = _end_fault(where, item)
+    return fault if fault or digest is None else KeyDigest(digest, item.not_after, item.name)
+
+
+def _end_fault(where: str, item: ApiKey) -> KeyFault | None:
+    if item.not_after is None or _is_time(item.not_after):
+        return None
+    message = f"{where}.notAfter is no time, for example 2026-12-31T00:00:00Z"
+    return KeyFault(item.name, "SpecInvalid", message)
+
+
+def _read(where: str, item: ApiKey, secrets: Mapping[str, Manifest | None]) -> KeyDigest | KeyFault | None:
+    """Return an item as it is; None if its Secret is not there."""
+    if item.secret_ref is not None and secrets.get(item.secret_ref.name) is None:
+        return None
+    wrong_end = _end_fault(where, item)
+    if wrong_end is not None:
+        return wrong_end
     if item.sha256 is not None:
         if is_well_known(item.sha256):
             return KeyFault(item.name, "KeyWellKnown", f"{where}.sha256 is {WELL_KNOWN}")

@@ -15,6 +15,7 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.plan.api_keys import KeyFault
 from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.rfc3339 import seconds_of
+from proofgate_operator.plan.unread import IN_FORCE
 
 #: Digits of a key's digest that its owner is told: as many as stand in records.
 _SHOWN_DIGITS = 8
@@ -60,6 +61,22 @@ def _text(selector: LabelSelector | None) -> str:
     return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
 
 
+def selected_before(gateway: Gateway, plans: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return the namespaces that each label selector selected for tenants that were let in; `plans` are
+    theirs, by `<namespace>/<name>`. A selector by which nobody was let in has no entry."""
+    allowed = gateway.spec.allowed_tenants
+    asked = {plan.name: plan.allowed_namespaces for plan in gateway.spec.plans}
+    found: dict[str, set[str]] = {}
+    for tenant, plan in plans.items():
+        namespace, wanted = tenant.partition("/")[0], asked.get(plan)
+        if allowed is not None and allowed.namespaces.from_ is NamespacesFrom.SELECTOR:
+            found.setdefault(_text(allowed.namespaces.selector), set()).add(namespace)
+        # Who is let in by name may have other labels.
+        if wanted is not None and wanted.selector and namespace not in (wanted.names or ()):
+            found.setdefault(_text(wanted.selector), set()).add(namespace)
+    return {selector: frozenset(namespaces) for selector, namespaces in found.items()}
+
+
 def beyond_share(gateway: Gateway, admission: Admission, tenants: Iterable[GatewayTenant]) -> frozenset[Name]:
     """Return those of whole namespaces that have to do without their plans, because older ones have the
     share of their namespace. Who may not have the plan anyway takes none of it."""
@@ -78,13 +95,19 @@ def beyond_share(gateway: Gateway, admission: Admission, tenants: Iterable[Gatew
 
 def refusal(gateway: Gateway, tenant: GatewayTenant, admission: Admission) -> Problem | None:
     """Return why a tenant may not attach; None if it may."""
+    return refusal_of(gateway, (tenant.namespace, tenant.name), tenant.spec.plan, admission)
+
+
+def refusal_of(gateway: Gateway, name: Name, wanted: str, admission: Admission) -> Problem | None:
+    """Return why the tenant of a namespace and name may not attach with the plan `wanted`; None if it may."""
+    namespace, full = name[0], "/".join(name)
     allowed = gateway.spec.allowed_tenants
     named = f"GovernanceGateway {gateway.namespace}/{gateway.name}"
     if allowed is None:
         return Problem("NotAllowed", f"{named} has no spec.allowedTenants: it lets no GatewayTenant attach")
     match allowed.namespaces.from_:
         case NamespacesFrom.SAME:
-            lets_in = tenant.namespace == gateway.namespace
+            lets_in = namespace == gateway.namespace
         case NamespacesFrom.ALL:
             lets_in = True
         case NamespacesFrom.SELECTOR:
@@ -95,26 +118,27 @@ def refusal(gateway: Gateway, tenant: GatewayTenant, admission: Admission) -> Pr
                     " single namespaces. Use from: Same or All there"
                 )
                 return Problem("NotAllowed", message)
-            lets_in = tenant.namespace in selected
+            lets_in = namespace in selected
     if not lets_in:
-        return Problem("NotAllowed", f"{named} does not let namespace {tenant.namespace} attach tenants")
-    if len(tenant.tenant) > MAX_ROUTED_TENANT:
+        return Problem("NotAllowed", f"{named} does not let namespace {namespace} attach tenants")
+    if len(full) > MAX_ROUTED_TENANT:
         message = (
-            f"{tenant.tenant} is longer than {MAX_ROUTED_TENANT} characters: HAProxy could not tell a worker"
+            f"{full} is longer than {MAX_ROUTED_TENANT} characters: HAProxy could not tell a worker"
             " whole whom it routes for. Give the tenant a shorter name"
         )
         return Problem("NameTooLong", message)
-    plan = next((plan for plan in gateway.spec.plans if plan.name == tenant.spec.plan), None)
+    plan = next((plan for plan in gateway.spec.plans if plan.name == wanted), None)
     if plan is None:
         plans = ", ".join(sorted(plan.name for plan in gateway.spec.plans)) or "none"
-        return Problem("PlanUnknown", f"{named} has no plan {tenant.spec.plan}; its plans: {plans}")
-    return _plan_refusal(named, plan, tenant, admission)
+        return Problem("PlanUnknown", f"{named} has no plan {wanted}; its plans: {plans}")
+    return _plan_refusal(named, plan, name, admission)
 
 
-def _plan_refusal(named: str, plan: Plan, tenant: GatewayTenant, admission: Admission) -> Problem | None:
+def _plan_refusal(named: str, plan: Plan, name: Name, admission: Admission) -> Problem | None:
     """Return why a tenant of a namespace that may attach may not have a plan."""
+    namespace = name[0]
     where, wanted = f"spec.plans[{plan.name}]", plan.allowed_namespaces
-    if wanted is not None and tenant.namespace not in (wanted.names or ()):
+    if wanted is not None and namespace not in (wanted.names or ()):
         selected = admission.selected.get(_text(wanted.selector)) if wanted.selector else frozenset()
         if selected is None:
             message = (
@@ -122,13 +146,13 @@ def _plan_refusal(named: str, plan: Plan, tenant: GatewayTenant, admission: Admi
                 " operator may not read: it serves single namespaces. List their names there"
             )
             return Problem("PlanNotAllowed", message)
-        if tenant.namespace not in selected:
-            message = f"{where}.allowedNamespaces of {named} does not have namespace {tenant.namespace}"
+        if namespace not in selected:
+            message = f"{where}.allowedNamespaces of {named} does not have namespace {namespace}"
             return Problem("PlanNotAllowed", message)
-    if plan.per_namespace is not None and (tenant.namespace, tenant.name) in admission.beyond:
+    if plan.per_namespace is not None and name in admission.beyond:
         message = (
             f"{where}.perNamespace.tenants of {named} is {plan.per_namespace.tenants}, and so many older"
-            f" GatewayTenants of namespace {tenant.namespace} have the plan"
+            f" GatewayTenants of namespace {namespace} have the plan"
         )
         return Problem("PlanShareTaken", message)
     return None
@@ -144,6 +168,10 @@ def _keys_valid(
     kind = TenantConditionType.KEYS_VALID
     if refused is not None:
         return Condition(kind, ConditionStatus.UNKNOWN, "NotAccepted", "keys are read once it is accepted")
+    for fault in faults:
+        if fault.reason in IN_FORCE:
+            told = "; ".join(item.message for item in faults)
+            return Condition(kind, ConditionStatus.UNKNOWN, fault.reason, told)
     if faults:
         return _condition(kind, False, faults[0].reason, "; ".join(fault.message for fault in faults))
     if keys and all(key.end <= now for key in keys):
@@ -156,10 +184,12 @@ def _keys_valid(
 
 def _ready(needs: Sequence[Condition]) -> Condition:
     """Return the summary: the first need that is not met is its reason."""
-    unmet = next((need for need in needs if not need.holds), None)
-    if unmet is None:
+    unmet = [need for need in needs if not need.holds]
+    if not unmet:
         return _condition(TenantConditionType.READY, True, "Ready", "the tenant is as its spec says")
-    return _condition(TenantConditionType.READY, False, unmet.reason, unmet.message)
+    # What is known to be wrong is told before what nobody may look at.
+    first = min(unmet, key=lambda need: need.status is ConditionStatus.UNKNOWN)
+    return Condition(TenantConditionType.READY, first.status, first.reason, first.message)
 
 
 def tenant_status(

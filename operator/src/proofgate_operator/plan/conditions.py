@@ -14,6 +14,7 @@ from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.scaling import Purpose
 from proofgate_operator.plan.serving import serves_nobody
 from proofgate_operator.plan.situation import Situation
+from proofgate_operator.plan.unread import IN_FORCE
 from proofgate_operator.plan.volume_room import no_room, scarce_note
 from proofgate_operator.plan.volumes import limits_note, storage_bound
 
@@ -89,7 +90,10 @@ def _config_valid(situation: Situation) -> Condition:
 
 def _resolved_refs(situation: Situation) -> Condition:
     kind = ConditionType.RESOLVED_REFS
-    faults = situation.configuration.faults
+    # What nobody may look at is told first: the rest may follow from it.
+    faults = sorted(situation.configuration.faults, key=lambda fault: fault.reason not in IN_FORCE)
+    if faults and faults[0].reason in IN_FORCE:
+        return _condition(kind, None, faults[0].reason, _sentences(fault.message for fault in faults))
     if not faults:
         return _condition(kind, True, "Resolved", "every Secret that the spec names can be used")
     return _condition(kind, False, faults[0].reason, _sentences(fault.message for fault in faults))

@@ -349,7 +349,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     admin = _generated(gateway, seen, own.admin)
     ledger = _generated(gateway, seen, own.ledger)
     live = _generated(gateway, seen, own.tenants)
-    tenants = read_tenant_keys(gateway, seen.secrets, _holders(live))
+    tenants = read_tenant_keys(gateway, seen.secrets, _holders(live), seen.unread, live)
     certificate, certificate_faults = _certificate(gateway, seen)
     provider_keys, provider_faults = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
@@ -431,6 +431,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         faults=(
             *tenants.faults,
             *expired_faults(tenants.keys, seen.now),
+            *(Fault("spec.allowedTenants", found.reason, found.message) for found in seen.tenants.unread),
             *provider_faults,
             *upstream_faults(gateway),
             *credential_faults(gateway, seen),

@@ -10,6 +10,7 @@ from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.plan.drift import Applied
 from proofgate_operator.plan.reports import WorkerReport
+from proofgate_operator.plan.unread import Unread
 
 
 @dataclass(frozen=True, order=True)
@@ -32,6 +33,8 @@ class TenantShards:
     published: str = ""
     #: `<namespace>/<name>` of each; only where they are to have shred keys.
     names: frozenset[str] = frozenset()
+    #: Namespaces, and Secrets in them, that nobody can look at just now.
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class Observed:
     keeper_pods: tuple[Manifest, ...] = ()
     #: `.status.keeping` as the reconcile before left it.
     kept: Manifest = field(default_factory=dict)
+    #: Of the Secrets that the spec names, those that nobody could look at: above, they are None.
+    unread: Mapping[str, Unread] = field(default_factory=dict)
 
     @property
     def knows_monitors(self) -> bool:
@@ -193,9 +198,15 @@ def keeper_refs(gateway: Gateway) -> tuple[Ref, ...]:
 
 def named_secrets(gateway: Gateway) -> tuple[str, ...]:
     """Return the Secrets that the spec refers to."""
+    tenants = gateway.spec.tenants
+    keys = (key.secret_ref.name for tenant in tenants for key in tenant.api_keys or () if key.secret_ref)
+    return tuple(dict.fromkeys((*keys, *other_secrets(gateway))))
+
+
+def other_secrets(gateway: Gateway) -> tuple[str, ...]:
+    """Return the Secrets that the spec refers to for anything but the keys of tenants."""
     spec, shred_keys = gateway.spec, gateway.spec.ledger.shred_keys
     found: Iterable[str] = (
-        *(key.secret_ref.name for tenant in spec.tenants for key in tenant.api_keys or () if key.secret_ref),
         *(reference.name for provider in spec.providers for _, _, reference in provider.secrets()),
         *(reference.name for _, _, reference in (spec.egress.secrets() if spec.egress else ())),
         *(reference.name for _, _, reference in (spec.telemetry.secrets() if spec.telemetry else ())),

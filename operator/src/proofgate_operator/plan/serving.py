@@ -6,11 +6,12 @@ from proofgate_operator.plan.budgets import refuses_everybody
 from proofgate_operator.plan.credentials import NOT_RENEWED
 from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.situation import Situation
+from proofgate_operator.plan.unread import IN_FORCE
 from proofgate_operator.plan.upstream_addresses import PLAIN_HTTP
 from proofgate_operator.plan.volume_room import no_room
 
-#: Faults with which a provider is served all the same.
-_HARMLESS = frozenset({NOT_RENEWED, PLAIN_HTTP})
+#: Faults with which a provider is served all the same, of what nobody may look at as before.
+_HARMLESS = frozenset({NOT_RENEWED, PLAIN_HTTP, *IN_FORCE})
 #: Faults of a provider's address, by which its key does not matter.
 _ADDRESS = frozenset({"AddressForbidden", "AddressNotAllowed"})
 
@@ -21,7 +22,7 @@ def serves_nobody(situation: Situation) -> Problem | None:
     broken = [fault for fault in configuration.faults if fault.reason not in _HARMLESS]
     if spec.jwt is None and spec.allowed_tenants is None:
         keys = [key for found in configuration.keys.values() for key in found]
-        tenants = [fault for fault in broken if fault.field.startswith("spec.tenants[")]
+        tenants = [fault for fault in configuration.faults if fault.field.startswith("spec.tenants[")]
         if not keys:
             return _because("no tenant has a key", tenants)
         if all(key.end <= seen.now for key in keys):

@@ -4,14 +4,19 @@ What is wrong with a key costs its tenant that key, and nobody else anything: wh
 Secret must not keep another one's leaked key alive.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from proofgate_operator.api.access import ApiKey
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.naming import Manifest
-from proofgate_operator.build.tenant_keys import KeyDigest
-from proofgate_operator.plan.api_keys import read_keys
+from proofgate_operator.build.gateway_secrets import KEY_SOURCES, key_source
+from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.build.tenant_keys import KeyDigest, keys_entry
+from proofgate_operator.plan.api_keys import entry, read_keys
+from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.problems import Fault
+from proofgate_operator.plan.unread import Unread
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,12 +28,17 @@ class TenantKeys:
 
 
 def read_tenant_keys(
-    gateway: Gateway, secrets: Mapping[str, Manifest | None], holders: Mapping[str, str]
+    gateway: Gateway,
+    secrets: Mapping[str, Manifest | None],
+    holders: Mapping[str, str],
+    unread: Mapping[str, Unread] = MappingProxyType({}),
+    live: Manifest | None = None,
 ) -> TenantKeys:
     """Return each tenant's keys, and every fault found on the way.
 
     `holders` are the tenants by the digests of the keys that they have had until now: of two that claim one
-    key, it stays with the one that has it, and without one nobody gets it.
+    key, it stays with the one that has it, and without one nobody gets it. `unread` are Secrets that nobody
+    could look at: what `live`, the Secret of digests, has from them stays.
     """
     claims: dict[str, dict[str, KeyDigest]] = {}
     faults: list[Fault] = []
@@ -36,7 +46,8 @@ def read_tenant_keys(
         if tenant.api_keys is None:
             continue
         owner = _field(tenant.name)
-        found = read_keys(f"{owner}.apiKeys", tenant.api_keys, secrets)
+        held = held_digests(tenant.name, tenant.api_keys, unread, live)
+        found = read_keys(f"{owner}.apiKeys", tenant.api_keys, secrets, unread, held)
         claims[tenant.name] = {key.digest: key for key in found.keys}
         faults += [Fault(owner, fault.reason, fault.message) for fault in found.faults]
         if not found.keys and not found.faults:
@@ -58,12 +69,40 @@ def expired_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) -> Ite
             yield Fault(_field(tenant), "KeysExpired", message)
 
 
-def listed_digests(gateway: Gateway, secrets: Mapping[str, Manifest | None]) -> frozenset[str]:
+def listed_digests(gateway: Gateway, seen: Observed) -> frozenset[str]:
     """Return the digests of all keys that the gateway's own list claims."""
+    live = seen.child("Secret", names(gateway).tenants)
     found = (
-        read_keys("", tenant.api_keys, secrets).keys for tenant in gateway.spec.tenants if tenant.api_keys
+        read_keys("", listed, seen.secrets, seen.unread, held_digests(tenant.name, listed, seen.unread, live))
+        for tenant in gateway.spec.tenants
+        if (listed := tenant.api_keys)
     )
-    return frozenset(key.digest for keys in found for key in keys)
+    return frozenset(key.digest for read in found for key in read.keys)
+
+
+def held_digests(
+    tenant: str, listed: Sequence[ApiKey], unread: Mapping[str, Unread], live: Manifest | None
+) -> dict[str, str]:
+    """Return the digests, by the names of items, that `live` has from Secrets that nobody can look at.
+
+    An item that names another Secret or entry than then is another one.
+    """
+    if live is None or not any(not blind.over for blind in unread.values()):
+        return {}
+    sources = dict(
+        words for line in (entry(live, KEY_SOURCES) or "").splitlines() if len(words := line.split()) == 2
+    )
+    digests = [line.split()[0] for line in (entry(live, keys_entry(tenant)) or "").splitlines() if line]
+    held: dict[str, str] = {}
+    for item in listed:
+        reference = item.secret_ref
+        if reference is None or reference.name not in unread or unread[reference.name].over:
+            continue
+        start = sources.get(key_source(tenant, item))
+        digest = next((digest for digest in digests if start and digest.startswith(start)), None)
+        if digest is not None:
+            held[item.name] = digest
+    return held
 
 
 def _settle(claims: dict[str, dict[str, KeyDigest]], holders: Mapping[str, str]) -> Iterator[Fault]:

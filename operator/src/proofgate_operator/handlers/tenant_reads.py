@@ -1,0 +1,98 @@
+"""What is read of a tenant's keys, and what counts of those that nobody may look at just now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.holds import Holds, described
+from proofgate_operator.kube.store import Store
+from proofgate_operator.plan.api_keys import KeyFault, KeyList, read_keys
+from proofgate_operator.plan.attachment import TenantConditionType
+from proofgate_operator.plan.unread import HOLD_SECONDS, Unread, held_since
+
+FIELD = "spec.apiKeys"
+#: What a tenant is made of: without looking at both, nobody knows whether a key was taken away.
+_KINDS = (TENANT_KIND, "Secret")
+
+
+@dataclass(frozen=True, repr=False)
+class KeysRead:
+    """A tenant's keys, the Secrets among its own that nobody could look at, and from which Secret and entry
+    each item is."""
+
+    keys: KeyList = field(default_factory=lambda: KeyList((), ()))
+    unread: tuple[Unread, ...] = ()
+    sources: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+async def read_secrets(
+    client: Client, holds: Holds, tenant: GatewayTenant, before: KeysRead | None, known: Mapping[str, str]
+) -> KeysRead:
+    """Read the Secrets of a tenant. An item of one that nobody may look at stays the key that it was.
+
+    `before` is the last reading; without one `known` has the digests of items, by name, as they are written.
+    """
+    sources = {
+        item.name: (item.secret_ref.name, item.secret_ref.key)
+        for item in tenant.spec.api_keys
+        if item.secret_ref is not None
+    }
+    if before is not None:
+        digests = {key.name: key.digest for key in before.keys.keys}
+        known = {
+            name: digest for name, digest in digests.items() if before.sources.get(name) == sources.get(name)
+        }
+    found: dict[str, Manifest | None] = {}
+    unread: dict[str, Unread] = {}
+    failures = []
+    since = _since(client.store.get(TENANT_KIND, tenant.namespace, tenant.name)) if before is None else None
+    for name in tenant.secrets:
+        look = await client.look("Secret", tenant.namespace, name)
+        found[name] = look.manifest
+        if look.failure is not None:
+            failures.append(look.failure.read)
+            unread[name] = holds.begin(tenant.tenant, look.failure, since)
+    holds.keep(tenant.tenant, failures)
+    over = {name for name, blind in unread.items() if blind.over}
+    held = {
+        name: digest for name, digest in known.items() if name in sources and sources[name][0] not in over
+    }
+    keys = read_keys(FIELD, tenant.spec.api_keys, found, unread, held)
+    return KeysRead(keys, tuple(unread.values()), sources)
+
+
+def unlisted(store: Store, namespace: str, holds: Holds, spent: float) -> tuple[Unread, ...]:
+    """Return what nobody may list in a namespace of what tenants are made of.
+
+    `spent` seconds of what was so from the start of this process were over before.
+    """
+    return tuple(
+        described(
+            barred.failure,
+            barred.at + HOLD_SECONDS - (spent if barred.from_the_start else 0.0),
+            over=store.clock() - barred.since + (spent if barred.from_the_start else 0.0) >= HOLD_SECONDS,
+        )
+        for barred in store.barred_kinds(namespace, _KINDS)
+    )
+
+
+def with_faults(keys: KeyList, unread: tuple[Unread, ...]) -> KeyList:
+    """Return keys with what is to be told of a namespace that nobody may list."""
+    told = (KeyFault("", blind.reason, blind.message) for blind in unread)
+    return KeyList(keys.keys, (*keys.faults, *told)) if unread else keys
+
+
+def told_for(live: Manifest | None, generation: int) -> bool:
+    """Return whether the status of a tenant is about its spec as it is: then what is written is, too."""
+    conditions = ((live or {}).get("status") or {}).get("conditions") or []
+    return any(
+        found["type"] == TenantConditionType.KEYS_VALID and found.get("observedGeneration") == generation
+        for found in conditions
+    )
+
+
+def _since(live: Manifest | None) -> float | None:
+    conditions = ((live or {}).get("status") or {}).get("conditions") or []
+    return held_since(conditions, TenantConditionType.KEYS_VALID)

@@ -1,0 +1,90 @@
+"""What a read of the API server comes to. Nothing else reads the status of a read that failed.
+
+| answer | outcome |
+|---|---|
+| 200 with the object, or a list | Found |
+| 404 NotFound that names the object | Gone |
+| 401, 403, any other 404 (the kind is not known) | MayNotLook |
+| 429, 5xx, a connection that breaks, an answer that is none | Unavailable |
+
+Only `Gone` says that an object is not there.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proofgate_operator import metrics
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.kube.errors import ApiError
+
+
+class ReadOutcome(StrEnum):
+    """What a read came to."""
+
+    FOUND = "Found"
+    GONE = "Gone"
+    MAY_NOT_LOOK = "MayNotLook"
+    UNAVAILABLE = "Unavailable"
+
+
+@dataclass(frozen=True)
+class Read:
+    """A read: its verb (get, list, watch), the kind, its namespace (None: all), and the object's name."""
+
+    verb: str
+    kind: str
+    namespace: str | None
+    name: str = ""
+
+
+class ReadFailed(ApiError):
+    """A read that was no look; `outcome` is MayNotLook or Unavailable."""
+
+    def __init__(self, read: Read, outcome: ReadOutcome, error: Exception) -> None:
+        if isinstance(error, ApiError):
+            super().__init__(error.status, error.reason, error.message, error.retry_after, error.subject)
+        else:
+            super().__init__(503, type(error).__name__, "the API server cannot be reached")
+        self.read = read
+        self.outcome = outcome
+        metrics.UNREAD.labels(read.verb, read.kind, outcome).inc()
+
+
+@dataclass(frozen=True, repr=False)
+class Look:
+    """The outcome of a read of one object: the object where it is Found, the failure where it is no look."""
+
+    outcome: ReadOutcome
+    manifest: Manifest | None = None
+    failure: ReadFailed | None = None
+
+
+def outcome_of(read: Read, error: Exception) -> ReadOutcome:
+    """Return what a read that failed came to."""
+    if isinstance(error, ReadFailed):
+        return error.outcome
+    if isinstance(error, ApiError):
+        if error.status == 404:
+            names_it = error.reason == "NotFound" and error.subject == read.name
+            return ReadOutcome.GONE if read.name and names_it else ReadOutcome.MAY_NOT_LOOK
+        if error.status in (401, 403):
+            return ReadOutcome.MAY_NOT_LOOK
+    return ReadOutcome.UNAVAILABLE
+
+
+def is_unknown(error: ApiError) -> bool:
+    """Return whether the API server says of a group and version, or of a kind, that it serves none."""
+    return error.status == 404
+
+
+@contextlib.contextmanager
+def reading(read: Read) -> Iterator[None]:
+    """Turn an `ApiError` of the block into `ReadFailed`. What the connection raises stays as it is."""
+    try:
+        yield
+    except ReadFailed:
+        raise
+    except ApiError as error:
+        raise ReadFailed(read, outcome_of(read, error), error) from error

@@ -1,0 +1,80 @@
+"""A gateway of which a Secret cannot be looked at that more than keys depend on.
+
+What runs goes on as it is: nothing is made, moved or taken away by half a sight. Only the keys of tenants are
+written, because one that was taken away must not wait for anything.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from proofgate_operator.api.conditions import ABNORMAL, Condition, ConditionStatus, ConditionType
+from proofgate_operator.api.crd import MAX_FAULTS
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build.naming import names
+from proofgate_operator.plan.decide import Plan
+from proofgate_operator.plan.observed import Observed, Ref, other_secrets, ref_of
+from proofgate_operator.plan.shred_keys import UNWANTED
+from proofgate_operator.plan.unread import IN_FORCE
+
+_TYPES = {*ConditionType} - ABNORMAL
+#: Conditions that not every gateway has.
+_NOT_OF_ALL = {*ABNORMAL, ConditionType.AUDITED, ConditionType.KEPT}
+
+
+def keys_alone(gateway: Gateway, seen: Observed, plan: Plan) -> Plan:
+    """Return the plan, or only what of it is about keys if that is all that can be decided."""
+    blind = [(name, seen.unread[name]) for name in other_secrets(gateway) if name in seen.unread]
+    if not blind:
+        return plan
+    keys = Ref("Secret", names(gateway).tenants)
+    told = [fault for fault in plan.status.faults if fault["reason"] in IN_FORCE]
+    messages = [f"Secret {name}: {found.message}" for name, found in blind]
+    listed = [
+        {"field": "spec", "reason": str(found.reason), "message": message[:1024]}
+        for (_, found), message in zip(blind, messages, strict=True)
+    ]
+    status = replace(
+        plan.status,
+        conditions=as_before(seen.conditions, blind[0][1].reason, messages),
+        faults=(*listed, *told)[:MAX_FAULTS],
+        auditor=dict(seen.audited),
+        keeping=dict(seen.kept),
+    )
+    return replace(
+        plan,
+        generate=(),
+        apply=tuple(manifest for manifest in plan.apply if ref_of(manifest) == keys),
+        delete=(),
+        status=status,
+        rescale=None,
+        stop_auditor=False,
+        patch={},
+        unlabel={},
+        stay=(),
+        retire=(),
+        replace=(),
+        moving=False,
+        hold=None,
+        hold_aggregate=None,
+        shred_keys=UNWANTED,
+    )
+
+
+def as_before(
+    previous: Iterable[Mapping[str, Any]], reason: str, messages: Iterable[str]
+) -> tuple[Condition, ...]:
+    """Return the conditions as they were, but for ResolvedRefs, which tells what is no look. Where there were
+    none, nothing is known."""
+    told = "; ".join(dict.fromkeys(messages))
+    blind = Condition(ConditionType.RESOLVED_REFS, ConditionStatus.UNKNOWN, reason, told)
+    known = {
+        found["type"]: Condition(
+            ConditionType(found["type"]), ConditionStatus(found["status"]), found["reason"], found["message"]
+        )
+        for found in previous
+        if found["type"] in _TYPES
+    }
+    if ConditionType.RESOLVED_REFS not in known:
+        return tuple(replace(blind, type=kind) for kind in ConditionType if kind not in _NOT_OF_ALL)
+    return tuple({**known, ConditionType.RESOLVED_REFS: blind}.values())

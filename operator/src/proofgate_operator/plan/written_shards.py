@@ -1,0 +1,48 @@
+"""What the shards of tenants hold that an operator wrote before: all that another one knows of tenants at
+which nobody may look."""
+
+from dataclasses import dataclass, field
+
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.build.tenant_keys import KeyDigest
+from proofgate_operator.build.tenant_shards import KEYS, TENANTS
+from proofgate_operator.plan.api_keys import entry
+from proofgate_operator.plan.rfc3339 import time_of
+from proofgate_operator.plan.tenant_book import Attached
+
+
+@dataclass(repr=False)
+class WrittenShards:
+    """Tenants as they stand in shards: their plans and keys by `<namespace>/<name>`."""
+
+    plans: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, list[KeyDigest]] = field(default_factory=dict)
+
+    def add(self, secret: Manifest) -> None:
+        """Take in one shard."""
+        for line in (entry(secret, TENANTS) or "").splitlines():
+            tenant, _, plan = line.partition(" ")
+            self.plans[tenant] = plan
+        for line in (entry(secret, KEYS) or "").splitlines():
+            words = line.split()
+            if len(words) < 3:
+                continue
+            digest, tenant, name, *more = words
+            ends = (word.removeprefix("not_after=") for word in more if word.startswith("not_after="))
+            end = next((end for end in ends if end.isdecimal()), None)
+            key = KeyDigest(digest, time_of(int(end)) if end else None, name)
+            self.keys.setdefault(tenant, []).append(key)
+
+    @property
+    def holders(self) -> dict[str, str]:
+        """The tenants by the digests of their keys."""
+        return {key.digest: tenant for tenant, keys in self.keys.items() for key in keys}
+
+    def attached(self, tenant: str) -> Attached:
+        """Return a tenant that is in them. When its object was made, they do not tell."""
+        keys = sorted(self.keys.get(tenant, ()), key=lambda key: key.digest)
+        return Attached(tenant, self.plans[tenant], "", tuple(keys))
+
+    def digests(self, tenant: str) -> dict[str, str]:
+        """Return the digests of a tenant's keys by their names."""
+        return {key.name: key.digest for key in self.keys.get(tenant, ())}
