@@ -177,9 +177,8 @@ async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
             # By a signal, which kopf took for itself.
             stop.set()
     except Exception as error:
-        if not namespaces:
-            raise
-        # A namespace that has just gone: the store hears of it as well.
+        # A namespace that has just gone, or a grant: the store hears of it as well. Where loops never begin,
+        # the liveness probe fails.
         _log.warning("gateways are followed anew: %s: %s", type(error).__name__, error)
         await _unless(stop, asyncio.sleep(_NAMESPACES_SECONDS))
     finally:

@@ -1,0 +1,118 @@
+"""An API server that blinks each verb of each kind, through the true client: nothing known is lost."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from proofgate_operator.api import KIND
+from proofgate_operator.api.tenant import TENANT_KIND
+from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.watches import SELECTORS, Watches
+from proofgate_operator.kube import informer
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.reads import Read
+from proofgate_operator.kube.resources import RESOURCES, resource_name
+from tests.api_emulator import Emulator
+from tests.fake_cluster import FakeCluster
+from tests.operators import until
+from tests.test_may_not_look import BLINKS
+from tests.test_watches import OURS, Recorder
+
+HOME, TEAM = "team", "team-t3"
+MAY_NOT_LOOK = ("401", "403", "404 of the kind")
+
+
+def made(kind: str, name: str, namespace: str = TEAM) -> dict[str, Any]:
+    spec = {"gatewayRef": {"name": "demo", "namespace": HOME}} if kind == TENANT_KIND else {}
+    metadata = {"name": name, "namespace": namespace, "labels": dict(OURS)}
+    return {"apiVersion": RESOURCES[kind].api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+class Blinking:
+    """A cluster of which one verb of one kind in one namespace blinks, and a client that follows it."""
+
+    def __init__(self, emulator: Emulator, watches: Watches, woken: list[str], kind: str) -> None:
+        self.cluster, self.store = emulator.cluster, watches._store
+        self.emulator, self.woken, self.kind = emulator, woken, kind
+
+    def knows(self, name: str) -> bool:
+        return bool(self.store.version(self.kind, TEAM, name))
+
+    def blink(self, verbs: tuple[str, ...], error: ApiError) -> None:
+        """Have reads come to nothing, and every watch be renewed, as is done every few minutes."""
+        self.refused = 0
+
+        def refuse(read: Read) -> ApiError | None:
+            if (read.kind, read.namespace) != (self.kind, TEAM) or read.verb not in verbs:
+                return None
+            self.refused += 1
+            return error
+
+        self.cluster.blink = refuse
+        self.emulator.cut()
+        self.emulator.compact()
+
+
+@contextlib.asynccontextmanager
+async def blinking(kind: str) -> AsyncIterator[Blinking]:
+    emulator, requeues = Emulator(FakeCluster()), Recorder()
+    emulator.cluster.put(made(kind, "kept"))
+    emulator.cluster.put(made(KIND, "demo", HOME))
+    async with emulator.serve() as client:
+        watches = Watches(client, (HOME, TEAM), Readers(), requeues)
+        watches.start()
+        try:
+            await asyncio.wait_for(watches.synced(), 300)
+            yield Blinking(emulator, watches, requeues.woken, kind)
+        finally:
+            await watches.stop()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(informer, "_FIRST_PAUSE_SECONDS", 0.001)
+
+
+@pytest.mark.parametrize("kind", SELECTORS)
+@pytest.mark.parametrize("blink", BLINKS)
+async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str, blink: str) -> None:
+    async with blinking(kind) as seen:
+        seen.blink(("list", "watch"), BLINKS[blink])
+        await until(lambda: seen.refused >= 3)
+        assert seen.knows("kept")
+        barred = seen.store.barred_kinds(TEAM)
+        assert bool(barred) is (blink in MAY_NOT_LOOK)
+        assert not seen.store.barred_kinds(HOME)
+        for found in barred:
+            assert found.failure.read == Read("list", kind, TEAM)
+        if kind == TENANT_KIND and barred:
+            assert "demo" in seen.woken, "the gateway that the tenant names is to say so"
+        seen.cluster.remove(kind, "kept", TEAM)
+        seen.cluster.put(made(kind, "new"))
+        seen.cluster.blink = lambda _: None
+        await until(lambda: seen.knows("new") and not seen.knows("kept"))
+        assert not seen.store.barred_kinds(TEAM)
+
+
+@pytest.mark.parametrize("kind", SELECTORS)
+@pytest.mark.parametrize("blink", BLINKS)
+async def test_where_only_the_watch_blinks_each_list_is_a_look(kind: str, blink: str) -> None:
+    async with blinking(kind) as seen:
+        seen.blink(("watch",), BLINKS[blink])
+        await until(lambda: seen.refused >= 3)
+        assert seen.knows("kept") and not seen.store.barred_kinds(TEAM)
+        seen.cluster.put(made(kind, "new"))
+        if blink in MAY_NOT_LOOK:
+            seen.cluster.remove(kind, "kept", TEAM)
+            await until(lambda: seen.knows("new") and not seen.knows("kept"))
+        seen.cluster.blink = lambda _: None
+        await until(lambda: seen.knows("new"))
+
+
+async def test_what_is_refused_is_counted_and_named_as_kubectl_names_it() -> None:
+    assert resource_name("Secret") == "secrets"
+    assert resource_name(TENANT_KIND) == "gatewaytenants.proofgate.dev"
+    assert resource_name("StatefulSet") == "statefulsets.apps"
