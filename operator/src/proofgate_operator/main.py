@@ -13,7 +13,7 @@ from typing import Any, cast
 import kopf
 
 from proofgate_operator import __version__, metrics
-from proofgate_operator.api import API_VERSION, GROUP, PLURAL
+from proofgate_operator.api import API_VERSION, GROUP, KIND, PLURAL
 from proofgate_operator.api.tenant import TENANT_PLURAL
 
 # `gateways` is imported for its handler: importing registers it with kopf.
@@ -148,12 +148,12 @@ async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
     loops of gateways outlast it.
     """
     served, store = operator.settings.watch_namespaces, operator.client.store
-    barred = store.barred()
+    barred = store.barred(KIND)
     namespaces = [namespace for namespace in served if namespace not in barred]
     over = asyncio.Event()
 
     async def until_it_is_over() -> None:
-        while not stop.is_set() and store.barred() == barred:
+        while not stop.is_set() and store.barred(KIND) == barred:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_NAMESPACES_SECONDS):
                     await stop.wait()

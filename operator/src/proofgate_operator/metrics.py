@@ -80,7 +80,7 @@ OBJECTS = Gauge(
 )
 BARRED = Gauge(
     "proofgate_operator_namespaces_barred",
-    "Namespaces to be served that are gone or refuse to be listed. Gateways in them are not looked at.",
+    "Namespaces to be served that are gone or refuse to be listed. Gateways in them stay as they are.",
     registry=REGISTRY,
 )
 FOREIGN = Gauge(

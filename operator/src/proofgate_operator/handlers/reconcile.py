@@ -238,7 +238,6 @@ async def reconcile(
 
     `failures` is how many reconciles have failed in a row until now.
     """
-    started = time.monotonic()
     client.store.watches(KIND)
     live = client.store.get(KIND, namespace, name)
     if live is None or live["metadata"].get("deletionTimestamp"):
@@ -252,16 +251,32 @@ async def reconcile(
         await _report_blind(client, live, [described(found.failure) for found in barred])
         client.store.require(namespace)
     try:
-        gateway = Gateway.read(live)
-    except ValidationError as error:
-        await _report_unreadable(client, live, error)
-        return Outcome(exists=True, at_rest=True)
-    try:
-        seen = await observe(client, gateway, live, attachments.holds)
+        return await _reconcile(client, live, defaults, logger, workers, writes, failures, attachments)
     except ReadFailed as error:
         if error.outcome is ReadOutcome.MAY_NOT_LOOK or failures >= _PERSISTENT:
             await _report_blind(client, live, [described(error)])
         raise
+
+
+async def _reconcile(
+    client: Client,
+    live: Manifest,
+    defaults: Defaults,
+    logger: Logger,
+    workers: WorkerReports,
+    writes: Writes,
+    failures: int,
+    attachments: Attachments,
+) -> Outcome:
+    """Reconcile a gateway of which everything can be listed; raises `ReadFailed` where it cannot be seen."""
+    started = time.monotonic()
+    namespace, name = live["metadata"]["namespace"], live["metadata"]["name"]
+    try:
+        gateway = Gateway.read(live)
+    except ValidationError as error:
+        await _report_unreadable(client, live, error)
+        return Outcome(exists=True, at_rest=True)
+    seen = await observe(client, gateway, live, attachments.holds)
     seen = await with_reports(workers, gateway, live.get("status") or {}, seen)
     seen = await with_audit(workers.audits, gateway, seen)
     tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen))

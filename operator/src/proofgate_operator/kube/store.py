@@ -120,9 +120,9 @@ class Store:
             self._concern(kind, namespace)
         return before is None
 
-    def barred(self) -> set[str | None]:
-        """Return the namespaces of which anything cannot be listed."""
-        return {namespace for _, namespace in self._barred}
+    def barred(self, kind: str = "") -> set[str | None]:
+        """Return the namespaces of which a kind cannot be listed; without one, of which anything cannot."""
+        return {namespace for barred, namespace in self._barred if kind in ("", barred)}
 
     def is_barred(self, kind: str, namespace: str | None) -> bool:
         """Return whether a kind may not be listed there just now."""

@@ -1,7 +1,7 @@
 """A gateway of which a Secret cannot be looked at that more than keys depend on.
 
-What runs goes on as it is: nothing is made, moved or taken away by half a sight. Only the keys of tenants are
-written, because one that was taken away must not wait for anything.
+What runs goes on as it is: nothing is made, moved or taken away by half a sight; at most a worker is told to
+stay. Only the keys of tenants are written, because one that was taken away must not wait for anything.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,6 @@ def keys_alone(gateway: Gateway, seen: Observed, plan: Plan) -> Plan:
         stop_auditor=False,
         patch={},
         unlabel={},
-        stay=(),
         retire=(),
         replace=(),
         moving=False,
