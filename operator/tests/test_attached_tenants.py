@@ -185,7 +185,7 @@ def test_a_bad_secret_costs_its_tenant_alone(text: str | None, reason: str) -> N
     assert set(world.held()) == {digest_of(name) for name in TEN}
 
 
-def test_a_secret_that_may_not_be_read_is_no_key() -> None:
+def test_a_secret_that_is_not_there_is_no_key() -> None:
     world = World()
     world.cluster.put(tenant("acme", "team-acme"))
     world.cluster.faults = []

@@ -164,7 +164,8 @@ def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret() -> None
             "apiKeys": [
                 {
                     "name": f"key-{key}",
-                    "sha256": f"{number * 1000 + key:064x}",
+                    # What is from a Secret takes more: its source is written as well.
+                    "secretRef": {"name": "keys", "key": f"{number}-{key}"},
                     "notAfter": "2030-01-01T12:00:00.000000000+02:00",
                 }
                 for key in range(MAX_KEYS_OF_A_TENANT)
@@ -173,7 +174,12 @@ def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret() -> None
         for number in range(128)
     ]
     subject = gateway(tenants=named, loadBalancer={"affinity": "Required"})
-    found = read_tenant_keys(subject, {}, {})
+    texts = {
+        f"{n}-{key}": f"sk-test-{n}-{key}-0123456789"
+        for n in range(128)
+        for key in range(MAX_KEYS_OF_A_TENANT)
+    }
+    found = read_tenant_keys(subject, {"keys": secret("keys", **texts)}, {})
     assert sum(map(len, found.keys.values())) == 128 * MAX_KEYS_OF_A_TENANT
     maps = haproxy_maps(subject, found.keys, 64, Shares(0), "key")
     made = tenants_secret(subject, found.keys, maps, Shares(0), "key")

@@ -21,8 +21,10 @@ ADMIN_TOKEN = "token"
 ROUTING_KEY_FILE = "routing.key"
 #: From which item, Secret and entry each key is.
 KEY_SOURCES = "sources.map"
-#: Of digests in it; a tenant has few keys.
-_SOURCE_DIGITS = 16
+#: Of a key that is from no Secret.
+NO_SOURCE = "-"
+#: Sixty bits; a tenant has few keys.
+_SOURCE_LENGTH = 10
 
 
 def encoded(entries: Mapping[str, str]) -> dict[str, str]:
@@ -54,23 +56,25 @@ def tenants_secret(
 
 
 def _sources(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]]) -> str:
-    """Return a line for each key that is from a Secret: its source, and the first digits of its digest."""
+    """Return a line for each tenant: its name, and the source of each key in the order of its file."""
     lines = []
     for tenant in gateway.spec.tenants:
         listed = {item.name: item for item in tenant.api_keys or ()}
-        for key in keys.get(tenant.name, ()):
-            item = listed.get(key.name)
-            if item is not None and item.secret_ref is not None:
-                lines.append(f"{key_source(tenant.name, item)} {key.digest[:_SOURCE_DIGITS]}\n")
+        ordered = sorted(keys.get(tenant.name, ()), key=lambda key: key.digest)
+        sources = [key_source(listed[key.name]) if key.name in listed else NO_SOURCE for key in ordered]
+        if any(source != NO_SOURCE for source in sources):
+            lines.append(f"{tenant.name} {' '.join(sources)}\n")
     return "".join(sorted(lines))
 
 
-def key_source(tenant: str, item: ApiKey) -> str:
-    """Return what tells an item of a tenant that names a Secret from any other one: short, as there are
-    thousands."""
+def key_source(item: ApiKey) -> str:
+    """Return what tells an item of a tenant that names a Secret from any other one. Short: there are
+    thousands, beside all else that a Secret of a mebibyte holds."""
     reference = item.secret_ref
-    parts = (tenant, item.name, reference.name, reference.key) if reference else (tenant, item.name)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:_SOURCE_DIGITS]
+    if reference is None:
+        return NO_SOURCE
+    whole = hashlib.sha256(f"{item.name}\n{reference.name}\n{reference.key}".encode()).digest()
+    return base64.urlsafe_b64encode(whole).decode()[:_SOURCE_LENGTH]
 
 
 def routing_key(admin_token: str) -> str:

@@ -89,17 +89,16 @@ def held_digests(
     """
     if live is None or not any(not blind.over for blind in unread.values()):
         return {}
-    sources = dict(
-        words for line in (entry(live, KEY_SOURCES) or "").splitlines() if len(words := line.split()) == 2
-    )
     digests = [line.split()[0] for line in (entry(live, keys_entry(tenant)) or "").splitlines() if line]
+    lines = (line.split() for line in (entry(live, KEY_SOURCES) or "").splitlines())
+    sources = next((words[1:] for words in lines if words and words[0] == tenant), [])
+    by_source = dict(zip(sources, digests, strict=True)) if len(sources) == len(digests) else {}
     held: dict[str, str] = {}
     for item in listed:
         reference = item.secret_ref
         if reference is None or reference.name not in unread or unread[reference.name].over:
             continue
-        start = sources.get(key_source(tenant, item))
-        digest = next((digest for digest in digests if start and digest.startswith(start)), None)
+        digest = by_source.get(key_source(item))
         if digest is not None:
             held[item.name] = digest
     return held
