@@ -86,6 +86,9 @@ async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str,
         barred = seen.store.barred_kinds(TEAM)
         assert bool(barred) is (blink in MAY_NOT_LOOK)
         assert not seen.store.barred_kinds(HOME)
+        if blink not in MAY_NOT_LOOK:
+            await until(lambda: seen.store.ailing(TEAM))
+            assert not seen.store.ailing(HOME)
         for found in barred:
             assert found.failure.read == Read("list", kind, TEAM)
         if kind == TENANT_KIND and barred:
@@ -94,7 +97,7 @@ async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str,
         seen.cluster.put(made(kind, "new"))
         seen.cluster.blink = lambda _: None
         await until(lambda: seen.knows("new") and not seen.knows("kept"))
-        assert not seen.store.barred_kinds(TEAM)
+        assert not seen.store.barred_kinds(TEAM) and not seen.store.ailing(TEAM)
 
 
 @pytest.mark.parametrize("kind", SELECTORS)

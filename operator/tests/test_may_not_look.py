@@ -13,7 +13,7 @@ from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.gateway_secrets import KEY_SOURCES
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.holds import Holds
-from proofgate_operator.kube.reads import Read
+from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
 from proofgate_operator.plan.unread import HOLD_SECONDS
 from tests import test_attached_tenants as attached
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, secret
@@ -260,6 +260,24 @@ def test_a_namespace_that_nobody_may_list_keeps_its_keys_is_told_and_heals(
     world.unbar("team-t3", *kinds)
     world.settle()
     assert set(world.held()) == EVERY and world.condition("t3", "KeysValid")[0] == "True"
+    assert world.gateway_condition()[:2] == ("True", "Resolved")
+
+
+@pytest.mark.parametrize("kind", [TENANT_KIND, "Secret", "StatefulSet"])
+def test_an_api_server_that_does_not_answer_for_a_kind_is_told_and_shuts_nobody_out(
+    world: World, kind: str
+) -> None:
+    home = "team" if kind == "StatefulSet" else "team-t3"
+    ill = ApiError(500, "InternalError", "")
+    world.cluster.store.ail(kind, home, ReadFailed(Read("list", kind, home), ReadOutcome.UNAVAILABLE, ill))
+    world.settle()
+    world.later(2 * HOLD_SECONDS)
+    assert set(world.held()) == EVERY
+    status, reason, message = world.gateway_condition()
+    assert (status, reason) == ("Unknown", "Unavailable") and f"in namespace {home}" in message
+    assert world.gateway_condition("Ready")[0] == "True"
+    world.cluster.store.recover(kind, home)
+    world.settle()
     assert world.gateway_condition()[:2] == ("True", "Resolved")
 
 

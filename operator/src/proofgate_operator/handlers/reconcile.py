@@ -285,6 +285,7 @@ async def _reconcile(
         applied=writes.of(namespace, name),
         tried=writes.tried(namespace, name),
         tenants=tenants,
+        unheard=tuple(map(described, client.store.ailing(namespace))),
     )
     plan, persistent = keys_alone(gateway, seen, decide(gateway, seen, defaults)), failures >= _PERSISTENT
     metrics.HELD.labels(namespace, name).set(len(seen.unread) + len(tenants.unread))

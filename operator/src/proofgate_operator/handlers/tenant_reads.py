@@ -66,9 +66,11 @@ async def read_secrets(
 def unlisted(store: Store, namespace: str, holds: Holds, spent: float) -> tuple[Unread, ...]:
     """Return what nobody may list in a namespace of what tenants are made of.
 
-    `spent` seconds of what was so from the start of this process were over before.
+    `spent` seconds of what was so from the start of this process were over before. Where the API server does
+    not answer, there is no end: it would be one for everybody.
     """
-    return tuple(
+    silent = (described(failure) for failure in store.ailing(namespace, _KINDS))
+    refused = (
         described(
             barred.failure,
             barred.at + HOLD_SECONDS - (spent if barred.from_the_start else 0.0),
@@ -76,6 +78,7 @@ def unlisted(store: Store, namespace: str, holds: Holds, spent: float) -> tuple[
         )
         for barred in store.barred_kinds(namespace, _KINDS)
     )
+    return (*refused, *silent)
 
 
 def with_faults(keys: KeyList, unread: tuple[Unread, ...]) -> KeyList:

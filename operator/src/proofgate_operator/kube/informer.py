@@ -28,6 +28,8 @@ OnNews = Callable[[str, str, str, str], None]
 
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 30.0
+#: From so many failures in a row on, after some ten seconds, it is told that the API server does not answer.
+_TOLD_FAILURES = 6
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ class Informer:
         #: When the API server last said anything, be it that it refuses; monotonic seconds.
         self.heard = self.clock()
         self._version: str | None = None
+        self._listed = False
         self._failures = 0
 
     @property
@@ -83,6 +86,10 @@ class Informer:
         if outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "list":
             self._bar(error if isinstance(error, ReadFailed) else ReadFailed(read, outcome, error))
         elif not quiet_end:
+            if self._failures >= _TOLD_FAILURES and self._listed:
+                failure = error if isinstance(error, ReadFailed) else ReadFailed(read, outcome, error)
+                if self._store.ail(self.kind, self.namespace, failure):
+                    self._tell_all()
             # Without its message where it might quote what it is about.
             told = (
                 str(error) if isinstance(error, ApiError) and self.kind != "Secret" else type(error).__name__
@@ -125,6 +132,8 @@ class Informer:
             found = event["object"]
             self.heard = self.clock()
             self._failures = 0
+            if self._store.recover(self.kind, self.namespace):
+                self._tell_all()
             if event["type"] == "BOOKMARK":
                 pass
             elif event["type"] == "DELETED":
@@ -163,7 +172,8 @@ class Informer:
                 self._take({**item, "apiVersion": RESOURCES[self.kind].api_version, "kind": self.kind})
         for key, owner in self._store.replace(self.kind, self.namespace, held, version):
             self.on_news(*key, owner)
-        if barred:
+        self._listed = True
+        if self._store.recover(self.kind, self.namespace) or barred:
             self._tell_all()
         metrics.BARRED.set(len(self._store.barred()))
         return version

@@ -82,6 +82,7 @@ class Store:
         self._expected: set[tuple[str, str | None]] = set()
         self._behind: set[tuple[str, str | None]] = set()
         self._barred: dict[tuple[str, str | None], Barred] = {}
+        self._ailing: dict[tuple[str, str | None], ReadFailed] = {}
         self.attached = AttachedTenants()
 
     def expect(self, kinds: Iterable[str], namespaces: Iterable[str | None]) -> None:
@@ -137,6 +138,32 @@ class Store:
             if home in (None, namespace) and kind in wanted
         ]
 
+    def ail(self, kind: str, namespace: str | None, failure: ReadFailed) -> bool:
+        """Take in that the API server has not answered for a kind for some time; return whether that is new.
+
+        What is known stays, without an end: nobody is shut out because the API server is ill.
+        """
+        new = (kind, namespace) not in self._ailing
+        self._ailing[kind, namespace] = failure
+        if new:
+            self._concern(kind, namespace)
+        return new
+
+    def recover(self, kind: str, namespace: str | None) -> bool:
+        """Take in that the API server answers for a kind; return whether that is new."""
+        found = self._ailing.pop((kind, namespace), None)
+        if found is not None:
+            self._concern(kind, namespace)
+        return found is not None
+
+    def ailing(self, namespace: str, kinds: Iterable[str] | None = None) -> list[ReadFailed]:
+        """Return why nothing is heard of kinds in a namespace, of `kinds`, or of all."""
+        wanted = self._watched if kinds is None else frozenset(kinds)
+        found = sorted(self._ailing, key=lambda home: home[0])
+        return [
+            self._ailing[kind, home] for kind, home in found if home in (None, namespace) and kind in wanted
+        ]
+
     def require(self, namespace: str) -> None:
         """Raise `NotSynced` unless everything in a namespace is known."""
         kinds = sorted(kind for kind, home in self._barred if home in (None, namespace))
@@ -189,7 +216,8 @@ class Store:
         # Of thousands of tenants, only that something of them changed.
         if epoch := self.attached.epoch((namespace, gateway)):
             mark.append((TENANT_KIND, "", str(epoch)))
-        mark += [(kind, "", "barred") for kind, home in self._barred if home in (None, namespace)]
+        silent = (*self._barred, *self._ailing)
+        mark += [(kind, "", "not heard") for kind, home in silent if home in (None, namespace)]
         return tuple(mark)
 
     def version(self, kind: str, namespace: str, name: str) -> str:

@@ -431,6 +431,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         faults=(
             *tenants.faults,
             *expired_faults(tenants.keys, seen.now),
+            *(Fault("spec", found.reason, found.message) for found in seen.unheard),
             *(Fault("spec.allowedTenants", found.reason, found.message) for found in seen.tenants.unread),
             *provider_faults,
             *upstream_faults(gateway),

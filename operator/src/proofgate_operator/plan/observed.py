@@ -78,6 +78,8 @@ class Observed:
     kept: Manifest = field(default_factory=dict)
     #: Of the Secrets that the spec names, those that nobody could look at: above, they are None.
     unread: Mapping[str, Unread] = field(default_factory=dict)
+    #: Kinds of its own of which the API server has told nothing for some time.
+    unheard: tuple[Unread, ...] = ()
 
     @property
     def knows_monitors(self) -> bool:
