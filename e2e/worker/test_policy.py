@@ -116,7 +116,7 @@ def test_a_strangers_flood_hides_no_denial(folder: Path) -> None:
     recorded = {record["id"] for record in records if record["kind"] == "rejection"}
     assert [one for one in ids if one not in recorded] == []
     missing = {(record["code"], record.get("tenant")) for record in records if record["kind"] == "gap"}
-    assert missing <= {("unauthorized", None)}
+    assert missing <= {("invalid_api_key", None)}
 
 
 def counted(records: list[dict[str, Any]]) -> int:
