@@ -15,8 +15,6 @@ KEPT = (("secret", "demo-ledger"), ("secret", "demo-shred-keys"), ("pvc", "demo-
 
 def _as_before(namespace: Namespace, kind: str, name: str, manager: str, apply: bool) -> None:
     """Have an object be as a release before left it: labelled, by whoever made it, and without our wish."""
-    nothing = dict.fromkeys(KEEP_ANNOTATIONS)
-    namespace.plane.api.patch(kind, name, {"metadata": {"annotations": nothing}}, namespace.name)
     labels = {INSTANCE: "demo"}
     path = path_of(kind, name, namespace.name)
     if apply:
@@ -32,6 +30,9 @@ def _as_before(namespace: Namespace, kind: str, name: str, manager: str, apply: 
         body, query = {"metadata": {"labels": labels}}, {"fieldManager": manager}
         content_type = "application/merge-patch+json"
     namespace.plane.api.request("PATCH", path, body, content_type=content_type, query=query)
+    # Last: a label on what asks to be kept already is somebody's who means it, and stays.
+    nothing = dict.fromkeys(KEEP_ANNOTATIONS)
+    namespace.plane.api.patch(kind, name, {"metadata": {"annotations": nothing}}, namespace.name)
 
 
 @pytest.mark.parametrize(
