@@ -144,7 +144,7 @@ def pods_on_this_machine(folder: Path = Path("/proc")) -> dict[int, str]:
 
 
 def drain(node: str, gateway: Gateway) -> None:
-    """kubectl drain of a node, of the gateway's pods only; the node stays cordoned."""
+    """kubectl drain of a node, of the pods of gateways of that name only, in whatever namespace; it stays cordoned."""
     command = ["kubectl", "drain", node, f"--pod-selector=proofgate.dev/gateway={gateway.name}"]
     run([*command, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=600s"], timeout=660)
 

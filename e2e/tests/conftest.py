@@ -152,14 +152,18 @@ def two_workers(namespace: Namespace, gateway: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def ops(namespace: Namespace) -> Gateway:
-    """A gateway with two workers, two load balancers and twelve tenants."""
+def ops(namespace: Namespace, request: pytest.FixtureRequest) -> Gateway:
+    """A gateway with two workers, two load balancers and twelve tenants.
+
+    No other group's has its name: who drains a node names its pods by that, whatever namespace they are in.
+    """
+    name = f"ops-{group_of(request.path.name)}"
     worker = {**fleet.WORKER, "terminationGracePeriodSeconds": 300}
-    manifest = fleet.gateway("ops", 2, TENANTS[:12], worker=worker, timeouts=OPS_TIMEOUTS)
+    manifest = fleet.gateway(name, 2, TENANTS[:12], worker=worker, timeouts=OPS_TIMEOUTS)
     namespace.apply(*fleet.secrets(), manifest)
-    found = Gateway(namespace, "ops")
+    found = Gateway(namespace, name)
     found.wait_settled(2)
-    wait_reachable(namespace, "ops")
+    wait_reachable(namespace, name)
     return found
 
 

@@ -20,8 +20,8 @@ from e2e.tests.traffic import LOADED, Runner, nobody_noticed, owners, url
 
 def test_load_balancers_are_replaced_unnoticed(ops: Gateway, under_load: Runner) -> None:
     def restart(_: SteadyLoad) -> None:
-        ops.namespace.kubectl("rollout", "restart", "deployment/ops-haproxy")
-        ops.namespace.wait_ready("deployment", "ops-haproxy")
+        ops.namespace.kubectl("rollout", "restart", f"deployment/{ops.name}-haproxy")
+        ops.namespace.wait_ready("deployment", f"{ops.name}-haproxy")
 
     nobody_noticed(under_load(restart))
 
@@ -36,8 +36,8 @@ def test_a_pooled_client_that_is_seldom_used_loses_nothing_when_load_balancers_g
     ops.wait_settled(2)
     old = ops.uids("load-balancer").values()
     with steady_load(ops.namespace, ops.name, tmp_path, LOADED, streams=False, pause=2) as load:
-        ops.namespace.kubectl("rollout", "restart", "deployment/ops-haproxy")
-        ops.namespace.wait_ready("deployment", "ops-haproxy")
+        ops.namespace.kubectl("rollout", "restart", f"deployment/{ops.name}-haproxy")
+        ops.namespace.wait_ready("deployment", f"{ops.name}-haproxy")
         wait_until(
             lambda: not set(old) & uids_even_of_those_that_go(ops), PATIENCE, "the former load balancers are gone"
         )
