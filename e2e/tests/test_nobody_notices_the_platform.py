@@ -74,7 +74,7 @@ def test_an_operator_killed_while_it_scales_down_is_not_noticed(ops: Gateway, un
     def kill_while_scaling(load: SteadyLoad) -> None:
         ops.scale(3)
         with busy(ops, 2):
-            ops.namespace.kubectl("scale", "ggw/ops", "--replicas=2")
+            ops.namespace.kubectl("scale", f"ggw/{ops.name}", "--replicas=2")
             wait_until(lambda: "Retiring" in phases(ops), PATIENCE, "a worker retires")
             operations.kill_operator()
         ops.wait_settled(2)

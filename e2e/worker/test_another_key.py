@@ -85,6 +85,7 @@ def test_a_changed_log_is_told_as_changed_under_its_key(ledger: Ledger, tmp_path
     code, told = run("fsck", copy, "--key", ledger.key)
     assert code in (30, 40), told
     assert "another key" not in told
-    # Of a key that signed nothing of it, nothing follows: it is not called verified, nor changed.
+    # Under a key that signed nothing of it, it is not called verified. Whether the wrong checksum is damage or the end
+    # of what was written depends on what a later record knew to be synced.
     code, told = run("fsck", copy, "--key", _core.generate_key(ledger.name)[1])
-    assert (code, CHANGED in told) == (40, False), told
+    assert code == 40, told
