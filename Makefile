@@ -129,6 +129,14 @@ agents-docs: setup ## Write what the last `make test-agents` showed into docs/cl
 test-e2e: ## The end-to-end tests on a real cluster; leaves nothing running
 	$(RUN) run cluster
 
+.PHONY: test-unkind
+test-unkind: images ## What nobody may notice, on clusters that are unkind: [PROFILES="names permissions api"] (8 minutes each)
+	@trap '"$(PY)" -m e2e.cluster down' EXIT; for profile in $(or $(PROFILES),names permissions api); do \
+	  echo "== profile $$profile"; \
+	  PROOFGATE_E2E_PROFILE=$$profile PROOFGATE_E2E_MAY_CLEAR=yes "$(PY)" -m pytest -q -n0 \
+	    e2e/tests/test_nobody_notices.py e2e/tests/test_nobody_notices_the_platform.py || exit 1; \
+	done
+
 .PHONY: garden
 garden: $(SETUP) ## What the front door accepts, every other parser reads the same
 	@"$(PY)" -m e2e.garden
@@ -190,8 +198,8 @@ check-repo: $(DEVELOP) ## Licences, layout of the release, generated files, the 
 ##@ Benchmarks
 
 .PHONY: bench
-bench: develop benchmark-tools ## The data plane beside other gateways (25 minutes; QUICK=1: 5); writes bench/results/data-plane.json
-	@"$(PY)" -m bench.data_plane $(if $(QUICK),--quick)
+bench: develop benchmark-tools ## The data plane beside other gateways (25 minutes; QUICK=1: 5); writes bench/results/data-plane.json; [BEFORE=revision]: today's worker beside an earlier one's
+	@"$(PY)" -m bench.data_plane $(if $(QUICK),--quick) $(if $(BEFORE),--before "$(BEFORE)" --only proofgate)
 
 .PHONY: profile
 profile: setup benchmark-tools ## Learn from a worker under load what release builds are optimised for (8 minutes)

@@ -3,6 +3,7 @@
     make bench                              everything, about 25 minutes; writes bench/results/data-plane.json
     python -m bench.data_plane --quick      once and short, about 5 minutes; writes elsewhere
     python -m bench.data_plane --only haproxy,envoy,proofgate --turns 15
+    python -m bench.data_plane --before REVISION --only proofgate     today's worker beside an earlier one's
 
 The gateway under test has core 0; load generator and upstream share core 1. The systems take turns of seconds, first in
 front of an upstream that answers at once, then in front of one with a pace. Traffic stays on loopback.
@@ -22,14 +23,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import machine, proofgate_worker, scenarios
+from bench import earlier, machine, proofgate_worker, scenarios
 from bench.load import tools, upstream
 from bench.processes import GATEWAY_CORE, LOAD_CORE
 from bench.report import table
 from bench.scenarios import Tools
 from bench.summary import Record, summarise
 from bench.system import Candidate, UnavailableError
-from bench.systems import CANDIDATES
+from bench.systems import CANDIDATES, PROOFGATE_REFUSES
 from bench.turns import take_turns
 
 RESULT = Path(__file__).parent / "results" / "data-plane.json"
@@ -47,6 +48,8 @@ def main() -> None:
     record = Record()
     versions = {"oha": tools.OHA_VERSION, **machine.tool_versions()}
     chosen = [candidate for candidate in CANDIDATES if candidate.name in options.only]
+    if options.before:
+        chosen.append(_earlier(options.before))
     ready = [candidate for candidate in chosen if _prepare(candidate, versions, record)]
     length = scenarios.QUICK if options.quick else scenarios.FULL
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as scratch:
@@ -78,7 +81,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="short measurements, to see that everything works")
     parser.add_argument("--only", help=f"these systems alone, with commas between: {', '.join(names)}")
-    parser.add_argument("--output", type=Path, help="where the result goes")
+    parser.add_argument("--before", metavar="REVISION", help="a worker of this revision is measured, too")
+    parser.add_argument("--output", type=Path, help="where the result goes (default with --before: the cache)")
     options = parser.parse_args()
     options.only = options.only.split(",") if options.only else names
     unknown = set(options.only) - set(names)
@@ -86,8 +90,16 @@ def _options() -> argparse.Namespace:
         parser.error(f"no such system: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     options.turns = options.turns or (1 if options.quick else 7)
     options.paced_turns = options.paced_turns or (1 if options.quick else 3)
-    options.output = options.output or (tools.cache() / "quick.json" if options.quick else RESULT)
+    passing = options.quick or options.before
+    options.output = options.output or (tools.cache() / "quick.json" if passing else RESULT)
     return options
+
+
+def _earlier(revision: str) -> Candidate:
+    package = earlier.worker(revision)
+    about = f"the worker of {revision}, everything on"
+    start = partial(proofgate_worker.start, package=package)
+    return Candidate("proofgate-before", about, lambda: revision, start, refuses=PROOFGATE_REFUSES)
 
 
 def _count(text: str) -> int:

@@ -15,6 +15,8 @@ from bench.system import Candidate
 NULL = "null-server"
 PRODUCT = "proofgate"
 SPINNING = "proofgate-spinning"
+#: What a worker with everything on has to refuse.
+PROOFGATE_REFUSES = frozenset({"malformed", "bad_key", "blocked_prompt"})
 
 
 def _product_version() -> str:
@@ -35,7 +37,7 @@ CANDIDATES = (
         "one worker, everything on",
         _product_version,
         proofgate_worker.start,
-        refuses=frozenset({"malformed", "bad_key", "blocked_prompt"}),
+        refuses=PROOFGATE_REFUSES,
     ),
     Candidate("envoy", "Envoy, a plain proxy: the router filter only", envoy.prepare, envoy.start),
     Candidate("vllm-router", "one worker behind it, no keys", vllm_router.prepare, vllm_router.start),

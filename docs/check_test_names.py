@@ -35,6 +35,7 @@ SUITES = {
     "e2e/worker/test_clients.py": "clients",
     "e2e/tests/": "cluster",
     "e2e/garden/tests/": "tools",
+    "e2e/unkind/tests/": "tools",
     "setup/tests/": "tools",
 }
 

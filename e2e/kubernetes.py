@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from e2e.api_server import ApiError, ApiServer, api_server
 from e2e.api_server import Object as Object
@@ -263,9 +263,7 @@ def clear(*others: Namespace) -> None:
         namespace.remove()
 
 
-def install_operator(
-    watched: list[str], values: Mapping[str, str | bool] | None = None, into: Namespace = OPERATOR
-) -> None:
+def install_operator(watched: list[str], values: Mapping[str, Any] | None = None, into: Namespace = OPERATOR) -> None:
     """Installs the operator from the chart, for some namespaces, and waits until it runs; `values` are the chart's.
 
     If it watches none, it serves the one that it is installed `into`.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,17 @@ def drain(node: str, gateway: Gateway) -> None:
 def uncordon(node: str) -> None:
     """kubectl uncordon."""
     run(["kubectl", "uncordon", node])
+
+
+@contextmanager
+def standing(node: str) -> Iterator[None]:
+    """Every process of a node stands for the length of the block, as those of a virtual machine that is moved."""
+    number = node.rpartition("-")[2]
+    lab("node-pause", number)
+    try:
+        yield
+    finally:
+        lab("node-resume", number)
 
 
 def node_of(pod: Object) -> str:

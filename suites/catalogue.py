@@ -33,7 +33,15 @@ AGENTS = Pytest(("e2e/agents",), processes=1, options=("-m", "sample", "-k", "no
 ONE_WORKER = Pytest(("e2e/worker/test_exchange.py",), processes=1)
 #: What stands between the product's parts: the tests of the tests' own tools, of benchmarks, examples and set-up.
 TOOLS = Pytest(
-    ("suites/tests", "setup/tests", "e2e/cluster/tests", "e2e/garden/tests", "bench", "examples/policies"),
+    (
+        "suites/tests",
+        "setup/tests",
+        "e2e/cluster/tests",
+        "e2e/garden/tests",
+        "e2e/unkind/tests",
+        "bench",
+        "examples/policies",
+    ),
     # Two folders have a file of the same name.
     options=("--import-mode=importlib",),
 )

@@ -16,6 +16,7 @@ from typing import Any
 
 from bench import machine
 from bench.operator import lab
+from e2e.unkind import PROFILES
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "operator.json"
 #: What the simulation calls it, and what the report does.
@@ -38,8 +39,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gateways", type=int, default=1000, help="of the simulation without nodes (default 1000)")
     parser.add_argument(
-        "--only", choices=["lab", "revocation", "thousand"], help="one part; the rest of the result stays"
+        "--only", choices=["lab", "revocation", "profiles", "thousand"], help="one part; the rest of the result stays"
     )
+    parser.add_argument("--profiles", default=",".join(PROFILES), help=f"default: {','.join(PROFILES)}")
     options = parser.parse_args()
     described = machine.describe()
     figures: dict[str, Any] = {}
@@ -47,6 +49,8 @@ def main() -> int:
         figures |= lab.run(say)
     if options.only == "revocation":
         figures |= lab.run_revocations(say)
+    if options.only in {None, "profiles"}:
+        figures["profiles"] = {name: lab.run_profile(name, say) for name in options.profiles.split(",")}
     if options.only in {None, "thousand"}:
         command = [sys.executable, "-m", "bench.operator.thousand", "--gateways", str(options.gateways)]
         simulated = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
@@ -55,6 +59,8 @@ def main() -> int:
     before = json.loads(RESULTS.read_text()) if options.only and RESULTS.exists() else {}
     if "spread" in figures:
         figures["spread"] = {**before.get("spread", {}), **figures["spread"]}
+    if "profiles" in figures:
+        figures["profiles"] = {**before.get("profiles", {}), **figures["profiles"]}
     name = f"machine_{options.only}" if options.only else "machine"
     RESULTS.write_text(json.dumps({**before, name: described, **figures}, indent=2) + "\n")
     return 0

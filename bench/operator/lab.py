@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from e2e import evidence, operations
+from e2e import evidence, operations, unkind
 from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_operator, ledger_directory, wait_until
 from e2e.load import Report, SteadyLoad, steady_load
 from e2e.operations import Gateway
@@ -33,6 +33,8 @@ _WORKER = {"cpu": "300m", "memory": "512Mi"}
 _ROUNDS = 3
 _REVOCATIONS = 7
 _OFTEN = 0.05
+#: Seconds that a node stands.
+_STANDS = 20
 
 
 @dataclass
@@ -42,19 +44,11 @@ class Lab:
     seconds: dict[str, list[float]] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
 
-    def times(self) -> dict[str, Any]:
-        """The medians and the single values of what was timed."""
-        return {
-            **{name: round(statistics.median(values), 2) for name, values in self.seconds.items()},
-            "spread": {name: [round(value, 2) for value in sorted(values)] for name, values in self.seconds.items()},
-        }
-
-    def figures(self) -> dict[str, Any]:
-        """The times, the counts of all voluntary changes together, and those of each."""
-        voluntary = [report for name, report in self.reports.items() if not name.endswith("killed")]
+    def noticed(self) -> dict[str, Any]:
+        """What a load noticed: the counts of all voluntary changes together, and those of each."""
+        voluntary = [report for name, report in self.reports.items() if not _is_an_accident(name)]
         counted = list(self.reports.values())
         return {
-            **self.times(),
             "failed_requests_voluntary": sum(len(report.failed) for report in voluntary),
             "broken_streams_voluntary": sum(len(report.broken) for report in voluntary),
             "records_lost": sum(len(report.lost) for report in counted),
@@ -69,6 +63,17 @@ class Lab:
                 for name, report in self.reports.items()
             },
         }
+
+    def times(self) -> dict[str, Any]:
+        """The medians and the single values of what was timed."""
+        return {
+            **{name: round(statistics.median(values), 2) for name, values in self.seconds.items()},
+            "spread": {name: [round(value, 2) for value in sorted(values)] for name, values in self.seconds.items()},
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """The times, and what the load noticed."""
+        return {**self.times(), **self.noticed()}
 
     def note(self, name: str, seconds: float) -> None:
         """Adds a measurement."""
@@ -88,15 +93,37 @@ def run(say: Callable[[str], None]) -> dict[str, Any]:
             scale_up(lab, gateway, Path(folder))
             drift(lab, gateway)
         revocations(lab, gateway, Path(folder), say)
-        for name, action in _voluntary(gateway).items():
-            say(f"under load: {name}")
-            lab.reports[name] = _under_load(gateway, Path(folder), action)
+        _change_all(lab, gateway, Path(folder), say)
         for number in range(_ROUNDS):
             say(f"under load: worker killed, round {number + 1} of {_ROUNDS}")
             report = _under_load(gateway, Path(folder), lambda load: _kill_worker(gateway, load))
             lab.reports[f"{number + 1}: worker killed"] = report
             lab.note("takeover_s", report.longest_wait(_KEYS))
     return lab.figures()
+
+
+def run_profile(name: str, say: Callable[[str], None]) -> dict[str, Any]:
+    """What the same load notices of every change while a profile of `e2e.unkind` lies over the cluster."""
+    lab = Lab()
+    with _installed(say), tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
+        ready(Lab(), "bench-0", keep=True)
+        gateway = Gateway(_NAMESPACE, "bench-0")
+        say(f"profile {name}: {unkind.MEANING[name]}")
+        with unkind.profile(name, [_NAMESPACE.name]):
+            _change_all(lab, gateway, Path(folder), say)
+            say("under load: a node stands for 20 s")
+            lab.reports["node stands"] = _under_load(gateway, Path(folder), lambda load: _pause_a_node(gateway, load))
+    return lab.noticed()
+
+
+def _change_all(lab: Lab, gateway: Gateway, folder: Path, say: Callable[[str], None]) -> None:
+    for name, action in _voluntary(gateway).items():
+        say(f"under load: {name}")
+        lab.reports[name] = _under_load(gateway, folder, action)
+
+
+def _is_an_accident(name: str) -> bool:
+    return name.endswith(("killed", "stands"))
 
 
 def run_revocations(say: Callable[[str], None]) -> dict[str, Any]:
@@ -242,6 +269,13 @@ def _under_load(gateway: Gateway, folder: Path, action: Callable[[SteadyLoad], N
     with steady_load(gateway.namespace, gateway.name, folder, _KEYS) as load:
         action(load)
     return load.report
+
+
+def _pause_a_node(gateway: Gateway, load: SteadyLoad) -> None:
+    with operations.standing(operations.node_of(gateway.pods("worker")[0])):
+        time.sleep(_STANDS)
+    gateway.wait_settled(2)
+    load.goes_on(50)
 
 
 def _kill_worker(gateway: Gateway, load: SteadyLoad) -> None:

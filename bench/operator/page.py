@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.generated import arguments, settle
+from e2e.unkind import MEANING
 
 _ROOT = Path(__file__).resolve().parents[2]
 PAGE = _ROOT / "docs" / "benchmarks.md"
@@ -45,7 +46,7 @@ def main() -> int:
 
 def fill(page: str, result: dict[str, Any] | None) -> str:
     """The page with the operator's section made anew. Raises ValueError when it has no place for it."""
-    text = f"{_figures(result)}{_operations(result)}" if result else "No figures yet."
+    text = f"{_figures(result)}{_operations(result)}{_profiles(result)}" if result else "No figures yet."
     filled, count = _SECTION.subn(lambda marks: f"{marks[1]}\n{text}\n\n{marks[2]}", page)
     if count != 1:
         raise ValueError(f"{PAGE.name} has {count} places for the operator")
@@ -78,6 +79,29 @@ def _operations(result: dict[str, Any]) -> str:
             f" | {found['longest_wait_s']} |"
         )
     return "\n".join(rows)
+
+
+def _profiles(result: dict[str, Any]) -> str:
+    """Failed requests and broken streams of each change, with a column for each profile of `e2e.unkind`."""
+    found: dict[str, dict[str, Any]] = result.get("profiles", {})
+    if not found:
+        return ""
+    told = "\n".join(f"- `{name}`: {MEANING[name]}" for name in found)
+    head = ["failed requests + broken streams, of requests", *(f"`{name}`" for name in found)]
+    rows = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for operation in dict.fromkeys(name for profile in found.values() for name in profile["operations"]):
+        cells = (_noticed(profile["operations"].get(operation)) for profile in found.values())
+        rows.append(f"| {operation} | {' | '.join(cells)} |")
+    for name, title in (
+        ("records_lost", "answers without their record"),
+        ("requests_sent_twice", "requests sent twice"),
+    ):
+        rows.append(f"| {title} | {' | '.join(str(profile[name]) for profile in found.values())} |")
+    return "\n\nOn unkind clusters (`python -m bench.operator --only profiles`):\n\n" + told + "\n\n" + "\n".join(rows)
+
+
+def _noticed(report: dict[str, Any] | None) -> str:
+    return f"{report['failed']} + {report['broken_streams']} of {report['requests']}" if report else ""
 
 
 if __name__ == "__main__":

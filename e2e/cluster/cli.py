@@ -60,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     stop.add_argument("number", type=int)
     stop.add_argument("--crash", action="store_true", help="end its containers too, not only its kubelet")
     commands.add_parser("node-start", help="get a lost node back").add_argument("number", type=int)
+    commands.add_parser("node-pause", help="stop every process of a node").add_argument("number", type=int)
+    commands.add_parser("node-resume", help="let a paused node go on").add_argument("number", type=int)
     enforce = commands.add_parser("enforce-policies", help="enforce the NetworkPolicies that there are now")
     enforce.add_argument("--namespace", help="those of this namespace alone; any others are enforced no longer")
     enforce.add_argument("--off", action="store_true", help="enforce them no longer")
@@ -89,6 +91,8 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         _run_inside(name, arguments.node, arguments.words)
     if command == "enforce-policies" and name != "local":
         raise LabError("only the local cluster is without NetworkPolicies of its own", f"this is {name}")
+    if command in {"node-pause", "node-resume"} and name != "local":
+        raise LabError("only the local cluster's nodes can be paused", f"this is {name}")
     with state.exclusive():
         _change(route, arguments)
     return 0
@@ -115,6 +119,12 @@ def _change(route: routes.Route, arguments: argparse.Namespace) -> None:
             route.node_stop(arguments.number, crash=arguments.crash)
         case "node-start":
             route.node_start(arguments.number)
+        case "node-pause":
+            state.require_root()
+            nodes.pause(nodes.node_numbered(arguments.number))
+        case "node-resume":
+            state.require_root()
+            nodes.resume(nodes.node_numbered(arguments.number))
         case "enforce-policies":
             state.require_root()
             network_policies.lift() if arguments.off else network_policies.enforce(arguments.namespace)

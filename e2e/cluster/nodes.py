@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from . import certs, kubectl, network, strays
-from .cgroups import daemons_group
+from .cgroups import daemons_group, members
 from .console import LabError, say, wait_until
 from .layout import CLUSTER_DOMAIN, DNS_SERVICE, LAB, NODES, POD_RANGE, Node
-from .processes import Daemon, alive, blame, end, end_group, recorded, require, run, start
+from .processes import Daemon, alive, blame, end, end_group, recorded, require, run, signal_process, start
 from .toolchain import CONTAINERD, bin_folder, binary
 
 PAUSE_IMAGE = "localhost/proofgate/pause:lab"
 _MEMORY_TO_SPARE = 8 << 30
 _STORE_LIMIT = 6 << 30
+#: Soft and hard: what systemd gives a containerd whose unit says nothing, and so what containers begin with.
+_OPEN_FILES = "1024:524288"
 _CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 
 
@@ -102,6 +105,29 @@ def restart(node: Node) -> None:
     say(f"{node.name} is Ready")
 
 
+def pause(node: Node) -> None:
+    """Stops every process of a node and of its pods, as a virtual machine that is moved stops; `resume` goes on."""
+    stopped: set[int] = set()
+    # What a process has started before it was stopped itself is found by the next look.
+    while found := set(_members(node)) - stopped:
+        for pid in found:
+            signal_process(pid, signal.SIGSTOP)
+        stopped |= found
+    say(f"{node.name}: {len(stopped)} processes stand")
+
+
+def resume(node: Node) -> None:
+    """Lets a node that was paused go on, and waits until it is Ready."""
+    for pid in _members(node):
+        signal_process(pid, signal.SIGCONT)
+    wait_until_ready((node,))
+    say(f"{node.name} goes on")
+
+
+def _members(node: Node) -> list[int]:
+    return [*members(daemons_group(node.name)), *members(node.cgroup)]
+
+
 def import_image(archive: Path) -> None:
     """Load an OCI archive into the containerd of every node."""
     with ThreadPoolExecutor(len(NODES)) as pool:
@@ -133,7 +159,7 @@ def _start_containerd(node: Node) -> Daemon:
     configuration.write_text(containerd_configuration(node, _cni_folder()))
     return start(
         daemon_names(node)[0],
-        [binary("containerd"), "--config", configuration],
+        ["prlimit", f"--nofile={_OPEN_FILES}", binary("containerd"), "--config", configuration],
         group=daemons_group(node.name),
         namespace=node.namespace,
         environment={"PATH": f"{bin_folder(CONTAINERD)}:/usr/sbin:/usr/bin:/sbin:/bin"},

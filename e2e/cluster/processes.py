@@ -157,12 +157,12 @@ def end(daemons: Iterable[Daemon], grace: float = 3.0) -> None:
     """End exactly these processes: politely at first, and for certain after `grace` seconds."""
     remaining = [daemon for daemon in daemons if daemon.alive]
     for daemon in remaining:
-        _signal(daemon.pid, signal.SIGTERM)
+        signal_process(daemon.pid, signal.SIGTERM)
     deadline = time.monotonic() + grace
     while (remaining := [daemon for daemon in remaining if daemon.alive]) and time.monotonic() < deadline:
         time.sleep(0.05)
     for daemon in remaining:
-        _signal(daemon.pid, signal.SIGKILL)
+        signal_process(daemon.pid, signal.SIGKILL)
 
 
 def end_group(group: str, timeout: float = 120.0) -> None:
@@ -170,7 +170,7 @@ def end_group(group: str, timeout: float = 120.0) -> None:
     deadline = time.monotonic() + timeout
     while members := cgroups.members(group):
         for pid in members:
-            _signal(pid, signal.SIGKILL)
+            signal_process(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return
         time.sleep(0.05)
@@ -190,7 +190,8 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def signal_process(pid: int, number: signal.Signals) -> None:
+    """Sends a signal to a process, if it is still there."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 

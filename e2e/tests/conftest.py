@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from e2e import unkind
 from e2e.kubernetes import (
     MADE_BY_TESTS,
     OPERATOR,
@@ -38,6 +39,8 @@ from e2e.tests.traffic import LOADED, Runner, wait_reachable
 
 #: What `make test-e2e` says: whoever has the cluster may lose the namespaces of the tests and of the demonstration.
 MAY_CLEAR = "PROOFGATE_E2E_MAY_CLEAR"
+#: The profile of `e2e.unkind` that lies over the cluster while the tests run.
+PROFILE = "PROOFGATE_E2E_PROFILE"
 #: Before all others, alone: what wants a cluster that has never seen an operator.
 BARE = "bare"
 #: What runs one after the other. The longest group first: what begins last is to be short.
@@ -108,11 +111,14 @@ def this_run(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Run:
 
 
 @pytest.fixture(scope="session")
-def operator(this_run: Run, request: pytest.FixtureRequest) -> Namespace:
+def operator(this_run: Run, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """The operator, installed by helm, serving the namespaces of all groups; by whichever process comes first.
 
-    It stays: the next run, or who takes the cluster down, removes it.
+    It stays: the next run, or who takes the cluster down, removes it. A profile that is asked for is laid over the
+    cluster meanwhile, which wants one process (`make test-unkind`).
     """
+    if os.environ.get(PROFILE) and "PYTEST_XDIST_WORKER_COUNT" in os.environ:
+        pytest.exit(f"{PROFILE} wants one process: pytest -n0", 4)
     if any(group_of(item.path.name) == BARE for item in request.session.items):
         wait_until(lambda: this_run.noted(BARE), 3 * PATIENCE, "the test of a bare cluster has ended")
     with this_run.alone("operator"):
@@ -124,7 +130,8 @@ def operator(this_run: Run, request: pytest.FixtureRequest) -> Namespace:
                 Namespace(name).create(**MADE_BY_TESTS)
             install_operator(this_run.namespaces())
             this_run.note("operator")
-    return OPERATOR
+    with unkind.profile(os.environ.get(PROFILE) or "plain", this_run.namespaces()):
+        yield OPERATOR
 
 
 @pytest.fixture(scope="module")
