@@ -1,5 +1,5 @@
 """A stand-in for HAProxy's runtime socket: a map, with the commands that show it, replace it as a whole or
-change entries of it, and servers with their weights."""
+change entries of it, and servers with their weights and addresses."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 
 _STATE_FIELDS = (
     "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time"
-    " srv_check_health"
+    " srv_check_health srv_fqdn srv_check_status srv_time_since_last_change"
 )
 
 
 class RuntimeDouble:
     """Answers on a Unix socket inside its context; `refusal` is said to what begins with its key.
 
-    `up` has the health (2: not checked, 3: whole) of each server in `weights` that is up.
+    `up` has the health (2: not checked, 3: whole) of each server in `weights` that is up, `addresses` where a
+    server is that is not in maintenance.
     """
 
     def __init__(self, path: Path, held: dict[str, str] | None = None) -> None:
@@ -24,6 +25,9 @@ class RuntimeDouble:
         self.held = dict(held or {})
         self.weights: dict[str, int] = {}
         self.up: dict[str, int] = {}
+        self.addresses: dict[str, str] = {}
+        self.checked = True
+        self._written: dict[str, str] = {}
         self.refusal: dict[str, str] = {}
         self.questions: list[str] = []
         self.map: Path | None = None
@@ -70,13 +74,16 @@ class RuntimeDouble:
                         self.held[key] = value[0]
             case "set":
                 for command in question.split("; "):
-                    _, _, server, _, weight = command.split()
-                    self.weights[server.removeprefix("workers/")] = int(weight)
+                    _, _, server, what, value = command.split()
+                    self._set(server.removeprefix("workers/"), what, value)
             case "show" if question == "show servers state workers":
                 rows = []
                 for name, held in self.weights.items():
                     state, checked = (2, self.up[name]) if name in self.up else (0, 0)
-                    rows.append(f"4 workers 1 {name} 127.0.0.1 {state} 0 {held} 100 5 {checked}")
+                    address = self.addresses.get(name)
+                    place = f"{address or '203.0.113.1'} {state} {4 if address else 5}"
+                    ever = 15 if self.checked else 1
+                    rows.append(f"4 workers 1 {name} {place} {held} 100 5 {checked} {name}.test {ever} 7")
                 return "\n".join(["1", _STATE_FIELDS, *rows, ""])
             case "show" if question == "show map":
                 summary = f"curr_ver={self.version} next_ver={self.version} entry_cnt={len(self.held)}"
@@ -95,3 +102,18 @@ class RuntimeDouble:
                 self.held = self._prepared
                 self.version += 1
         return ""
+
+    def _set(self, name: str, what: str, value: str) -> None:
+        match what, value:
+            case "weight", _:
+                self.weights[name] = int(value)
+            case "addr", _:
+                self._written[name] = value
+            case "state", "maint":
+                self._written[name] = self.addresses.pop(name)
+                self.up.pop(name, None)
+            case "state", "ready":
+                self.addresses[name] = self._written[name]
+                self.up[name] = 2
+            case "health", "down":
+                del self.up[name]

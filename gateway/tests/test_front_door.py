@@ -17,9 +17,9 @@ from runtime_double import RuntimeDouble
 from proofgate.front_door import entries_file, servers
 from proofgate.front_door.agent import create_app
 from proofgate.front_door.certificate import Certificate
-from proofgate.front_door.follower import CHECK_SECONDS, Follower
+from proofgate.front_door.follower import Follower
 from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
-from proofgate.front_door.target import RefusedError
+from proofgate.front_door.target import CHECK_SECONDS, RefusedError
 from proofgate.front_door.tenant_map import MapFile
 from proofgate.front_door.weights import Weights
 
@@ -204,7 +204,7 @@ def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
         async with scene.haproxy:
             await scene.follower.look()
 
-    with serving(create_app(scene.follower, servers.Discovery(scene.api))) as url:
+    with serving(create_app(scene.follower, servers.Discovery(scene.api), scene.api)) as url:
         assert get(f"{url}/healthz") == (200, "ok\n")
         assert get(f"{url}/readyz") == (503, "behind: tenants.map\n")
         in_loop(one_look)

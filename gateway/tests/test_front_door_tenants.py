@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from runtime_double import RuntimeDouble
 
-from proofgate.front_door.follower import CHECK_SECONDS, Follower
+from proofgate.front_door.follower import Follower
 from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.target import CHECK_SECONDS
 from proofgate.front_door.tenant_map import MapFile
 
 TENANT = "team-a/chat"

@@ -185,9 +185,9 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "front-door",
         handlers.front_door,
-        "keep a running HAProxy in step with its maps, its weights and its certificate",
+        "keep a running HAProxy in step with its workers, maps, weights and certificate",
         "Follows the\nfiles and applies each change as a whole, over HAProxy's Unix socket, "
-        "without a reload.\nAnswers GET /healthz, /readyz and /metrics.",
+        "without a reload.\nAnswers GET /healthz, /readyz, /metrics and /workers.",
     )
     front_door.add_argument(
         "--socket", type=Path, required=True, metavar="PATH", help="HAProxy's stats socket, of level admin"
@@ -211,6 +211,12 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         type=Path,
         metavar="FILE",
         help="weights of servers; one that it does not name has the configured weight",
+    )
+    front_door.add_argument(
+        "--workers",
+        type=Path,
+        metavar="FILE",
+        help="addresses of servers, - for one without; without such a file their names are looked up",
     )
     front_door.add_argument(
         "--certificate",

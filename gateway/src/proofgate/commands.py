@@ -80,7 +80,9 @@ def front_door(options: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     api = RuntimeApi(options.socket)
-    found = agent.targets(api, options.map, options.weights, options.certificate, options.tenant_shards)
+    found = agent.targets(
+        api, options.map, options.weights, options.certificate, options.tenant_shards, options.workers
+    )
     try:
         listener = bind(options.listen)
     except ListenError as error:

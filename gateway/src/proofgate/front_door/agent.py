@@ -1,11 +1,12 @@
 """The agent's process: the follower, and a port for probes and metrics.
 
-Plain ASGI: FastAPI would triple the memory of a process that answers three paths.
+Plain ASGI: FastAPI would triple the memory of a process that answers four paths.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -15,15 +16,17 @@ from typing import Any
 import uvloop
 
 from proofgate.front_door import metrics, servers
+from proofgate.front_door.addresses import Addresses
 from proofgate.front_door.certificate import Certificate
 from proofgate.front_door.follower import Follower
-from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.target import Target
+from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
+from proofgate.front_door.target import RefusedError, Target
 from proofgate.front_door.tenant_map import MapFile
 from proofgate.front_door.weights import Weights
 from proofgate.http_server import Server, address_of, on_signals
 
 _TEXT = "text/plain; charset=utf-8"
+_JSON = "application/json"
 
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -34,9 +37,12 @@ def targets(
     weights: Path | None,
     certificate: Path | None,
     tenant_shards: Path | None = None,
+    workers: Path | None = None,
 ) -> list[Target]:
     """What is to be followed."""
     found: list[Target] = [MapFile(path, api, tenant_shards) for path in maps]
+    if workers is not None:
+        found.append(Addresses(workers, api))
     if weights is not None:
         found.append(Weights(weights, api))
     if certificate is not None:
@@ -44,8 +50,10 @@ def targets(
     return found
 
 
-def create_app(follower: Follower, workers: servers.Discovery) -> Callable[..., Awaitable[None]]:
-    """The ASGI application: `/healthz`, `/readyz`, `/metrics`."""
+def create_app(
+    follower: Follower, workers: servers.Discovery, api: RuntimeApi
+) -> Callable[..., Awaitable[None]]:
+    """The ASGI application: `/healthz`, `/readyz`, `/metrics`, `/workers`."""
 
     async def answer(path: str) -> tuple[HTTPStatus, str, str]:
         match path:
@@ -59,6 +67,8 @@ def create_app(follower: Follower, workers: servers.Discovery) -> Callable[..., 
                 return HTTPStatus.OK, _TEXT, "ok\n"
             case "/metrics":
                 return HTTPStatus.OK, metrics.CONTENT_TYPE, metrics.render(follower)
+            case "/workers":
+                return await _workers(api)
         return HTTPStatus.NOT_FOUND, _TEXT, "not found\n"
 
     async def app(scope: dict[str, Any], _: object, send: _Send) -> None:
@@ -71,9 +81,23 @@ def create_app(follower: Follower, workers: servers.Discovery) -> Callable[..., 
     return app
 
 
+async def _workers(api: RuntimeApi) -> tuple[HTTPStatus, str, str]:
+    """What HAProxy says of each worker now: for the operator, which takes none away before that."""
+    try:
+        found = await servers.workers(api)
+    except (RefusedError, UnreachableError) as error:
+        return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{error}\n"
+    told = [
+        {"name": name, "address": server.address, "state": server.state, "seconds": server.seconds}
+        for name, server in found.items()
+    ]
+    return HTTPStatus.OK, _JSON, json.dumps({"workers": told})
+
+
 async def _serve(follower: Follower, api: RuntimeApi, listener: socket.socket) -> None:
     server = Server(
-        create_app(follower, servers.Discovery(api)), f"proofgate front-door: http://{address_of(listener)}"
+        create_app(follower, servers.Discovery(api), api),
+        f"proofgate front-door: http://{address_of(listener)}",
     )
 
     def stop() -> None:

@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 
 from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.target import RefusedError
+from proofgate.front_door.target import CHECK_SECONDS, RefusedError
 
 # HAProxy takes a command with its payload into one buffer; the product configures 32 KiB.
 _MAXIMUM_BYTES = 30_000
@@ -25,6 +25,7 @@ class Certificate:
     """
 
     name = "certificate"
+    check_seconds = CHECK_SECONDS
 
     def __init__(self, path: Path, api: RuntimeApi) -> None:
         self._path = path

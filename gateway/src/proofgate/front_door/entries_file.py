@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 
 from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.target import RefusedError
+from proofgate.front_door.target import CHECK_SECONDS, RefusedError
 
 _LINE = re.compile(r"([A-Za-z0-9._-]{1,253})[ \t]+([A-Za-z0-9._-]{1,253})")
 
 
 class EntriesFile:
     """What every target that is such a file has: its text, and how many entries HAProxy took on from it."""
+
+    check_seconds = CHECK_SECONDS
 
     def __init__(self, path: Path, api: RuntimeApi) -> None:
         self._path = path

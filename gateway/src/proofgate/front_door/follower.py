@@ -16,8 +16,6 @@ from proofgate.front_door.target import RefusedError, Target
 log = logging.getLogger("proofgate.front-door")
 
 POLL_SECONDS = 0.5
-# HAProxy may have been restarted, or somebody may have used its socket: it is asked what it holds.
-CHECK_SECONDS = 5.0
 
 
 @dataclass
@@ -95,7 +93,7 @@ class Follower:
             return
         now = self._clock()
         if content is not None and (content != standing.tried or now >= standing.next_check):
-            standing.tried, standing.next_check = content, now + CHECK_SECONDS
+            standing.tried, standing.next_check = content, now + standing.target.check_seconds
             await self._bring(standing, content)
         elif standing.in_step:
             self._complained(standing)

@@ -5,8 +5,10 @@ Source: HAProxy's management guide, section 9.3, `show servers state`.
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
 from proofgate.front_door.target import RefusedError
@@ -17,21 +19,74 @@ _RUNNING = 2
 # raises it. The result of the last check tells less: there is none while the next check is on its way.
 _RISE = 2
 NOBODY_UP = "no worker is up"
-# Longer than a name takes to be resolved, and a worker to pass its first checks.
+# Longer than an address takes to arrive, and a worker to pass its first checks.
 FIND_SECONDS = 10.0
+# Of `srv_admin_state`: in maintenance by command, as another server is, or because its name does not resolve
+# (HAProxy, include/haproxy/server-t.h, `enum srv_admin`).
+_MAINTENANCE = 0x01 | 0x02 | 0x20
+# Of `srv_check_status`: no check has begun yet (include/haproxy/check-t.h, `HCHK_STATUS_INI`).
+_NEVER_CHECKED = 1
+
+
+@dataclass(frozen=True)
+class Server:
+    """A worker as HAProxy sees it.
+
+    `address` is None in maintenance: HAProxy sends it nothing. `up`: it has passed its checks at this
+    address. `seconds`: since it last came up, went down, or into maintenance.
+    """
+
+    address: str | None
+    host: str
+    up: bool
+    checked: bool
+    seconds: int
+
+    @property
+    def state(self) -> str:
+        """`up`, `down` or `maintenance`."""
+        return "maintenance" if self.address is None else "up" if self.up else "down"
+
+
+async def workers(api: RuntimeApi) -> dict[str, Server]:
+    """Every server of the workers. Raises RefusedError, UnreachableError."""
+    found = await _rows(api)
+    try:
+        return {row["srv_name"]: _server(row) for row in found}
+    except (ValueError, KeyError):
+        raise RefusedError("HAProxy does not tell the state of its servers") from None
 
 
 async def states(api: RuntimeApi, *fields: str) -> dict[str, tuple[int, ...]]:
     """The values of `fields`, numbers, by server. Raises RefusedError, UnreachableError."""
+    found = await _rows(api)
+    try:
+        return {row["srv_name"]: tuple(int(row[field]) for field in fields) for row in found}
+    except (ValueError, KeyError):
+        raise RefusedError("HAProxy does not tell the state of its servers") from None
+
+
+async def _rows(api: RuntimeApi) -> list[dict[str, str]]:
     answer = await api.ask(f"show servers state {BACKEND}")
     try:
         _, head, *lines = answer.splitlines()
         names = head.removeprefix("# ").split()
-        name, *columns = [names.index(field) for field in ("srv_name", *fields)]
-        rows = [line.split() for line in lines if line.strip()]
-        return {row[name]: tuple(int(row[column]) for column in columns) for row in rows}
-    except (ValueError, IndexError):
+        return [dict(zip(names, line.split(), strict=True)) for line in lines if line.strip()]
+    except ValueError:
         raise RefusedError("HAProxy does not tell the state of its servers") from None
+
+
+def _server(row: dict[str, str]) -> Server:
+    away = int(row["srv_admin_state"]) & _MAINTENANCE
+    address = None if away else str(ipaddress.ip_address(row["srv_addr"]))
+    running = int(row["srv_op_state"]) == _RUNNING and int(row["srv_check_health"]) > _RISE
+    return Server(
+        address,
+        row["srv_fqdn"],
+        up=not away and running,
+        checked=int(row["srv_check_status"]) != _NEVER_CHECKED,
+        seconds=int(row["srv_time_since_last_change"]),
+    )
 
 
 class Discovery:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+# HAProxy may have been restarted, or somebody may have used its socket: it is asked what it holds.
+CHECK_SECONDS = 5.0
+
 
 class RefusedError(Exception):
     """A file is not usable, or HAProxy does not take it: what it holds stays. Repeats nothing secret."""
@@ -17,6 +20,10 @@ class Target(Protocol):
     @property
     def name(self) -> str:
         """What metrics and the log call it."""
+
+    @property
+    def check_seconds(self) -> float:
+        """How often HAProxy is asked what it holds while the content stays as it is."""
 
     def read(self) -> Any:
         """The content now, to be compared with `==`; None while it is being replaced.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from proofgate.front_door.map_sources import Contents, MapSources
 from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.target import RefusedError
+from proofgate.front_door.target import CHECK_SECONDS, RefusedError
 
 # A command with its payload has to fit into one buffer of HAProxy, 16 KiB where nothing else is configured.
 _BATCH_BYTES = 12_000
@@ -47,6 +47,8 @@ class MapFile:
 
     With `shards`, the folder of tenants that come and go, the map has their entries too.
     """
+
+    check_seconds = CHECK_SECONDS
 
     def __init__(
         self,

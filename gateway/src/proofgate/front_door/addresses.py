@@ -1,0 +1,207 @@
+"""Where the workers are, and what HAProxy knows of that.
+
+The operator writes the addresses of workers' pods, of those that are there and do not end: a name server
+may tell of a pod that is gone for as long as answers are cached. Names are asked only where the operator
+tells nothing, or where a worker has not been up for so long that a name server knows better.
+
+An address that HAProxy gets while it runs counts as down until the worker there has passed its checks. In
+maintenance, which is where a worker without an address is, HAProxy sends nothing and checks nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofgate.front_door import servers
+from proofgate.front_door.names import Names
+from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.servers import Server
+from proofgate.front_door.target import RefusedError
+
+log = logging.getLogger("proofgate.front-door")
+
+#: In the place of an address: the worker is to be, and has none.
+NONE = "-"
+# A worker that was not up for so long, while the operator told nothing new of it, is looked for by its name:
+# the operator may be away. Answers are cached for 30 s by a name server and for 30 s by one on the node, so
+# what is told then is newer than what the operator wrote.
+FALLBACK_SECONDS = 90.0
+_LINE = re.compile(r"([A-Za-z0-9._-]{1,63})[ \t]+(-|[0-9A-Fa-f.:]{2,45})")
+# A new address is in force at once in HAProxy 2.6, and after a moment since 3.0.
+_TAKEN_ON_SECONDS = 2.0
+_TAKEN_ON_POLL_SECONDS = 0.05
+# A line of commands has to fit into HAProxy's buffer; those for one server have up to 350 bytes.
+_SERVERS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the operator says: an address, or None, for each worker that is to be. None at all without it."""
+
+    addresses: Mapping[str, str | None] | None
+
+
+@dataclass
+class _Trial:
+    """What came of an address so far: since when the worker is not up there, and where its name leads."""
+
+    told: str | None
+    down_since: float | None = None
+    named: str | None = None
+
+    @property
+    def address(self) -> str | None:
+        return self.named or self.told
+
+
+class Addresses:
+    """The file at `path`, and the addresses of HAProxy's servers. `clock` is monotonic seconds."""
+
+    name = "workers"
+    check_seconds = 1.0
+
+    def __init__(
+        self,
+        path: Path,
+        api: RuntimeApi,
+        names: Names | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = path
+        self._api = api
+        self._names = names or Names()
+        self._clock = clock
+        self._trials: dict[str, _Trial] = {}
+
+    def read(self) -> Wanted:
+        try:
+            return Wanted(parse(self._path.read_text(encoding="ascii")))
+        except FileNotFoundError:
+            return Wanted(None)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+            raise RefusedError(f"{self._path} cannot be read: {reason}") from None
+
+    async def bring_in_step(self, content: Wanted) -> str | None:
+        found = await servers.workers(self._api)
+        await self._find(found, content)
+        wanted = {name: trial.address for name, trial in self._trials.items()}
+        changed = _differing(found, wanted)
+        if not changed:
+            return None
+        # Before HAProxy has checked anybody, it holds for up whom it knows: better than nobody at all.
+        proved = any(server.checked for server in found.values())
+        answers = [
+            await self._api.ask("; ".join(batch))
+            for batch in _commands(found, wanted, changed, proved=proved)
+        ]
+        await self._taken_on(wanted, "; ".join(" ".join(answers).split("\n")))
+        return " ".join(f"{name}={wanted.get(name) or NONE}" for name in changed)
+
+    def complaints(self) -> list[str]:
+        return []
+
+    def gauges(self) -> dict[str, float]:
+        found = self._trials.values()
+        return {
+            "entries": sum(trial.address is not None for trial in found),
+            "by_name": sum(trial.named is not None for trial in found),
+        }
+
+    async def _find(self, found: Mapping[str, Server], content: Wanted) -> None:
+        """Note where each worker is to be."""
+        told = content.addresses
+        names = found.keys() if told is None else found.keys() & told.keys()
+        for name in self._trials.keys() - names:
+            del self._trials[name]
+        asked = []
+        for name in sorted(names):
+            address = None if told is None else told[name]
+            trial = self._trials.get(name)
+            if trial is None or trial.told != address:
+                trial = self._trials[name] = _Trial(address)
+            if self._is_to_be_asked(trial, found[name], by_name=told is None):
+                asked.append(name)
+        others = frozenset(filter(None, told.values())) if told else frozenset()
+        await asyncio.gather(*(self._ask(name, found[name].host, others) for name in asked))
+
+    def _is_to_be_asked(self, trial: _Trial, server: Server, *, by_name: bool) -> bool:
+        now = self._clock()
+        if server.up and server.address == trial.address:
+            trial.down_since = None
+            return False
+        if trial.down_since is None:
+            trial.down_since = now
+        return by_name or now - trial.down_since >= FALLBACK_SECONDS
+
+    async def _ask(self, name: str, host: str, others: frozenset[str]) -> None:
+        answer = await self._names.addresses(host)
+        trial = self._trials[name]
+        if answer is None:
+            return
+        # Where the operator says that another worker is, this one is not any more.
+        usable = [address for address in answer if address == trial.told or address not in others]
+        named = trial.address if trial.address in usable else next(iter(usable), None)
+        if named != trial.address and named is not None:
+            log.warning("%s is looked for at %s, by its name", name, named)
+        trial.named = named if named != trial.told else None
+
+    async def _taken_on(self, wanted: Mapping[str, str | None], answer: str) -> None:
+        """Return once HAProxy has the addresses. Raises RefusedError when it does not take them on."""
+        deadline = time.monotonic() + _TAKEN_ON_SECONDS
+        while missing := _differing(await servers.workers(self._api), wanted):
+            if time.monotonic() >= deadline:
+                raise RefusedError(f"HAProxy has no new address of {', '.join(missing)}: {answer[:200]}")
+            await asyncio.sleep(_TAKEN_ON_POLL_SECONDS)
+
+
+def parse(content: str) -> dict[str, str | None]:
+    """The workers of a file, each with its address. Raises RefusedError with the number of a bad line."""
+    found: dict[str, str | None] = {}
+    for number, line in enumerate(content.split("\n"), start=1):
+        text = line.strip(" \t\r")
+        if not text or text.startswith("#"):
+            continue
+        entry = _LINE.fullmatch(text)
+        if not entry or entry[1] in found:
+            raise RefusedError(f"line {number} is not a worker that is new, and an address")
+        try:
+            found[entry[1]] = None if entry[2] == NONE else str(ipaddress.ip_address(entry[2]))
+        except ValueError:
+            raise RefusedError(f"line {number} has no address") from None
+    return found
+
+
+def _differing(found: Mapping[str, Server], wanted: Mapping[str, str | None]) -> list[str]:
+    return [name for name, server in found.items() if server.address != wanted.get(name)]
+
+
+def _commands(
+    found: Mapping[str, Server],
+    wanted: Mapping[str, str | None],
+    changed: Iterable[str],
+    *,
+    proved: bool,
+) -> Iterator[list[str]]:
+    """Yield lines of commands. With `proved`, a worker is down until it has passed its checks."""
+    batch: list[str] = []
+    for count, name in enumerate(changed, start=1):
+        server, address = f"set server {servers.BACKEND}/{name}", wanted.get(name)
+        if found[name].address is not None:
+            batch.append(f"{server} state maint")
+        if address is not None:
+            batch += [f"{server} addr {address}", f"{server} state ready"]
+            if proved:
+                batch.append(f"{server} health down")
+        if count % _SERVERS_AT_ONCE == 0:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,54 @@
+"""Names of workers, and the addresses that a name server has for them."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+#: The addresses of a host. Raises OSError when none can be told; `socket.gaierror` with EAI_NONAME: there is
+#: none.
+Lookup = Callable[[str], Sequence[str]]
+
+TIMEOUT_SECONDS = 2.0
+_ABSENT = (socket.EAI_NONAME, socket.EAI_NODATA)
+
+
+def look_up(host: str) -> list[str]:
+    """The addresses of a host, those of IPv4 first."""
+    # With a dot at its end no search list is gone through.
+    found = socket.getaddrinfo(f"{host.rstrip('.')}.", None, type=socket.SOCK_STREAM)
+    addresses = {ipaddress.ip_address(address[0]) for *_, address in found}
+    return [str(address) for address in sorted(addresses, key=lambda found: (found.version, int(found)))]
+
+
+class Names:
+    """Asks a name server, in threads of its own: one that does not answer keeps nothing else waiting."""
+
+    def __init__(self, lookup: Lookup = look_up) -> None:
+        self._lookup = lookup
+        self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="names")
+        self._asked: dict[str, asyncio.Future[Sequence[str]]] = {}
+
+    async def addresses(self, host: str) -> Sequence[str] | None:
+        """The addresses of a host, empty when it has none; None when nobody tells in time."""
+        question = self._asked.get(host)
+        if question is None:
+            loop = asyncio.get_running_loop()
+            question = self._asked[host] = loop.run_in_executor(self._threads, self._lookup, host)
+        answer: Sequence[str] | None
+        try:
+            answer = await asyncio.wait_for(asyncio.shield(question), TIMEOUT_SECONDS)
+        except TimeoutError:
+            if not question.done():
+                # It is asked no second time meanwhile.
+                return None
+            answer = None
+        except socket.gaierror as error:
+            answer = () if error.errno in _ABSENT else None
+        except OSError:
+            answer = None
+        self._asked.pop(host, None)
+        return answer
