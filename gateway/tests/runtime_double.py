@@ -74,8 +74,8 @@ class RuntimeDouble:
                         self.held[key] = value[0]
             case "set":
                 for command in question.split("; "):
-                    _, _, server, what, value = command.split()
-                    self._set(server.removeprefix("workers/"), what, value)
+                    _, _, server, what, new = command.split()
+                    self._set(server.removeprefix("workers/"), what, new)
             case "show" if question == "show servers state workers":
                 rows = []
                 for name, held in self.weights.items():

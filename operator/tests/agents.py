@@ -43,6 +43,8 @@ def agent(haproxy: Bench, certificate: Path | None = None, *, waits: bool = True
     arguments = ["front-door", "--socket", str(haproxy.runtime_socket), "--weights", str(haproxy.weights)]
     for path in (haproxy.tenant_map, haproxy.owner_map, haproxy.folder / "routing.map"):
         arguments += ["--map", str(path)]
+    if haproxy.named:
+        arguments += ["--workers", str(haproxy.addresses)]
     if certificate:
         arguments += ["--certificate", str(certificate)]
     ports = []

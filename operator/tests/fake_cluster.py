@@ -337,6 +337,12 @@ class FakeCluster(Client):
         if subresource == "status":
             if live is None:
                 raise ApiError(404, "NotFound", key[2])
+            if key[0] == "Pod":
+                # A list by type: others' conditions stay.
+                set_ = {item["type"]: item for item in body["status"]["conditions"]}
+                kept = [item for item in live["status"]["conditions"] if item["type"] not in set_]
+                live["status"]["conditions"] = [*kept, *copy.deepcopy(list(set_.values()))]
+                return
             live["status"] = copy.deepcopy(body["status"])
             return
         if live is None:

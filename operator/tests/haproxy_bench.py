@@ -65,47 +65,6 @@ class _QuietServer(ThreadingHTTPServer):
         """HAProxy resets the connections of its health checks: that is no error."""
 
 
-class NameServer:
-    """A DNS server on loopback: the names in `addresses` have an A record, every other name does not
-    exist."""
-
-    def __init__(self) -> None:
-        self.addresses: dict[str, str] = {}
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 0))
-        self.port: int = self._socket.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            query, client = self._socket.recvfrom(4096)
-            if not query:
-                return
-            self._socket.sendto(self._answer(query), client)
-
-    def _answer(self, query: bytes) -> bytes:
-        labels, position = [], 12
-        while length := query[position]:
-            labels.append(query[position + 1 : position + 1 + length].decode())
-            position += 1 + length
-        question = query[12 : position + 5]
-        record_type = int.from_bytes(query[position + 1 : position + 3], "big")
-        address = self.addresses.get(".".join(labels))
-        # QR, RD, RA; NXDOMAIN for an unknown name (RFC 1035, section 4.1.1).
-        flags = 0x8180 if address is not None else 0x8183
-        record = b""
-        if address is not None and record_type == 1:
-            record = b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x01\x00\x04" + socket.inet_aton(address)
-        counts = (1).to_bytes(2, "big") + (1 if record else 0).to_bytes(2, "big") + bytes(4)
-        return query[:2] + flags.to_bytes(2, "big") + counts + question + record
-
-    def close(self) -> None:
-        self._socket.sendto(b"", ("127.0.0.1", self.port))
-        self._thread.join(5)
-        self._socket.close()
-
-
 class _Health(BaseHTTPRequestHandler):
     """Answers health checks; a PROXY header before one would make it an invalid request."""
 
@@ -253,6 +212,8 @@ class Bench:
     runtime_socket: Path
     context: ssl.SSLContext | None = None
     program: Program | None = None
+    #: Its server lines are names, and the agent sets their addresses.
+    named: bool = False
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -270,6 +231,10 @@ class Bench:
     @property
     def weights(self) -> Path:
         return self.folder / "weights.map"
+
+    @property
+    def addresses(self) -> Path:
+        return self.folder / "workers.map"
 
     def start(self, binary: str) -> None:
         """Start HAProxy with the configuration in its folder, and wait until it answers."""
@@ -392,6 +357,14 @@ def write_weights(path: Path, weights: Mapping[int, int]) -> None:
     path.write_text("".join(f"worker-{ordinal} {weights[ordinal]}\n" for ordinal in sorted(weights)))
 
 
+def write_addresses(path: Path, addresses: Mapping[int, str | None]) -> None:
+    """Replace the file at once, as the kubelet does."""
+    new = path.with_suffix(".new")
+    lines = (f"worker-{ordinal} {addresses[ordinal] or '-'}\n" for ordinal in sorted(addresses))
+    new.write_text("".join(lines))
+    new.replace(path)
+
+
 @contextmanager
 def bench(
     binary: str,
@@ -400,7 +373,6 @@ def bench(
     keys: dict[str, list[str]],
     *,
     names: list[str] | None = None,
-    name_server: NameServer | None = None,
     owners: Mapping[str, int] | None = None,
     stand_ins: Mapping[str, int] | None = None,
     certificate: Path | None = None,
@@ -409,9 +381,9 @@ def bench(
 ) -> Iterator[Bench]:
     """Run HAProxy with the rendered configuration before `workers`, and end it afterwards.
 
-    With `names` and a `name_server` the server lines are those names, all on the first worker's ports.
-    `changes` are fields of the configuration. Its files are in a folder of its own below `folder`, but for
-    the socket: HAProxy takes no path of more than 97 bytes, and a folder of a test's may be as long.
+    With `names` the server lines are those names, all on the first worker's ports; an agent has to set their
+    addresses. `changes` are fields of the configuration. Its files are in a folder of its own below `folder`,
+    but for the socket: HAProxy takes no path of more than 97 bytes, and a folder of a test's may be as long.
     """
     port, metrics_port = free_ports(2)
     folder = folder / f"haproxy-{port}"
@@ -421,6 +393,7 @@ def bench(
     named = tuple(Server(ordinal, name, *workers[0].ports) for ordinal, name in enumerate(names or []))
     with TemporaryDirectory(prefix="haproxy-", dir="/tmp") as short:
         found = Bench(workers, port, metrics_port, folder, Path(short) / "admin.sock", context)
+        found.named = bool(named)
         write_map(found.tenant_map, keys)
         write_owners(found.owner_map, owners or {}, stand_ins)
         write_weights(found.weights, {})
@@ -447,8 +420,6 @@ def bench(
         # Unlike pods, several HAProxies share this machine's network namespace, and with it this name.
         for name in ("unavailable", "overloaded"):
             text = text.replace(f"abns@{name}", f"abns@{name}-{port}")
-        if name_server:
-            text = text.replace("parse-resolv-conf", f"nameserver test 127.0.0.1:{name_server.port}")
         for line, patient in (_DEADLINES | {" retries 3": f" retries {retries}"}).items():
             assert line in text, f"not in the rendered configuration: {line}"
             text = text.replace(line, patient)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofgate_operator.api.conditions import Condition, ConditionType
-from proofgate_operator.build.statefulset import FOUND_SECONDS
+from proofgate_operator.build.naming import FOUND_CONDITION
+from proofgate_operator.plan.balancers import BalancerReport
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
@@ -24,6 +25,11 @@ DRAIN_SECONDS = 10
 SET = Ref("StatefulSet", "demo-worker")
 
 
+def _condition(kind: str, since: float | None) -> Manifest:
+    found = {"type": kind, "status": "False" if since is None else "True"}
+    return found if since is None else {**found, "lastTransitionTime": time_of(since)}
+
+
 @dataclass
 class Pod:
     """A worker's pod and the worker in it."""
@@ -33,6 +39,8 @@ class Pod:
     revision: str
     created: float
     serves_since: float | None = None
+    #: When the operator said that every HAProxy sends it connections.
+    found_since: float | None = None
     ending: bool = False
     retiring: bool = False
     connections: int = 0
@@ -42,9 +50,9 @@ class Pod:
     annotations: Manifest = field(default_factory=dict)
 
     def ready(self, now: float) -> bool:
-        """Whether it has served for so long that it is Ready."""
+        """Whether it serves, and the operator said that HAProxy has found it."""
         serves = self.serves_since is not None and not self.retiring
-        return serves and self.serves_since is not None and now - self.serves_since >= FOUND_SECONDS
+        return serves and self.found_since is not None and self.found_since <= now
 
     def manifest(self, now: float) -> Manifest:
         metadata: Manifest = {
@@ -56,16 +64,24 @@ class Pod:
         }
         if self.ending:
             metadata["deletionTimestamp"] = time_of(self.created)
-        ready = self.ready(now)
+        serving = self.serves_since if not self.retiring else None
+        both = max(self.serves_since, self.found_since) if self.serves_since and self.found_since else None
         status: Manifest = {
-            "podIP": f"10.0.0.{self.uid % 250}",
-            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+            "podIP": self.address,
+            "conditions": [
+                _condition("Ready", both if self.ready(now) else None),
+                _condition("ContainersReady", serving),
+                _condition(FOUND_CONDITION, self.found_since),
+            ],
         }
-        if ready and self.serves_since is not None:
-            status["conditions"][0]["lastTransitionTime"] = time_of(self.serves_since + FOUND_SECONDS)
         if self.broken:
             status["containerStatuses"] = [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
-        return {"metadata": metadata, "spec": {"nodeName": "node"}, "status": status}
+        gates = [{"conditionType": FOUND_CONDITION}]
+        return {"metadata": metadata, "spec": {"nodeName": "node", "readinessGates": gates}, "status": status}
+
+    @property
+    def address(self) -> str:
+        return f"10.0.0.{self.uid % 250}"
 
     def report(self) -> WorkerReport:
         if self.unreachable or self.broken:
@@ -140,8 +156,13 @@ class MovingWorld:
             conditions=self.conditions,
             shards=self.shards,
             reports={number: pod.report() for number, pod in self.pods.items() if not pod.ending},
+            balancers=self.asked_balancers(),
             now=self.now,
         )
+
+    def asked_balancers(self) -> dict[str, BalancerReport]:
+        """What the HAProxies tell that are Ready; there are none."""
+        return {}
 
     def plan(self) -> Plan:
         return self.plan_of(self.observed())
@@ -165,6 +186,7 @@ class MovingWorld:
             lambda: self._apply(plan),
             lambda: [self._retire(pod) for pod in plan.retire],
             lambda: [self._delete(pod) for pod in plan.replace],
+            lambda: [self._find(pod) for pod in plan.found],
             lambda: self._report(plan),
         ]
         for step in steps[:writes]:
@@ -176,7 +198,7 @@ class MovingWorld:
         live = copy.deepcopy(self.world.children.get(SET))
         self.world.carry_out(plan)
         for pod in self.pods.values():
-            pod.annotations = dict(plan.renew.get(f"demo-worker-{pod.ordinal}", pod.annotations))
+            pod.annotations = {**pod.annotations, **plan.renew.get(f"demo-worker-{pod.ordinal}", {})}
         written = self.world.children.get(SET)
         if written is not None and written is not live:
             changed = live is None or live["spec"] != written["spec"]
@@ -211,6 +233,11 @@ class MovingWorld:
                 assert other.ready(self.now), "a pod is deleted before the one before is back"
         self._leaves_on_purpose(pod)
         pod.ending = True
+
+    def _find(self, manifest: Manifest) -> None:
+        pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
+        if manifest["metadata"]["uid"] == f"pod-{pod.uid}":
+            pod.found_since = self.now
 
     def _retire(self, manifest: Manifest) -> None:
         pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]

@@ -8,6 +8,7 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any
 
+from proofgate_operator.plan.balancers import BalancerReport, Line
 from proofgate_operator.plan.decide import Plan
 from tests.gateways import api_keys, secret
 from tests.moving_world import MovingWorld
@@ -51,9 +52,26 @@ class RequiredWorld(MovingWorld):
     def settle(self, limit: int = 600) -> None:
         self.world.secrets |= self.keys
         self.world.balancers = self.world.balancers or [
-            {"metadata": {"name": name, "annotations": {}}} for name in self.balancers
+            {
+                "metadata": {"name": name, "annotations": {}},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            }
+            for name in self.balancers
         ]
         super().settle(limit)
+
+    def asked_balancers(self) -> dict[str, BalancerReport]:
+        """Each tells of a worker what it makes of it, and nothing but that."""
+        return {
+            name: BalancerReport({f"worker-{number}": self._line(number, told) for number in range(8)})
+            for name, told in self.balancers.items()
+        }
+
+    def _line(self, number: int, balancer: Balancer) -> Line:
+        pod = self.pods.get(number)
+        if pod is None or pod.ending:
+            return Line(None, "maintenance", 0)
+        return Line(pod.address, "up" if self._up(number, balancer) else "down", 0)
 
     def entry(self, name: str) -> str:
         """Return one of the maps that are written."""

@@ -220,6 +220,7 @@ CHILDREN = st.sampled_from(
         ("Service", "demo-workers"),
         ("ConfigMap", "demo-config"),
         ("ConfigMap", "demo-haproxy"),
+        ("ConfigMap", "demo-addresses"),
         ("Secret", "demo-tenants"),
         ("Secret", "demo-admin"),
         ("PersistentVolumeClaim", "demo-wal"),

@@ -23,7 +23,6 @@ from tests.haproxy_bench import (
     TENANTS,
     Arrival,
     Bench,
-    NameServer,
     Worker,
     bench,
     eventually,
@@ -477,54 +476,3 @@ def test_a_stream_passes_as_it_comes_and_a_stopping_haproxy_finishes_it(haproxy:
         stream.close()
         kept.close()
         eventually(lambda: haproxy.process.poll() is not None, "HAProxy ends after its last connection")
-
-
-@pytest.fixture
-def named(haproxy_binary: str, tmp_path: Path) -> Iterator[tuple[Bench, NameServer]]:
-    """HAProxy with eight server lines that are names, of which the name server knows two."""
-    first = Worker(0, "127.0.0.20")
-    made = [first, *(Worker(ordinal, f"127.0.0.2{ordinal}", first.ports) for ordinal in (1, 2))]
-    names = NameServer()
-    names.addresses = {"worker-0.test": "127.0.0.20", "worker-1.test": "127.0.0.21"}
-    lines = [f"worker-{ordinal}.test" for ordinal in range(8)]
-    with bench(haproxy_binary, tmp_path, made, KEYS, names=lines, name_server=names) as running:
-        eventually(lambda: running.up() == 2, "the two workers that have an address are up")
-        yield running, names
-    names.close()
-    for worker in made:
-        worker.close()
-
-
-def test_a_line_without_an_address_equals_an_absent_one(named: tuple[Bench, NameServer]) -> None:
-    haproxy, names = named
-    two = table(haproxy)
-    assert set(two.values()) == {0, 1}
-    names.addresses["worker-2.test"] = "127.0.0.22"
-    eventually(lambda: haproxy.up() == 3, "the third worker is up, and HAProxy was not told")
-    moved = {tenant: worker for tenant, worker in table(haproxy).items() if worker != two[tenant]}
-    assert set(moved.values()) == {2} and len(moved) < TENANTS * 0.43
-    del names.addresses["worker-2.test"]
-    eventually(lambda: haproxy.up() == 2, "the third worker is gone")
-    assert table(haproxy) == two
-
-
-def test_a_worker_with_a_new_address_keeps_its_tenants(named: tuple[Bench, NameServer]) -> None:
-    haproxy, names = named
-    before = table(haproxy)
-    haproxy.workers[1].ready = False  # the pod is replaced, and its connections end
-    names.addresses["worker-1.test"] = "127.0.0.22"
-    mine = next(tenant for tenant, worker in before.items() if worker == 1)
-    eventually(lambda: haproxy.worker_of(KEYS[mine][0]) == 2, "the new address is used")
-    eventually(lambda: haproxy.up() == 2, "both workers up")
-    lives_at = {0: 0, 1: 2}
-    assert table(haproxy) == {tenant: lives_at[worker] for tenant, worker in before.items()}
-
-
-def test_a_restarted_haproxy_sends_every_tenant_where_it_was(
-    haproxy_binary: str, named: tuple[Bench, NameServer]
-) -> None:
-    haproxy, _ = named
-    before = table(haproxy)
-    haproxy.restart(haproxy_binary)
-    eventually(lambda: haproxy.up() == 2, "both workers up")
-    assert table(haproxy) == before

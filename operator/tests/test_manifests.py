@@ -270,15 +270,27 @@ def test_every_pod_is_restricted_and_has_no_token() -> None:
             assert security["capabilities"] == {"drop": ["ALL"]}
 
 
-def test_a_worker_is_ready_to_a_disruption_budget_only_once_every_haproxy_had_the_time_to_find_it() -> None:
-    probe = one("StatefulSet", "demo-worker")["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]
-    served = (probe["successThreshold"] - 1) * probe["periodSeconds"]
-    balancer = rendered_config(gateway(), DEFAULTS)
-    resolved, kept, checked = (
-        int(re.search(pattern, balancer)[1])  # type: ignore[index]
-        for pattern in (r"timeout resolve (\d+)s", r"hold obsolete (\d+)s", r"check inter (\d+)s")
-    )
-    assert served > resolved + kept + 2 * checked
+def test_a_worker_is_ready_to_a_disruption_budget_only_once_the_operator_says_that_haproxy_found_it() -> None:
+    pod = one("StatefulSet", "demo-worker")["spec"]["template"]["spec"]
+    assert pod["readinessGates"] == [{"conditionType": "proofgate.dev/load-balanced"}]
+
+
+def test_haproxy_asks_no_name_server_and_sends_nothing_before_the_agent_sets_an_address() -> None:
+    text = rendered_config(gateway(), DEFAULTS)
+    assert "resolvers" not in text
+    assert " init-addr 203.0.113.1 disabled" in text
+
+
+def test_the_agent_alone_has_the_addresses_of_workers_and_no_token() -> None:
+    pod: Manifest = one("Deployment", "demo-haproxy")["spec"]["template"]["spec"]
+    agent = next(found for found in pod["containers"] if found["name"] == "front-door")
+    haproxy = next(found for found in pod["containers"] if found["name"] == "haproxy")
+    assert "--workers /etc/proofgate-workers/workers.map" in " ".join(agent["command"])
+    assert "addresses" in [mount["name"] for mount in agent["volumeMounts"]]
+    assert "addresses" not in [mount["name"] for mount in haproxy["volumeMounts"]]
+    [volume] = [found for found in pod["volumes"] if found["name"] == "addresses"]
+    assert volume["configMap"] == {"name": "demo-addresses", "optional": True}
+    assert pod["automountServiceAccountToken"] is False
 
 
 def test_every_container_of_a_worker_is_guaranteed() -> None:
@@ -507,10 +519,11 @@ def test_haproxy_and_the_agent_know_the_files_by_the_same_paths() -> None:
         "/etc/proofgate-tenants/owners.map",
         "/etc/proofgate-tenants/routing.map",
         "/etc/proofgate-tenants/weights.map",
+        "/etc/proofgate-workers/workers.map",
         "/etc/proofgate-tls/tls.pem",
     ]
-    weights = "/etc/proofgate-tenants/weights.map"
-    assert all(path in text for path in followed if path != weights), "HAProxy has no file of weights"
+    agents = ("/etc/proofgate-tenants/weights.map", "/etc/proofgate-workers/workers.map")
+    assert all((path in text) != (path in agents) for path in followed), "HAProxy has none of the agent's"
 
 
 def test_with_tls_the_service_is_https_on_its_own_port() -> None:

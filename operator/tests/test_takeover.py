@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.build.statefulset import FOUND_SECONDS
 from tests.moving_world import MovingWorld, happen
 from tests.properties import examples
 from tests.required_world import RequiredWorld
@@ -38,8 +37,8 @@ def test_a_new_worker_takes_its_tenants_in_stages_that_last() -> None:
     world.scale(3)
     told = list(stages(world, 2))
     assert [percent for _, percent in told] == [34, 67, 100]
-    serves = world.pods[2].serves_since
-    assert serves is not None and told[1][0] - serves >= FOUND_SECONDS + 2 and told[2][0] - told[1][0] >= 2
+    found = world.pods[2].found_since
+    assert found is not None and told[1][0] - found >= 2 and told[2][0] - told[1][0] >= 2
     world.settle()
     after = world.written()
     moved = {tenant for tenant in after if after[tenant] != before[tenant]}
@@ -120,7 +119,7 @@ def test_a_clock_that_was_set_back_stops_no_stage() -> None:
     for _, percent in stages(world, 2):
         if percent == 67:
             world.now -= 3600
-            world.pods[2].serves_since = world.now - 10 - FOUND_SECONDS
+            world.pods[2].serves_since = world.pods[2].found_since = world.now - 10
     assert world.percents()[2] == 100
 
 

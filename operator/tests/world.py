@@ -71,7 +71,8 @@ class World:
             self.children[ref] = None
         for found in (*self.pods, *self.balancers):
             if found["metadata"]["name"] in plan.renew:
-                found["metadata"]["annotations"] = dict(plan.renew[found["metadata"]["name"]])
+                marked = found["metadata"].setdefault("annotations", {})
+                found["metadata"]["annotations"] = {**marked, **plan.renew[found["metadata"]["name"]]}
 
     def settle(self) -> "World":
         for _ in range(10):

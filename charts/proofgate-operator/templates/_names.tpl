@@ -76,6 +76,10 @@ gateway goes by garbage collection. Pods it deletes to replace them, one by one.
   resources: [pods]
   # patch: an annotation that has the kubelet renew a worker's files. delete: a worker that is to be replaced.
   verbs: [get, list, watch, patch, delete]
+- apiGroups: [""]
+  resources: [pods/status]
+  # The condition that makes a worker's pod Ready: every HAProxy sends it connections.
+  verbs: [patch]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   # delete: spec.networkPolicies became None.

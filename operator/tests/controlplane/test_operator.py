@@ -17,6 +17,7 @@ pytestmark = pytest.mark.controlplane
 OPENAI = {"name": "openai", "type": "OpenAI"}
 
 MADE = {
+    "configmap/demo-addresses",
     "configmap/demo-config",
     "configmap/demo-haproxy",
     "deployment.apps/demo-haproxy",

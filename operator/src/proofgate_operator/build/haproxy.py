@@ -1,7 +1,7 @@
 """HAProxy in front of the workers: its Deployment and its configuration as a ConfigMap.
 
-Beside it in each pod an agent (`proofgate front-door`) lets the running HAProxy follow its maps and its
-certificate, so that neither replaces a pod.
+Beside it in each pod an agent (`proofgate front-door`) lets the running HAProxy follow its workers, its maps
+and its certificate, so that none of them replaces a pod.
 """
 
 import math
@@ -42,6 +42,9 @@ _TLS_FOLDER = "/etc/proofgate-tls"
 #: HAProxy looks for the key of a certificate beside it; only with this ending can it replace both at once.
 _CERTIFICATE = f"{_TLS_FOLDER}/tls.pem"
 _FOLLOWED_MAPS = (haproxy_maps.TENANT_MAP, haproxy_maps.OWNER_MAP, haproxy_maps.ROUTING_MAP)
+#: The addresses of workers, in a volume of the agent alone.
+ADDRESSES_FILE = "workers.map"
+_ADDRESSES_FOLDER = "/etc/proofgate-workers"
 _RUNTIME_FOLDER = "/run/proofgate-haproxy"
 _RUNTIME_SOCKET = f"{_RUNTIME_FOLDER}/admin.sock"
 _MIN_SERVER_LINES = 8
@@ -59,7 +62,7 @@ def server_lines(replicas: int) -> int:
     """Return how many server lines are declared for `replicas` workers: the next power of two, at least 8.
 
     A line without an address equals an absent one, so scaling below the bound leaves HAProxy's configuration,
-    and thereby its pods, alone. More lines would only cost DNS questions for workers that are not there.
+    and thereby its pods, alone.
     """
     return min(MAX_REPLICAS, max(_MIN_SERVER_LINES, 1 << math.ceil(math.log2(replicas))))
 
@@ -210,11 +213,13 @@ def _shared_mounts(gateway: Gateway) -> list[Manifest]:
 
 
 def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
-    mounts = _shared_mounts(gateway)
+    addresses: Manifest = {"name": "addresses", "mountPath": _ADDRESSES_FOLDER, "readOnly": True}
+    mounts = [*_shared_mounts(gateway), addresses]
     command = ["/opt/proofgate/bin/proofgate", "front-door", "--socket", _RUNTIME_SOCKET]
     for name in _FOLLOWED_MAPS:
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
     command += ["--weights", f"{_MAPS_FOLDER}/{haproxy_maps.WEIGHTS}"]
+    command += ["--workers", f"{_ADDRESSES_FOLDER}/{ADDRESSES_FILE}"]
     if gateway.spec.load_balancer.tls:
         command += ["--certificate", _CERTIFICATE]
     if gateway.spec.allowed_tenants is not None:
@@ -250,6 +255,8 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
     volumes: list[Manifest] = [
         {"name": "configuration", "configMap": {"name": own.haproxy}},
         {"name": "tenants", "secret": maps},
+        # Without it the agent looks workers up by their names.
+        {"name": "addresses", "configMap": {"name": own.addresses, "optional": True}},
         {"name": "runtime", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
     ]
     if gateway.spec.allowed_tenants is not None:

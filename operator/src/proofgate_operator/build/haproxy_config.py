@@ -8,7 +8,7 @@ tenant the choice was made for, and turns away a later request of another tenant
 Written for HAProxy 2.6 and later. The ring of `hash-type consistent` is made from server ids, so every
 replica of HAProxy, before and after any restart, sends a tenant to the same worker; a worker that is down or
 has no address is simply not on the ring, and gets its tenants back when it returns. `hash-balance-factor`
-stays away: it would send a busy worker's tenants to another one. So does `slowstart`: a name that is found
+stays away: it would send a busy worker's tenants to another one. So does `slowstart`: an address that is set
 after HAProxy's start counts as a worker that comes up, so for its time a restarted HAProxy would disagree
 with the others. A new worker's weight comes from the operator instead, by the agent beside each HAProxy.
 """
@@ -64,7 +64,7 @@ class Balancer:
     chain, with its key in `<path>.key`; None for plain text. `strict`: a tenant whose owner is down gets its
     stand-in and no other worker. `silence_seconds`: longest wait for the next byte of a response.
     `hard_stop_seconds`: when a stopping process cuts the streams it still has. `resolve`: whether addresses
-    are names for the resolver, or numbers.
+    are names, whose numbers the agent beside HAProxy sets, or numbers.
     """
 
     servers: tuple[Server, ...]
@@ -86,6 +86,9 @@ class Balancer:
     resolve: bool = True
 
 
+#: Until the agent has set a worker's address, its line is in maintenance at one that nobody has (RFC 5737):
+#: of a line without any, HAProxy takes no address while it runs.
+_NOWHERE = "203.0.113.1"
 #: In the map of owners, between a worker and the one that stands in for it.
 OWNER_SEPARATOR = "."
 #: The entry of `routing_map`.
@@ -144,22 +147,6 @@ def _global(balancer: Balancer) -> list[str]:
             "ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets",
         ]
     return lines
-
-
-def _resolvers() -> list[str]:
-    return [
-        "parse-resolv-conf",
-        "resolve_retries 3",
-        "timeout resolve 1s",
-        "timeout retry 1s",
-        # A restarted worker has a new address at once; a name server that is away changes nothing.
-        "hold valid 1s",
-        "hold obsolete 2s",
-        "hold nx 5s",
-        "hold timeout 10m",
-        "hold refused 10m",
-        "hold other 10m",
-    ]
 
 
 def _defaults(balancer: Balancer) -> list[str]:
@@ -293,7 +280,7 @@ def server_name(ordinal: int) -> str:
 
 
 def _workers(balancer: Balancer) -> list[str]:
-    resolution = " init-addr none resolvers dns resolve-prefer ipv4" if balancer.resolve else ""
+    resolution = f" init-addr {_NOWHERE} disabled" if balancer.resolve else ""
     return [
         "log global",
         *(_pinning() if balancer.pinned else ["balance leastconn"]),
@@ -351,10 +338,8 @@ def _metrics(balancer: Balancer) -> list[str]:
 
 def render(balancer: Balancer) -> str:
     """Return the whole configuration file."""
-    sections = [("global", _global(balancer))]
-    if balancer.resolve:
-        sections.append(("resolvers dns", _resolvers()))
-    sections += [
+    sections = [
+        ("global", _global(balancer)),
         ("defaults", _defaults(balancer)),
         ("frontend gateway", _gateway(balancer)),
         ("backend workers", _workers(balancer)),

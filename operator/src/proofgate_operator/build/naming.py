@@ -18,8 +18,12 @@ START_ANNOTATION = "proofgate.dev/start-digest"
 #: On a pod itself: digest of what it takes on while it runs. The kubelet looks at a pod that changed and
 #: renews its mounted files; left alone, it does so about once a minute.
 CONFIG_ANNOTATION = "proofgate.dev/config-digest"
-#: Beside it on HAProxy's pods: when that was written.
+#: On HAProxy's pods: digest of the addresses of workers that it is to have.
+ADDRESSES_ANNOTATION = "proofgate.dev/addresses"
+#: Beside it on HAProxy's pods: when the digest of its configuration was written.
 RENEWED_ANNOTATION = "proofgate.dev/renewed"
+#: A condition of workers' pods, without which they are not Ready: every HAProxy sends the worker connections.
+FOUND_CONDITION = "proofgate.dev/load-balanced"
 #: In the template of the auditor's pod: the trust policy of its witnesses, which it reads from there. So it
 #: is of one piece with the template: another one rolls the pod, and one that goes on keeps its own.
 WITNESS_POLICY_ANNOTATION = "proofgate.dev/witness-policy"
@@ -86,6 +90,11 @@ class Names:
     def haproxy(self) -> str:
         """Deployment of HAProxy and everything else of it but its Service."""
         return f"{self.gateway}-haproxy"
+
+    @property
+    def addresses(self) -> str:
+        """ConfigMap of the addresses of workers, for HAProxy."""
+        return f"{self.gateway}-addresses"
 
     @property
     def service(self) -> str:

@@ -59,7 +59,7 @@ def policies(
     """
     if gateway.spec.network_policies is NetworkPolicies.NONE:
         return []
-    found = [worker_policy(gateway, defaults), haproxy_policy(gateway)]
+    found = [worker_policy(gateway, defaults), haproxy_policy(gateway, defaults)]
     if gateway.spec.keeping is not None:
         found.append(keeper_policy(gateway))
     wanted = gateway.auditor
@@ -99,9 +99,9 @@ def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     return _policy(gateway, names(gateway).worker, statefulset.COMPONENT, ingress)
 
 
-def haproxy_policy(gateway: Gateway) -> Manifest:
+def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     """Traffic comes from whom the spec names, otherwise from anyone: whoever has no key gets 401. Metrics are
-    for labelled pods."""
+    for labelled pods; the operator asks the agent which workers HAProxy sends connections to."""
     traffic: dict[str, Any] = {"ports": _ports(haproxy.TRAFFIC_PORT)}
     allowed = gateway.spec.load_balancer.allow_from
     if allowed is not None:
@@ -110,6 +110,8 @@ def haproxy_policy(gateway: Gateway) -> Manifest:
         traffic,
         {"from": _monitoring(gateway), "ports": _ports(haproxy.METRICS_PORT, haproxy.AGENT_PORT)},
     ]
+    if operator := _operator(defaults):
+        ingress.append({"from": operator, "ports": _ports(haproxy.AGENT_PORT)})
     return _policy(gateway, names(gateway).haproxy, haproxy.COMPONENT, ingress)
 
 

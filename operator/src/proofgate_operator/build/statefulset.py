@@ -8,6 +8,7 @@ from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.build import tenant_shards
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, SIGNING_KEY
 from proofgate_operator.build.naming import (
+    FOUND_CONDITION,
     LEDGER_VOLUME,
     START_ANNOTATION,
     Defaults,
@@ -46,11 +47,6 @@ from proofgate_operator.build.worker_config import (
 COMPONENT = "worker"
 #: The container of the worker itself, among what a podTemplate adds.
 CONTAINER = "worker"
-#: How long a worker serves before its pod is Ready, at least. Whoever may evict the next worker then, by its
-#: disruption budget, has waited until every HAProxy found this one: its name is resolved anew within a
-#: second, a former address is kept for two, and two checks are a second apart.
-FOUND_SECONDS = 6
-_PROBE_SECONDS = 2
 #: How long a token of the ServiceAccount is valid; the kubelet renews it after four fifths of that. Some
 #: clouds take none that lasts longer than a day.
 TOKEN_SECONDS = 3600
@@ -173,14 +169,9 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "livenessProbe": http_probe(
             "/healthz", "admin", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
         ),
-        # HAProxy asks for itself, and sends traffic long before the pod is Ready.
+        # HAProxy asks for itself, and sends traffic before the pod is Ready.
         "readinessProbe": http_probe(
-            "/readyz",
-            "admin",
-            periodSeconds=_PROBE_SECONDS,
-            successThreshold=FOUND_SECONDS // _PROBE_SECONDS + 1,
-            failureThreshold=2,
-            timeoutSeconds=2,
+            "/readyz", "admin", periodSeconds=2, failureThreshold=2, timeoutSeconds=2
         ),
         "lifecycle": stopped_once_it_can_be(),
         "volumeMounts": [
@@ -242,6 +233,9 @@ def statefulset(
             "securityContext": pod_security(defaults),
             **pull_secrets(defaults),
             "topologySpreadConstraints": spread(match_labels),
+            # Whoever may evict the next worker, by its disruption budget, has waited until every HAProxy
+            # sends this one connections: the operator says so, and the pod is Ready only then.
+            "readinessGates": [{"conditionType": FOUND_CONDITION}],
             "containers": [_container(gateway, defaults)],
             "volumes": [
                 _configuration(gateway),

@@ -19,7 +19,7 @@ from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.audits import tell_findings, with_audit
 from proofgate_operator.handlers.execution import Logger, collected, execute
-from proofgate_operator.handlers.steering import steer, with_reports
+from proofgate_operator.handlers.steering import say_found, steer, with_reports
 from proofgate_operator.kube.apply import apply, create
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
@@ -297,6 +297,7 @@ async def _reconcile(
     refused = (
         unpublished + done.refused + await steer(client, workers.admin_port, gateway, seen, plan, logger.info)
     )
+    refused += await say_found(client, plan, seen.now, logger.info)
     refused += await _report(client, gateway, live, seen, plan, refused, persistent)
     await tell_findings(client, workers.audits, gateway, seen)
     untold = await attachments.report(client, gateway)
@@ -305,7 +306,7 @@ async def _reconcile(
         logger.warning("refused: %s", refusal)
     return Outcome(
         exists=True,
-        wrote=done.changed or published or untold or bool(plan.replace),
+        wrote=done.changed or published or untold or bool(plan.replace or plan.found),
         failed=bool(refused),
         # What nobody may look at is looked at again and again: no watch tells when it can be.
         at_rest=_at_rest(gateway, plan)

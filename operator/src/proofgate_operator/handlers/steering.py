@@ -1,4 +1,4 @@
-"""Workers that leave: what they are asked before a decision, and what they are told after it."""
+"""Workers that come and leave: what they and HAProxy are asked before a decision, and told after it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,13 +8,16 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import statefulset
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN
 from proofgate_operator.build.naming import Manifest, names, selector_labels
+from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.api_keys import entry
+from proofgate_operator.plan.balancers import found_condition
 from proofgate_operator.plan.decide import Plan
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.pods import is_ready
-from proofgate_operator.plan.shards import read_shards, whom_to_ask
+from proofgate_operator.plan.rfc3339 import time_of
+from proofgate_operator.plan.shards import are_balancers_asked, read_shards, whom_to_ask
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.reports import WorkerReports
 
@@ -30,9 +33,34 @@ async def with_reports(
         now=workers.now(),
         reports=workers.last(*key, seen.worker_pods),
     )
-    shards = read_shards(seen, seen.child("StatefulSet", names(gateway).worker))
+    live = seen.child("StatefulSet", names(gateway).worker)
+    shards = read_shards(seen, live)
     reports = await workers.reports(*key, seen.worker_pods, whom_to_ask(shards))
-    return replace(seen, reports=reports)
+    asked = live["spec"]["replicas"] if live else 0
+    balancers = {}
+    if are_balancers_asked(seen, shards, asked, gateway.spec.replicas):
+        balancers = await workers.balancers.reports(*key, seen.haproxy_pods)
+    return replace(seen, reports=reports, balancers=balancers)
+
+
+async def say_found(client: Client, plan: Plan, now: float, log: Callable[..., None]) -> list[str]:
+    """Set the condition that makes a worker's pod Ready, of those that every HAProxy has found. Returns what
+    was refused."""
+    refused = []
+    for pod in plan.found:
+        name = pod["metadata"]["name"]
+        try:
+            await apply(client, found_condition(pod, time_of(now)), subresource="status")
+        except ApiError as error:
+            if error.transient:
+                raise
+            # One that is gone, or another one's by now, is seen at the next reconcile.
+            if error.status not in (404, 409):
+                refused.append(f"Pod {name}: {error.reason}: {error.message}")
+            continue
+        metrics.WRITES.labels("Pod", "status").inc()
+        log("every HAProxy sends connections to %s", name)
+    return refused
 
 
 async def steer(

@@ -27,6 +27,7 @@ from proofgate_operator.plan.auditor import auditor_manifests, is_to_stop, worke
 from proofgate_operator.plan.conditions import STALLED
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
+from proofgate_operator.plan.finding import are_awaited, newly_found
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
 from proofgate_operator.plan.held_aggregate import HeldAggregate, held_aggregate
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
@@ -41,6 +42,7 @@ from proofgate_operator.plan.situation import Situation
 from proofgate_operator.plan.status import Status, report
 from proofgate_operator.plan.takeover import next_shares, taking_over
 from proofgate_operator.plan.volumes import claim_templates, claims, obstacle
+from proofgate_operator.plan.worker_addresses import addresses, marked
 from proofgate_operator.plan.worker_memory import least_memory
 
 
@@ -51,6 +53,8 @@ class Plan:
     merge patch if it needs one (`patch`), objects to delete, the number of workers of a set whose template is
     held back, whether to stop the auditor, pods to mark with annotations, so that the kubelet renews their
     files; workers to retire or to tell to stay, pods to delete so that their StatefulSet makes new ones.
+
+    `found` are pods of workers to which every HAProxy sends connections now: that makes them Ready.
 
     After them the status, which describes what was seen before them. `moving` says that time alone brings the
     next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held, and
@@ -71,6 +75,7 @@ class Plan:
     stay: tuple[Manifest, ...] = ()
     retire: tuple[Manifest, ...] = ()
     replace: tuple[Manifest, ...] = ()
+    found: tuple[Manifest, ...] = ()
     moving: bool = False
     hold: Manifest | None = None
     hold_aggregate: Manifest | None = None
@@ -90,6 +95,7 @@ class Plan:
             or self.delete
             or self.renew
             or self.replace
+            or self.found
             or self.publish
             or resized
             or self.stop_auditor
@@ -143,6 +149,7 @@ def wanted(
             owned = goes_with_the_gateway(gateway)
             manifests.append(gateway_secrets.ledger_secret_head(gateway, owned=owned))
     manifests.append(haproxy.config_map(gateway, defaults))
+    manifests.append(addresses(gateway, seen, replicas))
     if not configuration.file_problems and not configuration.shred_keys.waits:
         text = worker_config.worker_config_text(gateway, least_memory(gateway, seen.worker_pods), defaults)
         manifests.append(worker_config.config_map(gateway, text, accepted_text(gateway, seen, text)))
@@ -276,6 +283,12 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     stop_auditor = False
     contested: tuple[str, ...] = ()
     publish = unpublished and not gateway.spec.paused
+    found = newly_found(shards, seen.now)
+    if gateway.spec.paused and live_set:
+        # Where workers are is no change of the gateway, and goes on.
+        moved = sealed(addresses(gateway, seen, movement.replicas))
+        apply = (moved,) if ref_of(moved) not in taken and _needs_write(gateway, seen, moved) else ()
+        renew = marked(gateway, seen, movement.replicas, apply, {})
     # A name that is taken before anything runs keeps everything back; later, only whatever would use it.
     if not gateway.spec.paused and (not conflicts or live_set):
         held_back = {*taken, *(_templates(gateway) if conflicts else ())}
@@ -297,6 +310,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         stop_auditor = is_to_stop(gateway, seen)
         rescale = _rescaled(gateway, live_set, movement, manifests)
         renew = _to_renew(gateway, seen, configuration, door, movement.replicas, apply)
+        renew = marked(gateway, seen, movement.replicas, apply, renew)
         written = not unpublished and not _files(gateway) & set(map(ref_of, apply))
         if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
             movement = replace(movement, retire=None, since=None)
@@ -348,7 +362,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         stay=tuple(shard.pod for shard in movement.stay),
         retire=_to_retire(movement),
         replace=(movement.replace.pod,) if movement.replace else (),
-        moving=moving or bool(taking),
+        found=found,
+        moving=moving or bool(taking) or are_awaited(shards),
         hold=None if gateway.spec.paused else held.manifest,
         hold_aggregate=None if gateway.spec.paused else aggregate.manifest,
         shred_keys=shred_keys,

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from proofgate_operator.plan.shards import Shard
 
-#: HAProxy notices within two seconds; what a worker counted of its tenants' limits reaches the others within
-#: two as well.
+#: What a worker counted of its tenants' limits reaches the others within two seconds.
 HAND_OVER_SECONDS = 3
 
 
@@ -25,8 +24,9 @@ class Drain:
 def drain(shard: Shard, now: float, drain_seconds: int) -> Drain:
     """Return how far a worker is drained.
 
-    It goes when its last connection is closed. It is not waited for longer than exchanges have to finish when
-    it is stopped: whoever is still connected then gets that time once more.
+    It goes when its last connection is closed and no HAProxy sends it another one. It is not waited for
+    longer than exchanges have to finish when it is stopped: whoever is still connected then gets that time
+    once more.
     """
     if not shard.serving:
         return Drain(None, True)
@@ -34,10 +34,13 @@ def drain(shard: Shard, now: float, drain_seconds: int) -> Drain:
     waited = now - since
     if waited < HAND_OVER_SECONDS:
         return Drain(since, False)
-    if shard.report is not None and shard.report.idle:
+    sent_to = shard.sight.up_at
+    if shard.report is not None and shard.report.idle and not sent_to:
         return Drain(since, True)
     if waited < drain_seconds:
         return Drain(since, False)
     reached = shard.report is not None and shard.report.reachable
     note = "still has connections open" if reached else "could not be asked whether it is idle"
+    if reached and sent_to:
+        note = f"still gets connections from {sent_to[0]}"
     return Drain(since, True, f"{shard.name} {note} after {drain_seconds} s")

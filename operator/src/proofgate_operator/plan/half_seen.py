@@ -27,7 +27,8 @@ def keys_alone(gateway: Gateway, seen: Observed, plan: Plan) -> Plan:
     blind = [(name, seen.unread[name]) for name in other_secrets(gateway) if name in seen.unread]
     if not blind:
         return plan
-    keys = Ref("Secret", names(gateway).tenants)
+    own = names(gateway)
+    kept = (Ref("Secret", own.tenants), Ref("ConfigMap", own.addresses))
     told = [fault for fault in plan.status.faults if fault["reason"] in IN_FORCE]
     messages = [f"Secret {name}: {found.message}" for name, found in blind]
     listed = [
@@ -44,7 +45,7 @@ def keys_alone(gateway: Gateway, seen: Observed, plan: Plan) -> Plan:
     return replace(
         plan,
         generate=(),
-        apply=tuple(manifest for manifest in plan.apply if ref_of(manifest) == keys),
+        apply=tuple(manifest for manifest in plan.apply if ref_of(manifest) in kept),
         delete=(),
         status=status,
         rescale=None,

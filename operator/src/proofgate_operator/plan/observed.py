@@ -8,6 +8,7 @@ from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.build import auditor_workers, storage
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audit_reports import AuditReport
+from proofgate_operator.plan.balancers import BalancerReport
 from proofgate_operator.plan.drift import Applied
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.unread import Unread
@@ -53,6 +54,8 @@ class Observed:
     conditions: tuple[Manifest, ...] = ()
     shards: tuple[Manifest, ...] = ()
     reports: Mapping[int, WorkerReport] = field(default_factory=dict)
+    #: What the agents beside HAProxy tell of workers, by the pod's name; of none while nobody moves.
+    balancers: Mapping[str, BalancerReport] = field(default_factory=dict)
     now: float = 0.0
     #: `.status.ledger` as the reconcile before left it.
     ledger: Manifest = field(default_factory=dict)
@@ -158,6 +161,7 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
         *((Ref("Secret", own.shred_keys),) if _makes_shred_keys(gateway) else ()),
         Ref("ConfigMap", own.config),
         Ref("ConfigMap", own.haproxy),
+        Ref("ConfigMap", own.addresses),
         Ref("ConfigMap", own.checkpoints),
         Ref("Service", own.workers),
         Ref("Service", own.service),

@@ -85,4 +85,6 @@ def pod_trouble(pod: Manifest) -> str | None:
     if scheduled.get("status") == "False":
         reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
         return f"{name} is not scheduled: {reason}".rstrip(": ")
+    if conditions.get("ContainersReady", {}).get("status") == "True":
+        return f"{name} serves, and waits for every HAProxy to send it connections"
     return f"{name} is not ready"

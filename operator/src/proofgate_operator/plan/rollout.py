@@ -1,8 +1,10 @@
-"""A new template reaches the workers one by one: the next only when the one before is ready again."""
+"""A new template reaches the workers one by one: the next only when the one before is ready again, and every
+HAProxy sends it connections."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from proofgate_operator.plan.balancers import BLIND
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.shards import Shard
 
@@ -53,6 +55,10 @@ def next_rollout(
         if shard is None or number >= target or shard is candidate:
             continue
         # Whoever is outdated and serves nobody is replaced in its turn, and not waited for.
-        if not shard.ready and not (shard.outdated and not shard.serving):
-            return Rollout(None, shard.name)
+        if shard.outdated and not shard.serving:
+            continue
+        if not shard.ready or shard.sight.missing:
+            return Rollout(None, shard.name, shard.sight.missing if shard.sight.late else None)
+    if candidate is not None and candidate.serving and candidate.sight.blind:
+        return Rollout(None, candidate.name, BLIND)
     return Rollout(candidate, candidate.name if candidate else "the workers")

@@ -1,9 +1,9 @@
 """Which worker leaves now, if any: workers come together and leave one by one.
 
 A worker leaves because there shall be fewer (the highest number first), or to be replaced by one of a newer
-template. At most one is on its way out at a time, and only while all others that stay are ready; whoever has
-been retired without that holding any more is told to stay. Nothing is remembered: the same sight gives the
-same step.
+template. At most one is on its way out at a time, and only while all others that stay are ready and every
+HAProxy sends them connections; whoever has been retired without that holding any more is told to stay.
+Nothing is remembered: the same sight gives the same step.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest
+from proofgate_operator.plan.balancers import BLIND
 from proofgate_operator.plan.drain import drain
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rollout import needs_surge, next_rollout
@@ -82,6 +83,10 @@ def _unready(shards: Iterable[Shard], target: int, worker: str) -> str | None:
             return f"{worker}-{number} does not exist"
         if not shard.ready and not (shard.retiring and not shard.terminating):
             return pod_trouble(shard.pod) or f"{shard.name} is leaving"
+        if shard.sight.missing and not shard.retiring:
+            return shard.sight.missing
+        if shard.sight.blind:
+            return BLIND
     return None
 
 

@@ -1,11 +1,13 @@
 """The shards of a gateway: each worker's pod, what it tells of itself, and how long it has been leaving."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build.naming import Manifest
+from proofgate_operator.plan.balancers import Sight, ready_balancers
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.pods import STARTING, is_ready, ordinal, pod_conditions, unfinished
 from proofgate_operator.plan.reports import WorkerReport
@@ -37,6 +39,8 @@ class Shard:
     retiring_since: float | None = None
     #: Its pod was made from another template than the one that holds now.
     outdated: bool = False
+    #: What every HAProxy says of it.
+    sight: Sight = field(default_factory=Sight)
 
     @property
     def ordinal(self) -> int:
@@ -55,7 +59,7 @@ class Shard:
 
     @property
     def ready(self) -> bool:
-        """Whether the worker serves, and has done so for long enough that every HAProxy knows."""
+        """Whether the worker serves, and every HAProxy has sent it connections since its pod was made."""
         return is_ready(self.pod)
 
     def ready_for(self, now: float, seconds: float) -> bool:
@@ -134,6 +138,7 @@ def read_shards(seen: Observed, statefulset: Manifest | None) -> tuple[Shard, ..
     """Return the shards that have a pod, the lowest number first."""
     before = {item.get("ordinal"): item for item in seen.shards}
     revision = update_revision(statefulset)
+    balancers = ready_balancers(seen.haproxy_pods, seen.balancers)
 
     def shard(pod: Manifest) -> Shard:
         number = ordinal(pod)
@@ -143,9 +148,18 @@ def read_shards(seen: Observed, statefulset: Manifest | None) -> tuple[Shard, ..
             seen.reports.get(number),
             _retiring_since(pod, before.get(number), seen.now),
             bool(revision and made_from and made_from != revision),
+            balancers.sight(pod, seen.now),
         )
 
     return tuple(sorted(map(shard, seen.worker_pods), key=lambda found: found.ordinal))
+
+
+def are_balancers_asked(seen: Observed, shards: Iterable[Shard], asked: int, desired: int) -> bool:
+    """Return whether it matters whom HAProxy sends connections to: while nobody moves, it does not."""
+    progress = {condition["type"]: condition.get("reason") for condition in seen.conditions}
+    found = list(shards)
+    settled = progress.get(ConditionType.PROGRESSING) == "Settled" and asked == desired == len(found)
+    return not settled or any(not shard.ready or shard.retiring or shard.outdated for shard in found)
 
 
 def whom_to_ask(shards: Iterable[Shard]) -> frozenset[int]:

@@ -16,9 +16,6 @@ from proofgate_operator.plan.shards import Shard
 
 #: A stage lasts so long, at least.
 STAGE_SECONDS = 2
-#: Once a worker's pod has been Ready again for so long, every HAProxy has found it also where a name server
-#: keeps the address that it had before for five seconds.
-RETURN_SECONDS = 4
 
 
 def next_shares(
@@ -79,7 +76,7 @@ def _away(
     kept = [
         number
         for number in before.away
-        if number < movement.replicas and number != leaving and not _back(by_number.get(number), now)
+        if number < movement.replicas and number != leaving and not _back(by_number.get(number))
     ]
     # Somebody else deleted its pod, to drain a node for example.
     kept += [
@@ -90,8 +87,8 @@ def _away(
     return (*kept, *([leaving] if leaving is not None and leaving < movement.replicas else []))
 
 
-def _back(shard: Shard | None, now: float) -> bool:
-    return shard is not None and not shard.retiring and shard.ready_for(now, RETURN_SECONDS)
+def _back(shard: Shard | None) -> bool:
+    return _takes_over(shard) and shard is not None and shard.sight.missing is None
 
 
 def taking_over(shares: Shares, shards: tuple[Shard, ...], movement: Movement) -> tuple[int, ...]:

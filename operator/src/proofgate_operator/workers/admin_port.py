@@ -1,5 +1,5 @@
 """The admin port of a worker: what it tells of itself, and two things it is told: to retire, to stay. And the
-port of an auditor, which is told nothing.
+ports of an auditor and of the agents beside HAProxy, which are told nothing.
 
 A worker that does not answer in time, or answers nonsense, counts as unreachable: nothing is concluded from
 that but that nothing is known.
@@ -9,10 +9,11 @@ import json
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
-from proofgate_operator.build import auditor
+from proofgate_operator.build import auditor, haproxy
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.worker_config import ADMIN_PORT
 from proofgate_operator.plan.audit_reports import SILENT, AuditReport, read_audit
+from proofgate_operator.plan.balancers import Line, read_balancer
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, read_report
 
 _TIMEOUT = ClientTimeout(total=2)
@@ -32,11 +33,17 @@ def address_of(pod: Manifest) -> str | None:
 
 
 class AdminPort:
-    """The admin ports of all workers, and the auditors': one pool of connections to them."""
+    """The admin ports of all workers, the auditors' and the agents': one pool of connections to them."""
 
-    def __init__(self, port: int = ADMIN_PORT, auditor_port: int = auditor.PORT) -> None:
+    def __init__(
+        self,
+        port: int = ADMIN_PORT,
+        auditor_port: int = auditor.PORT,
+        agent_port: int = haproxy.AGENT_PORT,
+    ) -> None:
         self._port = port
         self._auditor_port = auditor_port
+        self._agent_port = agent_port
         self._session: ClientSession | None = None
 
     async def close(self) -> None:
@@ -58,6 +65,14 @@ class AdminPort:
             return read_audit(json.loads(answer))
         except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return SILENT
+
+    async def balancer(self, pod: Manifest) -> dict[str, Line] | None:
+        """Ask the agent beside a HAProxy what that says of each worker; None when it does not tell."""
+        try:
+            answer = await self._call("GET", pod, "/workers", None, self._agent_port)
+            return read_balancer(json.loads(answer))
+        except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
+            return None
 
     async def retire(self, pod: Manifest, token: str) -> bool:
         """Tell a worker to retire; return whether it does."""

@@ -14,6 +14,7 @@ from proofgate_operator.plan.pods import ordinal, pod_conditions
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.workers.admin_port import AdminPort, address_of
 from proofgate_operator.workers.audit_reports import AuditReports
+from proofgate_operator.workers.balancers import BalancerReports
 
 #: A worker's answer is good for so long; an unreachable one's silence for less.
 _KEPT_SECONDS = 300.0
@@ -50,6 +51,7 @@ class WorkerReports:
     ) -> None:
         self.admin_port = admin_port or AdminPort()
         self.audits = AuditReports(self.admin_port, clock)
+        self.balancers = BalancerReports(self.admin_port, clock)
         self._clock = clock
         self._time = time_now
         #: By the pod's namespace, gateway and uid.
@@ -63,6 +65,7 @@ class WorkerReports:
         """Drop what is kept of a gateway that is gone."""
         self._kept.pop((namespace, gateway), None)
         self.audits.forget(namespace, gateway)
+        self.balancers.forget(namespace, gateway)
 
     def awaited(self, namespace: str, gateway: str) -> bool:
         """Return whether a worker may soon tell something else: it may not have said yet what it makes of a

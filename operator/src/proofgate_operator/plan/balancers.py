@@ -1,0 +1,189 @@
+"""What every HAProxy says of the workers behind it, and what follows for one of them.
+
+Only HAProxy pods that are Ready count: clients reach no other one. A pod that is Ready and does not answer
+the operator is waited for, but not for ever.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofgate_operator.build import haproxy
+from proofgate_operator.build.haproxy_config import server_name
+from proofgate_operator.build.naming import FOUND_CONDITION, Manifest
+from proofgate_operator.plan.pods import is_ready, ordinal, pod_conditions
+from proofgate_operator.plan.rfc3339 import seconds_of
+
+#: A worker that serves is found by every HAProxy within a few seconds. From this many on, a roll that waits
+#: for that counts as stalled. It goes no further, and goes on by itself once the worker is found.
+FOUND_DEADLINE_SECONDS = 60
+#: A HAProxy that is Ready and has not answered the operator for so long is not waited for.
+SILENCE_SECONDS = 60
+BLIND = (
+    "no HAProxy pod that is Ready answers the operator on port"
+    f" {haproxy.AGENT_PORT}, so nobody knows which workers get connections"
+)
+_UP = "up"
+_STATES = (_UP, "down", "maintenance")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A worker as one HAProxy has it: its address, its state, and how long it has had that."""
+
+    address: str | None
+    state: str
+    seconds: int
+
+
+@dataclass(frozen=True)
+class BalancerReport:
+    """The answer of the agent beside one HAProxy; None for one that gave none, for so many seconds."""
+
+    workers: Mapping[str, Line] | None = None
+    silent_seconds: float = 0.0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it is waited for no longer."""
+        return self.workers is None and self.silent_seconds >= SILENCE_SECONDS
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the HAProxies say of one worker.
+
+    `missing` is why not every one of them sends it connections, None if all do; `late` that this has lasted
+    for too long; `up_at` are those that do. `blind`: there are some, and none answers.
+    """
+
+    missing: str | None = None
+    late: bool = False
+    up_at: tuple[str, ...] = ()
+    blind: bool = False
+
+
+@dataclass(frozen=True)
+class Balancers:
+    """The HAProxy pods that are Ready, and the reports that there are of them, both by the pod's name."""
+
+    ready: tuple[str, ...] = ()
+    reports: Mapping[str, BalancerReport] = field(default_factory=dict)
+
+    @property
+    def blind(self) -> bool:
+        """Whether there are some and none has answered for long."""
+        return bool(self.ready) and all(self._report(name).given_up for name in self.ready)
+
+    def sight(self, pod: Manifest, now: float) -> Sight:
+        """Return what they say of one worker."""
+        served = served_seconds(pod, now)
+        missing: list[str] = []
+        late, up_at = False, []
+        for name in self.ready:
+            report = self._report(name)
+            if report.given_up:
+                continue
+            line = (report.workers or {}).get(server_name(ordinal(pod)))
+            if line is not None and line.state == _UP:
+                up_at.append(name)
+            trouble = _trouble(name, report, line, pod)
+            if trouble is None:
+                continue
+            missing.append(trouble)
+            # One that does not answer is not waited for after its own deadline.
+            lasts = line is None or line.seconds >= FOUND_DEADLINE_SECONDS
+            late |= report.workers is not None and lasts and served >= FOUND_DEADLINE_SECONDS
+        told = "; ".join(missing[:2]) or None
+        return Sight(told, late, tuple(up_at), self.blind)
+
+    def _report(self, name: str) -> BalancerReport:
+        return self.reports.get(name, BalancerReport())
+
+
+def ready_balancers(pods: tuple[Manifest, ...], reports: Mapping[str, BalancerReport]) -> Balancers:
+    """Return the HAProxies that count, of all of a gateway's."""
+    return Balancers(tuple(sorted(pod["metadata"]["name"] for pod in pods if is_ready(pod))), reports)
+
+
+def served_seconds(pod: Manifest, now: float) -> float:
+    """Return for how long a worker has passed the kubelet's probe; 0 while it does not."""
+    conditions = pod_conditions(pod)
+    passed = conditions.get("ContainersReady") or conditions.get("Ready") or {}
+    if passed.get("status") != "True":
+        return 0.0
+    return max(0.0, now - (seconds_of(passed.get("lastTransitionTime")) or 0.0))
+
+
+def waits_to_be_found(pod: Manifest) -> bool:
+    """Return whether all that a worker's pod lacks to be Ready is that HAProxy sends it connections."""
+    gates = (pod.get("spec") or {}).get("readinessGates") or []
+    if pod["metadata"].get("deletionTimestamp") or {"conditionType": FOUND_CONDITION} not in gates:
+        return False
+    conditions = pod_conditions(pod)
+    served = conditions.get("ContainersReady", {}).get("status") == "True"
+    return served and conditions.get(FOUND_CONDITION, {}).get("status") != "True"
+
+
+def is_found(pod: Manifest, sight: Sight, now: float) -> bool:
+    """Return whether a pod that waits to be found may be Ready.
+
+    Where no HAProxy answers the operator, it may be after a while: a node must be possible to drain.
+    """
+    if sight.blind:
+        return served_seconds(pod, now) >= FOUND_DEADLINE_SECONDS
+    return sight.missing is None
+
+
+def found_condition(pod: Manifest, at: str) -> Manifest:
+    """Return the manifest that sets the condition of a pod, as it is to be applied to its status."""
+    metadata = pod["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {name: metadata[name] for name in ("name", "namespace", "uid")},
+        "status": {
+            "conditions": [
+                {"type": FOUND_CONDITION, "status": "True", "reason": "Found", "lastTransitionTime": at}
+            ]
+        },
+    }
+
+
+def read_balancer(answer: Any) -> dict[str, Line]:
+    """Read the answer of `GET /workers`; raises ValueError for what is none."""
+    told = answer.get("workers") if isinstance(answer, dict) else None
+    if not isinstance(told, list):
+        raise ValueError("no list of workers")
+    found = {}
+    for item in told:
+        if not isinstance(item, dict) or item.get("state") not in _STATES:
+            raise ValueError("no worker")
+        address, seconds = item.get("address"), item.get("seconds")
+        if not isinstance(seconds, int) or isinstance(seconds, bool):
+            raise ValueError("no seconds")
+        text = None if address is None else str(ipaddress.ip_address(str(address)))
+        found[str(item.get("name"))] = Line(text, item["state"], seconds)
+    return found
+
+
+def _trouble(name: str, report: BalancerReport, line: Line | None, pod: Manifest) -> str | None:
+    worker = pod["metadata"]["name"]
+    if report.workers is None:
+        return f"{name} does not answer, so whether it sends {worker} connections is not known"
+    if line is None:
+        return f"{name} has no line for {worker}"
+    if not _is_at(line.address, pod):
+        return f"{name} does not have the address of {worker} yet"
+    if line.state != _UP:
+        return f"{name} reports {worker} {line.state} at {line.address}"
+    return None
+
+
+def _is_at(address: str | None, pod: Manifest) -> bool:
+    told = str((pod.get("status") or {}).get("podIP") or "")
+    try:
+        return address == str(ipaddress.ip_address(told))
+    except ValueError:
+        return False

@@ -1,0 +1,42 @@
+"""What the agents beside HAProxy tell of workers, and for how long one has told nothing."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.plan.balancers import BalancerReport
+from proofgate_operator.plan.pods import is_ready
+from proofgate_operator.workers.admin_port import AdminPort
+
+
+@dataclass
+class BalancerReports:
+    """The reports of all HAProxy pods. `clock` is monotonic seconds."""
+
+    admin_port: AdminPort
+    clock: Callable[[], float] = time.monotonic
+    #: Since when a pod that is Ready has not answered, by namespace, gateway and the pod's uid.
+    _silent: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+
+    async def reports(
+        self, namespace: str, gateway: str, pods: Iterable[Manifest]
+    ) -> dict[str, BalancerReport]:
+        """Ask every HAProxy that is Ready; return the answers by the pod's name."""
+        ready = [pod for pod in pods if is_ready(pod)]
+        answers = await asyncio.gather(*(self.admin_port.balancer(pod) for pod in ready))
+        before, now = self._silent.get((namespace, gateway), {}), self.clock()
+        silent: dict[str, float] = {}
+        found = {}
+        for pod, workers in zip(ready, answers, strict=True):
+            uid = pod["metadata"]["uid"]
+            if workers is None:
+                silent[uid] = before.get(uid, now)
+            found[pod["metadata"]["name"]] = BalancerReport(workers, now - silent.get(uid, now))
+        self._silent[(namespace, gateway)] = silent
+        return found
+
+    def forget(self, namespace: str, gateway: str) -> None:
+        """Drop what is kept of a gateway that is gone."""
+        self._silent.pop((namespace, gateway), None)

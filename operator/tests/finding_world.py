@@ -1,0 +1,86 @@
+"""A cluster whose HAProxies find workers late, or not at all, or do not answer the operator."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from proofgate_operator.plan.balancers import BalancerReport, Line
+from tests.moving_world import BEGIN, MovingWorld, Pod
+
+Manifest = dict[str, Any]
+
+
+@dataclass
+class Finder:
+    """One HAProxy: seconds from a worker that serves until it is up there (None: never), from one that
+    retires until it is not, and since when the agent has not answered."""
+
+    finds_after: float | None = 2
+    loses_after: float = 1
+    silent_since: float | None = None
+    ready: bool = True
+
+
+class FindingWorld(MovingWorld):
+    """Holds it against what every HAProxy sees whenever a worker is told to retire."""
+
+    def __init__(self, replicas: int = 2, **changes: Any) -> None:
+        self.finders = {"demo-haproxy-a": Finder(), "demo-haproxy-b": Finder()}
+        #: When each worker was first seen retiring, by the uid of its pod.
+        self.retiring_at: dict[int, float] = {}
+        super().__init__(replicas, **changes)
+
+    def settle(self, limit: int = 600) -> None:
+        self.note_balancers()
+        super().settle(limit)
+
+    def note_balancers(self) -> None:
+        """Have the pods of HAProxy as they are now."""
+        self.world.balancers = [
+            {
+                "metadata": {"name": name, "annotations": {}},
+                "status": {"conditions": [{"type": "Ready", "status": str(finder.ready)}]},
+            }
+            for name, finder in self.finders.items()
+        ]
+
+    def up_at(self, pod: Pod, finder: Finder) -> bool:
+        """Whether a HAProxy sends a worker connections."""
+        if pod.ending or pod.broken or pod.serves_since is None or finder.finds_after is None:
+            return False
+        if pod.retiring:
+            since = self.retiring_at.setdefault(pod.uid, self.now)
+            return self.now - since < finder.loses_after
+        return self.now - pod.serves_since >= finder.finds_after
+
+    def asked_balancers(self) -> dict[str, BalancerReport]:
+        return {name: self._told(finder) for name, finder in self.finders.items() if finder.ready}
+
+    def _told(self, finder: Finder) -> BalancerReport:
+        if finder.silent_since is not None:
+            return BalancerReport(None, self.now - finder.silent_since)
+        return BalancerReport({f"worker-{number}": self._line(number, finder) for number in range(8)})
+
+    def _line(self, number: int, finder: Finder) -> Line:
+        pod = self.pods.get(number)
+        if pod is None or pod.ending:
+            return Line(None, "maintenance", 0)
+        up = self.up_at(pod, finder)
+        since = pod.serves_since or BEGIN
+        return Line(pod.address, "up" if up else "down", int(self.now - since))
+
+    def _retire(self, manifest: Manifest) -> None:
+        leaving = manifest["metadata"]["name"]
+        for name, finder in self.finders.items():
+            if not finder.ready or finder.silent_since is not None:
+                continue
+            for pod in self.pods.values():
+                if f"demo-worker-{pod.ordinal}" != leaving and not pod.ending:
+                    assert self.up_at(pod, finder), f"{name} has not found worker {pod.ordinal}"
+        super()._retire(manifest)
+
+    def _delete(self, manifest: Manifest) -> None:
+        pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
+        for name, finder in self.finders.items():
+            if finder.ready and finder.silent_since is None:
+                assert not self.up_at(pod, finder), f"{name} still sends connections to {pod.ordinal}"
+        super()._delete(manifest)
