@@ -38,7 +38,10 @@ class FindingWorld(MovingWorld):
         self.world.balancers = [
             {
                 "metadata": {"name": name, "annotations": {}},
-                "status": {"conditions": [{"type": "Ready", "status": str(finder.ready)}]},
+                "status": {
+                    "podIP": "10.1.0.1",
+                    "conditions": [{"type": "Ready", "status": str(finder.ready)}],
+                },
             }
             for name, finder in self.finders.items()
         ]

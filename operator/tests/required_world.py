@@ -54,7 +54,7 @@ class RequiredWorld(MovingWorld):
         self.world.balancers = self.world.balancers or [
             {
                 "metadata": {"name": name, "annotations": {}},
-                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+                "status": {"podIP": "10.1.0.1", "conditions": [{"type": "Ready", "status": "True"}]},
             }
             for name in self.balancers
         ]

@@ -494,7 +494,6 @@ def test_a_gateway_that_is_new_while_its_secrets_cannot_be_read_claims_nothing()
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("ConfigMap", "demo-addresses"),
         ("ConfigMap", "demo-checkpoints"),
         ("PodDisruptionBudget", "demo-haproxy"),
         ("Secret", "demo-admin"),

@@ -64,7 +64,7 @@ def test_a_namespace_that_may_read_metrics_reaches_the_metrics_ports_and_no_othe
     peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "observability"}}}
     for policy, ports in (
         (networkpolicy.worker_policy(of, DEFAULTS), [ADMIN_PORT]),
-        (networkpolicy.haproxy_policy(of), [haproxy.METRICS_PORT, haproxy.AGENT_PORT]),
+        (networkpolicy.haproxy_policy(of, DEFAULTS), [haproxy.METRICS_PORT, haproxy.AGENT_PORT]),
     ):
         rules = [rule for rule in policy["spec"]["ingress"] if peer in rule.get("from", [])]
         assert [[entry["port"] for entry in rule["ports"]] for rule in rules] == [ports]

@@ -47,6 +47,27 @@ def test_a_new_image_reaches_one_worker_and_the_next_when_that_one_is_ready(sett
     assert [shard["phase"] for shard in status["shards"]] == ["Ready", "Ready"]
 
 
+def test_a_worker_that_serves_is_ready_once_the_operator_says_that_haproxy_has_found_it(
+    settled: Namespace,
+) -> None:
+    serving = {
+        "phase": "Running",
+        "conditions": [{"type": "ContainersReady", "status": "True"}, {"type": "Ready", "status": "False"}],
+    }
+    settled.plane.api.patch_status("pod", "demo-worker-0", serving, settled.name)
+
+    def conditions() -> dict[str, str]:
+        found = pods(settled)["demo-worker-0"]["status"]["conditions"]
+        return {one["type"]: one["status"] for one in found}
+
+    wait_for(lambda: "proofgate.dev/load-balanced" in conditions(), "the operator says so")
+    assert conditions() == {
+        "ContainersReady": "True",
+        "Ready": "False",
+        "proofgate.dev/load-balanced": "True",
+    }, "the kubelet's conditions stay"
+
+
 def test_a_new_worker_takes_its_tenants_in_stages_and_nothing_is_left_of_them(settled: Namespace) -> None:
     settled.scale(3)
     wait_for(lambda: "demo-worker-2" in pods(settled), "the new worker is there")

@@ -1,11 +1,11 @@
 """What every HAProxy says of the workers behind it, and what follows for one of them.
 
-Only HAProxy pods that are Ready count: clients reach no other one. A pod that is Ready and does not answer
-the operator is waited for, but not for ever.
+Only HAProxy pods that are Ready, and have an address, count: clients reach no other one. A pod that counts
+and does not answer the operator is waited for, but not for ever.
 """
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,9 +102,14 @@ class Balancers:
         return self.reports.get(name, BalancerReport())
 
 
-def ready_balancers(pods: tuple[Manifest, ...], reports: Mapping[str, BalancerReport]) -> Balancers:
+def counts(pod: Manifest) -> bool:
+    """Return whether clients may reach a HAProxy."""
+    return is_ready(pod) and bool((pod.get("status") or {}).get("podIP"))
+
+
+def ready_balancers(pods: Iterable[Manifest], reports: Mapping[str, BalancerReport]) -> Balancers:
     """Return the HAProxies that count, of all of a gateway's."""
-    return Balancers(tuple(sorted(pod["metadata"]["name"] for pod in pods if is_ready(pod))), reports)
+    return Balancers(tuple(sorted(pod["metadata"]["name"] for pod in pods if counts(pod))), reports)
 
 
 def served_seconds(pod: Manifest, now: float) -> float:

@@ -4,7 +4,7 @@ HAProxy sends it connections."""
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from proofgate_operator.plan.balancers import BLIND
+from proofgate_operator.plan.balancers import BLIND, waits_to_be_found
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.shards import Shard
 
@@ -41,7 +41,8 @@ def next_rollout(
         return Rollout(None, "the volume", obstacle)
     stuck = [shard for shard in staying if not shard.outdated and shard.stuck(now)]
     if stuck:
-        return Rollout(None, stuck[0].name, pod_trouble(stuck[0].pod))
+        unfound = stuck[0].sight.missing if waits_to_be_found(stuck[0].pod) else None
+        return Rollout(None, stuck[0].name, unfound or pod_trouble(stuck[0].pod))
     gone = [shard for shard in shards if shard.ordinal >= asked]
     if gone:
         return Rollout(None, gone[-1].name)

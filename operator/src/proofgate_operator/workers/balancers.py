@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from proofgate_operator.build.naming import Manifest
-from proofgate_operator.plan.balancers import BalancerReport
-from proofgate_operator.plan.pods import is_ready
+from proofgate_operator.plan.balancers import BalancerReport, counts
 from proofgate_operator.workers.admin_port import AdminPort
 
 
@@ -23,8 +22,8 @@ class BalancerReports:
     async def reports(
         self, namespace: str, gateway: str, pods: Iterable[Manifest]
     ) -> dict[str, BalancerReport]:
-        """Ask every HAProxy that is Ready; return the answers by the pod's name."""
-        ready = [pod for pod in pods if is_ready(pod)]
+        """Ask every HAProxy that counts; return the answers by the pod's name."""
+        ready = [pod for pod in pods if counts(pod)]
         answers = await asyncio.gather(*(self.admin_port.balancer(pod) for pod in ready))
         before, now = self._silent.get((namespace, gateway), {}), self.clock()
         silent: dict[str, float] = {}
