@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import socket
 import threading
@@ -21,6 +22,7 @@ from proofgate.front_door.agent import create_app
 from proofgate.front_door.follower import Follower
 from proofgate.front_door.names import Names
 from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.tenant_map import MapFile
 
 OLD, NEW, OTHER = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
@@ -257,11 +259,29 @@ def test_the_operator_is_told_where_and_how_every_worker_is(scene: Scene) -> Non
         with serving(app) as url:
             status, text = await asyncio.to_thread(told_to_the_operator, url)
         assert status == 200
+        assert json.loads(text)["owners"] is None
         assert json.loads(text)["workers"] == [
             {"name": "worker-0", "address": OLD, "state": "up", "seconds": 7},
             {"name": "worker-1", "address": "2001:db8::1", "state": "down", "seconds": 7},
             {"name": "worker-2", "address": None, "state": "maintenance", "seconds": 7},
         ]
+
+    before_haproxy(scene, body)
+
+
+def test_the_operator_is_told_which_map_of_owners_haproxy_holds(scene: Scene) -> None:
+    async def body() -> None:
+        path = scene.file.with_name("owners.map")
+        path.write_text("acme worker-0.worker-1\n")
+        follower = Follower([MapFile(path, scene.api)], lambda: scene.now)
+        app = create_app(follower, servers.Discovery(scene.api), scene.api)
+        with serving(app) as url:
+            _, before = await asyncio.to_thread(told_to_the_operator, url)
+            await follower.look()
+            path.write_text("acme worker-1\n")
+            _, after = await asyncio.to_thread(told_to_the_operator, url)
+        assert json.loads(before)["owners"] is None
+        assert json.loads(after)["owners"] == hashlib.sha256(b"acme worker-0.worker-1\n").hexdigest()
 
     before_haproxy(scene, body)
 

@@ -5,6 +5,7 @@ marked, and finds a worker a while after that serves.
 """
 
 import base64
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,8 @@ class Balancer:
     worker_delay: int
     due: list[float] = field(default_factory=list)
     owners: dict[str, list[int]] = field(default_factory=dict)
+    #: The file that these are from, as the agent tells of it; None for one that does not.
+    file: str | None = ""
 
 
 class RequiredWorld(MovingWorld):
@@ -63,7 +66,10 @@ class RequiredWorld(MovingWorld):
     def asked_balancers(self) -> dict[str, BalancerReport]:
         """Each tells of a worker what it makes of it, and nothing but that."""
         return {
-            name: BalancerReport({f"worker-{number}": self._line(number, told) for number in range(8)})
+            name: BalancerReport(
+                {f"worker-{number}": self._line(number, told) for number in range(8)},
+                owners=None if told.file is None else hashlib.sha256(told.file.encode()).hexdigest(),
+            )
             for name, told in self.balancers.items()
         }
 
@@ -103,6 +109,8 @@ class RequiredWorld(MovingWorld):
             if any(due <= self.now for due in balancer.due):
                 balancer.due = [due for due in balancer.due if due > self.now]
                 balancer.owners = self.written()
+                if balancer.file is not None:
+                    balancer.file = self.entry("owners.map")
             if self.serving:
                 self._serve(balancer)
 

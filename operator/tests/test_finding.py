@@ -258,7 +258,7 @@ def test_addresses_are_compared_as_numbers() -> None:
     told = read_balancer(
         {"workers": [{"name": "worker-0", "address": "2001:DB8::0:1", "state": "up", "seconds": 1}]}
     )
-    assert sight(BalancerReport(told), of=pod("2001:db8:0::1")).missing is None
+    assert sight(told, of=pod("2001:db8:0::1")).missing is None
 
 
 def test_a_haproxy_that_was_not_asked_counts_as_one_that_says_nothing() -> None:
@@ -361,7 +361,12 @@ def test_a_paused_gateway_still_tells_haproxy_where_workers_are() -> None:
 
 @pytest.fixture
 def told() -> Iterator[list[Any]]:
-    yield [{"workers": [{"name": "worker-0", "address": "10.0.0.1", "state": "up", "seconds": 4}]}]
+    yield [
+        {
+            "workers": [{"name": "worker-0", "address": "10.0.0.1", "state": "up", "seconds": 4}],
+            "owners": "ab",
+        }
+    ]
 
 
 async def test_the_agents_are_asked_and_their_silence_is_counted(told: list[Any]) -> None:
@@ -385,7 +390,7 @@ async def test_the_agents_are_asked_and_their_silence_is_counted(told: list[Any]
     pods = [haproxy("a"), haproxy("b", "False")]
     try:
         assert await found.reports("team", "demo", pods) == {
-            "a": BalancerReport({"worker-0": Line("10.0.0.1", "up", 4)})
+            "a": BalancerReport({"worker-0": Line("10.0.0.1", "up", 4)}, owners="ab")
         }
         told[0] = None
         assert (await found.reports("team", "demo", pods))["a"] == BalancerReport(None, 0.0)

@@ -218,8 +218,18 @@ def test_a_version_that_does_not_start_leaves_the_stand_in_in_its_place() -> Non
     assert world.turned_away == [] and all(len(both) == 1 for both in world.written().values())
 
 
+def test_a_kubelet_that_is_slow_turns_no_tenant_away() -> None:
+    world = RequiredWorld(2)
+    world.balancers["demo-haproxy-b"].map_delay = 30
+    world.use_image("worker:next")
+    world.settle()
+    assert world.turned_away == []
+
+
 def test_a_haproxy_that_has_not_heard_of_the_stand_in_is_waited_for() -> None:
     world = RequiredWorld(2)
+    for balancer in world.balancers.values():
+        balancer.file = None
     world.use_image("worker:next")
     for _ in range(20):
         world.reconcile()

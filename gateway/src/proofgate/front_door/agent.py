@@ -27,6 +27,7 @@ from proofgate.http_server import Server, address_of, on_signals
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
+_OWNERS = "owners.map"
 
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -68,7 +69,7 @@ def create_app(
             case "/metrics":
                 return HTTPStatus.OK, metrics.CONTENT_TYPE, metrics.render(follower)
             case "/workers":
-                return await _workers(api)
+                return await _workers(api, follower)
         return HTTPStatus.NOT_FOUND, _TEXT, "not found\n"
 
     async def app(scope: dict[str, Any], _: object, send: _Send) -> None:
@@ -81,8 +82,9 @@ def create_app(
     return app
 
 
-async def _workers(api: RuntimeApi) -> tuple[HTTPStatus, str, str]:
-    """What HAProxy says of each worker now: for the operator, which takes none away before that."""
+async def _workers(api: RuntimeApi, follower: Follower) -> tuple[HTTPStatus, str, str]:
+    """What HAProxy says of each worker now, and which map of owners it holds: for the operator, which takes
+    no worker away before that."""
     try:
         found = await servers.workers(api)
     except (RefusedError, UnreachableError) as error:
@@ -91,7 +93,14 @@ async def _workers(api: RuntimeApi) -> tuple[HTTPStatus, str, str]:
         {"name": name, "address": server.address, "state": server.state, "seconds": server.seconds}
         for name, server in found.items()
     ]
-    return HTTPStatus.OK, _JSON, json.dumps({"workers": told})
+    return HTTPStatus.OK, _JSON, json.dumps({"workers": told, "owners": _owners(follower)})
+
+
+def _owners(follower: Follower) -> str | None:
+    for found in follower.standings:
+        if isinstance(found.target, MapFile) and found.target.name == _OWNERS and found.in_step:
+            return found.target.digest(found.held)
+    return None
 
 
 async def _serve(follower: Follower, api: RuntimeApi, listener: socket.socket) -> None:

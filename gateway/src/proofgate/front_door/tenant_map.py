@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,6 +71,10 @@ class MapFile:
 
     def read(self) -> Contents:
         return self._sources.read()
+
+    def digest(self, content: Contents) -> str:
+        """SHA-256 of the map's own file, in hexadecimal; shards are not part of it."""
+        return hashlib.sha256(content[0]).hexdigest()
 
     def complaints(self) -> list[str]:
         return self._sources.complaints()

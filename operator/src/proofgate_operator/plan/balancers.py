@@ -39,10 +39,14 @@ class Line:
 
 @dataclass(frozen=True)
 class BalancerReport:
-    """The answer of the agent beside one HAProxy; None for one that gave none, for so many seconds."""
+    """The answer of the agent beside one HAProxy; None for one that gave none, for so many seconds.
+
+    `owners` is the SHA-256 of the map of owners that HAProxy holds; None where that is not told.
+    """
 
     workers: Mapping[str, Line] | None = None
     silent_seconds: float = 0.0
+    owners: str | None = None
 
     @property
     def given_up(self) -> bool:
@@ -156,7 +160,7 @@ def found_condition(pod: Manifest, at: str) -> Manifest:
     }
 
 
-def read_balancer(answer: Any) -> dict[str, Line]:
+def read_balancer(answer: Any) -> BalancerReport:
     """Read the answer of `GET /workers`; raises ValueError for what is none."""
     told = answer.get("workers") if isinstance(answer, dict) else None
     if not isinstance(told, list):
@@ -170,7 +174,8 @@ def read_balancer(answer: Any) -> dict[str, Line]:
             raise ValueError("no seconds")
         text = None if address is None else str(ipaddress.ip_address(str(address)))
         found[str(item.get("name"))] = Line(text, item["state"], seconds)
-    return found
+    owners = answer.get("owners")
+    return BalancerReport(found, owners=owners if isinstance(owners, str) else None)
 
 
 def _trouble(name: str, report: BalancerReport, line: Line | None, pod: Manifest) -> str | None:

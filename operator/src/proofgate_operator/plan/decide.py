@@ -312,7 +312,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         renew = _to_renew(gateway, seen, configuration, door, movement.replicas, apply)
         renew = marked(gateway, seen, movement.replicas, apply, renew)
         written = not unpublished and not _files(gateway) & set(map(ref_of, apply))
-        if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
+        balancers = seen.haproxy_pods, seen.balancers
+        if not may_retire(gateway, movement, door, written, *balancers, seen.now):
             movement = replace(movement, retire=None, since=None)
         if movement.replace and _comes_anew(gateway, seen, apply):
             # Its successor would be made from the template that is about to be replaced.

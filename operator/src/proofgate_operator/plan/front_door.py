@@ -1,20 +1,22 @@
 """What every HAProxy is to know while it runs, and whether it has heard of it."""
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.load_balancer import Affinity
 from proofgate_operator.build.digests import keyed_digest
-from proofgate_operator.build.haproxy_maps import haproxy_maps, map_digest
+from proofgate_operator.build.haproxy_maps import OWNER_MAP, haproxy_maps, map_digest
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, RENEWED_ANNOTATION, Manifest
 from proofgate_operator.build.owners import Shares
+from proofgate_operator.plan.balancers import BalancerReport
 from proofgate_operator.plan.configuration import Configuration
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 from proofgate_operator.plan.scaling import Movement
 
-#: From the mark on its pod to a HAProxy that holds the new maps: the kubelet renews the files within about a
-#: second, the agent looks at them twice a second.
+#: From the mark on its pod to a HAProxy that holds the new maps, where it does not say so itself: the kubelet
+#: renews the files within about a second, the agent looks at them twice a second.
 DELIVERY_SECONDS = 5
 
 
@@ -75,15 +77,33 @@ def _heard(pod: Manifest, digest: str, now: float) -> bool:
     return annotations.get(CONFIG_ANNOTATION) == digest and passed
 
 
+def _knows(pod: Manifest, report: BalancerReport | None, door: FrontDoor, now: float) -> bool:
+    """Return whether a HAProxy holds the newest maps, by its own word where it gives one. Of the shards of
+    tenants it says nothing, and one that says nothing at all is given time."""
+    if report is None or report.owners is None:
+        return _heard(pod, door.digest, now)
+    holds = report.owners == hashlib.sha256(door.maps.get(OWNER_MAP, "").encode()).hexdigest()
+    return holds and (not door.stamp or _heard(pod, door.digest, now))
+
+
 def may_retire(
-    gateway: Gateway, movement: Movement, door: FrontDoor, written: bool, pods: Iterable[Manifest], now: float
+    gateway: Gateway,
+    movement: Movement,
+    door: FrontDoor,
+    written: bool,
+    pods: Iterable[Manifest],
+    reports: Mapping[str, BalancerReport],
+    now: float,
 ) -> bool:
     """Return whether the worker that is to leave may be told to retire.
 
     Where the affinity is required, every HAProxy has to know who stands in for it: `written` says that the
-    maps with that are there, `pods` are HAProxy's. One that retires already is not called back for it.
+    maps with that are there, `pods` are HAProxy's, `reports` theirs by name. One that retires already is not
+    called back for it.
     """
     shard = movement.retire
     if gateway.spec.load_balancer.affinity is not Affinity.REQUIRED or shard is None or shard.retiring:
         return True
-    return written and all(_heard(pod, door.digest, now) for pod in live_pods(pods))
+    return written and all(
+        _knows(pod, reports.get(pod["metadata"]["name"]), door, now) for pod in live_pods(pods)
+    )

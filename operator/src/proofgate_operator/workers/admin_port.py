@@ -13,7 +13,7 @@ from proofgate_operator.build import auditor, haproxy
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.worker_config import ADMIN_PORT
 from proofgate_operator.plan.audit_reports import SILENT, AuditReport, read_audit
-from proofgate_operator.plan.balancers import Line, read_balancer
+from proofgate_operator.plan.balancers import BalancerReport, read_balancer
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, read_report
 
 _TIMEOUT = ClientTimeout(total=2)
@@ -66,7 +66,7 @@ class AdminPort:
         except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return SILENT
 
-    async def balancer(self, pod: Manifest) -> dict[str, Line] | None:
+    async def balancer(self, pod: Manifest) -> BalancerReport | None:
         """Ask the agent beside a HAProxy what that says of each worker; None when it does not tell."""
         try:
             answer = await self._call("GET", pod, "/workers", None, self._agent_port)

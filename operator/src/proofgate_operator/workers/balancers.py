@@ -28,11 +28,12 @@ class BalancerReports:
         before, now = self._silent.get((namespace, gateway), {}), self.clock()
         silent: dict[str, float] = {}
         found = {}
-        for pod, workers in zip(ready, answers, strict=True):
+        for pod, answer in zip(ready, answers, strict=True):
             uid = pod["metadata"]["uid"]
-            if workers is None:
+            if answer is None:
                 silent[uid] = before.get(uid, now)
-            found[pod["metadata"]["name"]] = BalancerReport(workers, now - silent.get(uid, now))
+            told = answer or BalancerReport(None, now - silent[uid])
+            found[pod["metadata"]["name"]] = told
         self._silent[(namespace, gateway)] = silent
         return found
 
