@@ -189,8 +189,9 @@ def delete_a_log_under_a_forged_tombstone(audit: Audit, _others: Others) -> None
     origin, size, root, *_ = (log / "checkpoint").read_text().split("\n")
     for path in [*log.glob("*.seg"), log / "tree", log / "salts"]:
         path.unlink()
-    claim = ["removed 1", "exchanges 10", "newest 1", "minimum-days 180", "reason made up"]
-    text = "\n".join(["proofgate.dev/tombstone@v1", origin, size, root, *claim])
+    claim = ["removed 1", "exchanges 10", "newest 1", "minimum-days 180", "author nobody"]
+    claim.append("reason made up")
+    text = "\n".join(["proofgate.dev/tombstone@v2", origin, size, root, *claim])
     # Under the keeper's name and its key's id, which anybody knows.
     name, number, _ = (audit.folder / "keeping-key").read_text().split("+", 2)
     body = base64.b64encode(bytes.fromhex(number) + bytes(64)).decode()

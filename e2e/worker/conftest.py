@@ -18,6 +18,12 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def author(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who answers for what a keeper's commands sign."""
+    monkeypatch.setenv("PROOFGATE_AUTHOR", "end-to-end tests")
+
+
 @pytest.fixture
 def client(gateway: LocalGateway) -> Iterator[OpenAI]:
     """The official client, as the tenant acme, without retries of its own."""

@@ -28,6 +28,8 @@ class Keeper:
     #: The arguments of the last `prune` and of the last `erase`.
     pruned: tuple[Any, ...] = ()
     erased: tuple[Any, ...] = ()
+    #: The ledger and the key of the last `state_holds`.
+    stated: tuple[Any, ...] = ()
     #: The arguments of each `shred` since a test began; and the keys that a hold keeps, of each ledger.
     shreds: ClassVar[list[tuple[Any, ...]]] = []
     held: ClassVar[dict[str, set[str]]] = {}
@@ -50,23 +52,27 @@ class Keeper:
         return self._file.read_text()
 
     def add_hold(
-        self, scope_json: str, reason: str, reference: str | None, now_us: int, name: str | None = None
+        self, scope_json: str, why: tuple[str, str, str | None], now_us: int, name: str | None = None
     ) -> str:
         holds = json.loads(self.holds())
-        hold = {"id": len(holds) + 1, "scope": json.loads(scope_json), "reason": reason, "added": now_us}
+        hold = {"id": len(holds) + 1, "scope": json.loads(scope_json), **_told(why), "added": now_us}
         if name is not None:
             hold["name"] = name
-        if reference is not None:
-            hold["reference"] = reference
         self._write([*holds, hold])
         return json.dumps(hold)
 
-    def release_hold(self, number: int, reason: str, now_us: int) -> str:
+    def state_holds(self, ledger: str, ledger_key: str, signing_key: str, now_us: int) -> int:
+        assert signing_key.startswith("PRIVATE+KEY+")
+        assert now_us > 0
+        Keeper.stated = (ledger, ledger_key)
+        return len(json.loads(self.holds()))
+
+    def release_hold(self, number: int, why: tuple[str, str, str | None], now_us: int) -> str:
         holds = json.loads(self.holds())
         found = [hold for hold in holds if hold["id"] == number]
         if not found:
             raise _error(f"hold {number} is not there", "no_such_hold")
-        found[0]["released"] = {"at": now_us, "reason": reason}
+        found[0]["released"] = {"at": now_us, **_told(why)}
         self._write(holds)
         return json.dumps(found[0])
 
@@ -77,14 +83,14 @@ class Keeper:
         signing_key: str,
         days: int,
         tenant_days: dict[str, int],
-        reason: str,
+        why: tuple[str, str, str | None],
         against: list[tuple[str, str]],
         now_us: int,
         carry_out: bool,
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
-        Keeper.pruned = (ledger, ledger_key, days, tenant_days, reason, against, carry_out)
+        Keeper.pruned = (ledger, ledger_key, days, tenant_days, why, against, carry_out)
         return json.dumps(
             [LOG, STAYS, LOG | {"action": "finish", "left": ["salts"]}, LOG | {"action": "removed"}]
         )
@@ -97,13 +103,13 @@ class Keeper:
         exchange: str | None,
         tenant: tuple[str, int | None] | None,
         policy: tuple[int, dict[str, int]] | None,
-        reason: str,
+        why: tuple[str, str, str | None],
         now_us: int,
         carry_out: bool,
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
-        Keeper.erased = (ledger, ledger_key, exchange, tenant, policy, reason, carry_out)
+        Keeper.erased = (ledger, ledger_key, exchange, tenant, policy, why, carry_out)
         log = {
             "origin": "a/0/X",
             "dir": "ledger/0/X",
@@ -127,13 +133,13 @@ class Keeper:
         only: list[str] | None,
         there: list[str],
         policy: tuple[int, dict[str, int]] | None,
-        reason: str,
+        why: tuple[str, str, str | None],
         now_us: int,
         carry_out: bool,
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
-        Keeper.shreds.append((ledger, ledger_key, tenant, only, there, policy, reason, carry_out))
+        Keeper.shreds.append((ledger, ledger_key, tenant, only, there, policy, why, carry_out))
         keys = sorted({*(only or ()), *(key for key in there if only is None or key in only)})
         held = Keeper.held.get(ledger, set())
         return json.dumps(
@@ -144,6 +150,11 @@ class Keeper:
                 for key in keys
             ]
         )
+
+
+def _told(why: tuple[str, str, str | None]) -> dict[str, Any]:
+    author, reason, ticket = why
+    return {"author": author, "reason": reason} | ({} if ticket is None else {"ticket": ticket})
 
 
 def _error(message: str, code: str) -> Exception:

@@ -21,6 +21,12 @@ CASE: dict[str, Any] = {"name": "case", "tenant": "acme", "since": "2026-01-01",
 Capture = pytest.CaptureFixture[str]
 
 
+@pytest.fixture(autouse=True)
+def author(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who answers for what the commands sign."""
+    monkeypatch.setenv(arguments.AUTHOR_VARIABLE, "officer")
+
+
 class Place:
     """A ledger, a keeper's key, and a state that is not there yet."""
 
@@ -58,7 +64,7 @@ def place(tmp_path: Path) -> Place:
 def test_the_first_run_begins_and_a_state_that_is_lost_later_stops_everything(place: Place) -> None:
     retention = {"maximumDays": 180}
     assert place.keep(begin=True, retention=retention)[0] == 0
-    assert Keeper.pruned[2:] == (180, {}, "the retention of 180 days", [], True)
+    assert Keeper.pruned[2:] == (180, {}, ("officer", "the retention of 180 days", None), [], True)
     (place.folder / "state" / "holds").unlink()
     Keeper.pruned = ()
     code, report = place.keep(known=0, retention=retention)
@@ -159,7 +165,7 @@ def test_tenants_are_erased_up_to_midnight_and_minimums_hold_for_all_of_it(
     assert Keeper.erased[3:] == (
         ("acme", 910 * DAY),
         (30, {"acme": 30, "globex": 730}),
-        "the retention of its tenant",
+        ("officer", "the retention of its tenant", None),
         True,
     )
     assert (report["removed"], report["removedNow"], report["erased"], report["erasedNow"]) == (3, 2, 6, 3)
@@ -290,3 +296,20 @@ def test_a_report_that_cannot_be_written_is_told(place: Place, capsys: Capture) 
     with pytest.raises(IsADirectoryError):
         place.keep(known=0)  # This test reads it, too.
     assert "report cannot be written" in capsys.readouterr().err
+
+
+def test_a_run_states_holds_on_the_ledger_whatever_else_it_does(place: Place) -> None:
+    Keeper.stated = ()
+    assert place.keep("--dry-run", begin=True, holds=[CASE])[0] == 0
+    assert Keeper.stated == (), "nothing is signed"
+    assert place.keep(begin=True, holds=[CASE | {"reference": "2026-17"}])[0] == 0
+    assert Keeper.stated == (str(place.folder / "ledger"), VKEY)
+    assert (place.holds()[0]["author"], place.holds()[0]["ticket"]) == ("officer", "2026-17")
+
+
+def test_a_run_without_an_author_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(arguments.AUTHOR_VARIABLE)
+    code, report = place.keep(begin=True, holds=[CASE])
+    assert (code, report["result"]) == (2, "usage")
+    assert not (place.folder / "state").exists()
+    assert place.keep("--author", "jo", begin=True, holds=[CASE])[0] == 0

@@ -20,6 +20,12 @@ DAY = 86_400_000_000
 Capture = pytest.CaptureFixture[str]
 
 
+@pytest.fixture(autouse=True)
+def author(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who answers for what the commands sign."""
+    monkeypatch.setenv(arguments.AUTHOR_VARIABLE, "officer")
+
+
 @pytest.fixture
 def state(tmp_path: Path, capsys: Capture) -> str:
     """The state of a keeper that has begun, beside a ledger and the keeper's key."""
@@ -48,13 +54,51 @@ def test_a_hold_is_added_listed_and_released_and_stays_in_the_list(state: str, c
     assert "released" in capsys.readouterr().out
     assert main(["hold", "list", "--state", state]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("hold 1: tenant acme, since 2026-01-31T00:00:00Z: a case (2026-17); since ")
+    assert lines[0].startswith(
+        "hold 1: tenant acme, since 2026-01-31T00:00:00Z: a case (2026-17), by officer; since "
+    )
     assert lines[1].startswith("hold 2: everything: a case")
     assert lines[2] == "1 of 2 holds hold"
     assert main(["hold", "list", "--state", state, "--json"]) == 0
     assert [hold["id"] for hold in json.loads(capsys.readouterr().out)["holds"]] == [1, 2]
     assert main(["hold", "release", "9", "--state", state, "--reason", "closed"]) == 1
     assert "[no_such_hold]" in capsys.readouterr().err
+
+
+def test_a_hold_and_its_release_are_stated_at_once_where_the_ledger_is_given(
+    tmp_path: Path, state: str, capsys: Capture
+) -> None:
+    where = ["--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY]
+    add = ["hold", "add", "--state", state, "--all", "--reason", "a case", "--ticket", "2026-17"]
+    Keeper.stated = ()
+    assert main([*add, *where]) == 2
+    assert "go together" in capsys.readouterr().err
+    assert main([*add, *where, "--signing-key", str(tmp_path / "key"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ticket"] == "2026-17"
+    assert Keeper.stated == (str(tmp_path / "ledger"), VKEY)
+    Keeper.stated = ()
+    release = ["hold", "release", "1", "--state", state, "--reason", "closed", "--ticket", "2026-18"]
+    assert main([*release, *where, "--signing-key", str(tmp_path / "key"), "--json"]) == 0
+    released = json.loads(capsys.readouterr().out)["released"]
+    assert (released["author"], released["ticket"]) == ("officer", "2026-18")
+    assert Keeper.stated == (str(tmp_path / "ledger"), VKEY)
+
+
+def test_what_is_signed_names_who_answers_for_it(
+    monkeypatch: pytest.MonkeyPatch, state: str, prune: list[str], erase: list[str], capsys: Capture
+) -> None:
+    monkeypatch.delenv(arguments.AUTHOR_VARIABLE)
+    all_of = [*erase, "--tenant", "acme", "--override-minimum"]
+    hold = ["hold", "add", "--state", state, "--all", "--reason", "a case"]
+    Keeper.pruned = Keeper.erased = ()
+    for signs in (hold, [*prune, "--yes"], [*all_of, "--yes"]):
+        assert main(signs) == 2
+        assert "say who answers for this, by --author or $PROOFGATE_AUTHOR" in capsys.readouterr().err
+    assert (Keeper.pruned, Keeper.erased) == ((), ())
+    assert main([*hold, "--author", "jo"]) == 0
+    assert "a case, by jo" in capsys.readouterr().out
+    # A plan is signed by nobody.
+    assert main(prune) == 0
 
 
 def test_a_hold_says_what_it_is_about(state: str, capsys: Capture) -> None:
@@ -92,7 +136,7 @@ def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(
 ) -> None:
     assert main(prune) == 0
     assert Keeper.pruned[-1] is False
-    assert Keeper.pruned[2:5] == (180, {}, "the retention of 180 days")
+    assert Keeper.pruned[2:5] == (180, {}, ("officer", "the retention of 180 days", None))
     assert capsys.readouterr().out.splitlines() == [
         "goes: a/0/X",
         "  81 records, 40 exchanges, newest 2023-11-14T22:13:20Z, 9000 bytes",
@@ -108,8 +152,9 @@ def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(
 def test_with_yes_it_is_done(tmp_path: Path, prune: list[str], capsys: Capture) -> None:
     (tmp_path / "kept").write_text("a note")
     more = ("--tenant-minimum", "ac=me=730d", "--reason", "by order", "--against", str(tmp_path / "kept"))
-    assert main([*prune, *more, "--yes", "--json"]) == 0
-    assert Keeper.pruned[3:] == ({"ac=me": 730}, "by order", [(str(tmp_path / "kept"), "a note")], True)
+    assert main([*prune, *more, "--author", "jo", "--ticket", "T-1", "--yes", "--json"]) == 0
+    why = ("jo", "by order", "T-1")
+    assert Keeper.pruned[3:] == ({"ac=me": 730}, why, [(str(tmp_path / "kept"), "a note")], True)
     report = json.loads(capsys.readouterr().out)
     assert (report["done"], report["remove"], report["finish"], report["stay"]) == (True, 1, 1, 1)
     assert report["logs"][1] == keeper_double.STAYS
@@ -128,7 +173,13 @@ def erase(tmp_path: Path, state: str) -> list[str]:
 def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: Capture) -> None:
     one = [*erase, "--id", "req_1", "--minimum", "180d", "--tenant-minimum", "acme=730d"]
     assert main(one) == 0
-    assert Keeper.erased[2:] == ("req_1", None, (180, {"acme": 730}), "asked for on paper", False)
+    assert Keeper.erased[2:] == (
+        "req_1",
+        None,
+        (180, {"acme": 730}),
+        ("officer", "asked for on paper", None),
+        False,
+    )
     assert capsys.readouterr().out.splitlines() == [
         "goes: the salts of 1 exchanges in a/0/X",
         "nothing was changed: --yes destroys the salts of 1 exchanges; 0 logs keep theirs",

@@ -254,7 +254,7 @@ def shred(tmp_path: Path) -> list[str]:
     Keeper.shreds.clear()
     Keeper.held.clear()
     ledgers = ("--ledger", str(tmp_path / "ledger"), "--ledger", str(tmp_path / "other"))
-    more = ("--tenant", "acme", "--override-minimum", "--reason", "the contract ended")
+    more = ("--tenant", "acme", "--override-minimum", "--reason", "the contract ended", "--author", "jo")
     return ["shred", *ledgers, *keys, "--state", str(tmp_path / "state"), *more]
 
 

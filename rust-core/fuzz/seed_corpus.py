@@ -30,7 +30,7 @@ KEYS = (
 )
 LOG = "fuzz.example/llm/0/01M89PCZT1JE2K4A4FYY15YK69"
 STATEMENTS = {
-    "tombstone": f"""proofgate.dev/tombstone@v1
+    "tombstone": f"""proofgate.dev/tombstone@v2
 {LOG}
 12
 s/WqXL4wXkAe2L5qvA2yC3o3mVhGk1xJb0oZbB6pX7k=
@@ -38,31 +38,55 @@ removed 1764086400000000
 exchanges 5
 newest 1748534400000000
 minimum-days 180
+author GovernanceGateway team/llm
 reason the retention of 180 days
 """,
-    "erasure_of_one": f"""proofgate.dev/erasure@v1
+    "erasure_of_one": f"""proofgate.dev/erasure@v2
 {LOG}
 12
 erased 1764086400000000
 exchanges 1
 salt 7
+author privacy officer
 reason request of 1 July
+ticket R-7
 """,
-    "erasure_of_a_tenant": f"""proofgate.dev/erasure@v1
+    "erasure_of_a_tenant": f"""proofgate.dev/erasure@v2
 {LOG}
 12
 erased 1764086400000000
 exchanges 2
 tenant 1751241600000000 acme
+author privacy officer
 reason request of 1 July
 """,
-    "key_destruction": """proofgate.dev/key-destruction@v1
+    "key_destruction": """proofgate.dev/key-destruction@v2
 proofgate.dev/team/llm
 key a3231e094fea5a0d
 tenant acme
 destroyed 1764086400000000
 exchanges 12
+author officer
 reason the contract ended
+""",
+    "hold": """proofgate.dev/hold@v1
+proofgate.dev/team/llm
+hold 3
+added 1764086400000000
+scope {"tenant":"acme"}
+stated 1764086400000001
+author officer
+reason litigation
+ticket 2026-17
+""",
+    "release": """proofgate.dev/release@v1
+proofgate.dev/team/llm
+hold 3
+added 1764086400000000
+released 1764691200000000
+stated 1764691200000001
+author officer
+reason settled
 """,
     "succession": f"""proofgate.dev/key-succession@v1
 old {KEYS[0]}

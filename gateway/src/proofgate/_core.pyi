@@ -807,17 +807,24 @@ class Keeper:
         """All holds, the oldest first: a JSON list."""
 
     def add_hold(
-        self, scope_json: str, reason: str, reference: str | None, now_us: int, name: str | None = None
+        self, scope_json: str, why: tuple[str, str, str | None], now_us: int, name: str | None = None
     ) -> str:
         """Adds a hold on records that are all of what the scope gives, any of `tenant`, `exchange`, `since`
         and `until`; one that gives nothing is about everything. Times are in unix microseconds. No other hold
-        of the same name may hold.
+        of the same name may hold. `why` is the author, the reason and the ticket, each one line.
 
         Returns the hold as JSON. Raises ValueError and KeepingError.
         """
 
-    def release_hold(self, number: int, reason: str, now_us: int) -> str:
-        """Ends a hold. Returns it as JSON. Raises KeepingError."""
+    def release_hold(self, number: int, why: tuple[str, str, str | None], now_us: int) -> str:
+        """Ends a hold. Returns it as JSON. Raises KeepingError, also for a time before the hold was placed."""
+
+    def state_holds(self, ledger: str, ledger_key: str, signing_key: str, now_us: int) -> int:
+        """Writes the holds and releases that the ledger does not have yet as signed statements beside its
+        shards. Returns how many there were. Whatever removes or destroys does this first.
+
+        Raises ValueError and KeepingError, also when a hold was stated that the state does not have.
+        """
 
     def prune(
         self,
@@ -826,7 +833,7 @@ class Keeper:
         signing_key: str,
         days: int,
         tenant_days: dict[str, int],
-        reason: str,
+        why: tuple[str, str, str | None],
         against: list[tuple[str, str]],
         now_us: int,
         carry_out: bool,
@@ -849,7 +856,7 @@ class Keeper:
         exchange: str | None,
         tenant: tuple[str, int | None] | None,
         policy: tuple[int, dict[str, int]] | None,
-        reason: str,
+        why: tuple[str, str, str | None],
         now_us: int,
         carry_out: bool,
     ) -> str:
@@ -870,7 +877,7 @@ class Keeper:
         only: list[str] | None,
         there: list[str],
         policy: tuple[int, dict[str, int]] | None,
-        reason: str,
+        why: tuple[str, str, str | None],
         now_us: int,
         carry_out: bool,
     ) -> str:

@@ -1,5 +1,5 @@
 //! What a keeper, or two keys of one line, signed is read as exactly one text, or refused: a text that anybody with a key
-//! may write, and that decides what counts as removed, erased or believed.
+//! may write, and that decides what counts as removed, erased, held or believed.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer, SigningKey};
 use libfuzzer_sys::fuzz_target;
 use proofgate_evidence::erasures;
-use proofgate_ledger::{Erasure, KeyDestruction, KeySuccession, Tombstone, VerifyingKey};
+use proofgate_ledger::{Erasure, HoldStatement, KeyDestruction, KeySuccession, Tombstone, VerifyingKey};
 use sha2::{Digest, Sha256};
 
 const NAME: &str = "fuzz.example/keeping";
@@ -55,6 +55,9 @@ fuzz_target!(|text: &str| {
     }
     if let Ok(destruction) = KeyDestruction::verify(&note, verifying) {
         assert_eq!(destruction.body(), text);
+    }
+    if let Ok(statement) = HoldStatement::verify(&note, verifying) {
+        assert_eq!(statement.body(), text);
     }
     assert!(KeySuccession::verify(&note).is_err(), "one signature is none");
     let note = format!("{note}{}", signature(second, text));

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from proofgate import _core, times
 
 _DAYS = re.compile(r"([0-9]{1,6})d")
 _MICROSECONDS = 1_000_000
+
+
+#: Names whoever answers for what a command signs, where `--author` is not given.
+AUTHOR_VARIABLE = "PROOFGATE_AUTHOR"
+
+
+class Why(NamedTuple):
+    """Who answers for a statement, why it is made, and the ticket that asked for it; each one line."""
+
+    author: str
+    reason: str
+    ticket: str | None = None
 
 
 class UsageError(Exception):
@@ -94,6 +108,34 @@ def add_ledger(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--signing-key", type=Path, required=True, metavar="FILE", help="the keeper's, which signs what goes"
     )
+
+
+def add_author(parser: argparse.ArgumentParser) -> None:
+    """Adds who answers for what is signed."""
+    parser.add_argument(
+        "--author",
+        metavar="NAME",
+        help=f"who answers for this, in one line; it is signed (default: ${AUTHOR_VARIABLE})",
+    )
+
+
+def add_ticket(parser: argparse.ArgumentParser, *others: str) -> None:
+    """Adds the ticket that asked for it; `others` are further names of the option."""
+    parser.add_argument(
+        "--ticket",
+        *others,
+        dest="ticket",
+        metavar="TEXT",
+        help="the case or ticket that asked for it, in one line; it is signed",
+    )
+
+
+def author(options: argparse.Namespace, *, signs: bool) -> str:
+    """Who answers for what is signed; where nothing is, nobody need. Raises UsageError."""
+    named: str = options.author or os.environ.get(AUTHOR_VARIABLE, "")
+    if not named and signs:
+        raise UsageError(f"say who answers for this, by --author or ${AUTHOR_VARIABLE}: it is signed")
+    return named
 
 
 def add_tenant_minimum(parser: argparse.ArgumentParser) -> None:

@@ -32,6 +32,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     arguments.add_minimum(parser, "erase")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")
+    arguments.add_author(parser)
+    arguments.add_ticket(parser)
     parser.add_argument("--yes", action="store_true", help="do it")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -64,8 +66,10 @@ def _erase(options: argparse.Namespace) -> Logs:
         raise arguments.UsageError("--until goes with --tenant")
     policy = arguments.minimum_of(options)
     tenant = None if options.tenant is None else (options.tenant, options.until)
+    author = arguments.author(options, signs=options.yes)
+    why = arguments.Why(author, options.reason, options.ticket)
     kept = KeptLedger.of(options)
-    return kept.erase(options.id, tenant, policy, options.reason, carry_out=options.yes)
+    return kept.erase(options.id, tenant, policy, why, carry_out=options.yes)
 
 
 def lines(logs: Logs, *, done: bool) -> Iterator[str]:

@@ -50,7 +50,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     added.add_argument("--all", action="store_true", help="everything")
     added.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line")
-    added.add_argument("--reference", metavar="TEXT", help="the case that it is for")
+    arguments.add_ticket(added, "--reference")
 
     listed = _action(actions, "list", _list, "list all holds, also those that are over")
     arguments.add_state(listed)
@@ -59,6 +59,16 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     arguments.add_state(released)
     released.add_argument("id", type=int, metavar="NUMBER", help="the hold's number")
     released.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line")
+
+    arguments.add_ticket(released)
+    for action in (added, released):
+        arguments.add_author(action)
+        stated = action.add_argument_group(
+            "state it at once", "on the ledger's volume, signed; else the next command that works there does"
+        )
+        stated.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger")
+        stated.add_argument("--ledger-key", metavar="VKEY", help="the ledger's verifying key, or a file")
+        stated.add_argument("--signing-key", type=Path, metavar="FILE", help="the keeper's signing key")
 
     for action in (begin, added, listed, released):
         action.add_argument("--json", action="store_true", help="print JSON")
@@ -106,8 +116,10 @@ def _add(options: argparse.Namespace) -> int:
         raise arguments.UsageError(
             "give --all, or what to hold: --tenant, --id, --since, --until; a record has to be all of it"
         )
-    keeper = arguments.open_keeper(options.state)
-    added = json.loads(keeper.add_hold(json.dumps(given), options.reason, options.reference, arguments.now()))
+    why, ledger = _why(options), _ledger_to_state(options)
+    keeper = arguments.open_keeper(options.state, options.ledger)
+    added = json.loads(keeper.add_hold(json.dumps(given), why, arguments.now()))
+    _state(keeper, ledger)
     print(json.dumps(added) if options.json else _line(added))
     return EXIT_OK
 
@@ -125,10 +137,32 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _release(options: argparse.Namespace) -> int:
-    keeper = arguments.open_keeper(options.state)
-    released = json.loads(keeper.release_hold(options.id, options.reason, arguments.now()))
+    why, ledger = _why(options), _ledger_to_state(options)
+    keeper = arguments.open_keeper(options.state, options.ledger)
+    released = json.loads(keeper.release_hold(options.id, why, arguments.now()))
+    _state(keeper, ledger)
     print(json.dumps(released) if options.json else _line(released))
     return EXIT_OK
+
+
+def _why(options: argparse.Namespace) -> arguments.Why:
+    return arguments.Why(arguments.author(options, signs=True), options.reason, options.ticket)
+
+
+def _ledger_to_state(options: argparse.Namespace) -> tuple[str, str, str] | None:
+    """The ledger on which it is to be stated, its key and the text of the keeper's. Raises UsageError."""
+    given = (options.ledger, options.ledger_key, options.signing_key)
+    if given == (None, None, None):
+        return None
+    if None in given:
+        raise arguments.UsageError("--ledger, --ledger-key and --signing-key go together")
+    key = read_verifying_key(options.ledger_key)
+    return str(options.ledger), key, arguments.signing_key(options.signing_key)
+
+
+def _state(keeper: _core.Keeper, ledger: tuple[str, str, str] | None) -> None:
+    if ledger is not None:
+        keeper.state_holds(*ledger, arguments.now())
 
 
 def _line(hold: dict[str, Any]) -> str:
@@ -137,9 +171,14 @@ def _line(hold: dict[str, Any]) -> str:
         f"{name} {arguments.told(value) if isinstance(value, int) else value}"
         for name, value in scope.items()
     ]
-    reference = f" ({hold['reference']})" if "reference" in hold else ""
-    text = f"hold {hold['id']}: {', '.join(words) or 'everything'}: {hold['reason']}{reference}"
+    text = f"hold {hold['id']}: {', '.join(words) or 'everything'}: {_justified(hold)}"
     text += f"; since {arguments.told(hold['added'])}"
     if "released" in hold:
-        text += f"; released {arguments.told(hold['released']['at'])}: {hold['released']['reason']}"
+        text += f"; released {arguments.told(hold['released']['at'])}: {_justified(hold['released'])}"
     return text
+
+
+def _justified(told: dict[str, Any]) -> str:
+    ticket = f" ({told['ticket']})" if "ticket" in told else ""
+    author = f", by {told['author']}" if "author" in told else ""
+    return f"{told['reason']}{ticket}{author}"

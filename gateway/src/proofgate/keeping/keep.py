@@ -38,7 +38,7 @@ _DAY = 86_400_000_000
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 #: What a keeper leaves in a ledger.
-_TRACES = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note")
+_TRACES = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hold-statements/*.note")
 
 
 class KeepError(Exception):
@@ -99,6 +99,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "nothing can be removed.",
     )
     arguments.add_ledger(parser)
+    arguments.add_author(parser)
     parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan, JSON")
     parser.add_argument(
         "--report",
@@ -145,6 +146,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
     from proofgate.keeping import plans
 
     plan, report.plan = plans.read(options.plan)
+    author = arguments.author(options, signs=not options.dry_run)
     key = evidence.read_verifying_key(options.ledger_key)
     signing = arguments.signing_key(options.signing_key)
     own = _core.verifying_key(signing.strip())
@@ -163,10 +165,14 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
         )
     changes = plans.changes(plan.holds, state)
     if not options.dry_run:
-        _bring_in(keeper, changes)
+        _bring_in(keeper, changes, author)
         state = json.loads(keeper.holds())
     report.known, report.holds = len(state), sum("released" not in hold for hold in state)
     report.outside, report.changed = changes.outside, changes.changed
+    kept = KeptLedger(options.ledger, key, signing, keeper)
+    if not options.dry_run:
+        # Also where nothing goes: that they hold is known outside the state from then on.
+        kept.state_holds()
     if changes.changed:
         raise KeepError(
             f"{', '.join(changes.changed)}: holds of this name are about something else. They hold on, and "
@@ -174,7 +180,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
             "hold_changed",
         )
     _require_clock(options.ledger, plan)
-    _carry_out(KeptLedger(options.ledger, key, signing, keeper), plan, report, carry_out=not options.dry_run)
+    _carry_out(kept, plan, author, report, carry_out=not options.dry_run)
 
 
 def _require_key(plan: KeepingPlan, own: str) -> None:
@@ -238,28 +244,30 @@ def _began(incarnation: str) -> int:
     return milliseconds * 1000
 
 
-def _bring_in(keeper: _core.Keeper, changes: Changes) -> None:
+def _bring_in(keeper: _core.Keeper, changes: Changes, author: str) -> None:
     """What is to be held first: whatever cuts this short has released too little, and never too much."""
     for hold in changes.add:
-        keeper.add_hold(json.dumps(hold.scope), hold.reason, hold.reference, arguments.now(), hold.name)
+        why = arguments.Why(author, hold.reason, hold.reference)
+        keeper.add_hold(json.dumps(hold.scope), why, arguments.now(), hold.name)
     if not changes.changed:
         for number, reason in changes.release:
-            keeper.release_hold(number, reason, arguments.now())
+            keeper.release_hold(number, arguments.Why(author, reason), arguments.now())
 
 
-def _carry_out(kept: KeptLedger, plan: KeepingPlan, report: Report, *, carry_out: bool) -> None:
+def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report, *, carry_out: bool) -> None:
     """Removes and erases. What a hold, or anything else, keeps is told by reason."""
     overdue: Counter[str] = Counter()
     if plan.removal is not None:
         days, minimums = plan.removal
-        report.removal = kept.prune(days, minimums, carry_out=carry_out)
+        why = arguments.Why(author, f"the retention of {days} days")
+        report.removal = kept.prune(days, minimums, why, carry_out=carry_out)
         gone = [log for log in report.removal if log["action"] != "stay"]
         report.removed = len(gone)
         report.removed_now = sum(log["action"] != "removed" for log in gone)
         overdue += _stay(report, report.removal, _NEEDS_SOMEBODY)
     for tenant, until in plan.erasures(arguments.now()).items():
-        reason = "the retention of its tenant"
-        logs = kept.erase(None, (tenant, until), plan.minimums, reason, carry_out=carry_out)
+        why = arguments.Why(author, "the retention of its tenant")
+        logs = kept.erase(None, (tenant, until), plan.minimums, why, carry_out=carry_out)
         report.erasures[tenant] = logs
         report.erased += sum(log["exchanges"] for log in logs if log["action"] != "stay")
         report.erased_now += sum(log["exchanges"] for log in logs if log["action"] == "erase")

@@ -36,7 +36,7 @@ class KeptLedger:
         self,
         days: int,
         minimums: Mapping[str, int],
-        reason: str | None = None,
+        why: arguments.Why,
         against: Sequence[Path] = (),
         *,
         carry_out: bool,
@@ -49,7 +49,7 @@ class KeptLedger:
                 self.signing_key,
                 days,
                 dict(minimums),
-                reason or f"the retention of {days} days",
+                why,
                 [(str(path), evidence.read_text(path)) for path in against],
                 arguments.now(),
                 carry_out,
@@ -62,7 +62,7 @@ class KeptLedger:
         exchange: str | None,
         tenant: tuple[str, int | None] | None,
         policy: tuple[int, Mapping[str, int]] | None,
-        reason: str,
+        why: arguments.Why,
         *,
         carry_out: bool,
     ) -> Logs:
@@ -76,9 +76,13 @@ class KeptLedger:
                 exchange,
                 tenant,
                 None if policy is None else (policy[0], dict(policy[1])),
-                reason,
+                why,
                 arguments.now(),
                 carry_out,
             )
         )
         return logs
+
+    def state_holds(self) -> int:
+        """States holds and releases on the ledger; how many were not yet. Raises as the core does."""
+        return self.keeper.state_holds(str(self.directory), self.key, self.signing_key, arguments.now())

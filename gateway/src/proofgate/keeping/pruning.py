@@ -42,6 +42,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--reason", metavar="TEXT", help="why, for the tombstones (default: the retention of DAYS days)"
     )
+    arguments.add_author(parser)
+    arguments.add_ticket(parser)
     parser.add_argument("--yes", action="store_true", help="do it")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -69,8 +71,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _prune(options: argparse.Namespace) -> Logs:
     minimums = arguments.minimums(options.tenant_minimum)
+    author = arguments.author(options, signs=options.yes)
+    reason = options.reason or f"the retention of {options.older_than} days"
+    why = arguments.Why(author, reason, options.ticket)
     kept = KeptLedger.of(options)
-    return kept.prune(options.older_than, minimums, options.reason, options.against, carry_out=options.yes)
+    return kept.prune(options.older_than, minimums, why, options.against, carry_out=options.yes)
 
 
 def lines(logs: Logs, *, done: bool) -> Iterator[str]:

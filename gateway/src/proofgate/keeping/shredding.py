@@ -61,6 +61,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     arguments.add_minimum(parser, "shred")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")
+    arguments.add_author(parser)
+    arguments.add_ticket(parser)
     parser.add_argument("--yes", action="store_true", help="do it")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -91,13 +93,14 @@ def run(options: argparse.Namespace) -> int:
 def _shred(options: argparse.Namespace) -> list[_Key]:
     """What becomes of each key. One that has to stay for any of the ledgers stays in all."""
     policy = arguments.minimum_of(options)
+    why = arguments.Why(arguments.author(options, signs=options.yes), options.reason, options.ticket)
     there: list[str] = []
     if options.shred_keys is not None:
         there = Folder(options.shred_keys).ids().get(options.tenant, [])
     keeper = arguments.open_keeper(options.state)
     for ledger in options.ledger:
         arguments.require_apart(options.state, ledger)
-    now, signing_key = arguments.now(), arguments.signing_key(options.signing_key)
+    signing_key = arguments.signing_key(options.signing_key)
 
     def shred(ledger: Path, only: list[str] | None, *, carry_out: bool) -> list[_Key]:
         answer: list[_Key] = json.loads(
@@ -109,8 +112,8 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
                 only,
                 there,
                 policy,
-                options.reason,
-                now,
+                why,
+                arguments.now(),
                 carry_out,
             )
         )

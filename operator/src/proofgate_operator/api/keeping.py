@@ -118,7 +118,7 @@ class Hold(Section):
     reason: Line
     """Why."""
     reference: Line | None = None
-    """The case that it is for."""
+    """The case or ticket that it is for; signed with it as `ticket`."""
     released: Line | None = None
     """Why it is over: set, it holds no longer. One that is taken out of the manifest without it holds on."""
 

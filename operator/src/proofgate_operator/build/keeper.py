@@ -169,6 +169,8 @@ def _pod(gateway: Gateway, keeping: Keeping, ledger_key: str, defaults: Defaults
                     *("--state", _STATE_FOLDER, "--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}"),
                     *("--ledger-key", ledger_key, "--plan", f"{_PLAN_FOLDER}/{_PLAN_FILE}"),
                     *("--report", _REPORT),
+                    # Who answers for what a run signs: whoever may edit this manifest.
+                    *("--author", f"GovernanceGateway {gateway.namespace}/{gateway.name}"),
                 ],
                 "resources": {"requests": _SIZE, "limits": _SIZE},
                 "securityContext": container_security(),

@@ -8,7 +8,7 @@ mod keep;
 mod support;
 
 use audit::{Audit, SECOND, auditor_key, remove, settings};
-use keep::{Keep, dir, four_lives, keeping_key};
+use keep::{Keep, dir, four_lives, keeping_key, why};
 use proofgate_auditor::{Auditor, Code, Kind, Settings};
 use proofgate_evidence::ReadStorage;
 use proofgate_evidence::removal::{TOMBSTONE, goes};
@@ -139,7 +139,7 @@ fn forged(worker: &Worker, key: &SigningKey) -> Vec<u8> {
         exchanges: 1,
         newest: 2,
         minimum_days: 180,
-        reason: "made up".to_owned(),
+        why: why("made up"),
     };
     tombstone.sign(key).unwrap().into_bytes()
 }

@@ -40,6 +40,12 @@ pub fn read_text(storage: &dyn ReadStorage, dir: &Path) -> Result<String, Eviden
     })
 }
 
+/// The notes in the text, in their order.
+#[must_use]
+pub fn notes(text: &str) -> Vec<&str> {
+    split_notes(text)
+}
+
 /// Reads the erasures of a log of this origin and size; of a note that is refused, why.
 #[must_use]
 pub fn read(text: &str, origin: &str, size: u64, keeping: &VerifyingKey) -> Vec<Result<Erasure, String>> {

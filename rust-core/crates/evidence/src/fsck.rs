@@ -9,6 +9,7 @@ mod chain;
 mod erasure_check;
 mod exchanges;
 mod held;
+mod hold_check;
 mod keys;
 mod payload_check;
 mod removed;
@@ -131,8 +132,13 @@ pub struct RemovedReport {
     pub exchanges: u64,
     /// How long its records had to be kept, in days.
     pub minimum_days: u64,
+    /// Who removed it.
+    pub author: String,
     /// Why.
     pub reason: String,
+    /// The ticket that asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
     /// Whether it was checked that the keeper signed it.
     pub verified: bool,
 }
@@ -307,6 +313,12 @@ fn check(
             error,
             ": which shred keys were destroyed is not known",
         )?),
+    }
+    if of == Of::Ledger {
+        match hold_check::check(storage, ledger, keys) {
+            Ok(found) => findings.extend(found),
+            Err(error) => findings.push(unreadable::told(error, ": statements of holds are not checked")?),
+        }
     }
     for shard in &found {
         chain::check(

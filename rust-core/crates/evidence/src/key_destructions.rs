@@ -4,18 +4,23 @@ use crate::note_files;
 pub use crate::note_files::file_name;
 use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::{KeyDestruction, ShredKeyId, VerifyingKey};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Name of the directory.
 pub const KEY_DESTRUCTIONS: &str = "key-destructions";
 /// Most files that are looked at.
-const MAX_FILES: usize = 1 << 16;
+pub const MAX_FILES: usize = 1 << 16;
+
+/// How long after the statement a worker may still use a key that it has in memory, in microseconds. An admission under the
+/// key beyond that shows that the key was not destroyed then, or that the statement is dated back.
+pub const IN_USE: u64 = 600_000_000;
 
 /// What stands there.
 #[derive(Debug, Default)]
 pub struct Destroyed {
-    by_tenant: BTreeMap<String, BTreeSet<ShredKeyId>>,
+    /// With the earliest time that was signed of each, in unix microseconds.
+    by_tenant: BTreeMap<String, BTreeMap<ShredKeyId, u64>>,
     /// Files that hold no such statement, and why.
     pub refused: Vec<(PathBuf, String)>,
 }
@@ -24,14 +29,20 @@ impl Destroyed {
     /// Whether it was signed that this key of a tenant was destroyed.
     #[must_use]
     pub fn has(&self, tenant: &str, key: ShredKeyId) -> bool {
-        self.by_tenant.get(tenant).is_some_and(|keys| keys.contains(&key))
+        self.time_of(tenant, key).is_some()
+    }
+
+    /// When this key of a tenant was destroyed, as was signed first; in unix microseconds.
+    #[must_use]
+    pub fn time_of(&self, tenant: &str, key: ShredKeyId) -> Option<u64> {
+        self.by_tenant.get(tenant)?.get(&key).copied()
     }
 
     /// The keys, each with its tenant.
     pub fn keys(&self) -> impl Iterator<Item = (&str, ShredKeyId)> {
         self.by_tenant
             .iter()
-            .flat_map(|(tenant, keys)| keys.iter().map(|key| (tenant.as_str(), *key)))
+            .flat_map(|(tenant, keys)| keys.keys().map(|key| (tenant.as_str(), *key)))
     }
 }
 
@@ -56,11 +67,9 @@ pub fn read(
         });
         match read {
             Ok(read) => {
-                destroyed
-                    .by_tenant
-                    .entry(read.tenant)
-                    .or_default()
-                    .insert(read.key);
+                let keys = destroyed.by_tenant.entry(read.tenant).or_default();
+                let time = keys.entry(read.key).or_insert(read.time);
+                *time = read.time.min(*time);
             }
             Err(why) => destroyed.refused.push((path, why)),
         }

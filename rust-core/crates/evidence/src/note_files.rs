@@ -9,30 +9,38 @@ use std::path::{Path, PathBuf};
 /// How the names of the files end.
 const SUFFIX: &str = ".note";
 
+/// The SHA-256 of a note, in 64 lower-case hexadecimal digits.
+#[must_use]
+pub fn digest(note: &str) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(note.as_bytes()) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
 /// The name of the file that holds this note: another one for each note.
 #[must_use]
 pub fn file_name(note: &str) -> String {
-    use std::fmt::Write as _;
-    let digest = Sha256::digest(note.as_bytes());
-    let mut name = String::with_capacity(32 + SUFFIX.len());
-    for byte in &digest[..16] {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name + SUFFIX
+    name_of(&digest(note))
+}
+
+/// The name of the file that holds the note of this digest.
+#[must_use]
+pub fn name_of(digest: &str) -> String {
+    let begin = digest.get(..32).unwrap_or(digest);
+    format!("{begin}{SUFFIX}")
 }
 
 /// A file, and the text in it or why there is none.
-pub(crate) type NoteFile = (PathBuf, Result<String, String>);
+type NoteFile = (PathBuf, Result<String, String>);
 
-/// Reads the notes of a directory, by their names; none where it is not there.
+/// The names of the notes in a directory, in order; none where it is not there.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than `most` files.
-pub(crate) fn read(
-    storage: &dyn ReadStorage,
-    dir: &Path,
-    most: usize,
-) -> Result<Vec<NoteFile>, EvidenceError> {
+pub fn names(storage: &dyn ReadStorage, dir: &Path, most: usize) -> Result<Vec<String>, EvidenceError> {
     let mut names = match storage.list(dir) {
         Err(error)
             if matches!(
@@ -53,19 +61,39 @@ pub(crate) fn read(
             reason: format!("{} statements are too many", names.len()),
         });
     }
-    let mut notes = Vec::with_capacity(names.len());
-    for name in names {
+    Ok(names)
+}
+
+/// Reads the notes of a directory, by their names; none where it is not there.
+///
+/// # Errors
+/// As [`names`].
+pub(crate) fn read(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    most: usize,
+) -> Result<Vec<NoteFile>, EvidenceError> {
+    let mut notes = Vec::new();
+    for name in names(storage, dir, most)? {
         let path = dir.join(name);
-        let text = match read_note(storage, &path) {
-            Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
-            // Whoever writes the volume may have put it there. What is withheld or lost is no such thing: it may be a note
-            // on which a worker's key ends.
-            Err(EvidenceError::Io { source, .. }) if is_no_file(&source) => Err(source.to_string()),
-            Err(error) => return Err(error),
-        };
+        let text = read_text(storage, &path)?;
         notes.push((path, text));
     }
     Ok(notes)
+}
+
+/// The text in a file, or why there is none.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn read_text(storage: &dyn ReadStorage, path: &Path) -> Result<Result<String, String>, EvidenceError> {
+    match read_note(storage, path) {
+        Ok(bytes) => Ok(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())),
+        // Whoever writes the volume may have put it there. What is withheld or lost is no such thing: it may be a note
+        // on which a worker's key ends.
+        Err(EvidenceError::Io { source, .. }) if is_no_file(&source) => Ok(Err(source.to_string())),
+        Err(error) => Err(error),
+    }
 }
 
 fn is_no_file(error: &io::Error) -> bool {

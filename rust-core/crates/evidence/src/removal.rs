@@ -89,6 +89,8 @@ pub struct Removed {
     pub rules: Rules,
     /// Names of files that a removal removes and that are still there.
     pub remains: Vec<String>,
+    /// Time of the newest record that stays, or that the tombstone speaks of, in unix microseconds.
+    pub newest: u64,
 }
 
 impl Removed {
@@ -100,6 +102,12 @@ impl Removed {
             size: self.tombstone.size,
             root: self.tombstone.root,
         }
+    }
+
+    /// Whether the tombstone gives a time before records of the log that it replaces.
+    #[must_use]
+    pub fn is_backdated(&self) -> bool {
+        self.tombstone.removed < self.newest
     }
 }
 
@@ -177,7 +185,8 @@ pub fn read(
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     Ok(
         match read_kept(storage, dir, incarnation, &names, &tombstone, key)? {
-            Ok((checkpoint, rules)) => Removal::Done(Box::new(Removed {
+            Ok((checkpoint, rules, newest)) => Removal::Done(Box::new(Removed {
+                newest: newest.max(tombstone.newest),
                 tombstone,
                 note,
                 checkpoint,
@@ -189,7 +198,8 @@ pub fn read(
     )
 }
 
-type Kept = Result<(String, Rules), String>;
+/// The last checkpoint, what the records say, and the time of the newest of them.
+type Kept = Result<(String, Rules, u64), String>;
 
 /// The records that stay, each under the last checkpoint.
 fn read_kept(
@@ -209,6 +219,7 @@ fn read_kept(
     }
     let mut rules = Rules::new(incarnation);
     let mut checkpoint = String::new();
+    let mut newest = 0;
     for seq in kept {
         let record = read_small(storage, &dir.join(record_name(seq)), MAX_RECORD)?;
         let proof = read_small(storage, &dir.join(proof_name(seq)), MAX_TLOG_PROOF)?;
@@ -220,6 +231,7 @@ fn read_kept(
             Err(why) => return Ok(Err(format!("record {seq}, which stays: {why}"))),
         }
         let taken = rules.take(seq, &record);
+        newest = newest.max(taken.as_ref().map_or(0, Record::ts));
         let known = match &taken {
             Ok(Record::Open(_) | Record::Takeover(_)) => true,
             Ok(Record::Seal(_)) => seq.checked_add(1) == Some(tombstone.size),
@@ -239,7 +251,7 @@ fn read_kept(
         return Ok(Err(why));
     }
     rules.lose();
-    Ok(Ok((checkpoint, rules)))
+    Ok(Ok((checkpoint, rules, newest)))
 }
 
 fn check_kept(

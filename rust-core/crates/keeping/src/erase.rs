@@ -4,8 +4,9 @@
 use crate::ends::Ends;
 use crate::logs::{self, Is, Log, Standing, ends, held_ends, held_since, standing};
 use crate::plan::{Reason, reason};
-use crate::policy::{Policy, is_over};
+use crate::policy::{Policy, at, is_over};
 use crate::remove::lock;
+use crate::statements::state_holds;
 use crate::survey::{Survey, exchange_of};
 use crate::zeros::{are_zero, destroy};
 use crate::{Hold, Keeper, KeepingError};
@@ -16,11 +17,12 @@ use proofgate_evidence::removal::{Removed, TEMPORARY};
 use proofgate_evidence::salts::SALTS;
 use proofgate_evidence::{EvidenceError, FoundRecord, ReadStorage, Search, Ulid, find, prove};
 use proofgate_ledger::record::{self, Record};
-use proofgate_ledger::{Erased, Erasure, MAX_STATEMENT, SigningKey, VerifyingKey};
+use proofgate_ledger::{Erased, Erasure, Justification, MAX_STATEMENT, SigningKey, VerifyingKey};
 use proofgate_payloads::{is_punched, punch};
 use proofgate_wal::{Storage, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// What is to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +51,12 @@ pub struct Request<'p> {
     pub what: &'p Forgotten,
     /// How long records must be kept; `None` where that was overridden.
     pub policy: Option<&'p Policy>,
-    /// Why, for what is signed.
-    pub reason: &'p str,
+    /// Who asked for it, and why, for what is signed.
+    pub why: &'p Justification,
     /// In unix microseconds.
     pub now: u64,
+    /// When `now` was, so that what is signed says when that was done; `None` for `now`.
+    pub begun: Option<Instant>,
 }
 
 /// What is to become of the salts in a log.
@@ -146,10 +150,11 @@ pub fn erase(
     request: &Request<'_>,
     signing: &SigningKey,
 ) -> Result<Vec<PlannedErasure>, KeepingError> {
-    request.keeper.require(request.key, signing)?;
+    let now = at(request.now, request.begun);
+    state_holds(storage, request.ledger, request.key, request.keeper, signing, now)?;
     let mut planned = plan_erasure(storage, &signing.verifying_key(), request)?;
     for log in planned.iter_mut().filter(|log| log.fate == SaltFate::Erase) {
-        let spoiled = match carry_out(storage, log, signing) {
+        let spoiled = match carry_out(storage, request, log, signing) {
             Ok(None) => continue,
             Ok(Some(why)) => why,
             Err(error) => damaged(error)?,
@@ -162,6 +167,7 @@ pub fn erase(
 /// Destroys what is planned of a log; or says why it stays.
 fn carry_out(
     storage: &dyn Storage,
+    request: &Request<'_>,
     log: &PlannedErasure,
     signing: &SigningKey,
 ) -> Result<Option<Reason>, KeepingError> {
@@ -170,7 +176,11 @@ fn carry_out(
         Err(why) => return Ok(Some(why)),
     };
     if let Some(statement) = &log.statement {
-        state(storage, &log.dir, statement, signing)?;
+        let statement = Erasure {
+            time: at(request.now, request.begun),
+            ..statement.clone()
+        };
+        state(storage, &log.dir, &statement, signing)?;
     }
     destroy(storage, &log.dir, &log.admissions)?;
     punch(storage, &log.dir, &log.admissions)?;
@@ -261,6 +271,9 @@ impl Concerned {
         let admission = match record {
             Record::Admission(admission) if self.has(seq) => {
                 admission.tenant.as_ref().clone_into(&mut self.tenant);
+                if admission.ts > request.now {
+                    self.ahead = Some(seq);
+                }
                 let minimum = request.policy.map(|policy| policy.of(&self.tenant));
                 let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
                 self.young = young.map(|minimum| (seq, minimum)).or(self.young);
@@ -322,7 +335,7 @@ fn plan_log(
         doubts: mut why,
     } = standing;
     why.extend(concerned.ahead.map(|seq| {
-        let text = format!("record {seq} is of the future: a clock was, or is, wrong. Or give --until");
+        let text = format!("record {seq} is of the future: a clock was, or is, wrong, and an erasure is signed by the clock. Or give an earlier --until");
         reason("future", text)
     }));
     if concerned.admissions.is_empty() {
@@ -386,7 +399,7 @@ fn plan_log(
             time: request.now,
             exchanges: admissions.len() as u64,
             erased,
-            reason: request.reason.to_owned(),
+            why: request.why.clone(),
         });
     Ok(Some(PlannedErasure {
         admissions: concerned.admissions,

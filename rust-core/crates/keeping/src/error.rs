@@ -38,6 +38,11 @@ pub enum KeepingError {
         /// What contradicts what.
         reason: String,
     },
+    /// The state does not have a hold that its keeper stated, by this number.
+    #[error(
+        "hold {0}, which this keeper stated beside the ledger's shards, is not in its state: that was set back, so nothing is removed or erased. Put the newest one back"
+    )]
+    StateSetBack(u64),
     /// The key must not be a keeper's.
     #[error("{0}")]
     Key(String),
@@ -102,6 +107,7 @@ impl KeepingError {
             Self::NoState => "keeping_state_missing",
             Self::StateExists => "keeping_state_exists",
             Self::StateCorrupt { .. } => "keeping_state_corrupt",
+            Self::StateSetBack(_) => "keeping_state_set_back",
             Self::Key(_) => "keeping_key",
             Self::NoSuchHold(_) => "no_such_hold",
             Self::Invalid(_) => "keeping_invalid",

@@ -44,8 +44,14 @@ impl Scope {
 pub struct Released {
     /// When, in unix microseconds.
     pub at: u64,
+    /// Who released it; absent where an older version did not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
     /// Why.
     pub reason: String,
+    /// The ticket that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
 }
 
 /// One hold. It stays in the list when it is over.
@@ -59,11 +65,14 @@ pub struct Hold {
     pub name: Option<String>,
     /// What it is about.
     pub scope: Scope,
+    /// Who placed it; absent where an older version did not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
     /// Why.
     pub reason: String,
-    /// The case that it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
+    /// The case or ticket that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "reference")]
+    pub ticket: Option<String>,
     /// When it was added, in unix microseconds.
     pub added: u64,
     /// That it is over; absent while it holds.

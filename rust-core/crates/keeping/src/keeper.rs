@@ -2,7 +2,7 @@
 
 use crate::KeepingError;
 use crate::hold::{Hold, Released, Scope};
-use proofgate_ledger::{MAX_REASON, SigningKey, VerifyingKey};
+use proofgate_ledger::{Justification, MAX_REASON, SigningKey, VerifyingKey};
 use proofgate_state::StateStorage;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -152,17 +152,11 @@ impl Keeper {
         &mut self,
         name: Option<&str>,
         scope: Scope,
-        reason: &str,
-        reference: Option<&str>,
+        why: &Justification,
         now: u64,
     ) -> Result<Hold, KeepingError> {
-        let texts = [
-            Some(reason),
-            reference,
-            name,
-            scope.tenant.as_deref(),
-            scope.exchange.as_deref(),
-        ];
+        check(why)?;
+        let texts = [name, scope.tenant.as_deref(), scope.exchange.as_deref()];
         for text in texts.into_iter().flatten() {
             require_line(text)?;
         }
@@ -184,8 +178,9 @@ impl Keeper {
             id: self.holds.holds.len() as u64 + 1,
             name: name.map(str::to_owned),
             scope,
-            reason: reason.to_owned(),
-            reference: reference.map(str::to_owned),
+            author: Some(why.author.clone()),
+            reason: why.reason.clone(),
+            ticket: why.ticket.clone(),
             added: now,
             released: None,
         };
@@ -198,17 +193,25 @@ impl Keeper {
     /// Ends a hold.
     ///
     /// # Errors
-    /// [`KeepingError::NoSuchHold`]; [`KeepingError::Invalid`]; [`KeepingError::State`].
-    pub fn release(&mut self, id: u64, reason: &str, now: u64) -> Result<Hold, KeepingError> {
-        require_line(reason)?;
+    /// [`KeepingError::NoSuchHold`]; [`KeepingError::Invalid`], also for a time before the hold was placed;
+    /// [`KeepingError::State`].
+    pub fn release(&mut self, id: u64, why: &Justification, now: u64) -> Result<Hold, KeepingError> {
+        check(why)?;
         let mut holds = self.holds.holds.clone();
         let hold = holds
             .iter_mut()
             .find(|hold| hold.id == id && hold.is_active())
             .ok_or(KeepingError::NoSuchHold(id))?;
+        if now < hold.added {
+            return Err(KeepingError::Invalid(format!(
+                "hold {id} was placed later than this clock says that it is now: a clock was, or is, wrong"
+            )));
+        }
         hold.released = Some(Released {
             at: now,
-            reason: reason.to_owned(),
+            author: Some(why.author.clone()),
+            reason: why.reason.clone(),
+            ticket: why.ticket.clone(),
         });
         let hold = hold.clone();
         self.replace(holds)?;
@@ -239,10 +242,16 @@ fn require_apart(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<(), Ke
     }
 }
 
+/// Refuses who answers, and why, where a part is not one line.
+pub(crate) fn check(why: &Justification) -> Result<(), KeepingError> {
+    why.check()
+        .map_err(|error| KeepingError::Invalid(error.to_string()))
+}
+
 fn require_line(text: &str) -> Result<(), KeepingError> {
     if text.is_empty() || text.len() > MAX_REASON || text.chars().any(char::is_control) {
         return Err(KeepingError::Invalid(format!(
-            "a reason, a reference and a name are one line of 1 to {MAX_REASON} bytes"
+            "a name, a tenant and an exchange are each one line of 1 to {MAX_REASON} bytes"
         )));
     }
     Ok(())

@@ -11,6 +11,7 @@
 //! | how one goes: its tombstone first | `remove` |
 //! | salts that are destroyed, signed first | [`erase`] |
 //! | keys of tenants that are destroyed, signed first | [`shred`] |
+//! | what is stated of holds beside the shards | [`state_holds`] |
 //!
 //! Whoever deletes is not whoever signs records: the keeper's key is one of its own, and its state lies apart from the
 //! ledger. A state that is not there, or cannot be read, stops every deletion: it could have held anything.
@@ -26,6 +27,7 @@ mod plan;
 mod policy;
 mod remove;
 mod shred;
+mod statements;
 mod survey;
 mod zeros;
 
@@ -37,3 +39,4 @@ pub use plan::{Fate, Plan, Planned, Reason, Removable, plan};
 pub use policy::Policy;
 pub use remove::prune;
 pub use shred::{KeyFate, PlannedShred, ShredRequest, plan_shred, shred};
+pub use statements::state_holds;

@@ -18,10 +18,11 @@ use proofgate_evidence::rules::{Predecessor, Rules};
 use proofgate_evidence::{
     EvidenceError, HeldCheckpoint, ReadStorage, Ulid, checkpoint_file, consistency, prove,
 };
-use proofgate_ledger::{Checkpoint, Hash, TlogProof, Tombstone, VerifyingKey, leaf_hash};
+use proofgate_ledger::{Checkpoint, Hash, Justification, TlogProof, Tombstone, VerifyingKey, leaf_hash};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// A worker that starts reads the newest log of its shard, and asks for the one before.
 const STAY_FOR_RECOVERY: usize = 2;
@@ -41,12 +42,14 @@ pub struct Plan<'p> {
     pub keeper: &'p Keeper,
     /// How long records must be kept.
     pub policy: &'p Policy,
-    /// Why logs go, for their tombstones.
-    pub reason: &'p str,
+    /// Who lets logs go, and why, for their tombstones.
+    pub why: &'p Justification,
     /// Checkpoints that somebody holds: that they are of a log stays provable when it goes.
     pub held: &'p [HeldCheckpoint],
     /// In unix microseconds.
     pub now: u64,
+    /// When `now` was, so that a tombstone says when it was signed; `None` for `now`.
+    pub begun: Option<Instant>,
 }
 
 /// Why a log stays.
@@ -514,7 +517,7 @@ impl<'p> ShardPlan<'p> {
             exchanges: read.exchanges,
             newest: read.newest,
             minimum_days: self.minimum(read),
-            reason: self.plan.reason.to_owned(),
+            why: self.plan.why.clone(),
         };
         Ok(Ok(Removable {
             tombstone,

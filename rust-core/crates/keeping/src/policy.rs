@@ -2,6 +2,7 @@
 
 use crate::KeepingError;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 const DAY: u64 = 86_400_000_000;
 
@@ -55,6 +56,12 @@ pub(crate) fn is_over(days: u64, ts: u64, now: u64) -> bool {
     now.checked_sub(ts)
         .zip(days.checked_mul(DAY))
         .is_some_and(|(age, minimum)| age >= minimum)
+}
+
+/// The time now, where it was `now` at `begun`; in unix microseconds.
+pub(crate) fn at(now: u64, begun: Option<Instant>) -> u64 {
+    let since = begun.map_or(0, |begun| begun.elapsed().as_micros());
+    now.saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
 }
 
 /// The time that many days ago, in unix milliseconds.

@@ -4,10 +4,12 @@
 use crate::KeepingError;
 use crate::erase::damaged;
 use crate::plan::{Fate, Plan, Planned, Reason, Removable, plan, reason};
+use crate::policy::at;
+use crate::statements::state_holds;
 use proofgate_evidence::removal::{self, Removal, TEMPORARY, TOMBSTONE, goes, is_kept};
 use proofgate_evidence::salts::SALTS;
 use proofgate_evidence::{EvidenceError, Ulid};
-use proofgate_ledger::SigningKey;
+use proofgate_ledger::{SigningKey, Tombstone};
 use proofgate_wal::{Storage, StoredFile, replace_file};
 use std::collections::BTreeSet;
 use std::io;
@@ -24,7 +26,14 @@ pub fn prune(
     what: &Plan<'_>,
     signing: &SigningKey,
 ) -> Result<Vec<Planned>, KeepingError> {
-    what.keeper.require(what.key, signing)?;
+    state_holds(
+        storage,
+        what.ledger,
+        what.key,
+        what.keeper,
+        signing,
+        at(what.now, what.begun),
+    )?;
     let mut planned = plan(storage, what)?;
     let mut staying = BTreeSet::new();
     for log in &mut planned {
@@ -64,7 +73,7 @@ fn carry_out(
         Err(why) => return Ok(Some(why)),
     };
     if let Some(removable) = removable {
-        bury(storage, &log.dir, removable, signing)?;
+        bury(storage, what, &log.dir, removable, signing)?;
         if let Some(why) = refused(storage, what, log)? {
             return Ok(Some(why));
         }
@@ -115,6 +124,7 @@ fn refused(storage: &dyn Storage, what: &Plan<'_>, log: &Planned) -> Result<Opti
 /// Writes what stays of a log, and its tombstone last.
 fn bury(
     storage: &dyn Storage,
+    what: &Plan<'_>,
     dir: &Path,
     removable: &Removable,
     signing: &SigningKey,
@@ -132,7 +142,11 @@ fn bury(
     for (name, bytes) in &removable.files {
         write(name, bytes)?;
     }
-    write(TOMBSTONE, removable.tombstone.sign(signing)?.as_bytes())?;
+    let tombstone = Tombstone {
+        removed: at(what.now, what.begun),
+        ..removable.tombstone.clone()
+    };
+    write(TOMBSTONE, tombstone.sign(signing)?.as_bytes())?;
     Ok(())
 }
 

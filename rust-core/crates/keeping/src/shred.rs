@@ -3,21 +3,21 @@
 
 use crate::logs::{self, Is, held_since, missing, standing};
 use crate::plan::{Reason, reason};
-use crate::policy::{Policy, is_over};
+use crate::policy::{Policy, at, is_over};
+use crate::statements::{state_holds, write_note};
 use crate::survey::exchange_of;
 use crate::{Hold, Keeper, KeepingError, Scope};
-use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS, file_name};
+use proofgate_evidence::ReadStorage;
+use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS};
 use proofgate_evidence::key_successions::ledger_of;
 use proofgate_evidence::layout::shards;
-use proofgate_evidence::removal::TEMPORARY;
 use proofgate_evidence::salts::SALTS;
-use proofgate_evidence::{EvidenceError, ReadStorage};
 use proofgate_ledger::record::Record;
-use proofgate_ledger::{KeyDestruction, ShredKeyId, SigningKey, VerifyingKey};
-use proofgate_wal::{Storage, replace_file};
+use proofgate_ledger::{Justification, KeyDestruction, ShredKeyId, SigningKey, VerifyingKey};
+use proofgate_wal::Storage;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 /// What a shredding is made of.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +36,12 @@ pub struct ShredRequest<'p> {
     pub there: &'p BTreeSet<ShredKeyId>,
     /// How long records must be kept; `None` where that was overridden.
     pub policy: Option<&'p Policy>,
-    /// Why, for what is signed.
-    pub reason: &'p str,
+    /// Who asked for it, and why, for what is signed.
+    pub why: &'p Justification,
     /// In unix microseconds.
     pub now: u64,
+    /// When `now` was, so that what is signed says when that was done; `None` for `now`.
+    pub begun: Option<Instant>,
 }
 
 /// What is to become of a key.
@@ -72,6 +74,8 @@ struct Concerned {
     exchanges: u64,
     /// One that must still be kept, and for how many days.
     young: Option<(String, u64)>,
+    /// One that is of the future.
+    ahead: Option<String>,
     held_by: BTreeSet<u64>,
 }
 
@@ -153,6 +157,9 @@ pub fn plan_shred(
             if let Record::Admission(admission) = record {
                 open.insert((log, seq), key);
                 concerned.exchanges += 1;
+                if admission.ts > request.now {
+                    concerned.ahead = Some(admission.id.to_string());
+                }
                 let minimum = request.policy.map(|policy| policy.of(request.tenant));
                 let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
                 concerned.young = young
@@ -197,6 +204,10 @@ pub fn plan_shred(
             );
             reason("young", text)
         }));
+        why.extend(concerned.ahead.map(|id| {
+            let text = format!("exchange {id} is of the future: a clock was, or is, wrong, and the destruction is signed by the clock");
+            reason("future", text)
+        }));
         let fate = match (why.is_empty(), stated && !request.there.contains(&key)) {
             (_, true) => KeyFate::Destroyed,
             (true, false) => KeyFate::Destroy,
@@ -208,7 +219,7 @@ pub fn plan_shred(
             tenant: request.tenant.to_owned(),
             time: request.now,
             exchanges: concerned.exchanges,
-            reason: request.reason.to_owned(),
+            why: request.why.clone(),
         };
         PlannedShred {
             key,
@@ -231,37 +242,19 @@ pub fn shred(
     request: &ShredRequest<'_>,
     signing: &SigningKey,
 ) -> Result<Vec<PlannedShred>, KeepingError> {
-    request.keeper.require(request.key, signing)?;
+    let now = at(request.now, request.begun);
+    state_holds(storage, request.ledger, request.key, request.keeper, signing, now)?;
     let planned = plan_shred(storage, &signing.verifying_key(), request)?;
     let ledger = ledger_of(storage, request.ledger)?;
     for key in planned.iter().filter(|key| key.fate == KeyFate::Destroy) {
         if let Some(statement) = &key.statement {
-            state(storage, &ledger, &statement.sign(signing)?)?;
+            let statement = KeyDestruction {
+                time: at(request.now, request.begun),
+                ..statement.clone()
+            };
+            let note = statement.sign(signing)?;
+            write_note(storage, &ledger.join(KEY_DESTRUCTIONS), &note)?;
         }
     }
     Ok(planned)
-}
-
-/// Keeps a statement beside the shards.
-fn state(storage: &dyn Storage, ledger: &Path, note: &str) -> Result<(), KeepingError> {
-    let dir = ledger.join(KEY_DESTRUCTIONS);
-    match storage.create_dir(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(EvidenceError::io("create", &dir)(error).into());
-        }
-        _ => {}
-    }
-    let parent = storage
-        .open_dir(ledger)
-        .map_err(EvidenceError::io("open", ledger))?;
-    parent.sync().map_err(EvidenceError::io("sync", ledger))?;
-    let directory = storage.open_dir(&dir).map_err(EvidenceError::io("open", &dir))?;
-    replace_file(
-        storage,
-        &*directory,
-        &dir,
-        (TEMPORARY, &file_name(note)),
-        note.as_bytes(),
-    )?;
-    Ok(())
 }

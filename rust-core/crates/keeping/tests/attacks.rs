@@ -5,7 +5,7 @@ mod keep;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use keep::{Keep, check, dir, found, four_lives, keeping_key, ulid};
+use keep::{Keep, check, dir, found, four_lives, keeping_key, ulid, why};
 use proofgate_evidence::removal::{TOMBSTONE, proof_name, record_name};
 use proofgate_evidence::{ReadStorage, Verdict};
 use proofgate_ledger::{SigningKey, Tombstone};
@@ -42,7 +42,7 @@ fn tombstone(worker: &Worker) -> Tombstone {
         exchanges: 1,
         newest: 2,
         minimum_days: 180,
-        reason: "made up".to_owned(),
+        why: why("made up"),
     }
 }
 

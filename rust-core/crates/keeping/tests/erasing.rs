@@ -11,7 +11,7 @@ mod support;
 
 use keep::{
     Attack, DAY, Keep, Meanwhile, across, check, dir, end_later, flip, forge, found, four_lives, its_end,
-    keeping_key, renamed, rotate, set_back, take_away,
+    keeping_key, renamed, rotate, set_back, take_away, why,
 };
 use proofgate_evidence::erasures::{ERASURES, MAX_ERASURES};
 use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, stored_salt};
@@ -59,8 +59,9 @@ fn with<T>(keep: &Keep, what: &Forgotten, policy: Option<&Policy>, act: impl FnO
         keeper: &keep.keeper,
         what,
         policy,
-        reason: "asked for on paper",
+        why: &why("asked for on paper"),
         now: keep.now,
+        begun: None,
     })
 }
 
@@ -222,7 +223,7 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
             ["held"],
             "{scope:?}"
         );
-        keep.keeper.release(id, "closed", 2).unwrap();
+        keep.keeper.release(id, &why("closed"), 2).unwrap();
     }
     let id = keep.hold(Scope {
         exchange: Some("req-2".to_owned()),
@@ -235,7 +236,7 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
     );
     assert!(salts(&disk, &workers[0]).iter().all(Option::is_some));
     assert_eq!(done(&keep, &exchange("req-1")), ["erase 1"]);
-    keep.keeper.release(id, "closed", 2).unwrap();
+    keep.keeper.release(id, &why("closed"), 2).unwrap();
     assert_eq!(done(&keep, &tenant("acme", DAY))[0], "erase 41");
     assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
 }
@@ -282,10 +283,10 @@ fn what_a_removal_that_was_cut_short_left_of_salts_is_told() {
     disk.rot(&path, |bytes| *bytes = left);
     let all = |first: &str| [first, "erased 1", "not_ended"].map(str::to_owned);
     assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished"));
-    let held = keep.keeper.add(None, Scope::default(), "a case", None, keep.now);
+    let held = keep.keeper.add(None, Scope::default(), &why("a case"), keep.now);
     let held = held.unwrap().id;
     assert_eq!(done(&keep, &tenant("acme", DAY))[0], "held");
-    keep.keeper.release(held, "closed", keep.now).unwrap();
+    keep.keeper.release(held, &why("closed"), keep.now).unwrap();
     keep.prune();
     assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished")[1..]);
 }
@@ -387,7 +388,7 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
         let planned = run(&keep, &exchange("orphan"), None, false).unwrap();
         assert_eq!(planned, [fate], "{tenant:?}");
         assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
-        keep.keeper.release(id, "closed", 2).unwrap();
+        keep.keeper.release(id, &why("closed"), 2).unwrap();
     }
 }
 
@@ -457,7 +458,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
             "{at}: it ended before"
         );
         // What it cannot be about by its tenant or its id, it does not keep, and nothing does once it is released.
-        keep.keeper.release(id, "it is narrower now", 2).unwrap();
+        keep.keeper.release(id, &why("it is narrower now"), 2).unwrap();
         let of = |tenant: Option<&str>, exchange: Option<&str>| Scope {
             tenant: tenant.map(str::to_owned),
             exchange: exchange.map(str::to_owned),
@@ -677,7 +678,7 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
         time: 1,
         exchanges: 1,
         erased: proofgate_ledger::Erased::One(3),
-        reason: "made up".to_owned(),
+        why: why("made up"),
     };
     let another = disk.snapshot();
     another.rot(&path, |bytes| *bytes = forged.sign(&forger).unwrap().into_bytes());

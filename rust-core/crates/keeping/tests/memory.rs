@@ -5,7 +5,7 @@ mod keep;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use keep::{Keep, keeping_key, rotate, settle};
+use keep::{Keep, keeping_key, rotate, settle, why};
 use proofgate_keeping::{Forgotten, Request, ShredRequest, plan_erasure, plan_shred};
 use proofgate_ledger::commitment::commit;
 use proofgate_ledger::record::{Admission, ConfigId};
@@ -63,8 +63,9 @@ fn erasing(disk: &SimulatedDisk, tenant: &str) -> usize {
         keeper: &keep.keeper,
         what: &what,
         policy: None,
-        reason: "asked for on paper",
+        why: &why("asked for on paper"),
         now: keep.now,
+        begun: None,
     };
     held(|| plan_erasure(disk, &keeping, &request).unwrap())
 }
@@ -80,8 +81,9 @@ fn shredding(disk: &SimulatedDisk) -> usize {
         only: None,
         there: &BTreeSet::new(),
         policy: None,
-        reason: "the contract ended",
+        why: &why("the contract ended"),
         now: keep.now,
+        begun: None,
     };
     held(|| plan_shred(disk, &keeping, &request).unwrap())
 }

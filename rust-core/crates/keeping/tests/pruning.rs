@@ -11,7 +11,7 @@ mod support;
 
 use keep::{
     DAY, Keep, NOW, Withheld, across, analyse, beside, check, dir, end_later, fates, flip, folder, found,
-    four_lives, its_end, rotate_at, settle, ulid,
+    four_lives, its_end, rotate_at, settle, ulid, why,
 };
 use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
@@ -280,7 +280,7 @@ fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
         let mut keep = Keep::of(&disk);
         let id = keep.hold(scope.clone());
         assert_eq!(keep.fates()[..2], expected, "{scope:?}");
-        keep.keeper.release(id, "closed", 2).unwrap();
+        keep.keeper.release(id, &why("closed"), 2).unwrap();
         assert_eq!(keep.fates()[..2], ["remove", "remove"], "{scope:?}");
         let reopened = Keeper::open(Arc::new(keep.state.clone())).unwrap();
         assert_eq!(reopened.holds(), keep.keeper.holds(), "it stays in the list");
@@ -296,7 +296,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read() {
     flip(&disk, &workers[1]);
     assert_eq!(keep.fates()[0], "held_unknown");
     // What ends that, where the log cannot be put back.
-    keep.keeper.release(id, "it is narrower now", 2).unwrap();
+    keep.keeper.release(id, &why("it is narrower now"), 2).unwrap();
     keep.hold(Scope {
         tenant: Some("globex".to_owned()),
         ..its_end()
@@ -383,11 +383,11 @@ fn a_hold_that_comes_after_the_tombstone_keeps_what_is_left() {
     assert_eq!(keep.fates()[0], "finish");
     let id = keep
         .keeper
-        .add(None, Scope::default(), "a case", None, keep.now)
+        .add(None, Scope::default(), &why("a case"), keep.now)
         .unwrap()
         .id;
     assert_eq!(keep.prune()[0], "held");
-    keep.keeper.release(id, "closed", keep.now).unwrap();
+    keep.keeper.release(id, &why("closed"), keep.now).unwrap();
     assert_eq!(keep.prune()[0], "finish");
     assert_eq!(keep.fates(), DONE);
 }
@@ -582,7 +582,7 @@ fn a_hold_on_an_exchange_keeps_the_log_in_which_its_analysis_stands() {
     for (held, fates) in [("judged", ["held", "held"]), ("other", ["remove", "held"])] {
         let id = keep.hold(exchange(held));
         assert_eq!(keep.fates()[..2], fates, "{held}");
-        keep.keeper.release(id, "closed", 2).unwrap();
+        keep.keeper.release(id, &why("closed"), 2).unwrap();
     }
 }
 

@@ -11,7 +11,7 @@ mod support;
 
 use keep::{
     Attack, DAY, Keep, Meanwhile, analyse, dir, forge, found, keeping_key, renamed, rotate, set_back,
-    take_away, ulid,
+    take_away, ulid, why,
 };
 use proofgate_evidence::key_destructions::{KEY_DESTRUCTIONS, file_name};
 use proofgate_evidence::prove::{self, SaltIs};
@@ -89,8 +89,9 @@ fn with<T>(
         only: None,
         there: &ids(there),
         policy,
-        reason: "the contract ended",
+        why: &why("the contract ended"),
         now: keep.now,
+        begun: None,
     })
 }
 
@@ -249,7 +250,7 @@ fn a_hold_and_a_minimum_keep_a_key() {
     let by = |scope: Scope, keep: &mut Keep| {
         let id = keep.hold(scope);
         let fates = run(keep, &[1, 2], None, true).unwrap();
-        keep.keeper.release(id, "closed", 2).unwrap();
+        keep.keeper.release(id, &why("closed"), 2).unwrap();
         let held = |key: ShredKeyId| ids(&[1, 2]).iter().position(|id| *id == key).unwrap();
         (fates[held(key_of(1))].clone(), fates[held(key_of(2))].clone())
     };
@@ -305,7 +306,7 @@ fn a_hold_that_touches_the_analysis_of_an_exchange_alone_keeps_its_key_and_no_ot
     ] {
         let id = keep.hold(scope);
         let found = run(&keep, &[1, 2], None, false).unwrap();
-        keep.keeper.release(id, "closed", 2).unwrap();
+        keep.keeper.release(id, &why("closed"), 2).unwrap();
         let at = usize::from(key_of(1) > key_of(2));
         assert_eq!([&found[at], &found[1 - at]], fates);
     }
@@ -401,7 +402,7 @@ fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged"]);
     assert!(find_notes(&disk).is_empty());
     // Where nothing asks for it, it may have been moved away by right.
-    keep.keeper.release(id, "closed", 2).unwrap();
+    keep.keeper.release(id, &why("closed"), 2).unwrap();
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["destroy 1"]);
 }
 
@@ -482,10 +483,10 @@ fn a_log_that_was_removed_by_right_keeps_no_key_unless_a_hold_keeps_what_is_left
     assert_eq!(keep.prune()[0], "remove");
     disk.create(&path).unwrap();
     disk.rot(&path, |bytes| *bytes = salts);
-    let held = keep.keeper.add(None, one("plain"), "a case", None, keep.now);
+    let held = keep.keeper.add(None, one("plain"), &why("a case"), keep.now);
     let held = held.unwrap().id;
     assert_eq!(run(&keep, &[1, 2], None, true).unwrap(), ["held", "held"]);
-    keep.keeper.release(held, "closed", keep.now).unwrap();
+    keep.keeper.release(held, &why("closed"), keep.now).unwrap();
     assert_eq!(
         run(&keep, &[1, 2], None, true).unwrap(),
         ["destroy 1", "destroy 1"]
@@ -501,7 +502,7 @@ fn statements_of_others_or_of_another_ledger_explain_nothing_and_are_told() {
         tenant: "acme".to_owned(),
         time: 1,
         exchanges: 1,
-        reason: "none".to_owned(),
+        why: why("none"),
     };
     let other = SigningKey::generate("ledger.example/keeping", [6; 32]).unwrap();
     let folder_dir = Path::new("/").join(KEY_DESTRUCTIONS);

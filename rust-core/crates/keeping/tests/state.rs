@@ -5,9 +5,9 @@ mod keep;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
-use keep::{Keep, four_lives, keeping_key};
+use keep::{Keep, four_lives, keeping_key, why};
 use proofgate_keeping::{Keeper, KeepingError, Scope};
-use proofgate_ledger::SigningKey;
+use proofgate_ledger::{Justification, SigningKey};
 use proofgate_state::StateStorage;
 use proofgate_state::memory::{Fault, Memory};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn a_state_that_is_lost_or_damaged_is_never_one_without_holds() {
     let state = Memory::default();
     assert_eq!(code(&state), "keeping_state_missing");
     let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    keeper.add(None, Scope::default(), "a case", None, 1).unwrap();
+    keeper.add(None, Scope::default(), &why("a case"), 1).unwrap();
     assert_eq!(open(&state).unwrap().active().count(), 1);
     for damage in [
         &b""[..],
@@ -68,7 +68,7 @@ fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
     let state = Memory::default();
     begin(&state)
         .unwrap()
-        .add(None, Scope::default(), "a case", None, 1)
+        .add(None, Scope::default(), &why("a case"), 1)
         .unwrap();
     state.remove("keeper").unwrap();
     assert_eq!(begin(&state).unwrap_err().code(), "keeping_state_exists");
@@ -114,8 +114,16 @@ fn another_keepers_state_and_another_ledgers_remove_nothing() {
 fn holds_are_checked_and_numbered() {
     let state = Memory::default();
     let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    for (reason, reference) in [("", None), ("two\nlines", None), ("why", Some(""))] {
-        let refused = keeper.add(None, Scope::default(), reason, reference, 1);
+    let ticketed = Justification {
+        ticket: Some(String::new()),
+        ..why("why")
+    };
+    let nobodys = Justification {
+        author: String::new(),
+        ..why("why")
+    };
+    for why in [why(""), why("two\nlines"), ticketed, nobodys] {
+        let refused = keeper.add(None, Scope::default(), &why, 1);
         assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
     }
     let backwards = Scope {
@@ -123,13 +131,19 @@ fn holds_are_checked_and_numbered() {
         until: Some(1),
         ..Scope::default()
     };
-    assert!(keeper.add(None, backwards, "why", None, 1).is_err());
-    assert_eq!(keeper.add(None, Scope::default(), "why", None, 1).unwrap().id, 1);
-    assert_eq!(keeper.add(None, Scope::default(), "why", None, 1).unwrap().id, 2);
-    assert!(keeper.release(1, "", 2).is_err());
-    keeper.release(1, "closed", 2).unwrap();
-    assert_eq!(keeper.release(1, "closed", 3).unwrap_err().code(), "no_such_hold");
-    assert_eq!(keeper.release(9, "closed", 3).unwrap_err().code(), "no_such_hold");
+    assert!(keeper.add(None, backwards, &why("why"), 1).is_err());
+    assert_eq!(keeper.add(None, Scope::default(), &why("why"), 1).unwrap().id, 1);
+    assert_eq!(keeper.add(None, Scope::default(), &why("why"), 1).unwrap().id, 2);
+    assert!(keeper.release(1, &why(""), 2).is_err());
+    keeper.release(1, &why("closed"), 2).unwrap();
+    assert_eq!(
+        keeper.release(1, &why("closed"), 3).unwrap_err().code(),
+        "no_such_hold"
+    );
+    assert_eq!(
+        keeper.release(9, &why("closed"), 3).unwrap_err().code(),
+        "no_such_hold"
+    );
     assert_eq!(open(&state).unwrap().active().count(), 1);
 }
 
@@ -137,10 +151,10 @@ fn holds_are_checked_and_numbered() {
 fn of_a_name_one_hold_holds_at_a_time() {
     let state = Memory::default();
     let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    let add = |keeper: &mut Keeper| keeper.add(Some("case"), Scope::default(), "why", None, 1);
+    let add = |keeper: &mut Keeper| keeper.add(Some("case"), Scope::default(), &why("why"), 1);
     add(&mut keeper).unwrap();
     assert_eq!(add(&mut keeper).unwrap_err().code(), "keeping_invalid");
-    keeper.release(1, "closed", 2).unwrap();
+    keeper.release(1, &why("closed"), 2).unwrap();
     assert_eq!(add(&mut keeper).unwrap().id, 2);
     let named: Vec<_> = open(&state)
         .unwrap()
@@ -158,7 +172,7 @@ fn a_hold_that_could_not_be_written_is_not_believed_to_be_one() {
     state.fail_from(0, Fault::Before);
     assert_eq!(
         keeper
-            .add(None, Scope::default(), "why", None, 1)
+            .add(None, Scope::default(), &why("why"), 1)
             .unwrap_err()
             .code(),
         "keeping_state_io"

@@ -2,10 +2,10 @@
 
 use crate::checkpoint::parse_decimal;
 use crate::note::Note;
-use crate::statement::{Lines, MAX_STATEMENT, check_reason};
+use crate::statement::{Justification, Lines, MAX_STATEMENT, check_reason};
 use crate::{LedgerError, SigningKey, VerifyingKey};
 
-const FORMAT: &str = "proofgate.dev/erasure@v1";
+const FORMAT: &str = "proofgate.dev/erasure@v2";
 
 /// Which admissions of a log an erasure is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub struct Erasure {
     pub exchanges: u64,
     /// Which ones.
     pub erased: Erased,
-    /// Why: one line.
-    pub reason: String,
+    /// Who erased them, and why.
+    pub why: Justification,
 }
 
 impl Erasure {
@@ -49,7 +49,7 @@ impl Erasure {
             }
     }
 
-    /// The signed text: seven lines with the format's, each with a newline.
+    /// The signed text: eight lines with the format's, one more with a ticket, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
         let what = match &self.erased {
@@ -57,17 +57,21 @@ impl Erasure {
             Erased::Tenant { name, until } => format!("tenant {until} {name}"),
         };
         format!(
-            "{FORMAT}\n{}\n{}\nerased {}\nexchanges {}\n{what}\nreason {}\n",
-            self.origin, self.size, self.time, self.exchanges, self.reason
+            "{FORMAT}\n{}\n{}\nerased {}\nexchanges {}\n{what}\n{}",
+            self.origin,
+            self.size,
+            self.time,
+            self.exchanges,
+            self.why.lines()
         )
     }
 
     /// The signed note, by the keeper's key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when the reason, or the tenant's name, is not one line of text; [`LedgerError::Signer`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`], or the tenant's name, is not one line of text; [`LedgerError::Signer`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
-        check_reason(&self.reason)?;
+        self.why.check()?;
         if let Erased::Tenant { name, .. } = &self.erased {
             check_reason(name)?;
         }
@@ -91,7 +95,7 @@ impl Erasure {
             time: lines.number("erased")?,
             exchanges: lines.number("exchanges")?,
             erased: parse_erased(lines.line()?).ok_or(malformed("it does not say of which admissions"))?,
-            reason: lines.reason()?,
+            why: lines.justification()?,
         };
         note.signer(key, Some(erasure.time))?;
         Ok(erasure)
@@ -111,7 +115,7 @@ fn parse_erased(line: &str) -> Option<Erased> {
 #[cfg(test)]
 mod tests {
     use super::{Erased, Erasure};
-    use crate::SigningKey;
+    use crate::{Justification, SigningKey};
     use proptest::prelude::*;
 
     fn key(name: &str) -> SigningKey {
@@ -125,7 +129,11 @@ mod tests {
             time: 3,
             exchanges: 1,
             erased,
-            reason: "asked for on paper".to_owned(),
+            why: Justification {
+                author: "officer".to_owned(),
+                reason: "asked for on paper".to_owned(),
+                ticket: Some("R-7".to_owned()),
+            },
         }
     }
 

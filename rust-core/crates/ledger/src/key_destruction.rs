@@ -2,10 +2,10 @@
 
 use crate::note::Note;
 use crate::record::ShredKeyId;
-use crate::statement::{Lines, MAX_STATEMENT, check_reason};
+use crate::statement::{Justification, Lines, MAX_STATEMENT, check_reason};
 use crate::{LedgerError, SigningKey, VerifyingKey};
 
-const FORMAT: &str = "proofgate.dev/key-destruction@v1";
+const FORMAT: &str = "proofgate.dev/key-destruction@v2";
 
 /// That a tenant's shred key was destroyed: no salt that needs it can be had any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,26 +20,31 @@ pub struct KeyDestruction {
     pub time: u64,
     /// Admissions in this volume that named it then.
     pub exchanges: u64,
-    /// Why: one line.
-    pub reason: String,
+    /// Who destroyed it, and why.
+    pub why: Justification,
 }
 
 impl KeyDestruction {
-    /// The signed text: seven lines with the format's, each with a newline.
+    /// The signed text: eight lines with the format's, one more with a ticket, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
         format!(
-            "{FORMAT}\n{}\nkey {}\ntenant {}\ndestroyed {}\nexchanges {}\nreason {}\n",
-            self.ledger, self.key, self.tenant, self.time, self.exchanges, self.reason
+            "{FORMAT}\n{}\nkey {}\ntenant {}\ndestroyed {}\nexchanges {}\n{}",
+            self.ledger,
+            self.key,
+            self.tenant,
+            self.time,
+            self.exchanges,
+            self.why.lines()
         )
     }
 
     /// The signed note, by the keeper's key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when the reason, or the tenant's name, is not one line of text; [`LedgerError::Signer`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`], or the tenant's name, is not one line of text; [`LedgerError::Signer`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
-        check_reason(&self.reason)?;
+        self.why.check()?;
         check_reason(&self.tenant)?;
         key.sign_note(&self.body())
     }
@@ -66,7 +71,7 @@ impl KeyDestruction {
             tenant: tenant.to_owned(),
             time: lines.number("destroyed")?,
             exchanges: lines.number("exchanges")?,
-            reason: lines.reason()?,
+            why: lines.justification()?,
         };
         note.signer(key, Some(destruction.time))?;
         Ok(destruction)
@@ -76,8 +81,8 @@ impl KeyDestruction {
 #[cfg(test)]
 mod tests {
     use super::KeyDestruction;
-    use crate::SigningKey;
     use crate::record::ShredKeyId;
+    use crate::{Justification, SigningKey};
     use proptest::prelude::*;
 
     fn key(name: &str) -> SigningKey {
@@ -91,15 +96,19 @@ mod tests {
             tenant: "acme".to_owned(),
             time: 3,
             exchanges: 12,
-            reason: "the contract ended".to_owned(),
+            why: Justification {
+                author: "officer".to_owned(),
+                reason: "the contract ended".to_owned(),
+                ticket: None,
+            },
         }
     }
 
     #[test]
     fn what_was_signed_is_read_back_and_no_other_key_is_believed() {
         let note = destruction().sign(&key("keeper")).unwrap();
-        let text = "proofgate.dev/key-destruction@v1\nproofgate.dev/team/llm\nkey a3a3a3a3a3a3a3a3\ntenant acme\n\
-                    destroyed 3\nexchanges 12\nreason the contract ended\n\n";
+        let text = "proofgate.dev/key-destruction@v2\nproofgate.dev/team/llm\nkey a3a3a3a3a3a3a3a3\ntenant acme\n\
+                    destroyed 3\nexchanges 12\nauthor officer\nreason the contract ended\n\n";
         assert!(note.starts_with(text));
         let read = KeyDestruction::verify(&note, &key("keeper").verifying_key()).unwrap();
         assert_eq!(read, destruction());

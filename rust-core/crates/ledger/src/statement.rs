@@ -1,4 +1,4 @@
-//! What tombstones, erasures, destructions and successions of keys have in common: signed notes whose text is a line that names the format, and lines of a
+//! What tombstones, erasures, holds, destructions and successions of keys have in common: signed notes whose text is a line that names the format, and lines of a
 //! word and a value in a fixed order.
 
 use crate::LedgerError;
@@ -47,12 +47,29 @@ impl<'t> Lines<'t> {
         parse_decimal(self.value(word)?).ok_or(MALFORMED("a value is no decimal number"))
     }
 
-    /// The last line: why.
-    pub(crate) fn reason(mut self) -> Result<String, LedgerError> {
-        let reason = self.value("reason")?;
-        check_reason(reason)?;
+    /// The last lines: who answers for it, and why.
+    pub(crate) fn justification(mut self) -> Result<Justification, LedgerError> {
+        let author = self.value("author")?.to_owned();
+        let reason = self.value("reason")?.to_owned();
+        let ticket = match self.0.next() {
+            None => None,
+            Some(line) => {
+                let ticket = line.strip_prefix("ticket ");
+                Some(
+                    ticket
+                        .ok_or(MALFORMED("a line begins with another word"))?
+                        .to_owned(),
+                )
+            }
+        };
         self.end()?;
-        Ok(reason.to_owned())
+        let why = Justification {
+            author,
+            reason,
+            ticket,
+        };
+        why.check()?;
+        Ok(why)
     }
 
     pub(crate) fn end(mut self) -> Result<(), LedgerError> {
@@ -63,10 +80,48 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// A reason is one line of text.
+/// Who answers for a statement, and why it is made. Each is one line of 1 to 512 bytes without control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Justification {
+    /// Who made it: a person, or the program that acts on a configuration.
+    pub author: String,
+    /// Why.
+    pub reason: String,
+    /// The case or ticket that asked for it.
+    pub ticket: Option<String>,
+}
+
+impl Justification {
+    /// Checks that each part is one line of text.
+    ///
+    /// # Errors
+    /// [`LedgerError::StatementMalformed`].
+    pub fn check(&self) -> Result<(), LedgerError> {
+        let parts = [Some(&self.author), Some(&self.reason), self.ticket.as_ref()];
+        parts
+            .into_iter()
+            .flatten()
+            .try_for_each(|part| check_reason(part))
+    }
+
+    /// The last lines of a statement's text, each with a newline.
+    pub(crate) fn lines(&self) -> String {
+        let mut text = format!("author {}\nreason {}\n", self.author, self.reason);
+        if let Some(ticket) = &self.ticket {
+            text.push_str("ticket ");
+            text.push_str(ticket);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A reason, and whatever else somebody wrote, is one line of text.
 pub(crate) fn check_reason(reason: &str) -> Result<(), LedgerError> {
     if reason.is_empty() || reason.len() > MAX_REASON || reason.chars().any(char::is_control) {
-        return Err(MALFORMED("a reason is one line of 1 to 512 bytes"));
+        return Err(MALFORMED(
+            "an author, a reason and a ticket are each one line of 1 to 512 bytes",
+        ));
     }
     Ok(())
 }

@@ -2,11 +2,11 @@
 
 use crate::checkpoint::parse_hash;
 use crate::note::Note;
-use crate::statement::{Lines, MAX_STATEMENT, check_reason};
+use crate::statement::{Justification, Lines, MAX_STATEMENT};
 use crate::{Hash, LedgerError, SigningKey, VerifyingKey};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-const FORMAT: &str = "proofgate.dev/tombstone@v1";
+const FORMAT: &str = "proofgate.dev/tombstone@v2";
 
 /// That a log was removed: how it ended, when, and why that was right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +25,16 @@ pub struct Tombstone {
     pub newest: u64,
     /// How long records of it had to be kept, in days: the longest minimum of the tenants in it.
     pub minimum_days: u64,
-    /// Why it was removed: one line.
-    pub reason: String,
+    /// Who removed it, and why.
+    pub why: Justification,
 }
 
 impl Tombstone {
-    /// The signed text: nine lines with the format's, each with a newline.
+    /// The signed text: ten lines with the format's, one more with a ticket, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
         format!(
-            "{FORMAT}\n{}\n{}\n{}\nremoved {}\nexchanges {}\nnewest {}\nminimum-days {}\nreason {}\n",
+            "{FORMAT}\n{}\n{}\n{}\nremoved {}\nexchanges {}\nnewest {}\nminimum-days {}\n{}",
             self.origin,
             self.size,
             STANDARD.encode(self.root),
@@ -42,16 +42,16 @@ impl Tombstone {
             self.exchanges,
             self.newest,
             self.minimum_days,
-            self.reason,
+            self.why.lines(),
         )
     }
 
     /// The signed note, by the keeper's key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when the reason is not one line of text; [`LedgerError::Signer`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`] is not one line of text; [`LedgerError::Signer`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
-        check_reason(&self.reason)?;
+        self.why.check()?;
         key.sign_note(&self.body())
     }
 
@@ -87,7 +87,7 @@ impl Tombstone {
             exchanges: lines.number("exchanges")?,
             newest: lines.number("newest")?,
             minimum_days: lines.number("minimum-days")?,
-            reason: lines.reason()?,
+            why: lines.justification()?,
         })
     }
 }
@@ -95,7 +95,7 @@ impl Tombstone {
 #[cfg(test)]
 mod tests {
     use super::Tombstone;
-    use crate::SigningKey;
+    use crate::{Justification, SigningKey};
     use proptest::prelude::*;
 
     fn key(name: &str) -> SigningKey {
@@ -111,7 +111,11 @@ mod tests {
             exchanges: 40,
             newest: 2,
             minimum_days: 180,
-            reason: "the retention of 180 days".to_owned(),
+            why: Justification {
+                author: "officer".to_owned(),
+                reason: "the retention of 180 days".to_owned(),
+                ticket: None,
+            },
         }
     }
 
@@ -126,13 +130,37 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_one_line() {
-        for reason in ["", "two\nlines", "\u{7f}", &"x".repeat(513)] {
-            let tombstone = Tombstone {
-                reason: reason.to_owned(),
-                ..tombstone()
-            };
-            assert!(tombstone.sign(&key("keeper")).is_err(), "{reason:?}");
+    fn an_author_a_reason_and_a_ticket_are_each_one_line() {
+        type Part = fn(&mut Justification, String);
+        let parts: [Part; 3] = [
+            |why, text| why.author = text,
+            |why, text| why.reason = text,
+            |why, text| why.ticket = Some(text),
+        ];
+        for text in ["", "two\nlines", "\u{7f}", &"x".repeat(513)] {
+            for (at, part) in parts.iter().enumerate() {
+                let mut tombstone = tombstone();
+                part(&mut tombstone.why, text.to_owned());
+                assert!(tombstone.sign(&key("keeper")).is_err(), "{at}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_signed_behind_the_reason_and_nothing_behind_that() {
+        let mut ticketed = tombstone();
+        ticketed.why.ticket = Some("2026-17".to_owned());
+        assert!(
+            ticketed
+                .body()
+                .ends_with("author officer\nreason the retention of 180 days\nticket 2026-17\n")
+        );
+        let note = ticketed.sign(&key("keeper")).unwrap();
+        let keeper = key("keeper").verifying_key();
+        assert_eq!(Tombstone::verify(&note, &keeper).unwrap(), ticketed);
+        for line in ["more\n", "ticket again\n"] {
+            let longer = key("keeper").sign_note(&(ticketed.body() + line)).unwrap();
+            assert!(Tombstone::verify(&longer, &keeper).is_err(), "{line}");
         }
     }
 

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use proofgate_evidence::{FileStorage, key_successions, read_notes};
 use proofgate_keeping::{
     self as core, Fate, Forgotten, KeepingError, KeyFate, Plan, Planned, PlannedErasure, PlannedShred,
     Policy, Reason, Request, SaltFate, Scope, ShredRequest,
 };
-use proofgate_ledger::{ShredKeyId, SigningKey, VerifyingKey};
+use proofgate_ledger::{Justification, ShredKeyId, SigningKey, VerifyingKey};
 use proofgate_state::StateDirectory;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -125,6 +126,17 @@ impl<'p> ToldShred<'p> {
     }
 }
 
+/// Who answers for something, why, and the ticket that asked for it.
+type Why = (String, String, Option<String>);
+
+fn justification((author, reason, ticket): Why) -> Justification {
+    Justification {
+        author,
+        reason,
+        ticket,
+    }
+}
+
 /// The key in a file's text that the keeper signs with.
 fn keepers(signing_key: &str) -> PyResult<SigningKey> {
     proofgate_signer::read_keys(signing_key)
@@ -167,24 +179,42 @@ impl Keeper {
         json(&self.keeper().holds())
     }
 
-    #[pyo3(signature = (scope_json, reason, reference, now_us, name=None))]
+    #[pyo3(signature = (scope_json, why, now_us, name=None))]
     fn add_hold(
         &self,
         python: Python<'_>,
         scope_json: &str,
-        reason: &str,
-        reference: Option<&str>,
+        why: Why,
         now_us: u64,
         name: Option<&str>,
     ) -> PyResult<String> {
         let scope: Scope = serde_json::from_str(scope_json).map_err(invalid)?;
-        let added = python.detach(|| self.keeper().add(name, scope, reason, reference, now_us));
+        let why = justification(why);
+        let added = python.detach(|| self.keeper().add(name, scope, &why, now_us));
         json(&added.map_err(|error| keeping_error(python, &error))?)
     }
 
-    fn release_hold(&self, python: Python<'_>, number: u64, reason: &str, now_us: u64) -> PyResult<String> {
-        let released = python.detach(|| self.keeper().release(number, reason, now_us));
+    fn release_hold(&self, python: Python<'_>, number: u64, why: Why, now_us: u64) -> PyResult<String> {
+        let why = justification(why);
+        let released = python.detach(|| self.keeper().release(number, &why, now_us));
         json(&released.map_err(|error| keeping_error(python, &error))?)
+    }
+
+    fn state_holds(
+        &self,
+        python: Python<'_>,
+        ledger: PathBuf,
+        ledger_key: &str,
+        signing_key: &str,
+        now_us: u64,
+    ) -> PyResult<u64> {
+        let key = verifying(ledger_key)?;
+        let signing = keepers(signing_key)?;
+        let stated = python.detach(|| {
+            let key = key_successions::follow(&FileStorage, &ledger, &key)?;
+            core::state_holds(&FileStorage, &ledger, &key, &self.keeper(), &signing, now_us)
+        });
+        stated.map_err(|error: KeepingError| keeping_error(python, &error))
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
@@ -196,13 +226,14 @@ impl Keeper {
         signing_key: &str,
         days: u64,
         tenant_days: BTreeMap<String, u64>,
-        reason: &str,
+        why: Why,
         against: Vec<(PathBuf, String)>,
         now_us: u64,
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
         let signing = keepers(signing_key)?;
+        let (why, begun) = (justification(why), Instant::now());
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
             let mut held = Vec::new();
@@ -217,9 +248,10 @@ impl Keeper {
                 keeping: &signing.verifying_key(),
                 keeper: &keeper,
                 policy: &Policy::new(days, tenant_days)?,
-                reason,
+                why: &why,
                 held: &held,
                 now: now_us,
+                begun: Some(begun),
             };
             match carry_out {
                 true => core::prune(&FileStorage, &what, &signing),
@@ -230,7 +262,7 @@ impl Keeper {
         json(&planned.iter().map(|log| Told::of(&key, log)).collect::<Vec<_>>())
     }
 
-    #[pyo3(signature = (ledger, ledger_key, signing_key, exchange, tenant, policy, reason, now_us, carry_out))]
+    #[pyo3(signature = (ledger, ledger_key, signing_key, exchange, tenant, policy, why, now_us, carry_out))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn erase(
         &self,
@@ -241,12 +273,13 @@ impl Keeper {
         exchange: Option<String>,
         tenant: Option<(String, Option<u64>)>,
         policy: Option<(u64, BTreeMap<String, u64>)>,
-        reason: &str,
+        why: Why,
         now_us: u64,
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
         let signing = keepers(signing_key)?;
+        let (why, begun) = (justification(why), Instant::now());
         let what = match (exchange, tenant) {
             (Some(id), None) => Forgotten::Exchange(id),
             (None, Some((name, until))) => Forgotten::Tenant { name, until },
@@ -265,8 +298,9 @@ impl Keeper {
                 keeper: &keeper,
                 what: &what,
                 policy: policy.as_ref(),
-                reason,
+                why: &why,
                 now: now_us,
+                begun: Some(begun),
             };
             match carry_out {
                 true => core::erase(&FileStorage, &request, &signing),
@@ -289,12 +323,13 @@ impl Keeper {
         only: Option<Vec<String>>,
         there: Vec<String>,
         policy: Option<(u64, BTreeMap<String, u64>)>,
-        reason: &str,
+        why: Why,
         now_us: u64,
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
         let signing = keepers(signing_key)?;
+        let (why, begun) = (justification(why), Instant::now());
         let only = only.map(|ids| shred_key_ids(&ids)).transpose()?;
         let there = shred_key_ids(&there)?;
         let planned = python.detach(|| {
@@ -312,8 +347,9 @@ impl Keeper {
                 only: only.as_ref(),
                 there: &there,
                 policy: policy.as_ref(),
-                reason,
+                why: &why,
                 now: now_us,
+                begun: Some(begun),
             };
             match carry_out {
                 true => core::shred(&FileStorage, &request, &signing),

@@ -1,6 +1,7 @@
 //! Salts that are zero against the erasures that a keeper signed.
 
 use super::Verdict;
+use super::hold_check::BACKDATED;
 use super::salt_check::SaltFate;
 use crate::erasures;
 use crate::{EvidenceError, ReadStorage};
@@ -20,6 +21,12 @@ struct Admission {
     seq: u64,
     tenant: usize,
     ts: u64,
+}
+
+/// The admission of this number among some that are in order, if it is there.
+fn one(of: &[Admission], seq: u64) -> Vec<&Admission> {
+    let found = of.binary_search_by_key(&seq, |one| one.seq);
+    found.ok().and_then(|at| of.get(at)).into_iter().collect()
 }
 
 /// What is kept of a log's admissions until its size is known: those whose salt is zero, and those of which an erasure
@@ -103,12 +110,15 @@ impl ErasureCheck {
         let (ones, tenants): (Vec<_>, Vec<_>) = signed
             .iter()
             .partition(|erasure| matches!(erasure.erased, Erased::One(_)));
+        let mut backdated = None;
         let mut explained = self.shredded.clone();
         let mut left = BTreeSet::new();
-        let mut count = |erasure: &Erasure, done: Vec<u64>, undone: Vec<u64>| {
+        let mut count = |erasure: &Erasure, done: Vec<&Admission>, undone: Vec<&Admission>| {
             let there = (done.len() + undone.len()) as u64;
-            explained.extend(done);
-            left.extend(undone);
+            let later = done.iter().chain(&undone).find(|one| one.ts > erasure.time);
+            backdated = backdated.or(later.map(|one| (one.seq, one.ts, erasure.time)));
+            explained.extend(done.iter().map(|one| one.seq));
+            left.extend(undone.iter().map(|one| one.seq));
             if there != erasure.exchanges {
                 refuse(format!(
                     "it says that it is of {} admissions, and {there} are there",
@@ -120,18 +130,18 @@ impl ErasureCheck {
             let Erased::One(seq) = erasure.erased else {
                 continue;
             };
-            let found = |of: &[Admission]| {
-                let found = of.binary_search_by_key(&seq, |one| one.seq).ok();
-                found.map(|_| seq).into_iter().collect()
-            };
-            count(erasure, found(&self.erased), found(&self.there));
+            count(erasure, one(&self.erased, seq), one(&self.there, seq));
         }
         for erasure in tenants {
-            let found = |of: &[Admission]| {
-                let found = of.iter().filter(|one| about(erasure, one));
-                found.map(|one| one.seq).collect()
-            };
-            count(erasure, found(&self.erased), found(&self.there));
+            let done = self.erased.iter().filter(|one| about(erasure, one));
+            let undone = self.there.iter().filter(|one| about(erasure, one));
+            count(erasure, done.collect(), undone.collect());
+        }
+        if let Some((seq, ts, time)) = backdated {
+            let message = format!(
+                "an erasure gives {time}, and record {seq}, which it is about, is of {ts} (unix microseconds)"
+            );
+            found.push((BACKDATED, Verdict::Invalid, message));
         }
         if !left.is_empty() {
             let message = format!(

@@ -1,5 +1,6 @@
 //! A log that was removed by right: what stays of it takes its place in the chain.
 
+use super::hold_check::BACKDATED;
 use super::scan::{Head, Scanned, believe, empty_report};
 use super::{CheckpointState, Keys, RemovedReport, Verdict};
 use crate::checkpoint_file::{self, CHECKPOINT};
@@ -28,6 +29,7 @@ pub(super) fn check(
     heads: &[Head],
 ) -> Result<Scanned, EvidenceError> {
     let last = removed.head();
+    let backdated = removed.is_backdated().then_some(removed.newest);
     let Removed {
         tombstone,
         rules,
@@ -49,7 +51,9 @@ pub(super) fn check(
         time: tombstone.removed,
         exchanges: tombstone.exchanges,
         minimum_days: tombstone.minimum_days,
-        reason: tombstone.reason,
+        author: tombstone.why.author,
+        reason: tombstone.why.reason,
+        ticket: tombstone.why.ticket,
         verified: keys.keeping.is_some(),
     });
     let mut log = Scanned {
@@ -69,6 +73,13 @@ pub(super) fn check(
     if keys.keeping.is_none() {
         let message = "it was removed, as a tombstone says; without the keeper's key nobody knows by whom";
         log.find_named(UNCHECKED, Verdict::Incomplete, message.to_owned());
+    }
+    if let Some(newest) = backdated {
+        let message = format!(
+            "its tombstone gives {}, and a record of the log is of {newest} (unix microseconds)",
+            tombstone.removed
+        );
+        log.find_named(BACKDATED, Verdict::Invalid, message);
     }
     if !remains.is_empty() {
         let message = format!(

@@ -1,6 +1,6 @@
 //! The `salts` file against the admissions, which are what it has salts for.
 
-use crate::key_destructions::Destroyed;
+use crate::key_destructions::{Destroyed, IN_USE};
 use crate::salts::{SALT, SALTS};
 use crate::{EvidenceError, ReadFile, ReadStorage, ShredKeys, read_full};
 use proofgate_ledger::commitment::salt_id;
@@ -39,6 +39,9 @@ pub(super) struct SaltCheck<'k> {
     /// Salts that are others than the admissions name, and the first admission whose salt is.
     pub(super) changed: u64,
     pub(super) first_changed: Option<u64>,
+    /// The first admission that came under a key so long after that was destroyed, as was signed, that no worker had it by
+    /// right.
+    pub(super) first_after: Option<u64>,
 }
 
 impl<'k> SaltCheck<'k> {
@@ -68,6 +71,7 @@ impl<'k> SaltCheck<'k> {
             first_missing: None,
             changed: 0,
             first_changed: None,
+            first_after: None,
         })
     }
 
@@ -77,6 +81,12 @@ impl<'k> SaltCheck<'k> {
         seq: u64,
         admission: &Admission<'_>,
     ) -> Result<SaltFate, EvidenceError> {
+        if let Some(id) = admission.shred_key
+            && let Some(time) = self.destroyed.time_of(&admission.tenant, id)
+            && admission.ts > time.saturating_add(IN_USE)
+        {
+            self.first_after.get_or_insert(seq);
+        }
         let stored = self.salt(seq).map_err(EvidenceError::io("read", &self.path))?;
         let Some(stored) = stored else {
             self.missing += 1;

@@ -2,12 +2,13 @@
 
 use super::analyses::Analysed;
 use super::erasure_check::ErasureCheck;
+use super::hold_check::BACKDATED;
 use super::payload_check::PayloadCheck;
 use super::salt_check::{SaltCheck, SaltFate};
 use super::tree_check::TreeCheck;
 use super::{CheckpointState, Finding, IncarnationReport, Keys, TreeState, Verdict, keys, removed};
 use crate::checkpoint_file::{self, CHECKPOINT};
-use crate::key_destructions::Destroyed;
+use crate::key_destructions::{Destroyed, IN_USE};
 use crate::log_reader::{Flaw, Found, LogReader};
 use crate::removal::{self, Removal};
 use crate::rules::Rules;
@@ -458,8 +459,20 @@ impl<'k> Scan<'k> {
         let (erased, missing, changed) = (salts.erased, salts.missing, salts.changed);
         let (first_missing, first_changed) = (salts.first_missing, salts.first_changed);
         let (unchecked, first_unchecked) = (salts.unchecked, salts.first_unchecked);
+        let first_after = salts.first_after;
         self.report.erased_salts = erased;
         self.report.unchecked_salts = unchecked;
+        if let Some(first) = first_after {
+            let message = format!(
+                "record {first} came under a shred key more than {} minutes after that was destroyed, as was signed: the statement is dated back, or a worker kept the key",
+                IN_USE / 60_000_000
+            );
+            let found = finding(&self.dir, 0, Verdict::Invalid, message);
+            self.report.findings.push(Finding {
+                code: Some(BACKDATED),
+                ..found
+            });
+        }
         if let Some(first) = first_unchecked {
             let message = format!(
                 "the keys of the salts of {unchecked} admissions are not among those that were given, of record {first} first, and nobody signed that they were destroyed"

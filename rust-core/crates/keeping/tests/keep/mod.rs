@@ -7,8 +7,8 @@ use proofgate_evidence::frame::{
 };
 use proofgate_evidence::{HeldCheckpoint, Keys, ReadFile, ReadStorage, Report, Ulid, fsck};
 use proofgate_keeping::{Fate, Keeper, KeepingError, Plan, Planned, Policy, Scope, plan, prune};
-use proofgate_ledger::SigningKey;
 use proofgate_ledger::record::{Analysis, ConfigId, Takeover};
+use proofgate_ledger::{Justification, SigningKey};
 use proofgate_state::memory::Memory;
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
@@ -23,6 +23,15 @@ pub const NOW: u64 = 200 * DAY;
 
 pub fn keeping_key() -> SigningKey {
     SigningKey::generate("ledger.example/keeping", [5; 32]).unwrap()
+}
+
+/// An officer's reason.
+pub fn why(reason: &str) -> Justification {
+    Justification {
+        author: "officer".to_owned(),
+        reason: reason.to_owned(),
+        ticket: Some("2026-17".to_owned()),
+    }
 }
 
 /// A shard, and who keeps it.
@@ -50,10 +59,7 @@ impl Keep {
     }
 
     pub fn hold(&mut self, scope: Scope) -> u64 {
-        self.keeper
-            .add(None, scope, "a case", Some("2026-17"), 1)
-            .unwrap()
-            .id
+        self.keeper.add(None, scope, &why("a case"), 1).unwrap().id
     }
 
     fn with<T>(&self, act: impl FnOnce(&Plan<'_>) -> T) -> T {
@@ -64,9 +70,10 @@ impl Keep {
             keeping: &keeping,
             keeper: &self.keeper,
             policy: &self.policy,
-            reason: "the retention of 180 days",
+            why: &why("the retention of 180 days"),
             held: &self.held,
             now: self.now,
+            begun: None,
         })
     }
 

@@ -1,0 +1,47 @@
+//! What a keeper signed of holds and their releases.
+
+use super::{Finding, Keys, Verdict};
+use crate::hold_statements;
+use crate::{EvidenceError, ReadStorage};
+use std::path::Path;
+
+/// A file among the hold statements that is none, is not the keeper's or another ledger's.
+const REFUSED: &str = "hold_statement_refused";
+/// A statement that gives a time before what it speaks of.
+pub(super) const BACKDATED: &str = "statement_backdated";
+
+/// Checks the statements about holds; nothing without the keeper's key and the ledger's.
+pub(super) fn check(
+    storage: &dyn ReadStorage,
+    ledger: &Path,
+    keys: Keys<'_>,
+) -> Result<Vec<Finding>, EvidenceError> {
+    let (Some(key), Some(keeping)) = (keys.ledger, keys.keeping) else {
+        return Ok(Vec::new());
+    };
+    let mut findings = Vec::new();
+    for (file, read) in hold_statements::read(storage, ledger, key.name(), keeping)? {
+        let (code, message) = match read {
+            Ok(statement) if statement.is_backdated() => {
+                let message = format!(
+                    "it says that hold {} was released before it was placed, or stated before either",
+                    statement.hold
+                );
+                (BACKDATED, message)
+            }
+            Ok(_) => continue,
+            Err(why) => (
+                REFUSED,
+                format!("no statement of a hold that the keeper signed: {why}"),
+            ),
+        };
+        findings.push(Finding {
+            file: file.display().to_string(),
+            offset: 0,
+            verdict: Verdict::Invalid,
+            code: Some(code),
+            message,
+        });
+    }
+    Ok(findings)
+}

@@ -1,0 +1,38 @@
+//! Which holds a keeper placed and released: files in the directory `hold-statements` beside the shards.
+
+use crate::note_files;
+pub use crate::note_files::file_name;
+use crate::{EvidenceError, ReadStorage};
+use proofgate_ledger::{HoldStatement, VerifyingKey};
+use std::path::{Path, PathBuf};
+
+/// Name of the directory.
+pub const HOLD_STATEMENTS: &str = "hold-statements";
+/// Most files that are looked at.
+pub const MAX_FILES: usize = 1 << 16;
+
+/// Reads the statements about a ledger at this directory, each with its file; of one that `keeping` did not sign, or that is
+/// about another ledger than the one of this `name`, why it is refused.
+///
+/// # Errors
+/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 65536 files.
+#[expect(clippy::type_complexity, reason = "a statement, or why there is none")]
+pub fn read(
+    storage: &dyn ReadStorage,
+    ledger: &Path,
+    name: &str,
+    keeping: &VerifyingKey,
+) -> Result<Vec<(PathBuf, Result<HoldStatement, String>)>, EvidenceError> {
+    let notes = note_files::read(storage, &ledger.join(HOLD_STATEMENTS), MAX_FILES)?;
+    let read = |note: String| {
+        let statement = HoldStatement::verify(&note, keeping).map_err(|error| error.to_string())?;
+        match statement.ledger == name {
+            true => Ok(statement),
+            false => Err(format!("it is about another ledger, {}", statement.ledger)),
+        }
+    };
+    Ok(notes
+        .into_iter()
+        .map(|(path, note)| (path, note.and_then(read)))
+        .collect())
+}

@@ -1,0 +1,212 @@
+//! What a keeper signs of holds, erasures, keys and logs: by whom, why, and never with a time before what it speaks of.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+mod keep;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use keep::{Keep, check, dir, found, four_lives, keeping_key, why};
+use proofgate_evidence::erasures::ERASURES;
+use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS, file_name};
+use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS;
+use proofgate_evidence::removal::TOMBSTONE;
+use proofgate_evidence::{ReadStorage, Verdict};
+use proofgate_keeping::{Forgotten, Keeper, Request, SaltFate, Scope, erase, state_holds};
+use proofgate_ledger::{Erased, Erasure, HoldChange, HoldStatement, Tombstone};
+use proofgate_wal::Storage;
+use proofgate_wal::simulated::SimulatedDisk;
+use std::path::Path;
+use std::sync::Arc;
+use support::{LEDGER, vkey};
+
+fn codes(disk: &SimulatedDisk) -> Vec<&'static str> {
+    found(&check(disk))
+        .into_iter()
+        .filter_map(|(code, _)| code)
+        .collect()
+}
+
+fn put(disk: &SimulatedDisk, path: &Path, text: &str) {
+    if disk.read(path).is_some() {
+        disk.remove(path).unwrap();
+    }
+    disk.create(path).unwrap();
+    disk.rot(path, |bytes| *bytes = text.as_bytes().to_vec());
+}
+
+fn erase_one(keep: &Keep, id: &str) -> SaltFate {
+    let what = Forgotten::Exchange(id.to_owned());
+    let request = Request {
+        ledger: Path::new("/"),
+        key: &vkey(),
+        keeper: &keep.keeper,
+        what: &what,
+        policy: None,
+        why: &why("asked for"),
+        now: keep.now,
+        begun: None,
+    };
+    let planned = erase(&keep.disk, &request, &keeping_key()).unwrap();
+    planned.into_iter().next().unwrap().fate
+}
+
+#[test]
+fn an_erasure_by_a_clock_before_the_exchange_is_refused() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    keep.now = 0;
+    let SaltFate::Stay(reasons) = erase_one(&keep, "second") else {
+        panic!("it was erased before it was there");
+    };
+    assert!(reasons.iter().any(|why| why.code == "future"), "{reasons:?}");
+    keep.now = keep::NOW;
+    assert_eq!(erase_one(&keep, "second"), SaltFate::Erase);
+}
+
+#[test]
+fn an_erasure_that_is_dated_before_its_exchange_is_found() {
+    let (disk, workers) = four_lives();
+    let keep = Keep::of(&disk);
+    assert_eq!(erase_one(&keep, "second"), SaltFate::Erase);
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+    let path = dir(&workers[1]).join(ERASURES);
+    let text = String::from_utf8(disk.read(&path).unwrap()).unwrap();
+    let signed = Erasure::verify(&text, &keeping_key().verifying_key()).unwrap();
+    assert_eq!(signed.why, why("asked for"));
+    let early = Erasure { time: 0, ..signed };
+    put(&disk, &path, &early.sign(&keeping_key()).unwrap());
+    assert_eq!(codes(&disk), ["statement_backdated"]);
+    assert_eq!(check(&disk).verdict, Verdict::Invalid);
+    let Erased::One(seq) = early.erased else {
+        panic!("of one exchange")
+    };
+    let all = Erasure {
+        erased: Erased::Tenant {
+            name: "acme".to_owned(),
+            until: u64::MAX,
+        },
+        ..early
+    };
+    put(&disk, &path, &all.sign(&keeping_key()).unwrap());
+    assert_eq!(
+        codes(&disk),
+        ["statement_backdated"],
+        "of a tenant, record {seq} among them"
+    );
+}
+
+#[test]
+fn a_tombstone_that_is_dated_before_its_log_ended_is_found() {
+    let (disk, workers) = four_lives();
+    Keep::of(&disk).prune();
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+    let path = dir(&workers[0]).join(TOMBSTONE);
+    let text = String::from_utf8(disk.read(&path).unwrap()).unwrap();
+    let signed = Tombstone::verify(&text, &keeping_key().verifying_key()).unwrap();
+    assert_eq!(signed.why.author, "officer");
+    let early = Tombstone {
+        removed: signed.newest - 1,
+        ..signed.clone()
+    };
+    put(&disk, &path, &early.sign(&keeping_key()).unwrap());
+    assert_eq!(codes(&disk), ["statement_backdated"]);
+    // It says of its newest record what is not so: one that stays is newer.
+    let lies = Tombstone {
+        removed: 0,
+        newest: 0,
+        ..signed
+    };
+    put(&disk, &path, &lies.sign(&keeping_key()).unwrap());
+    assert_eq!(codes(&disk), ["statement_backdated"]);
+}
+
+#[test]
+fn holds_and_releases_are_stated_on_the_ledger_before_anything_goes() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    let tenant = Scope {
+        tenant: Some("somebody else".to_owned()),
+        ..Scope::default()
+    };
+    let id = keep.hold(tenant);
+    keep.prune();
+    let read = || {
+        let read = hold_statements::read(&disk, Path::new("/"), LEDGER, &keeping_key().verifying_key());
+        let mut read: Vec<_> = read.unwrap().into_iter().map(|(_, read)| read.unwrap()).collect();
+        read.sort_by_key(HoldStatement::time);
+        read
+    };
+    let scope = r#"{"tenant":"somebody else"}"#.to_owned();
+    assert_eq!(read().len(), 1);
+    assert_eq!(
+        (read()[0].hold, &read()[0].change, &read()[0].why),
+        (id, &HoldChange::Placed { scope }, &why("a case"))
+    );
+    keep.keeper.release(id, &why("closed"), 7).unwrap();
+    let state = |keep: &Keep| {
+        let (path, key) = (Path::new("/"), vkey());
+        state_holds(&disk, path, &key, &keep.keeper, &keeping_key(), keep.now)
+    };
+    assert_eq!(state(&keep).unwrap(), 1);
+    assert_eq!(state(&keep).unwrap(), 0, "it is stated once");
+    assert_eq!(
+        (&read()[1].change, read()[1].stated),
+        (&HoldChange::Released { at: 7 }, keep.now)
+    );
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+}
+
+#[test]
+fn a_release_by_a_clock_before_the_hold_is_refused() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    let held = keep
+        .keeper
+        .add(None, Scope::default(), &why("a case"), keep.now)
+        .unwrap();
+    let refused = keep.keeper.release(held.id, &why("closed"), keep.now - 1);
+    assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
+    keep.keeper.release(held.id, &why("closed"), keep.now).unwrap();
+}
+
+#[test]
+fn a_release_that_is_dated_before_its_hold_and_a_statement_of_another_key_are_found() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    keep.hold(Scope::default());
+    keep.prune();
+    let folder = Path::new("/").join(HOLD_STATEMENTS);
+    let early = HoldStatement {
+        ledger: LEDGER.to_owned(),
+        hold: 1,
+        added: 5,
+        change: HoldChange::Released { at: 4 },
+        stated: 9,
+        why: why("closed"),
+    };
+    let note = early.sign(&keeping_key()).unwrap();
+    put(&disk, &folder.join(file_name(&note)), &note);
+    assert_eq!(codes(&disk), ["statement_backdated"]);
+    put(&disk, &folder.join("0.note"), "anything");
+    let mut both = codes(&disk);
+    both.sort_unstable();
+    assert_eq!(both, ["hold_statement_refused", "statement_backdated"]);
+}
+
+#[test]
+fn a_state_that_lacks_a_hold_which_was_stated_removes_nothing() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    let older = keep.state.snapshot();
+    keep.hold(Scope::default());
+    assert!(keep.prune().iter().all(|fate| fate != "remove"));
+    keep.keeper = Keeper::open(Arc::new(older)).unwrap();
+    let refused = keep.try_prune().unwrap_err();
+    assert_eq!(refused.code(), "keeping_state_set_back");
+    assert!(
+        disk.list(Path::new("/"))
+            .unwrap()
+            .iter()
+            .all(|name| name != KEY_DESTRUCTIONS)
+    );
+}
