@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -91,10 +92,14 @@ type head struct {
 	Origin     string `json:"origin"`
 	Size       int64  `json:"size"`
 	Checkpoint string `json:"checkpoint"`
+	// Statement is what a keeper signed, by its digest.
+	Statement *struct {
+		SHA256 string `json:"sha256"`
+	} `json:"statement"`
 }
 
 // checkTiles checks a log in tiles from its checkpoint to its last entry, and that every entry carries a head which the
-// ledger's key signed or, of the auditor's own log of who read what, the auditor's. It returns the checkpoint.
+// ledger's key signed or, of the auditor's own log of who read what, the auditor's; or tells a keeper's statement. It returns the checkpoint.
 func checkTiles(from source, auditorKey, ledgerKey string) (*checkpoint, error) {
 	text, err := from.read("checkpoint")
 	if err != nil {
@@ -177,6 +182,9 @@ func checkHead(leaf []byte, auditorKey, ledgerKey string) error {
 	if told.V != 1 {
 		return fmt.Errorf("version %d", told.V)
 	}
+	if told.Kind == "statement" {
+		return checkStatement(told, ledgerKey)
+	}
 	key := ledgerKey
 	if told.Kind == "access" {
 		key = auditorKey
@@ -188,6 +196,22 @@ func checkHead(leaf []byte, auditorKey, ledgerKey string) error {
 	if signed.origin != told.Origin || signed.size != told.Size {
 		return fmt.Errorf("it tells %d records of %s, and its checkpoint %d of %s",
 			told.Size, told.Origin, signed.size, signed.origin)
+	}
+	return nil
+}
+
+// statementDigest is how an entry names the statement that it tells.
+var statementDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// checkStatement checks an entry that tells what a keeper signed about the ledger or a log of it. It carries no checkpoint,
+// and nothing of the statement but its digest.
+func checkStatement(told head, ledgerKey string) error {
+	ledger, _, _ := strings.Cut(ledgerKey, "+")
+	if told.Origin != ledger && !strings.HasPrefix(told.Origin, ledger+"/") {
+		return fmt.Errorf("it tells a statement about %q", told.Origin)
+	}
+	if told.Statement == nil || told.Checkpoint != "" || !statementDigest.MatchString(told.Statement.SHA256) {
+		return errors.New("it is not of the form that statements have")
 	}
 	return nil
 }

@@ -129,3 +129,27 @@ func TestAChangedByteInAnyFileOfALogInTilesIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestAnEntryThatTellsAStatementHasADigestAndNoCheckpoint(t *testing.T) {
+	const ledger = "ledger.example/demo+00000000+AA=="
+	entry := func(origin, statement string) string {
+		return fmt.Sprintf(`{"v":1,"kind":"statement","origin":%q,"size":0,%s}`, origin, statement)
+	}
+	digest := strings.Repeat("0a", 32)
+	told := fmt.Sprintf(`"statement":{"kind":"erasure","sha256":%q,"signed":1}`, digest)
+	for name, one := range map[string]struct {
+		entry string
+		holds bool
+	}{
+		"about the ledger":     {entry("ledger.example/demo", told), true},
+		"about a log of it":    {entry("ledger.example/demo/0/01M89PCZT1JE2K4A4FYY15YK69", told), true},
+		"about another ledger": {entry("ledger.example/demon", told), false},
+		"without a statement":  {entry("ledger.example/demo", `"predecessor":null`), false},
+		"with a checkpoint":    {entry("ledger.example/demo", told+`,"checkpoint":"any"`), false},
+		"with a short digest":  {entry("ledger.example/demo", strings.Replace(told, "0a0a", "0a", 1)), false},
+	} {
+		if err := checkHead([]byte(one.entry), "", ledger); (err == nil) != one.holds {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

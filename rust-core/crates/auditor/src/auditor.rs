@@ -8,6 +8,7 @@ use crate::entry::Entry;
 use crate::finding::{Code, Finding, Findings, Raised, Suspected};
 use crate::intake::{self, There};
 use crate::keys;
+use crate::ledger_statements::Statements;
 use crate::log::Log;
 use crate::look::{REST, View, look, rest};
 use crate::parties::{identity, require_known};
@@ -111,6 +112,8 @@ pub struct Auditor {
     unsaved_findings: bool,
     suspected: Suspected,
     pub(crate) reads: Reads,
+    /// Statements of the keeper beside the shards.
+    statements: Statements,
     scrub: Scrub,
     last_beat: u64,
     /// The ended log that was glanced at last.
@@ -174,8 +177,13 @@ impl Auditor {
             aggregate.published(),
             Arc::clone(&settings.policy),
         )?;
-        let (catalogue, newest_reads) =
-            catalogue::load(&*state, &settings.ledger, settings.key.name(), &aggregate)?;
+        let mut statements = Statements::open(&*state)?;
+        let (catalogue, newest_reads) = catalogue::load(
+            &*state,
+            &settings.ledger,
+            settings.key.name(),
+            (&aggregate, &mut statements),
+        )?;
         let reads = Reads::open(&*state, newest_reads.as_ref())?;
         let findings = catalogue::load_findings(&*state)?;
         Ok(Self {
@@ -189,6 +197,7 @@ impl Auditor {
             unsaved_findings: false,
             suspected: Suspected::default(),
             reads,
+            statements,
             scrub: Scrub::default(),
             last_beat: 0,
             glanced: None,
@@ -244,6 +253,14 @@ impl Auditor {
             );
             self.cosigning.raise(&mut raised);
             self.look(now, &there, &mut fresh, &mut raised);
+            let view = View {
+                storage: &*self.volume,
+                key: &self.settings.key,
+                keeping: self.settings.keeping.as_ref(),
+                now,
+                stall: self.settings.stall,
+            };
+            self.statements.look(&view, &self.settings.ledger, &mut raised);
             for (shard, logs) in &mut self.catalogue {
                 if self.away.contains(shard) {
                     continue;
@@ -502,15 +519,18 @@ impl Auditor {
         let beat = now.saturating_sub(self.last_beat) >= self.settings.beat;
         let due = |log: &Log| Entry::due(log, beat);
         let entries: Vec<Entry> = self.logs().filter_map(due).collect();
+        let mut statements: Vec<Entry> = self.logs().flat_map(|log| log.statements(now)).collect();
+        statements.extend(self.statements.entries(self.settings.key.name(), now));
         let reads = self.reads.entry(&self.aggregate, beat, now)?;
-        if !beat && entries.is_empty() && reads.is_none() {
+        if !beat && entries.is_empty() && statements.is_empty() && reads.is_none() {
             return Ok(0);
         }
-        // Before the rows: behind the newest that they know of, entries about reads are looked for at the next start.
+        // Before the rows: behind the newest that they know of, entries about others are looked for at the next start.
         self.reads.save(&*self.state)?;
+        self.statements.save(&*self.state, &self.catalogue, beat)?;
         catalogue::save(&*self.state, &mut self.catalogue)?;
         let first = self.aggregate.size();
-        let told = entries.iter().chain(&reads);
+        let told = entries.iter().chain(&statements).chain(&reads);
         let encoded: Vec<Vec<u8>> = told.map(Entry::encode).collect::<Result<_, _>>()?;
         self.aggregate.append(&encoded)?;
         let logs = self.catalogue.values_mut().flat_map(BTreeMap::values_mut);
@@ -519,6 +539,13 @@ impl Auditor {
             log.row.told = Some(entry.told(index));
             log.dirty = true;
         }
+        let mut index = first + entries.len() as u64;
+        for log in self.catalogue.values_mut().flat_map(BTreeMap::values_mut) {
+            let count = log.erasures.waiting.len() as u64;
+            log.statements_told(index);
+            index += count;
+        }
+        self.statements.told();
         if reads.is_some() {
             self.reads.told();
         }

@@ -4,7 +4,9 @@ use crate::aggregate::{Aggregate, read, write};
 use crate::chain::Logs;
 use crate::entry::{Entry, Kind};
 use crate::finding::Findings;
+use crate::ledger_statements::Statements;
 use crate::log::{Log, Row};
+use crate::log_statements::ErasuresSeen;
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::Ulid;
 use proofgate_evidence::layout::parse_incarnation;
@@ -63,12 +65,12 @@ pub(crate) fn recognise(
 }
 
 /// Reads all rows, and what the newest entries of the aggregate log say that they do not; and the newest of those about
-/// the log of reads.
+/// the log of reads. Entries about statements beside the shards are for `statements`.
 pub(crate) fn load(
     state: &dyn StateStorage,
     volume: &Path,
     ledger: &str,
-    aggregate: &Aggregate,
+    (aggregate, statements): (&Aggregate, &mut Statements),
 ) -> Result<(Catalogue, Option<Entry>), AuditorError> {
     let mut catalogue = Catalogue::new();
     let mut from = 0;
@@ -86,7 +88,8 @@ pub(crate) fn load(
                 return Err(AuditorError::corrupt(&file, "it is another log's"));
             }
             from = from.max(row.told.map_or(0, |told| told.index + 1));
-            let log = Log::new(row, volume.join(&shard).join(&name), ledger);
+            let mut log = Log::new(row, volume.join(&shard).join(&name), ledger);
+            log.erasures = ErasuresSeen::since(statements.visited(&shard));
             catalogue
                 .entry(shard.clone())
                 .or_default()
@@ -98,6 +101,17 @@ pub(crate) fn load(
         let entry = Entry::decode(entry)?;
         if entry.kind == Kind::Access {
             reads = Some(entry);
+            continue;
+        }
+        if let Some(statement) = &entry.statement {
+            match find(&mut catalogue, ledger, &entry.origin) {
+                Some(log) => {
+                    let told = log.row.erasures.get_or_insert_default();
+                    told.take(statement, from + at as u64);
+                    log.dirty = true;
+                }
+                None => statements.replay(statement),
+            }
             continue;
         }
         let told = entry.told(from + at as u64);

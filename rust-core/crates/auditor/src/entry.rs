@@ -2,6 +2,7 @@
 
 use crate::AuditorError;
 use crate::log::{Log, Told};
+use crate::statement::Statement;
 use serde::{Deserialize, Serialize};
 
 /// Why a head is told.
@@ -18,9 +19,11 @@ pub enum Kind {
     Removed,
     /// A head of the log of who read what, signed with the aggregate log's key.
     Access,
+    /// Something that the keeper signed. It has no checkpoint.
+    Statement,
 }
 
-/// One entry: a head of a log that the auditor has verified, or of the log of who read what.
+/// One entry: a head of a log that the auditor has verified, or of the log of who read what, or what a keeper signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Version of the format: 1.
@@ -38,11 +41,15 @@ pub struct Entry {
     /// The log that goes on, as its seal says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
-    /// The signed checkpoint, with the line of the ledger's key alone.
+    /// The signed checkpoint, with the line of the ledger's key alone; empty of a statement.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub checkpoint: String,
     /// The tombstone of a log that was removed, with the line of the keeper's key alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tombstone: Option<String>,
+    /// What the keeper signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement: Option<Statement>,
 }
 
 impl Entry {
@@ -72,6 +79,7 @@ impl Entry {
             successor: log.row.facts.successor.map(|named| named.to_string()),
             checkpoint: head.note.clone(),
             tombstone: log.row.removed.clone(),
+            statement: None,
         })
     }
 

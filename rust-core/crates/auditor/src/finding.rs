@@ -41,6 +41,14 @@ pub enum Code {
     PlantedLog,
     /// A tombstone that is none, is not the keeper's, or names another head than the one that was accepted.
     TombstoneRefused,
+    /// A statement of a hold, an erasure or a destroyed key that is none, or is not the keeper's.
+    StatementRefused,
+    /// A statement gives a time before what it speaks of, or was not there when the auditor looked later than that.
+    StatementBackdated,
+    /// A statement gives a time ahead of the auditor's clock.
+    StatementPostdated,
+    /// A statement that was told is not there, or others are.
+    StatementMissing,
     /// A file among the ledger's statements of key succession is none that both keys signed, or they contradict each other.
     KeySuccessionRefused,
     /// What a log says of the one before is not so.
@@ -86,6 +94,9 @@ impl Code {
             | Self::RecordsDamaged
             | Self::PlantedLog
             | Self::TombstoneRefused
+            | Self::StatementRefused
+            | Self::StatementBackdated
+            | Self::StatementPostdated
             | Self::KeySuccessionRefused => Verdict::Invalid,
             _ => Verdict::Diverged,
         }
@@ -99,6 +110,7 @@ impl Code {
             | Self::CheckpointForeign
             | Self::CheckpointRefused
             | Self::TombstoneRefused
+            | Self::StatementRefused
             | Self::KeySuccessionRefused => 1,
             code if code.verdict() == Verdict::Incomplete => 0,
             _ => 2,

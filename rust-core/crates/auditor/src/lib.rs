@@ -8,6 +8,7 @@
 //! | what is wrong, once a second look has confirmed it | `finding` |
 //! | reading again what was verified before | `scrub` |
 //! | logs that were removed by right | `removal` |
+//! | what a keeper signed of holds, erasures and keys | `statement`, `log_statements`, `ledger_statements` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
 //! | asking witnesses to cosign it | `cosigning` |
 //! | heads of the log of who read what | `reads` |
@@ -32,7 +33,9 @@ mod finding;
 mod held;
 mod intake;
 mod keys;
+mod ledger_statements;
 mod log;
+mod log_statements;
 mod look;
 mod parties;
 mod published;
@@ -40,6 +43,7 @@ mod reach;
 mod reads;
 mod removal;
 mod scrub;
+mod statement;
 mod tail;
 mod text;
 mod tile;
@@ -55,4 +59,5 @@ pub use proofgate_state::{StateDirectory, StateStorage};
 pub use published::Published;
 pub use reach::{Reach, Standing, Workers};
 pub use reads::ReadsHead;
+pub use statement::{STATEMENT_TOLERANCE, Statement, StatementKind};
 pub use tile::Tile;

@@ -1,6 +1,7 @@
 //! One log as the auditor knows it.
 
 use crate::facts::Facts;
+use crate::log_statements::{ErasuresSeen, ErasuresTold};
 use crate::tail::{Point, Tail};
 use proofgate_evidence::Ulid;
 use proofgate_ledger::{Checkpoint, Hash};
@@ -54,6 +55,9 @@ pub(crate) struct Row {
     /// The tombstone of a log that was removed by right, as it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) removed: Option<String>,
+    /// What was told of its erasures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) erasures: Option<ErasuresTold>,
 }
 
 /// A signed head that is to be reached.
@@ -85,6 +89,8 @@ pub(crate) struct Log {
     pub(crate) passed_until: u64,
     /// It was looked at, and nothing was there that leads to a head.
     pub(crate) looked: bool,
+    /// Its erasures as they were read last.
+    pub(crate) erasures: ErasuresSeen,
 }
 
 impl Log {
@@ -100,6 +106,7 @@ impl Log {
             waiting_since: None,
             passed_until: 0,
             looked: false,
+            erasures: ErasuresSeen::default(),
         }
     }
 
@@ -115,6 +122,7 @@ impl Log {
             agreed: Vec::new(),
             told: None,
             removed: None,
+            erasures: None,
         };
         Self::new(row, dir, ledger)
     }

@@ -3,6 +3,7 @@
 use crate::chain::Successors;
 use crate::finding::{Code, Raised};
 use crate::log::{Log, Target};
+use crate::log_statements;
 use crate::reach::is_away;
 use crate::removal;
 use crate::tail::{Budget, Step, Tail, is_written_behind, missing_files};
@@ -62,6 +63,7 @@ fn try_look(
     if removal::look(view, log, raised)? {
         return Ok(());
     }
+    log_statements::look(view, log, raised)?;
     match read_own(view, log, raised)? {
         Own::Signed(signed, note) => compare(view, log, signed, &note, raised),
         Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, budget, raised),

@@ -115,6 +115,7 @@ impl Reads {
                 root: head.root,
             })?,
             tombstone: None,
+            statement: None,
         }))
     }
 

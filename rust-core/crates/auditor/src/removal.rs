@@ -5,6 +5,7 @@ use crate::facts::{Facts, Named};
 use crate::finding::{Code, Raised};
 use crate::log::{Head, Log};
 use crate::look::{MAX_NOTE, View, alone};
+use crate::statement::judge;
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::removal::{self, Removal, Removed, read_tombstone};
 use proofgate_evidence::rules::Predecessor;
@@ -73,6 +74,15 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
                 return Ok(false);
             }
         },
+    }
+    let about = Some(removed.newest);
+    if let Some((code, message)) = judge(removed.tombstone.removed, about, log.erasures.visited, view.now) {
+        raised.raise_now(
+            code,
+            &log.origin,
+            &log.row.shard,
+            format!("its tombstone: {message}"),
+        );
     }
     log.row.removed = Some(tombstone);
     log.target = None;

@@ -48,7 +48,7 @@ function witnessTable(witnesses) {
 async function newestEntries(note) {
   const size = auditor.sizeOf(note);
   const read = await auditor.entries(Math.max(0, size - NEWEST), size, size);
-  return { size, entries: read.map(({ index, bytes }) => ({ index, ...auditor.readEntry(bytes) })).filter((one) => one.origin && one.kind !== "access") };
+  return { size, entries: read.map(({ index, bytes }) => ({ index, ...auditor.readEntry(bytes) })).filter((one) => one.origin && one.kind !== "access" && one.kind !== "statement") };
 }
 
 export async function view() {

@@ -127,6 +127,7 @@ function stepper(index, size) {
 function details(entry) {
   if (entry === null) return el("p", { class: "caveat" }, "The entry is not of the form that the auditor writes.");
   const row = (name, value) => [el("dt", {}, name), el("dd", {}, value)];
+  if (entry.kind === "statement") return statementDetails(entry, row);
   return el(
     "dl",
     { class: "facts" },
@@ -137,6 +138,22 @@ function details(entry) {
     row("Log before", entry.predecessor ? el("code", {}, String(entry.predecessor)) : "none"),
     entry.successor ? row("Log after", el("code", {}, String(entry.successor))) : null,
     row("Exchanges", el("a", { href: `#/exchanges/${query(nearby(entry))}` }, "of readers, around the time of this entry")),
+  );
+}
+
+/** What the keeper signed, by its digest: who and why stands in the statement itself. */
+function statementDetails({ origin, time, statement }, row) {
+  return el(
+    "dl",
+    { class: "facts" },
+    row("Kind", `statement: ${statement.kind.replaceAll("_", " ")}`),
+    row("About", el("code", {}, origin)),
+    row("Signed, as it says", moment(statement.signed)),
+    row("There at the latest", moment(time)),
+    row("SHA-256", el("code", {}, statement.sha256)),
+    Number.isSafeInteger(statement.hold) ? row("Hold", count(statement.hold)) : null,
+    Number.isSafeInteger(statement.admission) ? row("Admission", count(statement.admission)) : null,
+    typeof statement.key === "string" ? row("Shred key", el("code", {}, statement.key)) : null,
   );
 }
 
@@ -156,6 +173,7 @@ async function listSection(index, size) {
       const entry = auditor.readEntry(bytes);
       const link = el("a", { href: `#/tree/${number}`, "aria-current": number === index ? "true" : null }, count(number));
       if (entry === null) return [link, "not of the form", "", "", ""];
+      if (entry.kind === "statement") return [link, `statement: ${entry.statement.kind}`, "", "", ""];
       const shard = entry.origin.split("/").at(-2) ?? "";
       return [link, entry.kind, shard, el("code", { title: entry.origin }, shortLog(logName(entry.origin))), count(entry.size)];
     });

@@ -1,0 +1,208 @@
+//! Erasures of a log: signed notes by the keeper in its folder, one behind the other. Each is told once.
+
+use crate::entry::Entry;
+use crate::finding::{Code, Raised};
+use crate::log::Log;
+use crate::look::View;
+use crate::statement::{Statement, StatementKind, judge};
+use proofgate_evidence::erasures::{self, ERASURES};
+use proofgate_evidence::note_files::digest;
+use proofgate_evidence::{EvidenceError, ReadStorage, read_record};
+use proofgate_ledger::record;
+use proofgate_ledger::{Erased, Erasure, Hash, VerifyingKey, leaf_hash, node_hash};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// Notes of one log that are taken in one look.
+const MOST_AT_ONCE: usize = 256;
+
+/// What was told of a log's erasures: so many, in the order of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ErasuresTold {
+    count: u64,
+    /// Over their digests.
+    #[serde(with = "crate::text::hash")]
+    chain: Hash,
+    /// Number of the newest entry.
+    index: u64,
+}
+
+impl ErasuresTold {
+    fn is_after(chain: &Hash, digest: &str) -> Hash {
+        node_hash(chain, &leaf_hash(digest.as_bytes()))
+    }
+
+    /// Takes that an entry was appended.
+    pub(crate) fn take(&mut self, statement: &Statement, index: u64) {
+        if self.count == 0 || index > self.index {
+            self.count += 1;
+            self.chain = Self::is_after(&self.chain, &statement.sha256);
+            self.index = index;
+        }
+    }
+}
+
+/// What a log's erasures looked like when they were read last.
+#[derive(Debug, Default)]
+pub(crate) struct ErasuresSeen {
+    /// Bytes of a file of which everything was taken.
+    length: Option<u64>,
+    /// What is wrong with the file.
+    flaw: Option<(Code, String)>,
+    /// What waits to be told.
+    pub(crate) waiting: Vec<Statement>,
+    /// When they were looked for last, in unix microseconds; 0 for never.
+    pub(crate) visited: u64,
+}
+
+impl ErasuresSeen {
+    /// As it is after a start; it was looked for at that time.
+    pub(crate) fn since(visited: u64) -> Self {
+        Self {
+            visited,
+            ..Self::default()
+        }
+    }
+}
+
+/// Looks for erasures of a log. Of one that goes on there are none: who keeps the ledger waits for its end.
+pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Result<(), EvidenceError> {
+    let Some(keeping) = view.keeping else {
+        return Ok(());
+    };
+    if log.row.head.is_none() || log.target.is_some() || !log.erasures.waiting.is_empty() {
+        return Ok(());
+    }
+    if log.row.ended {
+        let length = length(view.storage, log)?;
+        if log.erasures.length != Some(length) {
+            read(view, log, keeping, length, raised)?;
+        }
+        if let Some((code, message)) = &log.erasures.flaw {
+            raised.raise(*code, &log.origin, &log.row.shard, message.clone());
+        }
+    }
+    log.erasures.visited = view.now;
+    Ok(())
+}
+
+/// Bytes of the file; 0 when it is not there.
+fn length(storage: &dyn ReadStorage, log: &Log) -> Result<u64, EvidenceError> {
+    let path = log.dir.join(ERASURES);
+    match storage.open(&path) {
+        Ok(file) => file.len().map_err(EvidenceError::io("stat", &path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(EvidenceError::io("open", &path)(error)),
+    }
+}
+
+fn read(
+    view: &View<'_>,
+    log: &mut Log,
+    keeping: &VerifyingKey,
+    length: u64,
+    raised: &mut Raised,
+) -> Result<(), EvidenceError> {
+    let text = match erasures::read_text(view.storage, &log.dir) {
+        Ok(text) => text,
+        Err(EvidenceError::Corruption { reason, .. }) => {
+            log.erasures.flaw = Some((Code::StatementRefused, reason));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let told = log.row.erasures.unwrap_or_default();
+    let count = usize::try_from(told.count).unwrap_or(usize::MAX);
+    let notes = erasures::notes(&text);
+    let (before, new) = notes.split_at(count.min(notes.len()));
+    let chain = before.iter().fold(Hash::default(), |chain, note| {
+        ErasuresTold::is_after(&chain, &digest(note))
+    });
+    if before.len() < count || chain != told.chain {
+        let message = format!(
+            "{count} erasures were told of it, and those that are there are not the same: {} bytes",
+            text.len()
+        );
+        log.erasures.flaw = Some((Code::StatementMissing, message));
+        return Ok(());
+    }
+    log.erasures.flaw = None;
+    for note in new.iter().take(MOST_AT_ONCE) {
+        match Erasure::verify(note, keeping)
+            .map_err(|error| error.to_string())
+            .and_then(|erasure| belongs(log, erasure))
+        {
+            Ok(erasure) => take(view, log, &erasure, note, raised)?,
+            Err(why) => {
+                // Others are added behind it, and are told once somebody has looked.
+                let message = format!("an erasure is refused: {why}");
+                log.erasures.flaw = Some((Code::StatementRefused, message));
+                return Ok(());
+            }
+        }
+    }
+    log.erasures.length = (new.len() <= MOST_AT_ONCE).then_some(length);
+    Ok(())
+}
+
+fn belongs(log: &Log, erasure: Erasure) -> Result<Erasure, String> {
+    match (erasure.origin == log.origin, erasure.size == log.size()) {
+        (true, true) => Ok(erasure),
+        _ => Err(format!(
+            "it is of {} with {} records",
+            erasure.origin, erasure.size
+        )),
+    }
+}
+
+fn take(
+    view: &View<'_>,
+    log: &mut Log,
+    erasure: &Erasure,
+    note: &str,
+    raised: &mut Raised,
+) -> Result<(), EvidenceError> {
+    let admission = match erasure.erased {
+        Erased::One(seq) => Some(seq),
+        Erased::Tenant { .. } => None,
+    };
+    // Of a tenant's, which are many, the log's first record is before all of them: fsck compares each.
+    let about = match read_record(view.storage, &log.dir, admission.unwrap_or(0)) {
+        Ok(bytes) => record::parse(&bytes).ok().map(|record| record.ts()),
+        Err(EvidenceError::NoSuchRecord { .. } | EvidenceError::Removed(_)) => None,
+        Err(error) => return Err(error),
+    };
+    if let Some((code, message)) = judge(erasure.time, about, log.erasures.visited, view.now) {
+        raised.raise_now(
+            code,
+            &log.origin,
+            &log.row.shard,
+            format!("an erasure: {message}"),
+        );
+    }
+    log.erasures.waiting.push(Statement {
+        kind: StatementKind::Erasure,
+        sha256: digest(note),
+        signed: erasure.time,
+        hold: None,
+        admission,
+        key: None,
+    });
+    Ok(())
+}
+
+impl Log {
+    /// The erasures that wait to be told.
+    pub(crate) fn statements(&self, now: u64) -> impl Iterator<Item = Entry> {
+        let waiting = self.erasures.waiting.iter();
+        waiting.map(move |statement| statement.clone().entry(&self.origin, self.size(), now))
+    }
+
+    /// What waited was appended, from this number on.
+    pub(crate) fn statements_told(&mut self, first: u64) {
+        for (statement, index) in self.erasures.waiting.drain(..).zip(first..) {
+            self.row.erasures.get_or_insert_default().take(&statement, index);
+            self.dirty = true;
+        }
+    }
+}

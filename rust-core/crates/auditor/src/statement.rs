@@ -1,0 +1,103 @@
+//! What a keeper signed: told by its digest, so that the aggregate log shows until when it must have been made.
+
+use crate::entry::{Entry, Kind};
+use crate::finding::Code;
+use serde::{Deserialize, Serialize};
+
+/// How far the time in a statement may lie before the last visit that did not find it, or ahead of the auditor's clock; in
+/// microseconds. Longer than clocks of one cluster differ, and than a network file system shows an old listing.
+pub const STATEMENT_TOLERANCE: u64 = 600_000_000;
+
+/// What kind of statement it is. Tombstones are told as what they are about: a log that was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatementKind {
+    /// A hold was placed.
+    Hold,
+    /// A hold was released.
+    Release,
+    /// Salts of a log were destroyed.
+    Erasure,
+    /// A shred key was destroyed.
+    KeyDestruction,
+}
+
+/// A statement as an entry of the aggregate log has it. Who made it, and why, stands in the statement itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statement {
+    /// What kind of statement.
+    pub kind: StatementKind,
+    /// SHA-256 of the signed note, in 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// When it was signed, as it says; in unix microseconds.
+    pub signed: u64,
+    /// Of a hold or a release: the hold's number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<u64>,
+    /// Of an erasure of one exchange: the number of its admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<u64>,
+    /// Of a destruction: the id of the shred key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl Statement {
+    /// The entry that tells it, about a log or about the ledger.
+    pub(crate) fn entry(self, origin: &str, size: u64, now: u64) -> Entry {
+        Entry {
+            v: 1,
+            kind: Kind::Statement,
+            time: now,
+            origin: origin.to_owned(),
+            size,
+            predecessor: None,
+            successor: None,
+            checkpoint: String::new(),
+            tombstone: None,
+            statement: Some(self),
+        }
+    }
+}
+
+/// What is wrong with the time that a statement gives. `about` is the time of what it speaks of, if that is known, and
+/// `visited` the last one at which it was looked for and not there; 0 for never.
+pub(crate) fn judge(signed: u64, about: Option<u64>, visited: u64, now: u64) -> Option<(Code, String)> {
+    if let Some(about) = about.filter(|about| signed < *about) {
+        let message = format!(
+            "it says that it was signed at {signed}, and speaks of what is of {about} (unix microseconds)"
+        );
+        return Some((Code::StatementBackdated, message));
+    }
+    if signed.saturating_add(STATEMENT_TOLERANCE) < visited {
+        let message = format!(
+            "it says that it was signed at {signed}, and was not there when the auditor looked at {visited} (unix microseconds)"
+        );
+        return Some((Code::StatementBackdated, message));
+    }
+    (signed > now.saturating_add(STATEMENT_TOLERANCE)).then(|| {
+        let message = format!("it says that it was signed at {signed}, and it is {now} (unix microseconds)");
+        (Code::StatementPostdated, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STATEMENT_TOLERANCE as TOLERANCE, judge};
+    use crate::Code;
+
+    #[test]
+    fn a_time_is_between_what_it_speaks_of_and_the_auditors_clock() {
+        let code = |signed, about, visited, now| judge(signed, about, visited, now).map(|(code, _)| code);
+        let now = 10 * TOLERANCE;
+        assert_eq!(code(5, Some(5), 0, now), None, "it was never looked for");
+        assert_eq!(code(4, Some(5), 0, now), Some(Code::StatementBackdated));
+        assert_eq!(code(4, None, 4 + TOLERANCE, now), None);
+        assert_eq!(code(4, None, 5 + TOLERANCE, now), Some(Code::StatementBackdated));
+        assert_eq!(code(now + TOLERANCE, None, now, now), None);
+        assert_eq!(
+            code(now + TOLERANCE + 1, None, now, now),
+            Some(Code::StatementPostdated)
+        );
+    }
+}
