@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proofgate import _core
+from proofgate import _core, aggregate_log
 from proofgate.keeping import arguments
 
 from e2e import go_binaries
@@ -83,6 +84,10 @@ class Kept:
                 code = proofgate("keep", *options).returncode
         report: dict[str, Any] = json.loads((folder / "report").read_text())
         return code, report
+
+    def found_today(self) -> set[str]:
+        """What an auditor finds whose clock is not the one of a plan that was carried out in a year."""
+        return {found["code"] for found in self.audit.look()[1]}
 
     def hold(self, *arguments: str) -> tuple[int, str]:
         return self.run("hold", *arguments, "--state", str(self.audit.folder / "holds"))
@@ -208,6 +213,40 @@ def test_an_exchange_that_was_erased_has_a_proof_and_no_salt(kept: Kept, tmp_pat
     assert audit.look() == (0, [])
 
 
+def test_what_waits_for_the_auditors_log_goes_once_that_has_it(kept: Kept) -> None:
+    audit = kept.audit
+    first = kept.ids(audit.logs()[0])[0]
+    public = _core.verifying_key((audit.folder / "auditor-key").read_text())
+    erase = ("erase", "--id", first, "--override-minimum", "--reason", "asked for", "--ticket", "R-7", "--yes")
+    waits = (*erase, "--auditor-state", str(audit.state), "--auditor-key", public)
+    salts = (audit.logs()[0] / "salts").read_bytes()
+    for _ in range(2):
+        code, report = kept.keep(*waits)
+        assert (code, [reason["code"] for reason in report["logs"][0]["reasons"]]) == (1, ["not_anchored"])
+        assert (audit.logs()[0] / "salts").read_bytes() == salts
+    note = (audit.logs()[0] / "erasures").read_text()
+    assert (
+        note.count("proofgate.dev/erasure@v2\n") == 1
+        and "\nauthor end-to-end tests\nreason asked for\nticket R-7\n" in note
+    )
+    assert audit.look() == (0, [])
+    assert hashlib.sha256(note.encode()).hexdigest() in aggregate_log.statements(audit.state, public)
+    assert kept.keep(*waits)[0] == 0
+    assert (audit.logs()[0] / "salts").read_bytes() != salts
+    assert kept.check() == 0 and audit.look() == (0, [])
+
+
+def test_no_clock_dates_an_erasure_before_its_exchange(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = kept.ids(kept.audit.logs()[0])[0]
+    erase = ("erase", "--id", first, "--override-minimum", "--reason", "long ago", "--yes")
+    sixty_days_ago = time.time_ns() // 1000 - 60 * 86_400_000_000
+    with monkeypatch.context() as patched:
+        patched.setattr(arguments, "now", lambda: sixty_days_ago)
+        code, report = kept.keep(*erase)
+    assert (code, [reason["code"] for reason in report["logs"][0]["reasons"]]) == (1, ["future"])
+    assert not (kept.audit.logs()[0] / "erasures").exists()
+
+
 RETENTION = {"maximumDays": 180, "tenants": [{"name": "acme", "maximumDays": 90}]}
 CASE: dict[str, Any] = {"name": "case", "tenant": "acme", "reason": "litigation", "reference": "2026-17"}
 
@@ -236,7 +275,7 @@ def test_a_plans_hold_keeps_logs_and_salts_until_the_plan_releases_it(kept: Kept
     code, report = kept.by_plan(plan | {"holds": [CASE | {"released": "settled"}]})
     assert (code, report["removed"], report["erasedNow"], report["holds"]) == (0, 2, 6, 0), report
     assert kept.check() == 0
-    assert kept.audit.look() == (0, [])
+    assert kept.found_today() == {"statement_postdated"}
     notes = [(log / "erasures").read_bytes() for log in logs[2:]]
     code, report = kept.by_plan(plan)
     assert (code, report["removedNow"], report["erased"], report["erasedNow"]) == (0, 0, 6, 0)
@@ -265,4 +304,4 @@ def test_killed_after_any_step_the_next_run_finishes(kept: Kept, step: str) -> N
     code, report = kept.by_plan(plan)
     assert (code, report["removed"], report["erased"], report["holds"]) == (0, 2, 6, 1), report
     assert kept.check() == 0
-    assert kept.audit.look() == (0, [])
+    assert kept.found_today() == {"statement_postdated"}

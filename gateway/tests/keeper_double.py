@@ -28,6 +28,8 @@ class Keeper:
     #: The arguments of the last `prune` and of the last `erase`.
     pruned: tuple[Any, ...] = ()
     erased: tuple[Any, ...] = ()
+    #: What the last `prune` was told to be in the auditor's log.
+    anchored: set[str] | None = None
     #: The ledger and the key of the last `state_holds`.
     stated: tuple[Any, ...] = ()
     #: The arguments of each `shred` since a test began; and the keys that a hold keeps, of each ledger.
@@ -87,9 +89,11 @@ class Keeper:
         against: list[tuple[str, str]],
         now_us: int,
         carry_out: bool,
+        anchored: set[str] | None = None,
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
+        Keeper.anchored = anchored
         Keeper.pruned = (ledger, ledger_key, days, tenant_days, why, against, carry_out)
         return json.dumps(
             [LOG, STAYS, LOG | {"action": "finish", "left": ["salts"]}, LOG | {"action": "removed"}]
@@ -106,9 +110,11 @@ class Keeper:
         why: tuple[str, str, str | None],
         now_us: int,
         carry_out: bool,
+        anchored: set[str] | None = None,
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
+        Keeper.anchored = anchored
         Keeper.erased = (ledger, ledger_key, exchange, tenant, policy, why, carry_out)
         log = {
             "origin": "a/0/X",
@@ -136,9 +142,11 @@ class Keeper:
         why: tuple[str, str, str | None],
         now_us: int,
         carry_out: bool,
+        anchored: set[str] | None = None,
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
+        Keeper.anchored = anchored
         Keeper.shreds.append((ledger, ledger_key, tenant, only, there, policy, why, carry_out))
         keys = sorted({*(only or ()), *(key for key in there if only is None or key in only)})
         held = Keeper.held.get(ledger, set())

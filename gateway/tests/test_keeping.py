@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import keeper_double
 import pytest
 from keeper_double import Keeper
 
+from proofgate import _core
 from proofgate.cli import main
 from proofgate.keeping import arguments
 
@@ -229,3 +233,47 @@ def test_days_and_times_are_read_as_they_are_meant() -> None:
     for text in ("yesterday", "1960-01-01"):
         with pytest.raises(argparse.ArgumentTypeError):
             arguments.moment(text)
+
+
+AUDITOR = "audit.example.com/demo"
+
+
+def auditors_state(folder: Path, *entries: dict[str, Any]) -> tuple[str, ...]:
+    """The options for the state of an auditor that has told these, in the double's notes."""
+    tree, bundle = _core.Tree(), b""
+    for entry in entries:
+        line = json.dumps(entry).encode()
+        tree.push(line)
+        bundle += len(line).to_bytes(2, "big") + line
+    tiles = folder / "tile" / "entries" / "000.p"
+    tiles.mkdir(parents=True)
+    (tiles / str(tree.size)).write_bytes(bundle)
+    root = base64.b64encode(tree.root).decode()
+    (folder / "checkpoint").write_text(f"{AUDITOR}\n{tree.size}\n{root}\n\n- signed\n")
+    return ("--auditor-state", str(folder), "--auditor-key", f"{AUDITOR}+1a2b3c4d+cHVibGlj")
+
+
+def test_what_is_in_the_auditors_log_is_read_before_anything_goes(
+    tmp_path: Path, prune: list[str], capsys: Capture
+) -> None:
+    digest = "0a" * 32
+    auditor = auditors_state(
+        tmp_path / "audit",
+        {"v": 1, "kind": "head", "origin": "a/0/X", "size": 1, "checkpoint": "note"},
+        {"v": 1, "kind": "statement", "statement": {"kind": "erasure", "sha256": digest, "signed": 1}},
+        {"v": 1, "kind": "removed", "tombstone": "a note\n"},
+    )
+    assert main(prune) == 0
+    assert Keeper.anchored is None
+    assert main([*prune, *auditor]) == 0
+    assert Keeper.anchored == {digest, hashlib.sha256(b"a note\n").hexdigest()}
+    Keeper.pruned = ()
+    assert main([*prune, *auditor[:2]]) == 2
+    assert "go together" in capsys.readouterr().err
+    bundle = tmp_path / "audit" / "tile" / "entries" / "000.p" / "3"
+    bundle.write_bytes(bundle.read_bytes().replace(b"0a0a", b"0b0b", 1))
+    assert main([*prune, *auditor, "--yes"]) == 2
+    assert "do not lead to the root that it signed: nothing is done" in capsys.readouterr().err
+    (tmp_path / "audit" / "checkpoint").unlink()
+    assert main([*prune, *auditor, "--yes"]) == 2
+    assert Keeper.pruned == ()

@@ -306,7 +306,7 @@ def test_a_key_that_must_stay_since_the_plan_stays_for_all(
     planned = Keeper.shred
 
     def later(self: Keeper, *arguments: Any) -> str:
-        if arguments[-1]:
+        if arguments[-2]:
             Keeper.held[str(tmp_path / volume)] = {key_id(1)}
         return planned(self, *arguments)
 

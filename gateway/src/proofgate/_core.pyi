@@ -817,7 +817,7 @@ class Keeper:
         """
 
     def release_hold(self, number: int, why: tuple[str, str, str | None], now_us: int) -> str:
-        """Ends a hold. Returns it as JSON. Raises KeepingError, also for a time before the hold was placed."""
+        """Ends a hold. Returns it as JSON. Raises KeepingError, also for a time before the hold."""
 
     def state_holds(self, ledger: str, ledger_key: str, signing_key: str, now_us: int) -> int:
         """Writes the holds and releases that the ledger does not have yet as signed statements beside its
@@ -837,6 +837,7 @@ class Keeper:
         against: list[tuple[str, str]],
         now_us: int,
         carry_out: bool,
+        anchored: set[str] | None = None,
     ) -> str:
         """Plans which logs may go, and removes them if `carry_out`.
 
@@ -844,8 +845,10 @@ class Keeper:
         they are of their logs.
 
         Returns a JSON list of `{"origin", "dir", "action", "records", "exchanges", "bytes", "newest",
-        "reasons", "left"}`; `action` is `remove`, `finish`, `removed` or `stay`. Raises ValueError and
-        KeepingError.
+        "reasons", "left"}`; `action` is `remove`, `finish`, `removed` or `stay`. With `anchored`, the
+        SHA-256 of the statements in the auditor's log, nothing goes whose tombstone is not among them, and
+        no hold counts as released before its release is; so also in `erase` and `shred`. Raises ValueError
+        and KeepingError.
         """
 
     def erase(
@@ -859,6 +862,7 @@ class Keeper:
         why: tuple[str, str, str | None],
         now_us: int,
         carry_out: bool,
+        anchored: set[str] | None = None,
     ) -> str:
         """Plans which salts are destroyed, and destroys them if `carry_out`: those of an exchange, by its id,
         or of a tenant up to a time, or so far. `policy` has the minimums of all and of tenants, in days; None
@@ -880,6 +884,7 @@ class Keeper:
         why: tuple[str, str, str | None],
         now_us: int,
         carry_out: bool,
+        anchored: set[str] | None = None,
     ) -> str:
         """Plans which shred keys of a tenant are destroyed and, if `carry_out`, signs that they are: those of
         the ids `only`, or all that its admissions name and that are `there`. `policy` as in `erase`.

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proofgate import _core
+from proofgate.aggregate_log import AggregateLogError, entries
 from proofgate.commands import EXIT_USAGE, fail
 from proofgate.evidence import VERDICTS, read_text, read_verifying_key
 from proofgate.index.access_log import AccessLogError, Part, parts, replay
-from proofgate.mirror.aggregate import WIDTH, path_of, split
 
 _INCOMPLETE, _DIVERGED = 10, 30
 
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
             for begun, files in parts(folder).items():
                 logs.setdefault(begun, []).extend(files)
         code = max([_report(begun, told.get(begun, []), logs) for begun in sorted({*told, *logs})], default=0)
-    except _DivergedError as error:
+    except (_DivergedError, AggregateLogError) as error:
         print(error)
         code = _DIVERGED
     except OSError as error:
@@ -112,7 +112,7 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
     against = None if held is None else _believed(held, key)
     tree, told = _core.Tree(), dict[int, list[Told]]()
     compared = against is None or against["size"] == 0
-    for entry in _entries(state, signed["size"]):
+    for entry in entries(state, signed["size"]):
         tree.push(entry)
         if against is not None and tree.size == against["size"]:
             compared = True
@@ -148,23 +148,3 @@ def _believed(note: str, key: str) -> dict[str, Any]:
     except _core.ProofError as error:
         raise _DivergedError(f"a checkpoint is not the auditor's: {error}") from None
     return told
-
-
-def _entries(state: Path, size: int) -> Iterator[bytes]:
-    for number in range(-(-size // WIDTH)):
-        count = min(WIDTH, size - number * WIDTH)
-        found = list(split(_bundle(state, number, count)))
-        if len(found) < count:
-            raise _DivergedError(f"bundle {number} of the auditor's log is cut off")
-        yield from found[:count]
-
-
-def _bundle(state: Path, number: int, count: int) -> bytes:
-    """A bundle of at least so many entries: the auditor may have put a wider one in its place."""
-    path = state / path_of("entries", number)
-    folder = path.with_name(f"{path.name}.p")
-    names = [part.name for part in folder.iterdir()] if folder.is_dir() else []
-    parted = [int(name) for name in names if name.isascii() and name.isdigit()]
-    for width in sorted(width for width in parted if width >= count):
-        return (folder / str(width)).read_bytes()
-    return path.read_bytes()

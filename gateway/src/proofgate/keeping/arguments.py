@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from proofgate import _core, times
+from proofgate import _core, aggregate_log, evidence, times
 
 _DAYS = re.compile(r"([0-9]{1,6})d")
 _MICROSECONDS = 1_000_000
@@ -108,6 +108,7 @@ def add_ledger(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--signing-key", type=Path, required=True, metavar="FILE", help="the keeper's, which signs what goes"
     )
+    add_auditor(parser)
 
 
 def add_author(parser: argparse.ArgumentParser) -> None:
@@ -128,6 +129,33 @@ def add_ticket(parser: argparse.ArgumentParser, *others: str) -> None:
         metavar="TEXT",
         help="the case or ticket that asked for it, in one line; it is signed",
     )
+
+
+def add_auditor(parser: argparse.ArgumentParser) -> None:
+    """Adds the auditor's log, for which is waited before anything is destroyed."""
+    parser.add_argument(
+        "--auditor-state",
+        type=Path,
+        metavar="DIR",
+        help="the auditor's --state, or a copy: nothing is destroyed, and no hold counts as released, before "
+        "the statement of that is in its log",
+    )
+    parser.add_argument("--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file")
+
+
+def anchored(options: argparse.Namespace) -> set[str] | None:
+    """SHA-256 of the statements in the auditor's log; None where nothing waits for it. Raises UsageError."""
+    if options.auditor_state is None and options.auditor_key is None:
+        return None
+    if options.auditor_state is None or options.auditor_key is None:
+        raise UsageError("--auditor-state and --auditor-key go together")
+    try:
+        key = evidence.read_verifying_key(options.auditor_key)
+        return aggregate_log.statements(options.auditor_state, key)
+    except aggregate_log.AggregateLogError as error:
+        raise UsageError(f"{error}: nothing is done") from None
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
 def author(options: argparse.Namespace, *, signs: bool) -> str:

@@ -146,7 +146,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
     from proofgate.keeping import plans
 
     plan, report.plan = plans.read(options.plan)
-    author = arguments.author(options, signs=not options.dry_run)
+    author, anchored = arguments.author(options, signs=not options.dry_run), arguments.anchored(options)
     key = evidence.read_verifying_key(options.ledger_key)
     signing = arguments.signing_key(options.signing_key)
     own = _core.verifying_key(signing.strip())
@@ -169,7 +169,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
         state = json.loads(keeper.holds())
     report.known, report.holds = len(state), sum("released" not in hold for hold in state)
     report.outside, report.changed = changes.outside, changes.changed
-    kept = KeptLedger(options.ledger, key, signing, keeper)
+    kept = KeptLedger(options.ledger, key, signing, keeper, anchored)
     if not options.dry_run:
         # Also where nothing goes: that they hold is known outside the state from then on.
         kept.state_holds()

@@ -24,13 +24,16 @@ class KeptLedger:
     key: str
     signing_key: str
     keeper: _core.Keeper
+    #: SHA-256 of the statements in the auditor's log; None where nothing waits for it.
+    anchored: set[str] | None = None
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> KeptLedger:
         """What `arguments.add_ledger` has names. Raises UsageError, EvidenceError and KeepingError."""
         keeper = arguments.open_keeper(options.state, options.ledger)
         key = evidence.read_verifying_key(options.ledger_key)
-        return cls(options.ledger, key, arguments.signing_key(options.signing_key), keeper)
+        anchored = arguments.anchored(options)
+        return cls(options.ledger, key, arguments.signing_key(options.signing_key), keeper, anchored)
 
     def prune(
         self,
@@ -53,6 +56,7 @@ class KeptLedger:
                 [(str(path), evidence.read_text(path)) for path in against],
                 arguments.now(),
                 carry_out,
+                self.anchored,
             )
         )
         return logs
@@ -79,6 +83,7 @@ class KeptLedger:
                 why,
                 arguments.now(),
                 carry_out,
+                self.anchored,
             )
         )
         return logs

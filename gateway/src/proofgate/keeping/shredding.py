@@ -42,6 +42,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--signing-key", type=Path, required=True, metavar="FILE", help="the keeper's, which signs what goes"
     )
+    arguments.add_auditor(parser)
     parser.add_argument("--tenant", required=True, metavar="NAME", help="whose keys")
     parser.add_argument(
         "--key",
@@ -100,7 +101,7 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
     keeper = arguments.open_keeper(options.state)
     for ledger in options.ledger:
         arguments.require_apart(options.state, ledger)
-    signing_key = arguments.signing_key(options.signing_key)
+    signing_key, anchored = arguments.signing_key(options.signing_key), arguments.anchored(options)
 
     def shred(ledger: Path, only: list[str] | None, *, carry_out: bool) -> list[_Key]:
         answer: list[_Key] = json.loads(
@@ -115,6 +116,7 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
                 why,
                 arguments.now(),
                 carry_out,
+                anchored,
             )
         )
         return answer

@@ -260,7 +260,10 @@ impl Auditor {
                 now,
                 stall: self.settings.stall,
             };
-            self.statements.look(&view, &self.settings.ledger, &mut raised);
+            // Workers that serve their folders serve none of these.
+            if self.workers.is_none() {
+                self.statements.look(&view, &self.settings.ledger, &mut raised);
+            }
             for (shard, logs) in &mut self.catalogue {
                 if self.away.contains(shard) {
                     continue;

@@ -16,11 +16,18 @@ pub const MAX_FILES: usize = 1 << 16;
 /// key beyond that shows that the key was not destroyed then, or that the statement is dated back.
 pub const IN_USE: u64 = 600_000_000;
 
+/// What was signed of a key.
+#[derive(Debug)]
+struct Stated {
+    /// The earliest time, in unix microseconds.
+    time: u64,
+    files: Vec<PathBuf>,
+}
+
 /// What stands there.
 #[derive(Debug, Default)]
 pub struct Destroyed {
-    /// With the earliest time that was signed of each, in unix microseconds.
-    by_tenant: BTreeMap<String, BTreeMap<ShredKeyId, u64>>,
+    by_tenant: BTreeMap<String, BTreeMap<ShredKeyId, Stated>>,
     /// Files that hold no such statement, and why.
     pub refused: Vec<(PathBuf, String)>,
 }
@@ -35,7 +42,14 @@ impl Destroyed {
     /// When this key of a tenant was destroyed, as was signed first; in unix microseconds.
     #[must_use]
     pub fn time_of(&self, tenant: &str, key: ShredKeyId) -> Option<u64> {
-        self.by_tenant.get(tenant)?.get(&key).copied()
+        Some(self.by_tenant.get(tenant)?.get(&key)?.time)
+    }
+
+    /// The files that say that this key of a tenant was destroyed.
+    #[must_use]
+    pub fn files_of(&self, tenant: &str, key: ShredKeyId) -> &[PathBuf] {
+        let stated = self.by_tenant.get(tenant).and_then(|keys| keys.get(&key));
+        stated.map_or(&[], |stated| &stated.files)
     }
 
     /// The keys, each with its tenant.
@@ -68,8 +82,12 @@ pub fn read(
         match read {
             Ok(read) => {
                 let keys = destroyed.by_tenant.entry(read.tenant).or_default();
-                let time = keys.entry(read.key).or_insert(read.time);
-                *time = read.time.min(*time);
+                let stated = keys.entry(read.key).or_insert_with(|| Stated {
+                    time: read.time,
+                    files: Vec::new(),
+                });
+                stated.time = read.time.min(stated.time);
+                stated.files.push(path);
             }
             Err(why) => destroyed.refused.push((path, why)),
         }

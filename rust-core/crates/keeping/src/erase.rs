@@ -1,6 +1,7 @@
 //! Erasure: the salts of admissions are destroyed, so that their commitments tell nothing any more. What is to be destroyed
 //! is signed first: whatever cuts this short leaves an erasure that is not finished, and that is done again.
 
+use crate::anchors::not_anchored;
 use crate::ends::Ends;
 use crate::logs::{self, Is, Log, Standing, ends, held_ends, held_since, standing};
 use crate::plan::{Reason, reason};
@@ -87,6 +88,8 @@ pub struct PlannedErasure {
     pub fate: SaltFate,
     /// What is signed; `None` where it was before.
     statement: Option<Erasure>,
+    /// What was signed of it before.
+    signed: Vec<String>,
 }
 
 /// Plans what is destroyed, by shard and age. Nothing is changed.
@@ -175,12 +178,18 @@ fn carry_out(
         Ok(lock) => lock,
         Err(why) => return Ok(Some(why)),
     };
+    let mut signed = log.signed.clone();
     if let Some(statement) = &log.statement {
         let statement = Erasure {
             time: at(request.now, request.begun),
             ..statement.clone()
         };
-        state(storage, &log.dir, &statement, signing)?;
+        signed = vec![state(storage, &log.dir, &statement, signing)?];
+    }
+    if let Some(anchors) = request.keeper.anchors()
+        && !signed.iter().any(|note| anchors.has(note))
+    {
+        return Ok(Some(not_anchored()));
     }
     destroy(storage, &log.dir, &log.admissions)?;
     punch(storage, &log.dir, &log.admissions)?;
@@ -310,6 +319,7 @@ impl PlannedErasure {
             admissions: Vec::new(),
             fate,
             statement: None,
+            signed: Vec::new(),
         }
     }
 }
@@ -404,6 +414,7 @@ fn plan_log(
     Ok(Some(PlannedErasure {
         admissions: concerned.admissions,
         statement,
+        signed: done.signed,
         ..PlannedErasure::of(log, fate)
     }))
 }
@@ -427,6 +438,8 @@ fn left_of(keeper: &Keeper, removed: &Removed) -> Option<Vec<Reason>> {
 struct Done {
     /// It was signed that these are erased.
     stated: bool,
+    /// The notes that say so.
+    signed: Vec<String>,
     /// Nothing is left of them.
     zero: bool,
     /// No more can be signed of the log.
@@ -446,7 +459,7 @@ impl Done {
             .end
             .iter()
             .flat_map(|end| erasures::read(&text, &end.origin, end.size, keeping));
-        let stated = signed.flatten().any(|erasure| match (what, &erasure.erased) {
+        let says_so = |erasure: &Erasure| match (what, &erasure.erased) {
             (Forgotten::Exchange(_), Erased::One(seq)) => admissions == [*seq],
             // Of a tenant, what is of a time is also of every later one: as many are the same, or more. So an erasure that is
             // asked for each night is signed once.
@@ -454,9 +467,13 @@ impl Done {
                 name == of && erasure.exchanges >= admissions.len() as u64
             }
             _ => false,
-        });
+        };
+        let notes = erasures::notes(&text).into_iter().zip(signed);
+        let notes = notes.filter(|(_, erasure)| erasure.as_ref().is_ok_and(says_so));
+        let signed: Vec<String> = notes.map(|(note, _)| note.to_owned()).collect();
         Ok(Self {
-            stated,
+            stated: !signed.is_empty(),
+            signed,
             zero: are_zero(storage, &log.dir, admissions)? && is_punched(storage, &log.dir, admissions)?,
             is_full: text.len() as u64 + MAX_STATEMENT as u64 > MAX_ERASURES,
         })
@@ -469,9 +486,10 @@ fn state(
     dir: &Path,
     statement: &Erasure,
     signing: &SigningKey,
-) -> Result<(), KeepingError> {
+) -> Result<String, KeepingError> {
     let mut text = erasures::read_text(storage, dir)?;
-    text.push_str(&statement.sign(signing)?);
+    let note = statement.sign(signing)?;
+    text.push_str(&note);
     if text.len() as u64 > MAX_ERASURES {
         let why = format!(
             "{} is full: no more than {MAX_ERASURES} bytes are read of it",
@@ -481,5 +499,5 @@ fn state(
     }
     let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
     replace_file(storage, &*directory, dir, (TEMPORARY, ERASURES), text.as_bytes())?;
-    Ok(())
+    Ok(note)
 }

@@ -1,10 +1,15 @@
 //! The keeper's state: whose it is, and the holds. Nothing else knows them, so a state that cannot be read holds everything.
 
 use crate::KeepingError;
+use crate::anchors::Anchors;
 use crate::hold::{Hold, Released, Scope};
+use crate::statements::anchored_releases;
+use proofgate_evidence::ReadStorage;
 use proofgate_ledger::{Justification, MAX_REASON, SigningKey, VerifyingKey};
 use proofgate_state::StateStorage;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Whose state it is; written last.
@@ -34,6 +39,10 @@ pub struct Keeper {
     state: Arc<dyn StateStorage>,
     identity: Identity,
     holds: Holds,
+    /// What the auditor's log has; `None` where nothing waits for that.
+    anchors: Option<Anchors>,
+    /// Numbers of holds whose release it does not have: they hold on.
+    unanchored: BTreeSet<u64>,
 }
 
 impl std::fmt::Debug for Keeper {
@@ -76,6 +85,8 @@ impl Keeper {
                 v: VERSION,
                 holds: Vec::new(),
             },
+            anchors: None,
+            unanchored: BTreeSet::new(),
         };
         keeper.save(&keeper.holds)?;
         write(&*keeper.state, IDENTITY, &keeper.identity)?;
@@ -107,6 +118,8 @@ impl Keeper {
             state,
             identity,
             holds,
+            anchors: None,
+            unanchored: BTreeSet::new(),
         })
     }
 
@@ -139,9 +152,36 @@ impl Keeper {
         &self.holds.holds
     }
 
-    /// The holds that hold.
+    /// The holds that hold: also those whose release waits for the auditor's log.
     pub fn active(&self) -> impl Iterator<Item = &Hold> {
-        self.holds.holds.iter().filter(|hold| hold.is_active())
+        let holds = self.holds.holds.iter();
+        holds.filter(|hold| hold.is_active() || self.unanchored.contains(&hold.id))
+    }
+
+    /// From now on nothing is removed or destroyed, and no hold counts as released, before the statement of that is among
+    /// `anchors`, those in the auditor's log.
+    ///
+    /// # Errors
+    /// [`KeepingError::Wal`] when what is stated on the ledger at a path cannot be read.
+    pub fn wait_for(
+        &mut self,
+        anchors: Anchors,
+        storage: &dyn ReadStorage,
+        path: &Path,
+        (key, keeping): (&VerifyingKey, &VerifyingKey),
+    ) -> Result<(), KeepingError> {
+        let released = anchored_releases(storage, path, (key, keeping), &anchors)?;
+        let over = self.holds.holds.iter().filter(|hold| !hold.is_active());
+        self.unanchored = over
+            .map(|hold| hold.id)
+            .filter(|id| !released.contains(id))
+            .collect();
+        self.anchors = Some(anchors);
+        Ok(())
+    }
+
+    pub(crate) fn anchors(&self) -> Option<&Anchors> {
+        self.anchors.as_ref()
     }
 
     /// Adds a hold; it is on the disk when this returns. `name` is that of a plan's hold. `now` is in unix microseconds.
@@ -168,7 +208,11 @@ impl Keeper {
             return Err(KeepingError::Invalid("--since is later than --until".to_owned()));
         }
         if let Some(name) = name
-            && self.active().any(|hold| hold.name.as_deref() == Some(name))
+            && self
+                .holds
+                .holds
+                .iter()
+                .any(|hold| hold.is_active() && hold.name.as_deref() == Some(name))
         {
             return Err(KeepingError::Invalid(format!(
                 "a hold named {name} holds already"

@@ -12,11 +12,13 @@
 //! | salts that are destroyed, signed first | [`erase`] |
 //! | keys of tenants that are destroyed, signed first | [`shred`] |
 //! | what is stated of holds beside the shards | [`state_holds`] |
+//! | what has to be in the auditor's log before | [`Anchors`] |
 //!
 //! Whoever deletes is not whoever signs records: the keeper's key is one of its own, and its state lies apart from the
 //! ledger. A state that is not there, or cannot be read, stops every deletion: it could have held anything.
 #![forbid(unsafe_code)]
 
+mod anchors;
 mod ends;
 mod erase;
 mod error;
@@ -31,6 +33,7 @@ mod statements;
 mod survey;
 mod zeros;
 
+pub use anchors::Anchors;
 pub use erase::{Forgotten, PlannedErasure, Request, SaltFate, erase, plan_erasure};
 pub use error::KeepingError;
 pub use hold::{Hold, Released, Scope};

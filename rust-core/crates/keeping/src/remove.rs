@@ -2,6 +2,7 @@
 //! this short leaves a whole log, or one that was removed and of which files are left.
 
 use crate::KeepingError;
+use crate::anchors::not_anchored;
 use crate::erase::damaged;
 use crate::plan::{Fate, Plan, Planned, Reason, Removable, plan, reason};
 use crate::policy::at;
@@ -78,6 +79,11 @@ fn carry_out(
             return Ok(Some(why));
         }
         staying.remove(&log.incarnation);
+    }
+    if let Some(anchors) = what.keeper.anchors()
+        && !removal::read_tombstone(storage, &log.dir)?.is_some_and(|note| anchors.has(&note))
+    {
+        return Ok(Some(not_anchored()));
     }
     clear(storage, &log.dir)
 }

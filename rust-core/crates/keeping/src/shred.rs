@@ -1,6 +1,7 @@
 //! Shredding: a tenant's key is destroyed, so that no salt which needs it can be had any more, wherever copies of the ledger
 //! lie. That it is destroyed is signed first. The keys themselves lie elsewhere: whoever asked for this removes them then.
 
+use crate::anchors::not_anchored;
 use crate::logs::{self, Is, held_since, missing, standing};
 use crate::plan::{Reason, reason};
 use crate::policy::{Policy, at, is_over};
@@ -244,7 +245,8 @@ pub fn shred(
 ) -> Result<Vec<PlannedShred>, KeepingError> {
     let now = at(request.now, request.begun);
     state_holds(storage, request.ledger, request.key, request.keeper, signing, now)?;
-    let planned = plan_shred(storage, &signing.verifying_key(), request)?;
+    let keeping = signing.verifying_key();
+    let mut planned = plan_shred(storage, &keeping, request)?;
     let ledger = ledger_of(storage, request.ledger)?;
     for key in planned.iter().filter(|key| key.fate == KeyFate::Destroy) {
         if let Some(statement) = &key.statement {
@@ -254,6 +256,18 @@ pub fn shred(
             };
             let note = statement.sign(signing)?;
             write_note(storage, &ledger.join(KEY_DESTRUCTIONS), &note)?;
+        }
+    }
+    if let Some(anchors) = request.keeper.anchors() {
+        let stated = key_destructions::read(storage, &ledger, request.key.name(), &keeping)?;
+        for key in planned
+            .iter_mut()
+            .filter(|key| !matches!(key.fate, KeyFate::Stay(_)))
+        {
+            let files = stated.files_of(request.tenant, key.key);
+            if !files.iter().any(|file| anchors.has_file(file)) {
+                key.fate = KeyFate::Stay(vec![not_anchored()]);
+            }
         }
     }
     Ok(planned)

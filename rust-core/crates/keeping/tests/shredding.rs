@@ -10,14 +10,15 @@ mod keep;
 mod support;
 
 use keep::{
-    Attack, DAY, Keep, Meanwhile, analyse, dir, forge, found, keeping_key, renamed, rotate, set_back,
+    Attack, DAY, Keep, Meanwhile, analyse, dir, forge, found, keeping_key, renamed, rotate, set_back, settle,
     take_away, ulid, why,
 };
-use proofgate_evidence::key_destructions::{KEY_DESTRUCTIONS, file_name};
+use proofgate_evidence::key_destructions::{IN_USE, KEY_DESTRUCTIONS, file_name};
+use proofgate_evidence::note_files::digest;
 use proofgate_evidence::prove::{self, SaltIs};
-use proofgate_evidence::{FoundRecord, Keys, Report, Search, ShredKeys, Verdict, find, fsck};
+use proofgate_evidence::{FoundRecord, Keys, ReadStorage, Report, Search, ShredKeys, Verdict, find, fsck};
 use proofgate_keeping::{
-    KeepingError, KeyFate, PlannedShred, Policy, Scope, ShredRequest, plan_shred, shred,
+    Anchors, KeepingError, KeyFate, PlannedShred, Policy, Scope, ShredRequest, plan_shred, shred,
 };
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{KeyDestruction, ShredKey, ShredKeyId, SigningKey};
@@ -25,7 +26,7 @@ use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{Storage, succession};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::{Promised, Worker, start, vkey};
 
@@ -570,4 +571,89 @@ fn whatever_call_fails_or_kills_the_keeper_the_same_command_finishes_it() {
         }
     }
     assert!(Keep::of(&disk).now > DAY);
+}
+
+/// The statements beside the shards of which keys were destroyed.
+fn destructions(disk: &SimulatedDisk) -> Vec<(PathBuf, String)> {
+    let folder = Path::new("/").join(KEY_DESTRUCTIONS);
+    let names = disk.list(&folder).unwrap().into_iter();
+    let paths = names.map(|name| folder.join(name));
+    paths
+        .map(|path| {
+            (
+                path.clone(),
+                String::from_utf8(disk.read(&path).unwrap()).unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn keys_stay_until_the_auditors_log_has_that_they_are_destroyed() {
+    let (disk, _workers) = three_lives();
+    let mut keep = Keep::of(&disk);
+    let anchor = |keep: &mut Keep, notes: &[(PathBuf, String)]| {
+        let anchors = Anchors::new(notes.iter().map(|(_, note)| digest(note)).collect());
+        let keys = (&vkey(), &keeping_key().verifying_key());
+        keep.keeper
+            .wait_for(anchors, &disk, Path::new("/"), keys)
+            .unwrap();
+    };
+    anchor(&mut keep, &[]);
+    for there in [&[1, 2][..], &[1, 2], &[]] {
+        let fates = run(&keep, there, None, true).unwrap();
+        assert_eq!(
+            fates,
+            ["not_anchored", "not_anchored"],
+            "also where nobody sees the keys"
+        );
+    }
+    let notes = destructions(&disk);
+    assert_eq!(notes.len(), 2, "each is signed once");
+    anchor(&mut keep, &notes[..1]);
+    let mut fates = run(&keep, &[1, 2], None, true).unwrap();
+    fates.sort_unstable();
+    assert_eq!(fates[1], "not_anchored");
+    assert!(fates[0].starts_with("destroy "), "{fates:?}");
+}
+
+#[test]
+fn a_destruction_by_a_clock_before_an_exchange_under_the_key_is_refused() {
+    let (disk, _workers) = three_lives();
+    let mut keep = Keep::of(&disk);
+    keep.now = 0;
+    assert!(
+        run(&keep, &[1, 2], None, true)
+            .unwrap()
+            .iter()
+            .all(|fate| fate == "future")
+    );
+    assert!(
+        disk.list(&Path::new("/").join(KEY_DESTRUCTIONS)).is_err(),
+        "nothing is signed"
+    );
+}
+
+#[test]
+fn a_destruction_that_is_dated_long_before_the_key_was_used_is_found() {
+    for (later, expected) in [(IN_USE, None), (2 * IN_USE, Some("statement_backdated"))] {
+        let (disk, mut workers) = three_lives();
+        let worker = workers.last_mut().unwrap();
+        worker.clock = later;
+        worker.complete_one("later");
+        settle(worker);
+        run(&Keep::of(&disk), &[1, 2], None, true).unwrap();
+        assert_eq!(found(&check(&disk, None)), []);
+        for (path, note) in destructions(&disk) {
+            let signed = KeyDestruction::verify(&note, &keeping_key().verifying_key()).unwrap();
+            let early = KeyDestruction { time: 10, ..signed };
+            let note = early.sign(&keeping_key()).unwrap();
+            disk.rot(&path, |bytes| *bytes = note.into_bytes());
+        }
+        let codes: Vec<_> = found(&check(&disk, None))
+            .into_iter()
+            .map(|(code, _)| code)
+            .collect();
+        assert_eq!(codes, Vec::from_iter(expected.map(Some)));
+    }
 }

@@ -9,9 +9,10 @@ use keep::{Keep, check, dir, found, four_lives, keeping_key, why};
 use proofgate_evidence::erasures::ERASURES;
 use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS, file_name};
 use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS;
+use proofgate_evidence::note_files::digest;
 use proofgate_evidence::removal::TOMBSTONE;
 use proofgate_evidence::{ReadStorage, Verdict};
-use proofgate_keeping::{Forgotten, Keeper, Request, SaltFate, Scope, erase, state_holds};
+use proofgate_keeping::{Anchors, Forgotten, Keeper, Request, SaltFate, Scope, erase, state_holds};
 use proofgate_ledger::{Erased, Erasure, HoldChange, HoldStatement, Tombstone};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -209,4 +210,78 @@ fn a_state_that_lacks_a_hold_which_was_stated_removes_nothing() {
             .iter()
             .all(|name| name != KEY_DESTRUCTIONS)
     );
+}
+
+fn anchor(keep: &mut Keep, notes: &[String]) {
+    let anchors = Anchors::new(notes.iter().map(|note| digest(note)).collect());
+    let keys = (&vkey(), &keeping_key().verifying_key());
+    let disk = keep.disk.clone();
+    keep.keeper
+        .wait_for(anchors, &disk, Path::new("/"), keys)
+        .unwrap();
+}
+
+fn text(disk: &SimulatedDisk, path: &Path) -> String {
+    String::from_utf8(disk.read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn salts_are_destroyed_once_the_auditors_log_has_their_erasure() {
+    let (disk, workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    anchor(&mut keep, &[]);
+    let salts = dir(&workers[1]).join("salts");
+    let before = disk.read(&salts);
+    for _ in 0..2 {
+        let SaltFate::Stay(reasons) = erase_one(&keep, "second") else {
+            panic!("nobody has told it")
+        };
+        assert_eq!(reasons[0].code, "not_anchored");
+        assert_eq!(disk.read(&salts), before);
+    }
+    let note = text(&disk, &dir(&workers[1]).join(ERASURES));
+    anchor(&mut keep, &[note]);
+    assert_eq!(erase_one(&keep, "second"), SaltFate::Erase);
+    assert_ne!(disk.read(&salts), before);
+}
+
+#[test]
+fn a_log_goes_once_the_auditors_log_has_its_tombstone() {
+    let (disk, workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    anchor(&mut keep, &[]);
+    let segment = dir(&workers[0]).join("00000000000000000000.seg");
+    for _ in 0..2 {
+        assert_eq!(keep.prune()[..2], ["not_anchored", "not_anchored"]);
+        assert!(disk.read(&segment).is_some());
+    }
+    let notes = workers[..2]
+        .iter()
+        .map(|worker| text(&disk, &dir(worker).join(TOMBSTONE)));
+    let notes: Vec<String> = notes.collect();
+    anchor(&mut keep, &notes[..1]);
+    assert_eq!(keep.prune()[..2], ["finish", "not_anchored"]);
+    assert!(disk.read(&segment).is_none());
+    anchor(&mut keep, &notes);
+    assert_eq!(keep.prune()[..2], ["removed", "finish"]);
+}
+
+#[test]
+fn a_hold_holds_on_until_the_auditors_log_has_its_release() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    let id = keep.hold(Scope::default());
+    keep.keeper.release(id, &why("closed"), 2).unwrap();
+    anchor(&mut keep, &[]);
+    assert!(
+        keep.prune()
+            .iter()
+            .all(|fate| fate.starts_with("held") || fate == "newest")
+    );
+    let folder = Path::new("/").join(HOLD_STATEMENTS);
+    let names = disk.list(&folder).unwrap();
+    let notes: Vec<String> = names.iter().map(|name| text(&disk, &folder.join(name))).collect();
+    assert_eq!(notes.len(), 2, "it is stated before it counts");
+    anchor(&mut keep, &notes);
+    assert_eq!(keep.prune()[..2], ["not_anchored", "not_anchored"]);
 }

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use proofgate_evidence::{FileStorage, key_successions, read_notes};
 use proofgate_keeping::{
-    self as core, Fate, Forgotten, KeepingError, KeyFate, Plan, Planned, PlannedErasure, PlannedShred,
-    Policy, Reason, Request, SaltFate, Scope, ShredRequest,
+    self as core, Anchors, Fate, Forgotten, KeepingError, KeyFate, Plan, Planned, PlannedErasure,
+    PlannedShred, Policy, Reason, Request, SaltFate, Scope, ShredRequest,
 };
 use proofgate_ledger::{Justification, ShredKeyId, SigningKey, VerifyingKey};
 use proofgate_state::StateDirectory;
@@ -217,6 +217,7 @@ impl Keeper {
         stated.map_err(|error: KeepingError| keeping_error(python, &error))
     }
 
+    #[pyo3(signature = (ledger, ledger_key, signing_key, days, tenant_days, why, against, now_us, carry_out, anchored=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn prune(
         &self,
@@ -230,6 +231,7 @@ impl Keeper {
         against: Vec<(PathBuf, String)>,
         now_us: u64,
         carry_out: bool,
+        anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
         let signing = keepers(signing_key)?;
@@ -240,8 +242,12 @@ impl Keeper {
             for (file, text) in &against {
                 held.extend(read_notes(file, text, Some(&key))?);
             }
-            let keeper = self.keeper();
+            let mut keeper = self.keeper();
             keeper.require(&key, &signing)?;
+            if let Some(digests) = anchored {
+                let keys = (&key, &signing.verifying_key());
+                keeper.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+            }
             let what = Plan {
                 ledger: &ledger,
                 key: &key,
@@ -262,7 +268,7 @@ impl Keeper {
         json(&planned.iter().map(|log| Told::of(&key, log)).collect::<Vec<_>>())
     }
 
-    #[pyo3(signature = (ledger, ledger_key, signing_key, exchange, tenant, policy, why, now_us, carry_out))]
+    #[pyo3(signature = (ledger, ledger_key, signing_key, exchange, tenant, policy, why, now_us, carry_out, anchored=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn erase(
         &self,
@@ -276,6 +282,7 @@ impl Keeper {
         why: Why,
         now_us: u64,
         carry_out: bool,
+        anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
         let signing = keepers(signing_key)?;
@@ -287,8 +294,12 @@ impl Keeper {
         };
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
-            let keeper = self.keeper();
+            let mut keeper = self.keeper();
             keeper.require(&key, &signing)?;
+            if let Some(digests) = anchored {
+                let keys = (&key, &signing.verifying_key());
+                keeper.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+            }
             let policy = policy
                 .map(|(days, tenants)| Policy::new(days, tenants))
                 .transpose()?;
@@ -312,6 +323,7 @@ impl Keeper {
         json(&told)
     }
 
+    #[pyo3(signature = (ledger, ledger_key, signing_key, tenant, only, there, policy, why, now_us, carry_out, anchored=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn shred(
         &self,
@@ -326,6 +338,7 @@ impl Keeper {
         why: Why,
         now_us: u64,
         carry_out: bool,
+        anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
         let signing = keepers(signing_key)?;
@@ -334,8 +347,12 @@ impl Keeper {
         let there = shred_key_ids(&there)?;
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
-            let keeper = self.keeper();
+            let mut keeper = self.keeper();
             keeper.require(&key, &signing)?;
+            if let Some(digests) = anchored {
+                let keys = (&key, &signing.verifying_key());
+                keeper.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+            }
             let policy = policy
                 .map(|(days, tenants)| Policy::new(days, tenants))
                 .transpose()?;

@@ -167,7 +167,8 @@ pub struct Worker {
     pub writer: Writer,
     pub follower: Follower,
     pub promised: Promised,
-    clock: u64,
+    /// The time of its newest record, in unix microseconds.
+    pub clock: u64,
     /// How many admissions of its one tenant the log holds.
     pub admitted: u64,
     /// What the salts of its next admissions need.
