@@ -217,10 +217,51 @@ def test_a_certificate_and_its_key_reach_the_core(config_directory: ConfigDirect
         "certificate_pem": certificate.read_text(),
         "private_key_pem": key.read_text(),
         "min_version": "1.2",
+        "client_ca_pem": None,
+        "client_names": [],
+        "accept_plain": False,
     }
     config = load(config_directory.file)
     body = key.read_text().splitlines()[1]
     assert body not in repr(config)
+
+
+def with_mutual_tls(directory: ConfigDirectory, more: str) -> None:
+    certificate, key = write_identity(directory.path)
+    named = f"certificateFile: {certificate.name}, privateKeyFile: {key.name}"
+    directory.append(f"tls: {{{named}, {more}}}\n")
+
+
+def test_whom_clients_have_to_be_reaches_the_core(config_directory: ConfigDirectory) -> None:
+    authority, _ = write_identity(config_directory.path, name="authority")
+    config_directory.write("routing.key", "0123456789abcdef\n")
+    config_directory.append("proxyProtocol: {routingKeyFile: routing.key}\n")
+    more = "clientCaFile: authority.crt, clientNames: [balancer.test], acceptPlain: true"
+    with_mutual_tls(config_directory, more)
+    core = config_directory.core()["tls"]
+    assert core["client_ca_pem"] == authority.read_text()
+    assert core["client_names"] == ["balancer.test"]
+    assert core["accept_plain"] is True
+    before = load(config_directory.file).digest()
+    write_identity(config_directory.path, name="authority")
+    assert load(config_directory.file).digest() != before, "another authority is another configuration"
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ("clientCaFile: nothing.crt", "config_file_unreadable"),
+        ("clientCaFile: tls.key", "config_bad_ca"),
+        ("clientNames: [balancer.test]", "config_unused_client_names"),
+        ("clientCaFile: tls.crt, clientNames: ['two words']", "config_invalid_value"),
+        ("acceptPlain: true", "config_plain_clients"),
+    ],
+)
+def test_clients_that_cannot_be_known_are_refused(
+    config_directory: ConfigDirectory, more: str, code: str
+) -> None:
+    with_mutual_tls(config_directory, more)
+    assert config_directory.codes() == [code]
 
 
 def test_a_new_private_key_is_no_part_of_the_digest_and_a_certificate_is(

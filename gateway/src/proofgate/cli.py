@@ -225,6 +225,12 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="the chain, by the path that HAProxy's configuration names; its key is FILE.key",
     )
     front_door.add_argument(
+        "--client-certificate",
+        type=Path,
+        metavar="FILE",
+        help="likewise what HAProxy shows to workers",
+    )
+    front_door.add_argument(
         "--listen", type=_address, default="127.0.0.1:8405", metavar="ADDRESS", help="default: %(default)s"
     )
 

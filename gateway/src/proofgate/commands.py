@@ -81,7 +81,13 @@ def front_door(options: argparse.Namespace) -> int:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     api = RuntimeApi(options.socket)
     found = agent.targets(
-        api, options.map, options.weights, options.certificate, options.tenant_shards, options.workers
+        api,
+        options.map,
+        options.weights,
+        options.certificate,
+        options.tenant_shards,
+        options.workers,
+        options.client_certificate,
     )
     try:
         listener = bind(options.listen)

@@ -82,6 +82,27 @@ def identity(settings: Settings, files: NamedFiles, findings: Findings) -> Ident
     )
 
 
+def client_authorities(settings: Settings, files: NamedFiles, findings: Findings) -> str | None:
+    """The authorities of clients' certificates; None where nobody is asked for one."""
+    tls = settings.tls
+    if tls is None:
+        return None
+    if tls.accept_plain and settings.proxy_protocol is None:
+        message = "connections without TLS are served only behind a load balancer: set proxyProtocol"
+        findings.report("config_plain_clients", ("tls", "acceptPlain"), message)
+    if tls.client_ca_file is None:
+        if tls.client_names:
+            message = "set clientCaFile: nobody is asked for a certificate without it"
+            findings.report("config_unused_client_names", ("tls", "clientNames"), message)
+        return None
+    path: FieldPath = ("tls", "clientCaFile")
+    known = len(findings.problems)
+    text = files.text(path, tls.client_ca_file)
+    if len(findings.problems) == known and not _holds_certificates(text):
+        findings.report("config_bad_ca", path, f"{tls.client_ca_file} holds no PEM certificate")
+    return text
+
+
 def _identity(
     certificate_at: tuple[FieldPath, str],
     key_at: tuple[FieldPath, str],

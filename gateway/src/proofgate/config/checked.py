@@ -48,6 +48,7 @@ class Config:
     admin_token: SecretStr | None
     routing_key: SecretStr | None
     identity: Identity | None
+    client_authorities: str | None
     provider_keys: Mapping[str, SecretStr | None]
     aws_credentials: Mapping[str, AwsCredentials | None]
     service_accounts: Mapping[str, SecretStr | None]

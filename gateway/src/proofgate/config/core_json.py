@@ -265,11 +265,15 @@ def _client_certificate(config: Config, provider: str) -> str | None:
 
 
 def _tls(config: Config) -> Json | None:
-    if config.settings.tls is None or config.identity is None:
+    tls = config.settings.tls
+    if tls is None or config.identity is None:
         return None
     return {
         "certificate_pem": config.identity.certificate_pem,
-        "min_version": config.settings.tls.min_version,
+        "min_version": tls.min_version,
+        "client_ca_pem": config.client_authorities,
+        "client_names": list(tls.client_names),
+        "accept_plain": tls.accept_plain,
     }
 
 

@@ -14,6 +14,9 @@ from pydantic.alias_generators import to_camel
 from proofgate.address import split_address
 from proofgate.forward_proxy import NoProxyRule
 
+_DNS_NAME = re.compile(
+    r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)*"
+)
 _NAMES_ARE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _DATES_ARE = "write a date with time and zone (RFC 3339), for example 2026-12-31T00:00:00Z"
@@ -176,6 +179,12 @@ def _claim(text: str) -> str:
     return text
 
 
+def _dns_name(text: str) -> str:
+    if len(text) > 253 or not _DNS_NAME.fullmatch(text):
+        raise ValueError("write a DNS name, for example balancer.example.com")
+    return text
+
+
 def _file_path(text: str) -> str:
     if not text or "\0" in text:
         raise ValueError("write the path of a file")
@@ -222,6 +231,7 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]
 AddressRange = Annotated[str, AfterValidator(_address_range)]
 Claim = Annotated[str, AfterValidator(_claim)]
+DnsName = Annotated[str, AfterValidator(_dns_name)]
 FilePath = Annotated[str, AfterValidator(_file_path)]
 Instant = Annotated[int, BeforeValidator(_instant)]
 Seconds = Annotated[float, Field(ge=0.001, le=86_400, allow_inf_nan=False)]

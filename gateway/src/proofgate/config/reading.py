@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from proofgate import _core
-from proofgate.config.certificates import client_identities, identity, provider_cas
+from proofgate.config.certificates import client_authorities, client_identities, identity, provider_cas
 from proofgate.config.checked import Config
 from proofgate.config.credentials import (
     aws_credentials,
@@ -50,6 +50,7 @@ def read_config(
         admin_token=_admin_token(settings, files, findings),
         routing_key=_routing_key(settings, files, findings),
         identity=identity(settings, files, findings),
+        client_authorities=client_authorities(settings, files, findings),
         provider_keys=provider_keys(settings, files, findings),
         aws_credentials=aws_credentials(settings, files, findings),
         service_accounts=service_accounts(settings, files, findings),

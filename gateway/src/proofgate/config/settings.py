@@ -18,6 +18,7 @@ from proofgate.config.fields import (
     Address,
     AddressRange,
     BaseURL,
+    DnsName,
     FilePath,
     Listed,
     LogOrigin,
@@ -132,6 +133,14 @@ class Tls(Section):
     """Its private key, PEM, not encrypted."""
     min_version: Literal["1.2", "1.3"] = "1.2"
     """The oldest version of TLS that is spoken."""
+    client_ca_file: FilePath | None = None
+    """Certificates of authorities, PEM: a client has to show a certificate for clients that one of them has
+    issued. Without it nobody is asked for one."""
+    client_names: Annotated[Listed[DnsName], Field(max_length=16)] = ()
+    """Of these DNS names, a client's certificate has to have one. Without any, the authority is enough."""
+    accept_plain: bool = False
+    """Whether connections without TLS are served as well: for the time in which a load balancer changes
+    over, and only behind `proxyProtocol`."""
 
 
 def _any_origin_alone(origins: tuple[str, ...]) -> tuple[str, ...]:

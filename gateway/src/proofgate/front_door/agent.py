@@ -39,6 +39,7 @@ def targets(
     certificate: Path | None,
     tenant_shards: Path | None = None,
     workers: Path | None = None,
+    client_certificate: Path | None = None,
 ) -> list[Target]:
     """What is to be followed."""
     found: list[Target] = [MapFile(path, api, tenant_shards) for path in maps]
@@ -48,6 +49,8 @@ def targets(
         found.append(Weights(weights, api))
     if certificate is not None:
         found.append(Certificate(certificate, api))
+    if client_certificate is not None:
+        found.append(Certificate(client_certificate, api, "client certificate"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The certificate that HAProxy shows to clients, and its key."""
+"""A certificate that HAProxy shows, to clients or to workers, and its key."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Certificate:
     HAProxy replaces both at once or, when they do not belong together, neither.
     """
 
-    name = "certificate"
     check_seconds = CHECK_SECONDS
 
-    def __init__(self, path: Path, api: RuntimeApi) -> None:
+    def __init__(self, path: Path, api: RuntimeApi, name: str = "certificate") -> None:
+        self.name = name
         self._path = path
         self._api = api
         self._loaded: str | None = None

@@ -520,6 +520,15 @@ pub(crate) struct Tls {
     pub certificate_pem: String,
     pub private_key_pem: String,
     pub min_version: String,
+    /// Authorities of clients' certificates: whoever shows none is not served. `None` asks nobody for one.
+    #[serde(default)]
+    pub client_ca_pem: Option<String>,
+    /// Of these DNS names, a client's certificate has to have one; without any, the authority is enough.
+    #[serde(default)]
+    pub client_names: Vec<String>,
+    /// Whether connections without TLS are served as well, behind a load balancer that changes over.
+    #[serde(default)]
+    pub accept_plain: bool,
 }
 
 /// Which web pages may call the gateway from a browser.

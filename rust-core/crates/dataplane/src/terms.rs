@@ -12,14 +12,14 @@ use proofgate_ledger::{Hash, ShredKey};
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, TenantPolicy};
 use proofgate_wire::Limits;
-use rustls::ServerConfig;
 
+use crate::Error;
+use crate::client_tls::{self, ClientTls};
 use crate::config::{Config, Cors, Timeouts};
 use crate::hooks::Hook;
 use crate::offered_tools::CallTerms;
 use crate::routing::RoutingKey;
 use crate::telemetry::Settings;
-use crate::{Error, client_tls};
 
 /// What holds for requests, apart from where they go.
 pub(crate) struct Terms {
@@ -29,7 +29,7 @@ pub(crate) struct Terms {
     /// The one of the configuration before, if the policy has not changed.
     pub(crate) engine: Arc<Engine>,
     pub(crate) cors: Option<Cors>,
-    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) tls: Option<ClientTls>,
     /// What the load balancer is known by; `None` where clients connect themselves.
     pub(crate) routing_key: Option<RoutingKey>,
     pub(crate) limits: Limits,

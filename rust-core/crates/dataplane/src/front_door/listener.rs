@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proofgate_stages::Interval;
 use proofgate_wire::{ProxyHeader, parse_proxy_header};
+use rustls::ServerConfig;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -13,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::http2;
 use crate::client::{ClientStream, linger};
-use crate::client_tls::HTTP2;
+use crate::client_tls::{ClientTls, HTTP2};
 use crate::connection;
 use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
@@ -23,6 +24,9 @@ use crate::routing::{Peer, Routed, RoutingKey, Sender};
 const PROXY_FIXED_BYTES: usize = 16;
 /// Bytes that may follow them: addresses, and the few and short fields that a load balancer adds.
 const PROXY_REST_BYTES: usize = 2048;
+
+/// The first byte of TLS: the type of a record with a handshake (RFC 8446 section 5.1).
+const HANDSHAKE: u8 = 22;
 
 /// Accepts connections until the worker drains; returns those that are still open.
 ///
@@ -76,9 +80,12 @@ async fn begin(
         };
         peer = told;
     }
-    let config = catalog.terms.tls.clone();
+    let tls = catalog.terms.tls.clone();
     drop(catalog);
-    let stream = match config {
+    let Ok(tls) = timeout(within, spoken(tls, &tcp)).await else {
+        return false;
+    };
+    let stream = match tls {
         None => ClientStream::Plain(tcp),
         Some(config) => match timeout(within, TlsAcceptor::from(config).accept(tcp).into_fallible()).await {
             Ok(Ok(tls)) if tls.get_ref().1.alpn_protocol() == Some(HTTP2) => {
@@ -97,6 +104,21 @@ async fn begin(
     ready.stop(&gateway.profiler, Interval::Accept);
     connection::serve(gateway, stream, lifecycle, peer).await;
     false
+}
+
+/// The TLS that a connection is to begin with; `None` for none.
+///
+/// Where both are served, the first byte tells them apart: that of TLS begins no request.
+async fn spoken(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<ServerConfig>> {
+    let tls = tls?;
+    if tls.accept_plain {
+        let mut first = [0];
+        let seen = tcp.peek(&mut first).await;
+        if seen.is_ok_and(|count| count > 0) && first[0] != HANDSHAKE {
+            return None;
+        }
+    }
+    Some(tls.config)
 }
 
 /// What the load balancer says of a connection that `balancer` opened; `None` when what it begins with is not a PROXY header.

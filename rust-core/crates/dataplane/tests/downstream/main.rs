@@ -12,6 +12,7 @@ mod bedrock;
 mod chained;
 mod claude_clients;
 mod client;
+mod client_certificates;
 mod denied_betas;
 mod dialects;
 mod drain;
