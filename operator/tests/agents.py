@@ -38,7 +38,13 @@ class Agent:
 
 
 @contextmanager
-def agent(haproxy: Bench, certificate: Path | None = None, *, waits: bool = True) -> Iterator[Agent]:
+def agent(
+    haproxy: Bench,
+    certificate: Path | None = None,
+    *,
+    client_certificate: Path | None = None,
+    waits: bool = True,
+) -> Iterator[Agent]:
     """Run the agent beside HAProxy, and wait until it is ready."""
     arguments = ["front-door", "--socket", str(haproxy.runtime_socket), "--weights", str(haproxy.weights)]
     for path in (haproxy.tenant_map, haproxy.owner_map, haproxy.folder / "routing.map"):
@@ -47,6 +53,8 @@ def agent(haproxy: Bench, certificate: Path | None = None, *, waits: bool = True
         arguments += ["--workers", str(haproxy.addresses)]
     if certificate:
         arguments += ["--certificate", str(certificate)]
+    if client_certificate:
+        arguments += ["--client-certificate", str(client_certificate)]
     ports = []
 
     def begin() -> Program:

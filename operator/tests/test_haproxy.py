@@ -7,10 +7,12 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from e2e.ports import free_port
 from proofgate.front_door.ring import Ring
 
 from proofgate_operator.build.haproxy import rendered_config
@@ -427,6 +429,25 @@ def test_behind_a_load_balancer_the_access_log_has_the_address_of_the_client(
         eventually(
             lambda: any(line["client"].startswith("192.0.2.7") for line in running.log()), "the address"
         )
+
+
+def test_clients_inside_need_no_proxy_header_where_those_outside_do(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    inside = free_port()
+    bound = {"proxied": True, "inside_bind": f"127.0.0.1:{inside}"}
+    with bench(haproxy_binary, tmp_path, workers, KEYS, **bound) as running:
+        running.set_ready(len(workers))
+        where = replace(running, port=inside)
+        status, _, told = where.ask(FIRST)
+        assert (status, told["tenant"]) == (200, "tenant-0")
+        outside = b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\n"
+        arrived = running.arrival(outside, head())
+        assert (arrived.tenant, arrived.worker) == ("tenant-0", told["worker"])
+        # There, such a header is no part of what HAProxy believes: it is what the client sent.
+        assert where.arrival(outside, head()).sent == outside + head()
+        with pytest.raises((OSError, http.client.HTTPException)):
+            running.ask(FIRST)
 
 
 @pytest.mark.parametrize("key", [FIRST, None], ids=["known", "no key"])

@@ -415,6 +415,44 @@ def test_traffic_may_come_from_anyone_until_the_spec_names_who() -> None:
     assert traffic(allowFrom=peers) == {"ports": port, "from": peers}
 
 
+def test_clients_inside_the_cluster_have_a_service_that_expects_no_proxy_header() -> None:
+    assert not [found for found in manifests() if found["metadata"]["name"] == "demo-inside"]
+    balancer: Manifest = {"acceptProxyProtocol": True, "service": {"type": "LoadBalancer", "port": 8443}}
+    found = one("Service", "demo-inside", loadBalancer=balancer)["spec"]
+    assert found["type"] == "ClusterIP"
+    assert found["ports"] == [{"name": "http", "port": 8443, "targetPort": "inside", "protocol": "TCP"}]
+    outside = one("Service", "demo", loadBalancer=balancer)["spec"]
+    assert outside["selector"] == found["selector"] and outside["ports"][0]["targetPort"] == "http"
+    [container, _] = haproxy_pod(loadBalancer=balancer)["containers"]
+    assert {"name": "inside", "containerPort": 8081, "protocol": "TCP"} in container["ports"]
+    text = haproxy_config(**balancer)
+    assert "    bind :8080 accept-proxy\n    bind :8081\n" in text
+    endpoint = services.endpoint(gateway(loadBalancer=balancer), "cluster.local")
+    assert endpoint == "http://demo-inside.team.svc.cluster.local:8443/v1"
+
+
+def test_who_may_come_from_inside_may_not_pretend_to_be_the_load_balancer() -> None:
+    def ingress(**balancer: Any) -> list[Manifest]:
+        balancer["acceptProxyProtocol"] = True
+        found: list[Manifest] = one("NetworkPolicy", "demo-haproxy", loadBalancer=balancer)["spec"]["ingress"]
+        return found[:2]
+
+    outside, inside = ([{"port": number, "protocol": "TCP"}] for number in (8080, 8081))
+    assert ingress() == [{"ports": outside}, {"ports": inside}]
+    balancers, teams = (
+        {"ipBlock": {"cidr": "10.0.0.0/8"}},
+        {"namespaceSelector": {"matchLabels": {"llm": "true"}}},
+    )
+    assert ingress(allowFrom=[balancers]) == [
+        {"ports": outside, "from": [balancers]},
+        {"ports": inside, "from": [balancers]},
+    ]
+    assert ingress(allowFrom=[balancers], insideFrom=[teams]) == [
+        {"ports": outside, "from": [balancers]},
+        {"ports": inside, "from": [balancers, teams]},
+    ]
+
+
 def test_a_gateway_may_have_no_network_policies_of_ours() -> None:
     assert not [found for found in manifests(networkPolicies="None") if found["kind"] == "NetworkPolicy"]
 

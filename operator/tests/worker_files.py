@@ -15,6 +15,7 @@ from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed, Ref
 from tests.gateways import DEFAULTS, manifest, secret, user_secrets
+from tests.internal_certificates import user_certificates
 from tests.keepers import KEY as KEEPER_KEY
 
 Manifest = dict[str, Any]
@@ -41,11 +42,12 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     `more`: Secrets and ConfigMaps, by name, besides those of the tests' gateway.
     """
     gateway = Gateway.read(manifest(**changes))
+    certificates = user_certificates() if gateway.hop.served else {}
     auditor = {
         "auditor-key": secret("auditor-key", key=AUDITOR_KEY.signing_text),
         "readers": secret("readers", **{"readers.json": "{}"}),
         "keeper-key": secret("keeper-key", key=KEEPER_KEY.signing_text),
-    }
+    } | certificates
     found = configuration(gateway, {**user_secrets(), **auditor, **(more or {})})
     assert not found.problems and not found.faults, (found.problems, found.faults)
     door = front_door(gateway, found, 2, Shares(2))
@@ -54,6 +56,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     }
     made |= {("Secret", name): secret for name, secret in user_secrets().items() if secret}
     made |= {(item["kind"], name): item for name, item in (more or {}).items()}
+    made |= {("Secret", name): secret for name, secret in certificates.items()}
     made[("Secret", "demo-admin")] = gateway_secrets.admin_secret(gateway, "admin-token-of-the-tests")
     made[("Secret", "demo-ledger")] = gateway_secrets.ledger_secret(
         gateway, SIGNING_KEY.signing_text, "verifying"
@@ -68,8 +71,16 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
             (mounted / path).parent.mkdir(parents=True, exist_ok=True)
             assert not (mounted / path).exists(), f"{path} is mounted twice"
             (mounted / path).write_bytes(content)
+    shown = folder / "internal-tls"
+    shown.mkdir()
+    for mount in (volume for volume in pod["volumes"] if volume["name"] == "internal-tls"):
+        source = {"name": mount["secret"]["secretName"], "items": mount["secret"]["items"]}
+        for path, content in _entries({"secret": source}, made).items():
+            (shown / path).write_bytes(content)
     file = mounted / worker_config.CONFIG_FILE
-    text = file.read_text().replace(worker_config.CONFIG_FOLDER, str(mounted))
+    # The one begins as the other does.
+    text = file.read_text().replace(worker_config.INTERNAL_TLS_FOLDER, str(shown))
+    text = text.replace(worker_config.CONFIG_FOLDER, str(mounted))
     text = text.replace(worker_config.LEDGER_FOLDER, str(ledger)).replace(
         worker_config.HELD_FOLDER, str(held)
     )

@@ -108,10 +108,15 @@ def _unread(gateway: Gateway, looks: Mapping[str, Look], status: Manifest, holds
 
 
 def _lingering(client: Client, gateway: Gateway) -> dict[Ref, Manifest]:
-    """Return what is left of an auditor and a keeper that the gateway is not to have any more."""
+    """Return what is left of an auditor, a keeper and a Service that the gateway is not to have any more."""
     refs = (
         *(() if gateway.auditor else auditor_refs(gateway)),
         *(() if gateway.spec.keeping else keeper_refs(gateway)),
+        *(
+            ()
+            if gateway.spec.load_balancer.accept_proxy_protocol
+            else (Ref("Service", names(gateway).inside),)
+        ),
     )
     known = ((ref, client.store.get(ref.kind, gateway.namespace, ref.name)) for ref in refs)
     return {ref: live for ref, live in known if live and not live["metadata"].get("deletionTimestamp")}

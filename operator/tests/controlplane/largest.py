@@ -130,6 +130,11 @@ def everything() -> Manifest:
                 "fallbackOn": ["Timeout", "ContextLength"],
             }
         ],
+        "internalTLS": {
+            "mode": "Secret",
+            "workerSecretRef": {"name": "worker-tls"},
+            "haproxySecretRef": {"name": "haproxy-tls"},
+        },
         "egress": {
             "allow": ["10.0.0.0/8"],
             "proxy": {
@@ -316,6 +321,11 @@ def largest() -> Manifest:
         "jwt": {"issuers": issuers},
         "policy": {"rules": rules, "disabledRules": disabled},
         "policies": policies,
+        "loadBalancer": {
+            "acceptProxyProtocol": True,
+            "allowFrom": [{"podSelector": {"matchLabels": {"app": "balancer"}}}] * 32,
+            "insideFrom": [{"namespaceSelector": {"matchLabels": {"app": "client"}}}] * 32,
+        },
         "cors": {"allowedOrigins": [f"https://{'o' * 240}{number:03d}.dev" for number in range(32)]},
         "auditor": {
             "signingKeySecretRef": {"name": "k" * 253, "key": "k" * 253},

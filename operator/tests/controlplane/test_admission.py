@@ -314,6 +314,22 @@ CA = {"name": "authorities", "key": "ca.crt"}
             "spec.auditor.allowFrom needs spec.networkPolicies: Managed",
         ),
         (
+            {"internalTLS": {"mode": "Secret", "workerSecretRef": {"name": "worker-tls"}}},
+            "spec.internalTLS: mode Secret needs workerSecretRef and haproxySecretRef",
+        ),
+        (
+            {"internalTLS": {"workerSecretRef": {"name": "worker-tls"}}},
+            "spec.internalTLS: mode Secret needs workerSecretRef and haproxySecretRef",
+        ),
+        (
+            {"loadBalancer": {"insideFrom": [{"podSelector": {}}], "acceptProxyProtocol": True}},
+            "spec.loadBalancer.insideFrom needs spec.loadBalancer.acceptProxyProtocol and allowFrom",
+        ),
+        (
+            {"loadBalancer": {"insideFrom": [{}]}},
+            "spec.loadBalancer.insideFrom: an item is an ipBlock alone, or selectors of pods or namespaces",
+        ),
+        (
             {"auditor": {**AUDITOR, "witnesses": {}}},
             "spec.auditor.witnesses.policy: Required value",
         ),

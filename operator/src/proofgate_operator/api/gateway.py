@@ -18,6 +18,14 @@ from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, Tenan
 from proofgate_operator.api.analysis import ANALYSIS_RULES, Analysis
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.fields import Section, keyed_by, rules
+from proofgate_operator.api.internal_tls import (
+    CLEAR,
+    INTERNAL_TLS_RULES,
+    SEALED,
+    Hop,
+    InternalTls,
+    InternalTlsMode,
+)
 from proofgate_operator.api.keeping import Keeping
 from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
@@ -144,6 +152,10 @@ class GatewaySpec(Section):
     by itself, and holds hold on."""
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
+    internal_tls: Annotated[
+        InternalTls, Field(alias="internalTLS", json_schema_extra=rules(*INTERNAL_TLS_RULES))
+    ] = InternalTls(mode=InternalTlsMode.NONE)
+    """TLS between HAProxy and the workers. Absent: None."""
     timeouts: Timeouts = Timeouts()
     """Time limits."""
     rollout: Rollout = Rollout()
@@ -177,6 +189,14 @@ class Gateway(Section):
     spec: GatewaySpec
     #: The number of workers to which the gateway may be scaled down although that is not safe.
     force_scale_down: int | None = None
+    #: How far the way to the workers has come to what `spec.internalTLS` says; None where it is there.
+    reached: Hop | None = None
+
+    @property
+    def hop(self) -> Hop:
+        """How HAProxy and the workers are to speak with each other now."""
+        off = self.spec.internal_tls.mode is InternalTlsMode.NONE
+        return self.reached or (CLEAR if off else SEALED)
 
     @property
     def auditor(self) -> Auditor | None:

@@ -128,6 +128,12 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.loadBalancer.allowFrom needs spec.networkPolicies: Managed",
     },
     {
+        "rule": "!has(self.loadBalancer.insideFrom) ||"
+        " self.loadBalancer.acceptProxyProtocol && has(self.loadBalancer.allowFrom)",
+        "fieldPath": ".loadBalancer.insideFrom",
+        "message": "spec.loadBalancer.insideFrom needs spec.loadBalancer.acceptProxyProtocol and allowFrom",
+    },
+    {
         "rule": "has(self.ledger.origin) == has(oldSelf.ledger.origin) &&"
         " (!has(self.ledger.origin) || self.ledger.origin == oldSelf.ledger.origin)",
         "message": "spec.ledger.origin is immutable",

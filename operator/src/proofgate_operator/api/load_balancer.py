@@ -94,6 +94,8 @@ def peer_rule(field: str) -> dict[str, Any]:
 
 AllowedPeer = Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.loadBalancer.allowFrom")))]
 
+InsidePeer = Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.loadBalancer.insideFrom")))]
+
 
 CpuQuantity = Annotated[str, Field(max_length=16, pattern=r"^([0-9]+(\.[0-9]{1,3})?|[0-9]+m)$")]
 
@@ -137,9 +139,14 @@ class LoadBalancer(Section):
     `ledger.volume.mode: PerWorker` not at all, so that each worker grants the whole of every limit."""
     accept_proxy_protocol: bool = False
     """True: clients come through a load balancer that writes a PROXY header (version 1 or 2), which tells
-    their addresses. Whoever else connects is not served, so say in `allowFrom` who may."""
+    their addresses. Whoever else connects there is not served, so say in `allowFrom` who may. Clients inside
+    the cluster, who write none, have a Service of their own, `<gateway>-inside`, which is in
+    `status.endpoint`."""
     allow_from: Annotated[tuple[AllowedPeer, ...] | None, Field(min_length=1, max_length=32)] = None
     """Who may send traffic to HAProxy, in a network policy. Absent: anyone."""
+    inside_from: Annotated[tuple[InsidePeer, ...] | None, Field(min_length=1, max_length=32)] = None
+    """With `acceptProxyProtocol` and `allowFrom`: who else may connect to `<gateway>-inside`. Absent: nobody
+    but those in `allowFrom`."""
     termination_grace_period_seconds: Annotated[int, Field(ge=60, le=7200)] = 600
     """Seconds that a stopping HAProxy pod has for the connections that it holds: the longest that the drain
     of its node takes. 30 seconds before its end, what is left is cut."""

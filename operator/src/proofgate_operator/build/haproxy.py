@@ -10,7 +10,7 @@ from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.load_balancer import AccessLog, Affinity
 from proofgate_operator.api.quantity import quantity
 from proofgate_operator.api.upstream import ProviderTimeouts
-from proofgate_operator.build import haproxy_config, haproxy_maps, tenant_shards, worker_config
+from proofgate_operator.build import haproxy_config, haproxy_maps, internal_tls, tenant_shards, worker_config
 from proofgate_operator.build.naming import (
     START_ANNOTATION,
     Defaults,
@@ -32,6 +32,8 @@ from proofgate_operator.build.pods import (
 
 COMPONENT = "load-balancer"
 TRAFFIC_PORT = 8080
+#: Of clients inside the cluster, where those outside come through a load balancer that writes PROXY headers.
+INSIDE_PORT = 8081
 METRICS_PORT = 8404
 AGENT_PORT = 8405
 
@@ -41,6 +43,8 @@ _MAPS_FOLDER = "/etc/proofgate-tenants"
 _TLS_FOLDER = "/etc/proofgate-tls"
 #: HAProxy looks for the key of a certificate beside it; only with this ending can it replace both at once.
 _CERTIFICATE = f"{_TLS_FOLDER}/tls.pem"
+_INTERNAL_FOLDER = "/etc/proofgate-internal-tls"
+_CLIENT_CERTIFICATE = f"{_INTERNAL_FOLDER}/{internal_tls.CHAIN_FILE}"
 _FOLLOWED_MAPS = (haproxy_maps.TENANT_MAP, haproxy_maps.OWNER_MAP, haproxy_maps.ROUTING_MAP)
 #: The addresses of workers, in a volume of the agent alone.
 ADDRESSES_FILE = "workers.map"
@@ -97,7 +101,9 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             pinned=balancer.affinity is not Affinity.NONE,
             proxied=balancer.accept_proxy_protocol,
             bounds=_bounds(gateway),
+            inside_bind=_bind(defaults, INSIDE_PORT) if balancer.accept_proxy_protocol else None,
             certificate=_CERTIFICATE if balancer.tls else None,
+            to_workers=_to_workers(gateway),
             strict=balancer.affinity is Affinity.REQUIRED,
             log_all=balancer.access_log is AccessLog.ALL,
             # The worker gives up first, on a silent provider as on an idle client, and records that.
@@ -105,6 +111,13 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             hard_stop_seconds=balancer.termination_grace_period_seconds - _GRACE_SPARED_SECONDS,
         )
     )
+
+
+def _to_workers(gateway: Gateway) -> haproxy_config.ToWorkers | None:
+    if not gateway.hop.spoken:
+        return None
+    authorities = f"{_INTERNAL_FOLDER}/{internal_tls.AUTHORITIES_FILE}"
+    return haproxy_config.ToWorkers(_CLIENT_CERTIFICATE, authorities, internal_tls.worker_side(gateway).host)
 
 
 def _silence_seconds(gateway: Gateway) -> int:
@@ -159,6 +172,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "command": ["haproxy", "-db", "-f", f"{_CONFIG_FOLDER}/{_CONFIG_FILE}"],
         "ports": [
             {"name": "http", "containerPort": TRAFFIC_PORT, "protocol": "TCP"},
+            *_inside_ports(gateway),
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
         "resources": _resources(gateway),
@@ -179,6 +193,11 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     }
 
 
+def _inside_ports(gateway: Gateway) -> list[Manifest]:
+    wanted = gateway.spec.load_balancer.accept_proxy_protocol
+    return [{"name": "inside", "containerPort": INSIDE_PORT, "protocol": "TCP"}] if wanted else []
+
+
 def _resources(gateway: Gateway) -> Manifest:
     said = gateway.spec.load_balancer.resources
     wanted = said.as_written() if said else {}
@@ -197,8 +216,10 @@ def _resources(gateway: Gateway) -> Manifest:
 
 
 def _memory_mebibytes(gateway: Gateway) -> int:
-    # A connection over TLS takes up to 100 KiB: OpenSSL's state, and a buffer of 32 KiB each way in use.
-    return 128 + _bounds(gateway).total * 100 // 1024
+    # A connection over TLS takes up to 100 KiB: OpenSSL's state, and a buffer of 32 KiB each way in use; with
+    # TLS to the worker, OpenSSL's state twice.
+    each = 140 if gateway.hop.spoken else 100
+    return 128 + _bounds(gateway).total * each // 1024
 
 
 def _shared_mounts(gateway: Gateway) -> list[Manifest]:
@@ -209,6 +230,8 @@ def _shared_mounts(gateway: Gateway) -> list[Manifest]:
     ]
     if gateway.spec.load_balancer.tls:
         mounts.append({"name": "tls", "mountPath": _TLS_FOLDER, "readOnly": True})
+    if gateway.hop.spoken:
+        mounts.append({"name": internal_tls.VOLUME, "mountPath": _INTERNAL_FOLDER, "readOnly": True})
     return mounts
 
 
@@ -222,6 +245,8 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     command += ["--workers", f"{_ADDRESSES_FOLDER}/{ADDRESSES_FILE}"]
     if gateway.spec.load_balancer.tls:
         command += ["--certificate", _CERTIFICATE]
+    if gateway.hop.spoken:
+        command += ["--client-certificate", _CLIENT_CERTIFICATE]
     if gateway.spec.allowed_tenants is not None:
         command += ["--tenant-shards", worker_config.SHARDS_FOLDER]
         mounts.append({"name": "tenant-shards", "mountPath": worker_config.SHARDS_FOLDER, "readOnly": True})
@@ -270,6 +295,9 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
         items = [{"key": "tls.crt", "path": "tls.pem"}, {"key": "tls.key", "path": "tls.pem.key"}]
         secret = {"secretName": tls.certificate_secret_ref.name, "defaultMode": 0o440, "items": items}
         volumes.append({"name": "tls", "secret": secret})
+    if gateway.hop.spoken:
+        side = internal_tls.haproxy_side(gateway)
+        volumes.append(gateway.hop.haproxy_volume or internal_tls.volume(side))
     return volumes
 
 

@@ -44,6 +44,16 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class ToWorkers:
+    """TLS to the workers: the path of what HAProxy shows, with its key in `<path>.key`, that of the
+    authorities, and the DNS name of all workers."""
+
+    certificate: str
+    authorities: str
+    host: str
+
+
+@dataclass(frozen=True)
 class TokenIssuer:
     """Who signs tokens, and the claim in which they name their tenant."""
 
@@ -60,11 +70,12 @@ class Balancer:
     is the path of one with the key by which workers know HAProxy, as ROUTING_KEY. `issuers`: whose tokens
     name tenants. `pinned`: whether each tenant has a worker of its own; otherwise connections go to the
     worker with the fewest. `proxied`: whether clients come through a load balancer that writes a PROXY
-    header. `certificate` is the path of a
-    chain, with its key in `<path>.key`; None for plain text. `strict`: a tenant whose owner is down gets its
-    stand-in and no other worker. `silence_seconds`: longest wait for the next byte of a response.
-    `hard_stop_seconds`: when a stopping process cuts the streams it still has. `resolve`: whether addresses
-    are names, whose numbers the agent beside HAProxy sets, or numbers.
+    header. `certificate` is the path of a chain, with its key in `<path>.key`; None for plain text. `strict`:
+    a tenant whose owner is down gets its stand-in and no other worker. `silence_seconds`: longest wait for
+    the next byte of a response. `hard_stop_seconds`: when a stopping process cuts the streams it still has.
+    `to_workers`: TLS to the workers; None for connections in clear. `inside_bind`: where clients connect that
+    write no PROXY header, beside those that do. `resolve`: whether addresses are names, whose numbers the
+    agent beside HAProxy sets, or numbers.
     """
 
     servers: tuple[Server, ...]
@@ -77,6 +88,8 @@ class Balancer:
     bounds: Bounds
     silence_seconds: int
     hard_stop_seconds: int
+    to_workers: ToWorkers | None = None
+    inside_bind: str | None = None
     issuers: tuple[TokenIssuer, ...] = ()
     pinned: bool = True
     proxied: bool = False
@@ -174,6 +187,7 @@ def _gateway(balancer: Balancer) -> list[str]:
     tenant = "%[var(txn.tenant,-)]" if balancer.pinned else ANY_TENANT
     return [
         f"bind {balancer.traffic_bind}{accepting}{tls}",
+        *([f"bind {balancer.inside_bind}{tls}"] if balancer.inside_bind else []),
         f"maxconn {balancer.bounds.total}",
         *haproxy_log.lines(everything=balancer.log_all),
         *_source_guard(balancer.bounds),
@@ -294,13 +308,27 @@ def _workers(balancer: Balancer) -> list[str]:
         f" check inter 1s fastinter 200ms fall 2 rise 2{resolution}"
         # A change that was seen once, also by a connection that failed, is looked at again at once.
         " observe layer4 error-limit 1 on-error fastinter"
-        " send-proxy-v2 proxy-v2-options unique-id",
+        f" send-proxy-v2 proxy-v2-options unique-id{_to_workers(balancer.to_workers)}",
         *(
             f"server {server_name(server.ordinal)} {server.address}:{server.port}"
             f" id {server.ordinal + 1} port {server.health_port}"
             for server in balancer.servers
         ),
     ]
+
+
+def _to_workers(tls: ToWorkers | None) -> str:
+    """Return what every server line has for TLS. Checks go to another port, in clear.
+
+    The name is that of all workers and stands here: an address that changes while HAProxy runs changes
+    nothing of whom it believes.
+    """
+    if tls is None:
+        return ""
+    return (
+        f" ssl verify required ca-file {tls.authorities} crt {tls.certificate}"
+        f" sni str({tls.host}) verifyhost {tls.host} alpn http/1.1 ssl-min-ver TLSv1.3"
+    )
 
 
 def _pinning() -> list[str]:

@@ -131,6 +131,16 @@ class Names:
         return f"{self.gateway}-ledger"
 
     @property
+    def internal_tls(self) -> str:
+        """Secret of the certificates of HAProxy and the workers that the operator makes."""
+        return f"{self.gateway}-internal-tls"
+
+    @property
+    def inside(self) -> str:
+        """Service of clients inside the cluster, beside a load balancer that writes PROXY headers."""
+        return f"{self.gateway}-inside"
+
+    @property
     def shred_keys(self) -> str:
         """Secret of tenants' shred keys that the operator makes."""
         return f"{self.gateway}-shred-keys"

@@ -103,11 +103,20 @@ def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     """Traffic comes from whom the spec names, otherwise from anyone: whoever has no key gets 401. Metrics are
     for labelled pods; the operator asks the agent which workers HAProxy sends connections to."""
     traffic: dict[str, Any] = {"ports": _ports(haproxy.TRAFFIC_PORT)}
-    allowed = gateway.spec.load_balancer.allow_from
-    if allowed is not None:
-        traffic["from"] = [peer.as_written() for peer in allowed]
+    balancer = gateway.spec.load_balancer
+    if balancer.allow_from is not None:
+        traffic["from"] = [peer.as_written() for peer in balancer.allow_from]
+    inside: list[dict[str, Any]] = []
+    if balancer.accept_proxy_protocol:
+        ports = _ports(haproxy.INSIDE_PORT)
+        others = [peer.as_written() for peer in balancer.inside_from or ()]
+        # Those who may come through the load balancer may come without it; others not with its header.
+        inside.append(
+            {"ports": ports} | ({} if "from" not in traffic else {"from": traffic["from"] + others})
+        )
     ingress: list[dict[str, Any]] = [
         traffic,
+        *inside,
         {"from": _monitoring(gateway), "ports": _ports(haproxy.METRICS_PORT, haproxy.AGENT_PORT)},
     ]
     if operator := _operator(defaults):

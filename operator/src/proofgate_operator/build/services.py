@@ -32,6 +32,23 @@ def gateway_service(gateway: Gateway) -> Manifest:
     }
 
 
+def inside_service(gateway: Gateway) -> Manifest:
+    """Return the Service of clients inside the cluster, who write no PROXY header.
+
+    Where nobody writes one, it leads to where all clients go.
+    """
+    scheme, port = _scheme_and_port(gateway)
+    target = "inside" if gateway.spec.load_balancer.accept_proxy_protocol else "http"
+    return {
+        **child(gateway, "v1", "Service", names(gateway).inside, haproxy.COMPONENT),
+        "spec": {
+            "type": "ClusterIP",
+            "selector": selector_labels(gateway, haproxy.COMPONENT),
+            "ports": [{"name": scheme, "port": port, "targetPort": target, "protocol": "TCP"}],
+        },
+    }
+
+
 def workers_service(gateway: Gateway) -> Manifest:
     """Return the headless Service of the workers.
 
@@ -56,4 +73,6 @@ def endpoint(gateway: Gateway, cluster_domain: str) -> str:
     """Return the base URL of the gateway's API inside the cluster, as OpenAI's clients take it."""
     scheme, port = _scheme_and_port(gateway)
     suffix = "" if (scheme, port) in (("http", 80), ("https", 443)) else f":{port}"
-    return f"{scheme}://{names(gateway).service}.{gateway.namespace}.svc.{cluster_domain}{suffix}/v1"
+    own = names(gateway)
+    name = own.inside if gateway.spec.load_balancer.accept_proxy_protocol else own.service
+    return f"{scheme}://{name}.{gateway.namespace}.svc.{cluster_domain}{suffix}/v1"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.upstream import CA_FILE
-from proofgate_operator.build import tenant_shards
+from proofgate_operator.build import internal_tls, tenant_shards
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, SIGNING_KEY
 from proofgate_operator.build.naming import (
     FOUND_CONDITION,
@@ -34,6 +34,7 @@ from proofgate_operator.build.worker_config import (
     CONFIG_FILE,
     CONFIG_FOLDER,
     HELD_FOLDER,
+    INTERNAL_TLS_FOLDER,
     LEDGER_FOLDER,
     PROXY_FOLDER,
     SHARDS_FOLDER,
@@ -139,6 +140,12 @@ def _tokens(gateway: Gateway) -> list[Manifest]:
     return [{"name": "identity-tokens", "projected": projected}] if wanted else []
 
 
+def _internal_tls(gateway: Gateway) -> list[Manifest]:
+    hop = gateway.hop
+    side = internal_tls.worker_side(gateway)
+    return [hop.worker_volume or internal_tls.volume(side)] if hop.mounted else []
+
+
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     worker = gateway.spec.worker
     # Equal requests and limits, whole cores: that is what makes a pod Guaranteed, and its core exclusive
@@ -184,6 +191,10 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
             *(
                 {"name": volume["name"], "mountPath": TOKENS_FOLDER, "readOnly": True}
                 for volume in _tokens(gateway)
+            ),
+            *(
+                {"name": volume["name"], "mountPath": INTERNAL_TLS_FOLDER, "readOnly": True}
+                for volume in _internal_tls(gateway)
             ),
             {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER},
             {"name": "tmp", "mountPath": "/tmp"},
@@ -242,6 +253,7 @@ def statefulset(
                 _checkpoints(gateway),
                 *_shred_keys(gateway),
                 *_tokens(gateway),
+                *_internal_tls(gateway),
                 *([] if claim_templates else [_shared_volume(gateway)]),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],

@@ -29,6 +29,7 @@ from proofgate_operator.api.worker import (
     MEMORY_LEAST,
     MEMORY_OTHERWISE,
 )
+from proofgate_operator.build import internal_tls
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
 from proofgate_operator.build.naming import Defaults, Manifest, child, names
 from proofgate_operator.build.tenant_keys import keys_entry
@@ -50,6 +51,8 @@ HELD_FOLDER = "/etc/held-checkpoints"
 SHRED_KEYS_FOLDER = "/etc/shred-keys"
 #: Where the tokens of the workers' ServiceAccount are that clouds take, one for each provider that needs one.
 TOKENS_FOLDER = "/var/run/secrets/proofgate.dev/tokens"
+#: Where what workers show to HAProxy is.
+INTERNAL_TLS_FOLDER = "/etc/proofgate-internal-tls"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin", "analysis")
 
@@ -207,6 +210,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     }
     if spec.egress is not None:
         content["egress"] = _egress(spec.egress)
+    if gateway.hop.served:
+        content["tls"] = _internal_tls(gateway)
     payloads = _payloads(gateway)
     if payloads is not None:
         content["ledger"]["payloads"] = payloads
@@ -227,6 +232,18 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         if section is not None:
             content[name] = section.as_written()
     return content
+
+
+def _internal_tls(gateway: Gateway) -> Manifest:
+    """Return what the file says of TLS towards HAProxy, who alone is to connect."""
+    return {
+        "certificateFile": f"{INTERNAL_TLS_FOLDER}/{internal_tls.CHAIN_FILE}",
+        "privateKeyFile": f"{INTERNAL_TLS_FOLDER}/{internal_tls.KEY_FILE}",
+        "minVersion": "1.3",
+        "clientCaFile": f"{INTERNAL_TLS_FOLDER}/{internal_tls.AUTHORITIES_FILE}",
+        "clientNames": [internal_tls.haproxy_side(gateway).host],
+        "acceptPlain": not gateway.hop.alone,
+    }
 
 
 def _payloads(gateway: Gateway) -> Manifest | None:

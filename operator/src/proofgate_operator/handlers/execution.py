@@ -14,6 +14,7 @@ from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.internal_tls import make_internal_tls
 from proofgate_operator.handlers.shred_keys import make_shred_keys
 from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
 from proofgate_operator.kube.client import Client
@@ -90,6 +91,10 @@ async def execute(
     if plan.shred_keys.to_make:
         with one(Ref("Secret", names(gateway).shred_keys), "patch", "made shred keys in"):
             done.changed |= await make_shred_keys(client, gateway, plan.shred_keys)
+    if plan.certify is not None:
+        with one(Ref("Secret", names(gateway).internal_tls), "apply", "renewed the certificates in"):
+            await make_internal_tls(client, gateway, plan.certify, seen.now)
+            done.changed = True
     for ref, patch in plan.unlabel.items():
         with one(ref, "patch", "took a label of other tools off"):
             await merge_patch(client, ref.kind, gateway.namespace, ref.name, patch)

@@ -32,6 +32,13 @@ from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import auditor_key, keeper_key
 from proofgate_operator.plan.certificates import authorities_fault, certificate_fault, shown_fault
 from proofgate_operator.plan.credentials import credential_faults
+from proofgate_operator.plan.internal_tls import (
+    NO_CERTIFICATES,
+    InternalTls,
+    Renewal,
+    next_renewal,
+    read_internal_tls,
+)
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pod_templates import (
@@ -100,6 +107,9 @@ class Configuration:
     keeper_key: ledger_key.LedgerKey | None = None
     #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
     witness_ports: tuple[int, ...] | None = ()
+    internal_tls: InternalTls = NO_CERTIFICATES
+    #: Certificates of HAProxy and the workers to make; None while none are due.
+    renewal: Renewal | None = None
     #: Who may ask the auditor's index, as its file says it; None where that cannot be used, or nobody may.
     readers: str | None = None
 
@@ -389,6 +399,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     # Without the token that it is made from, the one in use stays.
     own_key = routing_key(token) if token else (entry(live, ROUTING_KEY_FILE) or "" if live else "")
     digests = None
+    internal, renewal = NO_CERTIFICATES, None
     if token:
         lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
         secret = token.encode()
@@ -396,6 +407,12 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         start = None
         if signing_key:
             start = [fixed_config_text(gateway, defaults), signing_key.signing_text, *_annotated(gateway)]
+        internal = read_internal_tls(gateway, seen)
+        at_start = [rendered_config(gateway, defaults)]
+        if gateway.hop.spoken:
+            at_start += internal.authorities
+        balancer = keyed_digest(secret, at_start)
+        renewal = next_renewal(gateway, seen, balancer)
         digests = Digests(
             start=keyed_digest(secret, start) if start else None,
             config=keyed_digest(
@@ -407,10 +424,11 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
                     *provider_keys,
                     *seen.tenants.digests,
                     *shred_keys.contents,
+                    *internal.worker,
                 ],
             ),
-            haproxy=keyed_digest(secret, [rendered_config(gateway, defaults)]),
-            certificate=keyed_digest(secret, [certificate]),
+            haproxy=balancer,
+            certificate=keyed_digest(secret, [certificate, *internal.haproxy]),
             auditor=keyed_digest(secret, [audit_key.signing_text]) if audit_key else "",
         )
     return Configuration(
@@ -423,11 +441,12 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         worker_problems=(
             *worker_template_problems(gateway, defaults),
             *memory_problems(gateway),
+            *internal.problems,
             *ledger_problems,
             *admin_problems,
             *shred_keys.problems,
         ),
-        balancer_problems=tuple(balancer_template_problems(gateway, defaults)),
+        balancer_problems=(*balancer_template_problems(gateway, defaults), *internal.problems),
         faults=(
             *tenants.faults,
             *expired_faults(tenants.keys, seen.now),
@@ -459,4 +478,6 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         keeper_key=keeping_key,
         witness_ports=ports,
         readers=readers,
+        internal_tls=internal,
+        renewal=renewal,
     )

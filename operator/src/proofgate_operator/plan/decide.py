@@ -31,6 +31,7 @@ from proofgate_operator.plan.finding import are_awaited, newly_found
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
 from proofgate_operator.plan.held_aggregate import HeldAggregate, held_aggregate
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
+from proofgate_operator.plan.internal_tls import Renewal, on_the_way
 from proofgate_operator.plan.keeper import is_to_go, keeper_manifests, retaining
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
@@ -80,6 +81,8 @@ class Plan:
     hold: Manifest | None = None
     hold_aggregate: Manifest | None = None
     shred_keys: ShredKeys = UNWANTED
+    #: Certificates of HAProxy and the workers to make; None while none are due.
+    certify: Renewal | None = None
     owning: tuple[int, Shares] | None = None
     publish: bool = False
 
@@ -90,6 +93,7 @@ class Plan:
         return bool(
             self.generate
             or self.shred_keys.to_make
+            or self.certify
             or self.apply
             or self.unlabel
             or self.delete
@@ -137,6 +141,7 @@ def wanted(
         *networkpolicy.policies(gateway, defaults, configuration.witness_ports),
         services.workers_service(gateway),
         services.gateway_service(gateway),
+        *([services.inside_service(gateway)] if _has_inside(gateway, seen) else []),
         pdb.worker_budget(gateway),
     ]
     if gateway.spec.load_balancer.replicas > 1:
@@ -155,12 +160,13 @@ def wanted(
         manifests.append(worker_config.config_map(gateway, text, accepted_text(gateway, seen, text)))
     digests = configuration.digests
     file = seen.child("ConfigMap", own.config)
-    waits = configuration.shred_keys.waits
+    uncertified = configuration.internal_tls.waits
+    waits = configuration.shred_keys.waits or uncertified
     has_file = not configuration.file_problems or classify(gateway, file) is Ownership.OURS
     if digests and digests.start and has_file and not waits and not configuration.worker_problems:
         templates = claim_templates(gateway, seen.child("StatefulSet", own.worker))
         manifests.append(statefulset.statefulset(gateway, defaults, replicas, digests.start, templates))
-    if digests and not configuration.balancer_problems:
+    if digests and not configuration.balancer_problems and not uncertified:
         manifests.append(haproxy.deployment(gateway, defaults, digests.haproxy))
     if gateway.spec.monitoring.pod_monitors is PodMonitors.AUTO and seen.knows_monitors:
         manifests += monitoring.pod_monitors(gateway)
@@ -168,6 +174,12 @@ def wanted(
         manifests += auditor_manifests(gateway, seen, configuration, replicas, defaults)
         manifests += keeper_manifests(gateway, seen, configuration, defaults)
     return [sealed(manifest) for manifest in manifests]
+
+
+def _has_inside(gateway: Gateway, seen: Observed) -> bool:
+    """Return whether clients inside have a Service of their own. Once there, it stays, for who uses it."""
+    live = seen.child("Service", names(gateway).inside)
+    return gateway.spec.load_balancer.accept_proxy_protocol or classify(gateway, live) is Ownership.OURS
 
 
 def _to_generate(gateway: Gateway, seen: Observed, configuration: Configuration) -> tuple[str, ...]:
@@ -259,6 +271,7 @@ def _files(gateway: Gateway) -> set[Ref]:
 
 def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     """Return the plan for one gateway. Pure: the same sight gives the same plan."""
+    gateway = on_the_way(gateway, seen)
     configuration = read_configuration(gateway, seen, defaults)
     gateway, configuration = retaining(configuration.shred_keys.served(gateway), seen, configuration)
     taken = _conflicts(gateway, seen)
@@ -275,6 +288,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     taking = () if conflicts or gateway.spec.paused else taking_over(shares, shards, movement)
     generate: tuple[str, ...] = ()
     shred_keys = UNWANTED
+    certify: Renewal | None = None
     apply: tuple[Manifest, ...] = ()
     unlabel: dict[Ref, Manifest] = {}
     delete: tuple[Ref, ...] = ()
@@ -298,6 +312,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
             held_back.add(Ref("CronJob", names(gateway).keeper))
         generate = _to_generate(gateway, seen, configuration)
         shred_keys = configuration.shred_keys
+        certify = configuration.renewal
         manifests = wanted(gateway, seen, configuration, door, movement.replicas, defaults)
         contested = _contested(seen, manifests)
         apply = tuple(
@@ -335,6 +350,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         writes=bool(
             generate
             or shred_keys.to_make
+            or certify
             or apply
             or unlabel
             or delete
@@ -368,6 +384,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         hold=None if gateway.spec.paused else held.manifest,
         hold_aggregate=None if gateway.spec.paused else aggregate.manifest,
         shred_keys=shred_keys,
+        certify=certify,
         owning=None if gateway.spec.paused else (movement.replicas, shares),
         publish=publish,
     )

@@ -58,6 +58,7 @@ def keys_alone(gateway: Gateway, seen: Observed, plan: Plan) -> Plan:
         hold=None,
         hold_aggregate=None,
         shred_keys=UNWANTED,
+        certify=None,
     )
 
 

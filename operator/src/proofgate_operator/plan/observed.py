@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
-from proofgate_operator.build import auditor_workers, storage
+from proofgate_operator.build import auditor_workers, internal_tls, storage
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.plan.balancers import BalancerReport
@@ -159,6 +159,8 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
         Ref("Secret", own.ledger),
         Ref("Secret", own.tenants),
         *((Ref("Secret", own.shred_keys),) if _makes_shred_keys(gateway) else ()),
+        *((Ref("Secret", own.internal_tls),) if internal_tls.is_made(gateway) else ()),
+        *((Ref("Service", own.inside),) if gateway.spec.load_balancer.accept_proxy_protocol else ()),
         Ref("ConfigMap", own.config),
         Ref("ConfigMap", own.haproxy),
         Ref("ConfigMap", own.addresses),
@@ -219,6 +221,11 @@ def other_secrets(gateway: Gateway) -> tuple[str, ...]:
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
         *([shred_keys.secret_ref.name] if shred_keys and shred_keys.secret_ref else []),
         *([spec.load_balancer.tls.certificate_secret_ref.name] if spec.load_balancer.tls else []),
+        *(
+            one.name
+            for one in (spec.internal_tls.worker_secret_ref, spec.internal_tls.haproxy_secret_ref)
+            if one
+        ),
         *(gateway.auditor.secrets() if gateway.auditor else ()),
         *([spec.keeping.signing_key_secret_ref.name] if spec.keeping else []),
     )

@@ -1,0 +1,203 @@
+"""The authority of one gateway's own certificates: what it issues, and when it is renewed.
+
+It issues one certificate for the workers, to serve with, and one for HAProxy, to connect with, so that
+neither can stand for the other. Everything is renewed at two thirds of its life. A new authority is trusted
+for a day before it issues anything, and the one before it stays trusted until it ends: whoever holds only the
+one or the other set of files always knows the other side.
+
+Signatures and keys are ECDSA on P-256 (FIPS 186-5); extensions as RFC 5280 has them.
+"""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    generate_private_key,
+)
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from proofgate_operator.build.internal_tls import AUTHORITIES, Side
+
+AUTHORITY_LIFE = datetime.timedelta(days=5 * 365)
+CERTIFICATE_LIFE = datetime.timedelta(days=90)
+#: How long everybody has to learn of a new authority before it issues anything.
+SETTLING = datetime.timedelta(days=1)
+#: Clocks of nodes may be behind that of the operator.
+_BEHIND = datetime.timedelta(hours=1)
+_SIGNER, _NEXT = "authority", "next-authority"
+#: All that there can be in the Secret.
+ENTRIES = frozenset(
+    {AUTHORITIES}
+    | {f"{name}.{end}" for name in (_SIGNER, _NEXT, "worker", "haproxy") for end in ("crt", "key")}
+)
+_USAGE = {"worker": ExtendedKeyUsageOID.SERVER_AUTH, "haproxy": ExtendedKeyUsageOID.CLIENT_AUTH}
+
+
+@dataclass(frozen=True, repr=False)
+class _Pair:
+    """A certificate and its key."""
+
+    certificate: x509.Certificate
+    key: EllipticCurvePrivateKey
+
+    @property
+    def due(self) -> datetime.datetime:
+        """When it is to be renewed: at two thirds of its life."""
+        begin, end = self.certificate.not_valid_before_utc, self.certificate.not_valid_after_utc
+        return begin + (end - begin) * 2 / 3
+
+    @property
+    def chain_text(self) -> str:
+        """The certificate as PEM."""
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+    @property
+    def key_text(self) -> str:
+        """The key as PEM."""
+        form = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        return self.key.private_bytes(*form).decode()
+
+    def entries(self, name: str) -> dict[str, str]:
+        """Return the entries of a Secret that hold it."""
+        return {f"{name}.crt": self.chain_text, f"{name}.key": self.key_text}
+
+
+def renewed(
+    held: Mapping[str, str], sides: tuple[Side, Side], now: float, settled: bool = True
+) -> dict[str, str]:
+    """Return the entries of the Secret as they are to be now; equal to `held` while nothing is due.
+
+    `now` is in seconds since 1970. `settled` says that everybody trusts the authorities in `held`: none that
+    is new issues anything before. What cannot be read is made anew.
+    """
+    at = datetime.datetime.fromtimestamp(now, datetime.UTC)
+    signer, following = _read(held, _SIGNER), _read(held, _NEXT)
+    if signer is None or at >= signer.certificate.not_valid_after_utc:
+        signer, following = following or _authority(at), None
+    if following is None and at >= signer.due:
+        following = _authority(at)
+    elif following is not None and settled and at >= _since(following) + SETTLING:
+        signer, following = following, None
+    entries = signer.entries(_SIGNER)
+    if following is not None:
+        entries |= following.entries(_NEXT)
+    entries[AUTHORITIES] = _bundle(held, signer, following, at)
+    for side in sides:
+        shown = _read(held, side.name)
+        if shown is None or at >= shown.due or not _is_of(shown.certificate, signer, side):
+            shown = _issued(signer, side, at)
+        entries |= shown.entries(side.name)
+    return entries
+
+
+def _since(pair: _Pair) -> datetime.datetime:
+    return pair.certificate.not_valid_before_utc + _BEHIND
+
+
+def _bundle(held: Mapping[str, str], signer: _Pair, following: _Pair | None, at: datetime.datetime) -> str:
+    """Return the authorities to trust, without those that have ended: what they issued has ended as well."""
+    texts = [pair.chain_text for pair in (signer, following) if pair is not None]
+    try:
+        before = x509.load_pem_x509_certificates(held.get(AUTHORITIES, "").encode())
+    except ValueError:
+        before = []
+    texts += [one.public_bytes(Encoding.PEM).decode() for one in before if one.not_valid_after_utc > at]
+    return "".join(dict.fromkeys(texts))
+
+
+def _read(held: Mapping[str, str], name: str) -> _Pair | None:
+    """Return what the entries of a name hold; None if that is no certificate with its key."""
+    try:
+        certificate = x509.load_pem_x509_certificate(held[f"{name}.crt"].encode())
+        key = load_pem_private_key(held[f"{name}.key"].encode(), None)
+    except (KeyError, ValueError, TypeError):
+        return None
+    if not isinstance(key, EllipticCurvePrivateKey) or certificate.public_key() != key.public_key():
+        return None
+    return _Pair(certificate, key)
+
+
+def _is_of(certificate: x509.Certificate, signer: _Pair, side: Side) -> bool:
+    """Return whether a certificate is one that this authority issued for this side."""
+    try:
+        certificate.verify_directly_issued_by(signer.certificate)
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except Exception:  # The library has no one class for what a certificate may have wrong.
+        return False
+    return found.get_values_for_type(x509.DNSName) == [side.host] and list(usage) == [_USAGE[side.name]]
+
+
+def _authority(at: datetime.datetime) -> _Pair:
+    key = generate_private_key(SECP256R1())
+    # Authorities of one name would be told apart by their keys alone.
+    name = _name(f"proofgate internal {at:%Y-%m-%d} {x509.random_serial_number() & 0xFFFFFFFF:08x}")
+    builder = (
+        _builder(name, name, key, at, AUTHORITY_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(key_cert_sign=True), critical=True)
+    )
+    return _Pair(builder.sign(key, hashes.SHA256()), key)
+
+
+def _issued(signer: _Pair, side: Side, at: datetime.datetime) -> _Pair:
+    key = generate_private_key(SECP256R1())
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key())
+    builder = (
+        _builder(_name(f"proofgate {side.name}"), signer.certificate.subject, key, at, CERTIFICATE_LIFE)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(digital_signature=True), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([_USAGE[side.name]]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(side.host)]), critical=False)
+        .add_extension(authority, critical=False)
+    )
+    return _Pair(builder.sign(signer.key, hashes.SHA256()), key)
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: EllipticCurvePrivateKey,
+    at: datetime.datetime,
+    life: datetime.timedelta,
+) -> x509.CertificateBuilder:
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(at - _BEHIND)
+        .not_valid_after(at + life)
+        .add_extension(identifier, critical=False)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _key_usage(*, digital_signature: bool = False, key_cert_sign: bool = False) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=key_cert_sign,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

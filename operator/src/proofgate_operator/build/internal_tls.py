@@ -1,0 +1,69 @@
+"""TLS between HAProxy and the workers: names, files and the Secret of certificates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.internal_tls import InternalTlsMode
+from proofgate_operator.build.gateway_secrets import encoded
+from proofgate_operator.build.naming import Manifest, child, names
+
+#: Of a pod's volume, and of the folder of its files.
+VOLUME = "internal-tls"
+#: What either side reads, in its folder. HAProxy finds the key of a certificate beside it.
+CHAIN_FILE, KEY_FILE, AUTHORITIES_FILE = "tls.pem", "tls.pem.key", "ca.pem"
+#: Entries of the operator's Secret: the authorities that either side trusts.
+AUTHORITIES = "ca.crt"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One end of the connections: its DNS name, and the entries of the Secret that hold what it shows."""
+
+    name: str
+    host: str
+    secret: str
+    chain: str
+    key: str
+
+
+def _side(gateway: Gateway, name: str, host: str, secret: str | None) -> Side:
+    full = f"{host}.{gateway.namespace}.svc"
+    if secret is not None:
+        return Side(name, full, secret, "tls.crt", "tls.key")
+    return Side(name, full, names(gateway).internal_tls, f"{name}.crt", f"{name}.key")
+
+
+def worker_side(gateway: Gateway) -> Side:
+    """Return the workers' end. All workers have one certificate: they share their other keys, too."""
+    wanted = gateway.spec.internal_tls
+    secret = wanted.worker_secret_ref
+    return _side(gateway, "worker", names(gateway).workers, secret.name if secret else None)
+
+
+def haproxy_side(gateway: Gateway) -> Side:
+    """Return HAProxy's end."""
+    wanted = gateway.spec.internal_tls
+    secret = wanted.haproxy_secret_ref
+    return _side(gateway, "haproxy", names(gateway).haproxy, secret.name if secret else None)
+
+
+def is_made(gateway: Gateway) -> bool:
+    """Return whether the operator makes the certificates."""
+    return gateway.spec.internal_tls.mode is InternalTlsMode.OPERATOR
+
+
+def volume(side: Side) -> Manifest:
+    """Return the volume of what one side reads; keys of authorities, and of the other side, are not in it."""
+    items = [
+        {"key": side.chain, "path": CHAIN_FILE},
+        {"key": side.key, "path": KEY_FILE},
+        {"key": AUTHORITIES, "path": AUTHORITIES_FILE},
+    ]
+    return {"name": VOLUME, "secret": {"secretName": side.secret, "defaultMode": 0o440, "items": items}}
+
+
+def secret(gateway: Gateway, entries: Mapping[str, str]) -> Manifest:
+    """Return the Secret of the certificates that the operator makes."""
+    head = child(gateway, "v1", "Secret", names(gateway).internal_tls, "worker")
+    return {**head, "type": "Opaque", "data": encoded(entries)}
