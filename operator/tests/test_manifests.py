@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from proofgate.config.settings import Limits as WorkerLimits
+from pydantic import ValidationError
 
 from proofgate_operator.build import haproxy, services
 from proofgate_operator.build.haproxy import deployment, rendered_config
@@ -413,6 +414,19 @@ def test_traffic_may_come_from_anyone_until_the_spec_names_who() -> None:
         {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}},
     ]
     assert traffic(allowFrom=peers) == {"ports": port, "from": peers}
+
+
+@pytest.mark.parametrize("tag", ["", ":0.1.0"])
+def test_images_may_be_given_by_digest(tag: str) -> None:
+    image = f"registry:5000/team/image{tag}@sha256:{'a' * 64}"
+    [worker] = one("StatefulSet", "demo-worker", worker={"image": image})["spec"]["template"]["spec"][
+        "containers"
+    ]
+    [balancer, _] = haproxy_pod(loadBalancer={"image": image})["containers"]
+    assert worker["image"] == balancer["image"] == image
+    for unfinished in (f"{image[:-40]}", f"{image}@sha256:{'b' * 64}", "image@"):
+        with pytest.raises(ValidationError):
+            gateway(worker={"image": unfinished})
 
 
 def test_clients_inside_the_cluster_have_a_service_that_expects_no_proxy_header() -> None:

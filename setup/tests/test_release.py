@@ -52,6 +52,14 @@ def test_what_the_scripts_call_is_there() -> None:
     assert baked and set(baked) <= groups
 
 
+def test_the_chart_names_its_images_by_the_digests_that_were_pushed() -> None:
+    (step,) = (step for step in JOBS["chart"]["steps"] if "package-chart" in step.get("run", ""))
+    assert '"$WORKER" "$OPERATOR"' in step["run"]
+    for name in ("worker", "operator"):
+        assert step["env"][name.upper()] == f"${{{{ needs.images.outputs.{name} }}}}"
+        assert JOBS["images"]["outputs"][name] == f"${{{{ steps.push.outputs.{name} }}}}"
+
+
 def test_every_action_is_pinned_by_a_commit_and_names_its_version() -> None:
     used = re.findall(r"uses: (.*)", TEXT)
     assert len(used) == sum("uses" in step for step in steps())

@@ -313,6 +313,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
             {"auditor": {**AUDITOR, "allowFrom": [{"podSelector": {}}]}, "networkPolicies": "None"},
             "spec.auditor.allowFrom needs spec.networkPolicies: Managed",
         ),
+        ({"worker": {"image": f"worker@sha256:{'1' * 30}"}}, "spec.worker.image"),
         (
             {"internalTLS": {"mode": "Secret", "workerSecretRef": {"name": "worker-tls"}}},
             "spec.internalTLS: mode Secret needs workerSecretRef and haproxySecretRef",

@@ -132,6 +132,28 @@ def test_the_published_chart_installs_without_a_value(tmp_path: Path) -> None:
     assert found["WORKER_IMAGE"] == f"ghcr.io/team/proofgate-worker:{release}"
 
 
+def test_a_chart_that_is_packaged_with_digests_names_its_images_by_them(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(binary('helm')).parent}:{os.environ['PATH']}"}
+    command = [str(CHART.parents[1] / "setup" / "package-chart"), "ghcr.io/team", str(tmp_path)]
+    worker, operator = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
+    assert (
+        subprocess.run([*command, "latest", operator], env=environment, capture_output=True).returncode == 1
+    )
+    subprocess.run([*command, worker, operator], env=environment, check=True, capture_output=True)
+    (package,) = tmp_path.glob("proofgate-operator-*.tgz")
+    done = template(chart=package)
+    assert done.returncode == 0, done.stderr
+    found = images([manifest for manifest in yaml.safe_load_all(done.stdout) if manifest])
+    assert found["operator"] == f"ghcr.io/team/proofgate-operator@{operator}"
+    assert found["WORKER_IMAGE"] == f"ghcr.io/team/proofgate-worker@{worker}"
+
+
+def test_haproxy_may_be_given_by_digest() -> None:
+    image = f"docker.io/library/haproxy:3.2@sha256:{'3' * 64}"
+    assert images(render(f"haproxyImage={image}"))["HAPROXY_IMAGE"] == image
+    assert template(*IMAGES, "--set", "haproxyImage=haproxy@sha256:1234").returncode != 0
+
+
 def test_two_operators_elect_one_that_leads() -> None:
     manifests = render()
     deployment = only(manifests, "Deployment")

@@ -8,7 +8,8 @@ from pydantic.alias_generators import to_camel
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
-_IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/@]*$"
+#: With a tag, a digest, both or neither. What no registry has, the kubelet says.
+_IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/]*(@[a-zA-Z0-9]+:[0-9a-fA-F]{32,128})?$"
 
 LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
 #: A port from 1 to 65535, or none.
