@@ -92,8 +92,8 @@ class HopWorld:
     def plan(self) -> Plan:
         return decide(self.gateway, self.observed(), DEFAULTS)
 
-    def reconcile(self) -> Plan:
-        plan = self.plan()
+    def reconcile(self, plan: Plan | None = None) -> Plan:
+        plan = plan or self.plan()
         if plan.certify is not None:
             sides = worker_side(self.gateway), haproxy_side(self.gateway)
             made = secret(self.gateway, renewed(plan.certify.held, sides, self.now, plan.certify.settled))
@@ -130,7 +130,7 @@ class HopWorld:
         found: list[Callable[[], Any]] = []
         plan = self.plan()
         if plan.apply or plan.certify or plan.delete:
-            found.append(self.reconcile)
+            found.append(lambda: self.reconcile(plan))
         worker, balancer = (
             self.template("StatefulSet", "demo-worker"),
             self.template("Deployment", "demo-haproxy"),
