@@ -21,6 +21,21 @@ pub(crate) struct Successors {
     pub(crate) served: bool,
 }
 
+/// Raises what logs that go on say of their workers' clocks.
+pub(crate) fn raise_steps(logs: &Logs, raised: &mut Raised) {
+    for log in logs.values().filter(|log| !log.row.ended) {
+        let Some(step) = log.row.facts.step else { continue };
+        let direction = if step.is_back() { "back" } else { "ahead" };
+        let message = format!(
+            "record {} says that the clock of its worker was set {direction} by {} seconds: times of records jump there, and their \
+             numbers are their order",
+            step.seq,
+            step.seconds()
+        );
+        raised.raise(Code::ClockStep, &log.origin, &log.row.shard, message);
+    }
+}
+
 /// Which logs of a shard name which others.
 #[derive(Debug, Default)]
 pub(crate) struct Successions(BTreeMap<Ulid, BTreeSet<Ulid>>);
