@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use crate::analysis::{Findings, record_findings};
 use crate::catalog::{Blueprint, Catalog};
 use crate::clock::unix_micros;
+use crate::descriptors::{DescriptorShares, Sockets};
 use crate::gateway::{Gateway, SlowPaths};
 use crate::ledger_delay::LedgerDelay;
 use crate::lifecycle::{Lifecycle, Phase};
@@ -50,6 +51,7 @@ pub(crate) struct DataPlane {
     pub(crate) delay: Arc<LedgerDelay>,
     pub(crate) orders: Receiver<Given>,
     pub(crate) listener: TcpListener,
+    pub(crate) shares: DescriptorShares,
     pub(crate) writer: Writer,
     pub(crate) desk: Arc<Desk>,
     pub(crate) current: CurrentLog,
@@ -112,7 +114,8 @@ impl DataPlane {
         vital.spawn_local(Rc::clone(&recorder).follow_syncs());
         let mut limiter = Limiter::new();
         let mut limits = self.limits;
-        let catalog = Catalog::new(self.blueprint, None);
+        let sockets = Rc::new(Sockets::new(self.shares.providers));
+        let catalog = Catalog::new(self.blueprint, None, &sockets);
         limiter.set_limits(&catalog.terms.limits_of_all(&self.shards));
         limits.begin(&mut limiter, unix_micros());
         let gateway = Rc::new(Gateway::new(
@@ -123,6 +126,7 @@ impl DataPlane {
             self.metrics,
             Arc::clone(&self.delay.profiler),
             self.slow_paths,
+            sockets,
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         if let Some(findings) = self.findings {
@@ -145,7 +149,7 @@ impl DataPlane {
         })?;
         let mut view = lifecycle.clone();
         let served = async {
-            let mut open = front_door::accept(&gateway, listener, config.limits.connections, lifecycle).await;
+            let mut open = front_door::accept(&gateway, listener, self.shares.clients, lifecycle).await;
             tokio::select! {
                 () = front_door::wait_for_all(&gateway, &mut open) => {}
                 () = view.reached(Phase::Cancelled) => {
@@ -189,6 +193,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
         gateway.traffic.show();
         gateway.clock.set();
         gateway.metrics.clock_lead(gateway.clock.lead());
+        gateway.metrics.sockets_open(gateway.sockets.open());
         gateway.hook_room.settle();
         if let Some(payloads) = &gateway.payloads {
             payloads.look();

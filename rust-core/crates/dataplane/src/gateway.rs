@@ -14,6 +14,7 @@ use rand::{Rng, SeedableRng};
 use crate::analysis::Tap;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
+use crate::descriptors::Sockets;
 use crate::hooks::HookRoom;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Traffic};
@@ -39,6 +40,8 @@ pub(crate) struct Gateway {
     pub(crate) outlet: Outlet,
     /// Where answers are analysed, if they are.
     pub(crate) tap: Option<Tap>,
+    /// Those to providers.
+    pub(crate) sockets: Rc<Sockets>,
     /// Where bodies are stored, if they are.
     pub(crate) payloads: Option<PayloadDesk>,
     /// Who has which part of the traffic.
@@ -123,6 +126,7 @@ impl Gateway {
         metrics: Metrics,
         profiler: Arc<Profiler>,
         slow_paths: SlowPaths,
+        sockets: Rc<Sockets>,
     ) -> Self {
         let SlowPaths {
             outlet,
@@ -143,6 +147,7 @@ impl Gateway {
             metrics,
             outlet,
             tap,
+            sockets,
             payloads,
             profiler,
             clock: Clock::new(),
@@ -183,7 +188,9 @@ impl Gateway {
         self.recorder.set_config(change.digests);
         let shards = self.shards.replace(change.shards);
         match change.blueprint {
-            Some(blueprint) => self.replace_catalog(Catalog::new(blueprint, Some(&self.catalog()))),
+            Some(blueprint) => {
+                self.replace_catalog(Catalog::new(blueprint, Some(&self.catalog()), &self.sockets))
+            }
             None => self.limit_changed_shards(&shards),
         }
         self.forget_traffic();

@@ -87,7 +87,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
         || {},
     ));
     let mut limiter = Limiter::new();
-    let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None);
+    let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None, &Rc::default());
     limiter.set_limits(&catalog.terms.limits_of_all(&Shards::default()));
     let metrics = Metrics::new(&profiler, &HooksInService::new(&Hooks::default()));
     let gateway = Rc::new(Gateway::new(
@@ -103,6 +103,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
             payloads: None,
             receipts: ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
         },
+        Rc::default(),
     ));
     Bench {
         catalog: gateway.catalog(),

@@ -13,6 +13,7 @@ mod chained;
 mod claude_clients;
 mod client;
 mod denied_betas;
+mod descriptors;
 mod dialects;
 mod drain;
 mod dying_provider;
