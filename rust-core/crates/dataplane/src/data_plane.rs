@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::analysis::{Findings, record_findings};
 use crate::catalog::{Blueprint, Catalog};
-use crate::clock::unix_micros;
+use crate::clock::{ClockStep, unix_micros};
 use crate::descriptors::{DescriptorShares, Sockets};
 use crate::gateway::{Gateway, SlowPaths};
 use crate::ledger_delay::LedgerDelay;
@@ -191,7 +191,9 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
             .inc_by(gateway.recorder.turn_second());
         gateway.recorder.keep();
         gateway.traffic.show();
-        gateway.clock.set();
+        if let Some(step) = gateway.clock.set() {
+            follow_step(&gateway, step);
+        }
         gateway.metrics.clock_lead(gateway.clock.lead());
         gateway.metrics.sockets_open(gateway.sockets.open());
         gateway.hook_room.settle();
@@ -219,6 +221,17 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
                 upstream.keep_warm(now);
             }
         }
+    }
+}
+
+/// What a step of the system's clock comes to: it is told, counted and recorded, and limits go back with the clock where it
+/// had been wrong.
+pub(crate) fn follow_step(gateway: &Gateway, step: ClockStep) {
+    eprintln!("proofgate: {step}");
+    gateway.metrics.clock_stepped(step.is_back());
+    gateway.recorder.mark_step(step);
+    if step.turns_back {
+        gateway.limiter.borrow_mut().turn_back(step.to);
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Metrics {
     pub(crate) ledger_refusals: Counter,
     pub(crate) refusals_counted: Counter,
     clock_lead: Gauge,
+    /// Back, and ahead.
+    clock_steps: [Counter; 2],
     policy_blocks: Counter,
     policy_faults: Counter,
     limit_refusals: Counter,
@@ -76,6 +78,11 @@ pub(crate) struct Metrics {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabel {
     outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DirectionLabel {
+    direction: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -131,6 +138,7 @@ impl Metrics {
                 rejection_family.get_or_create_owned(&StatusLabel { status }),
             )
         };
+        let steps_family = Family::<DirectionLabel, Counter>::default();
         let dropped_family = Family::<SignalLabel, Counter>::default();
         let dropped = |signal: Signal| {
             dropped_family.get_or_create_owned(&SignalLabel {
@@ -153,6 +161,8 @@ impl Metrics {
             ledger_refusals: Counter::default(),
             refusals_counted: Counter::default(),
             clock_lead: Gauge::default(),
+            clock_steps: ["back", "ahead"]
+                .map(|direction| steps_family.get_or_create_owned(&DirectionLabel { direction })),
             policy_blocks: Counter::default(),
             policy_faults: Counter::default(),
             limit_refusals: Counter::default(),
@@ -266,6 +276,11 @@ impl Metrics {
             "clock_lead_seconds",
             "By how much the time of records and limits is ahead of the system's clock, which was set back",
             m.clock_lead.clone(),
+        );
+        registry.register(
+            "clock_steps",
+            "Steps of the system's clock of a second or more while the worker ran",
+            steps_family,
         );
         registry.register(
             "policy_blocks",
@@ -453,6 +468,12 @@ impl Metrics {
     pub(crate) fn clock_lead(&self, micros: u64) {
         let seconds = micros.div_ceil(1_000_000);
         self.clock_lead.set(i64::try_from(seconds).unwrap_or(i64::MAX));
+    }
+
+    /// The system's clock was set.
+    pub(crate) fn clock_stepped(&self, is_back: bool) {
+        let [back, ahead] = &self.clock_steps;
+        if is_back { back } else { ahead }.inc();
     }
 
     /// A client's connection could not be accepted.
