@@ -116,7 +116,7 @@ pub struct Auditor {
     statements: Statements,
     scrub: Scrub,
     last_beat: u64,
-    /// The time of the last poll.
+    /// The time of the last poll; before the first one it is later than any: what is stored may be of a wrong clock.
     polled: u64,
     /// The ended log that was glanced at last.
     glanced: Option<(String, Ulid)>,
@@ -202,7 +202,7 @@ impl Auditor {
             statements,
             scrub: Scrub::default(),
             last_beat: 0,
-            polled: 0,
+            polled: u64::MAX,
             glanced: None,
             workers: None,
             away: BTreeSet::new(),

@@ -188,8 +188,13 @@ impl Log {
         self.dirty = true;
     }
 
-    /// Nothing that is waited for began behind `now`, and no rest lasts longer.
+    /// Nothing that is waited for began behind `now`, no rest lasts longer, and no head was accepted later: who asks for what
+    /// is new would be told it for ever.
     pub(crate) fn turn_back(&mut self, now: u64) {
+        if let Some(head) = self.row.head.as_mut().filter(|head| head.at > now) {
+            head.at = now;
+            self.dirty = true;
+        }
         if let Some(target) = &mut self.target {
             target.since = now.min(target.since);
         }

@@ -79,6 +79,34 @@ fn a_small_budget_comes_to_the_same() {
     );
 }
 
+/// Has a log go on in another one, which is returned.
+fn rotate(disk: &SimulatedDisk, old: &mut Worker) -> Worker {
+    let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
+    let made = succession::beside(&storage, &terms(&key, small()), ulid(old), &signed).unwrap();
+    let next = made.incarnation.to_string();
+    let mut new = Worker::take(disk, made);
+    old.seal_for(Some(&next)).unwrap();
+    old.step().unwrap();
+    old.sync().unwrap();
+    old.checkpoint().unwrap();
+    let (size, root) = (
+        old.promised.appended.len() as u64,
+        root_of(&old.promised.appended),
+    );
+    let takeover = |seq| Takeover {
+        seq,
+        ts: 1,
+        incarnation: ulid(old).to_string().into(),
+        size,
+        root,
+        config: ConfigId([1; 8]),
+    };
+    new.append(|seq, out| takeover(seq).encode_into(out)).unwrap();
+    new.complete_one("in the new one");
+    new
+}
+
 #[test]
 fn a_log_that_goes_on_in_another_is_quiet_before_and_after_it_is_told() {
     let (disk, mut old) = filled();
@@ -201,6 +229,10 @@ fn a_clock_that_is_set_back_holds_up_neither_heads_nor_findings() {
             audit.watch();
         }
         assert!(audit.told().len() > told, "no head is told behind {back}");
+        audit.restart();
+        audit.watch();
+        let later = audit.auditor.accepted(audit.now + 1).count();
+        assert_eq!(later, 0, "what is known is new for ever behind {back}");
         let admission = worker.admit("waits", 1).unwrap();
         worker.flush().unwrap();
         audit.watch();
@@ -251,7 +283,12 @@ fn a_step_of_a_workers_clock_is_found_for_as_long_as_its_log_goes_on() {
         found.contains("was set ahead by 86400 seconds"),
         "the largest is told: {found}"
     );
-    worker.seal().unwrap();
+    let mut next = rotate(&disk, &mut worker);
+    for _ in 0..3 {
+        audit.watch();
+    }
+    assert_eq!(audit.codes(), [Code::ClockStep], "the log behind it goes on");
+    next.seal().unwrap();
     audit.is_quiet();
 }
 
