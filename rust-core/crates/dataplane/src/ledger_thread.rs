@@ -78,6 +78,8 @@ pub(crate) struct Rotation {
     state: State,
     /// Before this moment nobody is asked to sign the end of the former log again.
     asks_at: Instant,
+    /// When a log was last begun because somebody had asked for it.
+    asked_at: Option<Instant>,
 }
 
 enum State {
@@ -99,6 +101,7 @@ impl Rotation {
             since,
             state: State::Idle(since),
             asks_at: since,
+            asked_at: None,
         }
     }
 }
@@ -180,7 +183,9 @@ impl LedgerThread {
             State::Idle(due) if Instant::now() < due || !self.is_due() => State::Idle(due),
             State::Idle(due) => match self.follower.signed() {
                 Some(former) => {
-                    self.rotation.desk.begin_next();
+                    if self.rotation.desk.begin_next() {
+                        self.rotation.asked_at = Some(Instant::now());
+                    }
                     match self.rotation.next.make(self.follower.incarnation(), former) {
                         Ok(thread) => State::Making(thread),
                         Err(error) => self.not_made(&error),
@@ -209,7 +214,11 @@ impl LedgerThread {
         let Rotation {
             bounds, since, desk, ..
         } = &self.rotation;
-        let asked = desk.is_asked() && since.elapsed() >= ASKED_APART;
+        let apart = self
+            .rotation
+            .asked_at
+            .is_none_or(|at| at.elapsed() >= ASKED_APART);
+        let asked = desk.is_asked() && apart;
         asked || self.follower.watermark().written_bytes() >= bounds.bytes || since.elapsed() >= bounds.age
     }
 

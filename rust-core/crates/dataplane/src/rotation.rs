@@ -63,9 +63,9 @@ impl Desk {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Another log is begun: who asks from here on asks for one behind it.
-    pub(crate) fn begin_next(&self) {
-        self.asked.store(false, Ordering::Release);
+    /// Another log is begun: who asks from here on asks for one behind it. Whether somebody had asked.
+    pub(crate) fn begin_next(&self) -> bool {
+        self.asked.swap(false, Ordering::AcqRel)
     }
 
     /// Says how the log that was gone over from ended.
