@@ -89,6 +89,8 @@ pub(crate) struct Catalog {
     /// engine must not, for the automata in it would be built anew at every turn.
     pub(crate) scratch: Rc<RefCell<Scratch>>,
     pub(crate) terms: Terms,
+    /// Those to providers, of all catalogs of a worker.
+    pub(crate) sockets: Rc<Sockets>,
 }
 
 impl Blueprint {
@@ -462,6 +464,7 @@ impl Catalog {
             scratch: scratch.unwrap_or_default(),
             upstreams,
             terms,
+            sockets: Rc::clone(sockets),
         }
     }
 

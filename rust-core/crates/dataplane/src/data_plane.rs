@@ -126,7 +126,6 @@ impl DataPlane {
             self.metrics,
             Arc::clone(&self.delay.profiler),
             self.slow_paths,
-            sockets,
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         if let Some(findings) = self.findings {
@@ -195,7 +194,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
             follow_step(&gateway, step);
         }
         gateway.metrics.clock_lead(gateway.clock.lead());
-        gateway.metrics.sockets_open(gateway.sockets.open());
+        gateway.metrics.sockets_open(gateway.catalog().sockets.open());
         gateway.hook_room.settle();
         if let Some(payloads) = &gateway.payloads {
             payloads.look();

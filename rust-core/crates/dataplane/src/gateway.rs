@@ -14,7 +14,6 @@ use rand::{Rng, SeedableRng};
 use crate::analysis::Tap;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
-use crate::descriptors::Sockets;
 use crate::hooks::HookRoom;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Traffic};
@@ -40,8 +39,6 @@ pub(crate) struct Gateway {
     pub(crate) outlet: Outlet,
     /// Where answers are analysed, if they are.
     pub(crate) tap: Option<Tap>,
-    /// Those to providers.
-    pub(crate) sockets: Rc<Sockets>,
     /// Where bodies are stored, if they are.
     pub(crate) payloads: Option<PayloadDesk>,
     /// Who has which part of the traffic.
@@ -126,7 +123,6 @@ impl Gateway {
         metrics: Metrics,
         profiler: Arc<Profiler>,
         slow_paths: SlowPaths,
-        sockets: Rc<Sockets>,
     ) -> Self {
         let SlowPaths {
             outlet,
@@ -147,7 +143,6 @@ impl Gateway {
             metrics,
             outlet,
             tap,
-            sockets,
             payloads,
             profiler,
             clock: Clock::new(),
@@ -189,7 +184,8 @@ impl Gateway {
         let shards = self.shards.replace(change.shards);
         match change.blueprint {
             Some(blueprint) => {
-                self.replace_catalog(Catalog::new(blueprint, Some(&self.catalog()), &self.sockets))
+                let before = self.catalog();
+                self.replace_catalog(Catalog::new(blueprint, Some(&before), &before.sockets));
             }
             None => self.limit_changed_shards(&shards),
         }

@@ -103,7 +103,6 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
             payloads: None,
             receipts: ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
         },
-        Rc::default(),
     ));
     Bench {
         catalog: gateway.catalog(),
