@@ -23,6 +23,7 @@ from proofgate.auditor.summary import summary
 from proofgate.auditor.watch import POLL_BYTES, Watch
 from proofgate.cli import main
 from proofgate.http_server import Bounds
+from proofgate.times import SteadyClock
 
 VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/audit+1a2b3c4d+c2VjcmV0"
@@ -98,6 +99,25 @@ def test_whoever_reaches_the_port_fills_no_memory_with_a_head_and_holds_no_conne
         assert b"".join(iter(lambda: client.recv(4096), b"")).startswith(b"HTTP/1.1 431 ")
     with serving(create_app(watch), Bounds(head_seconds=0.05)) as impatient, connected(impatient) as client:
         assert client.recv(1) == b""
+
+
+@pytest.mark.parametrize(("hours", "told"), [(-2, "back by 7200.0"), (87_600, "ahead by 315360000.0")])
+def test_a_step_of_the_auditors_clock_is_a_finding_and_counted(hours: int, told: str, watch: Watch) -> None:
+    wall = [2 * 10**18]
+    watch.clock = SteadyClock(lambda: wall[0])
+    watch.poll()
+    assert watch.findings() == []
+    wall[0] += hours * 3600 * 10**9
+    watch.poll()
+    (found,) = watch.findings()
+    assert (found["code"], found["verdict"], found["since"] // 10**6) == (
+        "clock_step",
+        "incomplete",
+        wall[0] // 10**9,
+    )
+    assert told in found["message"]
+    direction = "back" if hours < 0 else "ahead"
+    assert f'proofgate_auditor_clock_steps_total{{direction="{direction}"}} 1' in render(watch).splitlines()
 
 
 def test_its_status_counts_all_findings_and_tells_the_newest_of_them(

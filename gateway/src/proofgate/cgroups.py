@@ -1,4 +1,4 @@
-"""The CPUs that this process may use, and how often the kernel held it back.
+"""The CPUs that this process may use, how often the kernel held it back, and what else its group may have.
 
 Read from the files of the control group, version 1 and 2 (cgroups(7); the kernel's sched-bwc and cgroup-v2
 documents). A container sees its own group as the root of what is mounted, with or without a namespace of its
@@ -64,17 +64,35 @@ def read_cpus(process: Path = _PROCESS, root: Path = Path("/")) -> Cpus:
     )
 
 
-def _group(process: Path, root: Path) -> tuple[Path | None, int]:
-    """The folder of the process's group that has the CPU controller, and the version of its files."""
+#: What bounds a controller, and what is taken of it, in the files of version 2 and 1.
+_BOUNDS = {
+    "memory": {2: ("memory.max", "memory.current"), 1: ("memory.limit_in_bytes", "memory.usage_in_bytes")},
+    "pids": {2: ("pids.max", "pids.current"), 1: ("pids.max", "pids.current")},
+}
+
+
+def read_bound(
+    controller: str, process: Path = _PROCESS, root: Path = Path("/"), *, now: bool = False
+) -> int | None:
+    """What the process's group may have of `memory` (bytes) or `pids`, with `now` what it has. None without a
+    bound, or where the kernel does not tell."""
+    folder, version = _group(process, root, controller)
+    return _count(_text(folder / _BOUNDS[controller][version][now])) if folder is not None else None
+
+
+def _group(process: Path, root: Path, controller: str = "cpu") -> tuple[Path | None, int]:
+    """The folder of the process's group that has a controller, and the version of its files."""
     paths: dict[str, str] = {}
     for line in _text(process / "cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         paths |= dict.fromkeys(controllers.split(","), path)
     mounts = [match.groupdict() for match in _MOUNT.finditer(_text(process / "mountinfo"))]
-    first = [mount for mount in mounts if mount["type"] == "cgroup" and "cpu" in mount["options"].split(",")]
+    first = [
+        mount for mount in mounts if mount["type"] == "cgroup" and controller in mount["options"].split(",")
+    ]
     for mount in first or [mount for mount in mounts if mount["type"] == "cgroup2"]:
         version = 2 if mount["type"] == "cgroup2" else 1
-        path = paths.get("" if version == 2 else "cpu", "/")
+        path = paths.get("" if version == 2 else controller, "/")
         point = root / mount["point"].lstrip("/")
         inside = PurePosixPath(path)
         if inside.is_relative_to(mount["root"]):

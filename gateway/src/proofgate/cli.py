@@ -21,6 +21,7 @@ from proofgate import (
 )
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
+from proofgate.descriptors import raise_descriptors
 from proofgate.evidence import EvidenceError
 from proofgate.index import access_log_command, by_hand, end_user_command, export_command
 from proofgate.index import command as index_command
@@ -57,6 +58,7 @@ samples, for example:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     terminal.guard()
+    raise_descriptors()
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:

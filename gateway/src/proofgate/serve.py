@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -20,12 +21,12 @@ from typing import Any
 
 import uvloop
 
-from proofgate import _core, allocator, profiling, volume
+from proofgate import _core, allocator, process_limits, profiling, volume
 from proofgate.admin import PASSING, create_app
 from proofgate.archive import Archive
 from proofgate.cgroups import read_cpus
 from proofgate.config import Config
-from proofgate.http_server import Server, address_of, bind, on_signals
+from proofgate.http_server import Bounds, Server, address_of, bind, on_signals
 from proofgate.identity.renewal import Credentials
 from proofgate.key_sets import KeySets
 from proofgate.policy.runners import Policies
@@ -61,6 +62,7 @@ def serve(config: Config, shard: int) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     allocator.return_large_blocks()
     warn(config)
+    process_limits.warn_of(process_limits.read_capacities(config))
     asked, configured = profiling.asked_for(os.environ), config.settings.profiling.stages
     stages = asked or configured
     # The admin port first: a worker that cannot be probed must not open an incarnation.
@@ -174,7 +176,7 @@ class WorkerProcess:
 
     def status(self) -> dict[str, Any]:
         """The configuration in force, the last one that was refused, key sets, credentials, policies,
-        telemetry and the CPUs."""
+        telemetry, the CPUs, and what the process needs and may have."""
         return {
             **self._reloader.status(),
             "key_sets": self._key_sets.status(),
@@ -182,11 +184,15 @@ class WorkerProcess:
             "policies": self._policies.status(),
             "telemetry": self._exporter.status(),
             **read_cpus().as_json(),
+            "capacity": process_limits.as_json(self._capacities()),
         }
 
     def metrics(self) -> str:
-        """How the renewal of credentials goes, as Prometheus text."""
-        return self._credentials.metrics()
+        """How the renewal of credentials goes, and what the process may have, as Prometheus text."""
+        return self._credentials.metrics() + process_limits.metrics_of(self._capacities())
+
+    def _capacities(self) -> tuple[process_limits.Capacity, ...]:
+        return process_limits.read_capacities(self._reloader.config)
 
     def _configured(self, config: Config) -> None:
         self._key_sets.load_files(config)
@@ -225,7 +231,16 @@ class WorkerProcess:
             f"proofgate ready: traffic={self._worker.address} admin={address_of(listener)} "
             f"origin={self._worker.origin} verifying-key={self._verifying_key}"
         )
-        return Server(create_app(self._worker, self, self._reading), announcement)
+        return Server(create_app(self._worker, self, self._reading), announcement, bounds=self._bounds())
+
+    def _bounds(self) -> Bounds:
+        """Those of the admin port: half of the descriptors that the core keeps back for it and the ledger."""
+        usual = Bounds()
+        reserved = json.loads(self._worker.status()).get("descriptors", {}).get("reserved")
+        if reserved is None:
+            return usual
+        connections = max(2, min(usual.connections, int(reserved) // 2))
+        return Bounds(connections=connections, requests=min(usual.requests, connections // 2))
 
     async def _wait_for_signal(self, serving: asyncio.Task[None]) -> bool:
         """True after a signal; False when the worker or the admin server ended by themselves."""

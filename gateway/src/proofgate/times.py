@@ -1,4 +1,4 @@
-"""Times in unix microseconds: those that people give, and one that never goes back.
+"""Times in unix microseconds: those that people give, and one to measure by.
 
 A text is a day or a time of ISO 8601, UTC unless it says otherwise. As the end of a span a day is meant
 whole: what is "until 2026-06-30" is of 30 June, too.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
+#: By how much a steady clock may be ahead, and from what on a change is a step, in nanoseconds.
+_MOST_LEAD = 3600 * 10**9
+_STEP = 10**9
 
 #: What a text may look like, for messages.
 EXAMPLES = "2026-01-31 or 2026-01-31T12:00:00Z"
@@ -58,25 +62,58 @@ def _is_day(text: str) -> bool:
     return True
 
 
-class SteadyClock:
-    """The time, for whoever measures durations by it: it never goes back, and never stands still.
+@dataclass(frozen=True)
+class Step:
+    """A step of the system's clock: where it would have stood, and where it stood, in unix microseconds."""
 
-    When the system's clock is set back, this one goes on ahead of it by the monotonic clock, at three fourths
-    of its pace until both agree; forward it follows at once. A worker does the same for its limits.
+    origin: int
+    to: int
+
+    @property
+    def seconds(self) -> float:
+        """How far; less than 0 when it was set back."""
+        return (self.to - self.origin) / 1e6
+
+    def describe(self) -> str:
+        """As it is told."""
+        direction = "back" if self.seconds < 0 else "ahead"
+        return f"the system's clock was set {direction} by {abs(self.seconds):.1f} seconds"
+
+
+class SteadyClock:
+    """The time, for whoever measures durations by it: it never stands still.
+
+    When the system's clock is set back by an hour at most, this one goes on ahead of it by the monotonic
+    clock, at three fourths of its pace until both agree. Further back, and forward, it follows at once. A
+    worker does the same for its limits. Not safe for several threads.
     """
 
     def __init__(
         self, wall: Callable[[], int] = time.time_ns, monotonic: Callable[[], int] = time.monotonic_ns
     ) -> None:
         self._wall, self._monotonic = wall, monotonic
-        self._at, self._time = monotonic(), wall()
+        self._at, self._seen = monotonic(), wall()
+        self._time = self._seen
         self._lead = 0
+        #: Steps so far, back and ahead.
+        self.back = self.ahead = 0
+
+    def read(self) -> tuple[int, Step | None]:
+        """Now, in unix microseconds, and the step that the system's clock made since this was asked last."""
+        at, wall = self._monotonic(), self._wall()
+        passed = max(0, at - self._at)
+        expected, counted = self._seen + passed, self._time + passed - min(passed // 4, self._lead)
+        turns_back = counted - wall > _MOST_LEAD
+        self._at, self._seen = at, wall
+        self._time = wall if turns_back else max(counted, wall)
+        self._lead = self._time - wall
+        # What keeps a clock right moves it by a two-thousandth at most (adjtimex(2)).
+        step = None
+        if abs(wall - expected) >= max(_STEP, passed // 1000):
+            step = Step(expected // 1000, wall // 1000)
+            self.back, self.ahead = self.back + (wall < expected), self.ahead + (wall > expected)
+        return self._time // 1000, step
 
     def micros(self) -> int:
         """Now, in unix microseconds."""
-        at, wall = self._monotonic(), self._wall()
-        passed = max(0, at - self._at)
-        expected = self._time + passed - min(passed // 4, self._lead)
-        self._at, self._time = at, max(expected, wall)
-        self._lead = self._time - wall
-        return self._time // 1000
+        return self.read()[0]

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 import sys
 import uuid
@@ -33,6 +34,16 @@ _PREFIX = f"operator.{GROUP}"
 _PLURALS = (PLURAL, TENANT_PLURAL)
 #: How often it is found out whether other namespaces can be listed than before.
 _NAMESPACES_SECONDS = 1.0
+#: More open files are never asked for.
+_MOST_DESCRIPTORS = 1 << 20
+
+
+def _raise_descriptors() -> None:
+    """Raise the soft limit of open files to the hard one: each watch is a connection."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 @kopf.on.startup()
@@ -226,6 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = read_settings(sys.argv[1:] if arguments is None else arguments)
     except InvalidSettings as error:
         sys.exit(f"proofgate-operator: {error}")
+    _raise_descriptors()
     allow_for_parsers()
     kopf.configure(
         debug=settings.log_level == "debug",

@@ -85,6 +85,9 @@ def _lines(watch: Watch) -> Iterator[str]:
     ):
         yield from _family(name, kind, text)
         yield f"{_PREFIX}_{name} {value}"
+    yield from _family("clock_steps_total", "counter", "Steps of the auditor's clock of a second or more")
+    for direction, count in (("back", watch.clock.back), ("ahead", watch.clock.ahead)):
+        yield f'{_PREFIX}_clock_steps_total{{direction="{direction}"}} {count}'
     yield from _family("last_poll_timestamp_seconds", "gauge", "When the ledger was last looked at")
     yield f"{_PREFIX}_last_poll_timestamp_seconds {watch.last_poll:.3f}"
     yield from _family("findings", "gauge", "What is known to be wrong, by code and verdict")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proofgate import _core
-from proofgate.times import SteadyClock
+from proofgate.times import SteadyClock, Step
 
 if TYPE_CHECKING:
     from proofgate.auditor.served import ServedLedger
@@ -26,6 +26,9 @@ POLL_SECONDS = 1.0
 POLL_BYTES = 64 << 20
 #: How often a long first read says how far it is.
 PROGRESS_SECONDS = 10.0
+#: A step of the clock of so many seconds is found, and for so long: smaller ones keep a clock right.
+STEP_SECONDS = 60.0
+STEP_STANDS_SECONDS = 3600.0
 _MICROSECONDS = 1_000_000
 
 
@@ -83,6 +86,8 @@ class Watch:
     last_poll: float = 0.0
     #: By what durations are measured: the system's clock may be set back.
     clock: SteadyClock = field(default_factory=SteadyClock)
+    #: The last step of it that is found, and when that was, in monotonic seconds.
+    _stepped: tuple[Step, float] | None = None
     _polled_at: float | None = None
     #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
     blind: str | None = None
@@ -99,7 +104,7 @@ class Watch:
         if scrub is None:
             scrub = int(self.scrub_rate * min(now - self._scrubbed_until, POLL_SECONDS * 2))
             self._scrubbed_until = now
-        now_us = self.clock.micros()
+        now_us = self._read_clock()
         if self.reads is not None:
             self.auditor.take_reads(*self.reads())
         if self.served is not None:
@@ -152,9 +157,26 @@ class Watch:
     def told(self) -> dict[str, Any]:
         """`findings`, and how many found no room (`left_out`)."""
         told: dict[str, Any] = json.loads(self.auditor.findings())
-        told["findings"] += self.desk_findings()
+        told["findings"] += self._clock_findings() + self.desk_findings()
         told["findings"] += [found for outlet in self.outlets() for found in outlet.findings()]
         return told
+
+    def _read_clock(self) -> int:
+        now_us, step = self.clock.read()
+        if step is not None:
+            log.warning("%s", step.describe())
+            if abs(step.seconds) >= STEP_SECONDS:
+                self._stepped = (step, time.monotonic())
+        return now_us
+
+    def _clock_findings(self) -> list[dict[str, Any]]:
+        if self._stepped is None or time.monotonic() - self._stepped[1] >= STEP_STANDS_SECONDS:
+            return []
+        step = self._stepped[0]
+        message = f"{step.describe()}: times of findings and entries jump there"
+        # It is of no log: of the machine that audits them.
+        of = {"code": "clock_step", "origin": "auditor", "shard": "", "verdict": "incomplete"}
+        return [{**of, "since": step.to, "message": message}]
 
     def outlets(self) -> list[Outlet]:
         """The mirrors and the streams."""

@@ -102,6 +102,8 @@ class Mirror:
     #: Entries whose logs cannot be read, and since when.
     _unreadable: dict[int, float] = field(default_factory=dict)
     _told_configurations: set[str] = field(default_factory=set)
+    #: Since when configurations wait that are not to be had, in monotonic seconds.
+    _waited: dict[str, float] = field(default_factory=dict)
     _checkpoints_due: float = 0.0
     _look_due: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -135,9 +137,10 @@ class Mirror:
         unlocked, lag = self._unlocked, self.lag_seconds()
         if unlocked is not None:
             found.append(self._finding("mirror_unlocked", unlocked[0], unlocked[1]))
-        now = time.time_ns() // 1000
+        now = time.monotonic()
         for digest, since in sorted(self._memory.configurations.items()):
-            if now - since >= self.second_look * 1e6:
+            # Of before this start it is not known how long that was: clocks may have been set.
+            if now - self._waited.setdefault(digest, now) >= self.second_look:
                 message = f"a record names the configuration {digest}, and the ledger does not hold it"
                 found.append(self._finding("mirror_configuration_missing", message, since))
         if lag >= self.patience:
@@ -351,8 +354,10 @@ class Mirror:
                 self._put(piece)
                 self._told_configurations.add(digest)
                 waiting.pop(digest, None)
+                self._waited.pop(digest, None)
             elif len(waiting) < MOST_WAITING:
                 waiting.setdefault(digest, time.time_ns() // 1000)
+                self._waited.setdefault(digest, time.monotonic())
 
     def _bring_tiles(self, size: int) -> None:
         for path in aggregate.whole_tiles(self._memory.tiles, size):

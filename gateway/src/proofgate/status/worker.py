@@ -48,6 +48,11 @@ def worker(status: Mapping[str, Any], metrics: str) -> Worker:
         for source in status.get("credentials", [])
         if source["error"]
     ]
+    trouble += [
+        f"too few {name} for what is promised: {capacity['needed']} needed, {capacity['available']} available"
+        for name, capacity in status.get("capacity", {}).items()
+        if capacity["short"]
+    ]
     return Worker(
         address=str(status["address"]),
         shard=int(status["shard"]),

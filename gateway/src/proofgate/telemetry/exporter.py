@@ -107,7 +107,9 @@ class Exporter:
 
     def _send_metrics(self, config: Config) -> None:
         try:
-            sent = self._collector_of(config).send_metrics(self._worker.counted(), time.time_ns())
+            # A clock that was set back would end what is counted before it began.
+            now = max(time.time_ns(), self._since)
+            sent = self._collector_of(config).send_metrics(self._worker.counted(), now)
             self._told("metrics", 1, None if sent else "the collector did not take them")
         except Exception as error:
             self._told("metrics", 1, type(error).__name__)

@@ -192,9 +192,12 @@ def admission_of(
 
 
 def expired_since(roster: Roster, now: float) -> set[Name]:
-    """Return the tenants whose last key has expired since this was asked before."""
+    """Return the tenants whose last key has expired since this was asked last; or has not after all, because
+    the clock was set back.
+    """
     before, roster.told_at = roster.told_at, now
-    return {name for name, verdict in roster.verdicts.items() if before < verdict.ends <= now}
+    earlier, later = min(before, now), max(before, now)
+    return {name for name, verdict in roster.verdicts.items() if earlier < verdict.ends <= later}
 
 
 def shards_of(tenant: str, keys: KeyList) -> set[int]:

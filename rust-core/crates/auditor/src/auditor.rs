@@ -116,6 +116,8 @@ pub struct Auditor {
     statements: Statements,
     scrub: Scrub,
     last_beat: u64,
+    /// The time of the last poll; before the first one it is later than any: what is stored may be of a wrong clock.
+    polled: u64,
     /// The ended log that was glanced at last.
     glanced: Option<(String, Ulid)>,
     /// Where each worker serves its own shard: how they stand.
@@ -200,6 +202,7 @@ impl Auditor {
             statements,
             scrub: Scrub::default(),
             last_beat: 0,
+            polled: u64::MAX,
             glanced: None,
             workers: None,
             away: BTreeSet::new(),
@@ -237,11 +240,15 @@ impl Auditor {
     }
 
     /// Looks at the ledger once: reads up to `budget` bytes of what is new and `scrub` bytes of what is not. `now` is in
-    /// unix microseconds.
+    /// unix microseconds. Where it is before that of the last poll, the clock had been wrong: what has begun begins anew.
     ///
     /// # Errors
     /// [`AuditorError::State`] and [`AuditorError::StateCorrupt`]: what was seen is not lost, the next poll writes it.
     pub fn poll(&mut self, now: u64, budget: u64, scrub: u64) -> Result<Poll, AuditorError> {
+        if now < self.polled {
+            self.turn_back(now);
+        }
+        self.polled = now;
         let mut raised = Raised::default();
         let (mut fresh, mut again) = (Budget::of(budget), Budget::of(scrub));
         if let Some(there) = self.list(&mut raised) {
@@ -270,6 +277,7 @@ impl Auditor {
                 }
                 let there = there.get(shard);
                 chain::end(logs);
+                chain::raise_steps(logs, &mut raised);
                 chain::judge(
                     &*self.volume,
                     logs,
@@ -379,6 +387,17 @@ impl Auditor {
 
     /// Looks at every log that goes on or is suspected of something, the newest of each shard first, and at some of the
     /// others.
+    /// Lets no pause last until a time that the clock had been wrong about: of what is waited for, nothing has passed.
+    fn turn_back(&mut self, now: u64) {
+        self.last_beat = self.last_beat.min(now);
+        self.suspected.turn_back(now);
+        self.scrub
+            .turn_back(now.saturating_add(self.settings.second_look));
+        for log in self.catalogue.values_mut().flat_map(BTreeMap::values_mut) {
+            log.turn_back(now);
+        }
+    }
+
     fn look(&mut self, now: u64, there: &There, budget: &mut Budget, raised: &mut Raised) {
         let view = View {
             storage: &*self.volume,

@@ -21,6 +21,27 @@ pub(crate) struct Successors {
     pub(crate) served: bool,
 }
 
+/// Raises what logs say of their workers' clocks that go on, or that one follows which goes on: behind a clock that had been
+/// wrong another log is begun.
+pub(crate) fn raise_steps(logs: &Logs, raised: &mut Raised) {
+    let goes_on = |log: &Log| !log.row.ended;
+    let is_followed = |log: &Log| {
+        let next = log.row.facts.successor.and_then(|next| logs.get(&next));
+        next.is_some_and(goes_on)
+    };
+    for log in logs.values().filter(|log| goes_on(log) || is_followed(log)) {
+        let Some(step) = log.row.facts.step else { continue };
+        let direction = if step.is_back() { "back" } else { "ahead" };
+        let message = format!(
+            "record {} says that the clock of its worker was set {direction} by {} seconds: times of records jump there, and their \
+             numbers are their order",
+            step.seq,
+            step.seconds()
+        );
+        raised.raise(Code::ClockStep, &log.origin, &log.row.shard, message);
+    }
+}
+
 /// Which logs of a shard name which others.
 #[derive(Debug, Default)]
 pub(crate) struct Successions(BTreeMap<Ulid, BTreeSet<Ulid>>);

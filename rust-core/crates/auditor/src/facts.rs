@@ -1,6 +1,7 @@
 //! What the records of a log say of its place in the chain.
 //!
-//! Only `open`, `takeover` and `seal` are read as JSON; of the others the kind is enough, which a worker writes first.
+//! Only `open`, `takeover`, `seal` and gaps in time are read as JSON; of the others the kind is enough, which a worker writes
+//! first.
 
 use proofgate_evidence::Ulid;
 use proofgate_evidence::layout::parse_incarnation;
@@ -33,7 +34,37 @@ pub(crate) struct Facts {
     pub(crate) successor: Option<Ulid>,
     /// There is another record than `open`, `takeover` and `aborted`.
     pub(crate) served: bool,
+    /// The largest step of its worker's clock, where one was of a minute or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<ClockStep>,
 }
+
+/// A `gap` in the times of records: the worker's clock was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClockStep {
+    /// Number of the record.
+    pub(crate) seq: u64,
+    /// Where the clock would have stood, in unix microseconds.
+    pub(crate) from: u64,
+    /// Where it stood.
+    pub(crate) to: u64,
+}
+
+impl ClockStep {
+    pub(crate) fn seconds(self) -> u64 {
+        self.from.abs_diff(self.to) / 1_000_000
+    }
+
+    pub(crate) fn is_back(self) -> bool {
+        self.to < self.from
+    }
+}
+
+/// Smaller steps are as a machine's clock is kept.
+const STEP_SECONDS: u64 = 60;
+/// What such a gap says; in a text it would stand with escapes.
+const CLOCK_STEP: &str = "clock_step";
+const SAYS_STEP: &[u8] = b"\"reason\":\"clock_step\"";
 
 /// What every record begins with, before its kind.
 const BEFORE_KIND: &[u8] = b"{\"v\":1,\"kind\":\"";
@@ -49,13 +80,34 @@ impl Facts {
         }
         match kind(payload) {
             Some(
-                b"admission" | b"attempt" | b"completion" | b"rejection" | b"gap" | b"config" | b"analysis",
+                kind @ (b"admission" | b"attempt" | b"completion" | b"rejection" | b"gap" | b"config"
+                | b"analysis"),
             ) if seq > 0 => {
+                if kind == b"gap" {
+                    self.note_step(payload);
+                }
                 self.served = true;
                 Ok(())
             }
             Some(b"aborted") if seq > 0 => Ok(()),
             _ => self.read(seq, payload),
+        }
+    }
+
+    /// Notes the step of a clock, if that is what a gap is of.
+    fn note_step(&mut self, payload: &[u8]) {
+        let says_step = payload.windows(SAYS_STEP.len()).any(|window| window == SAYS_STEP);
+        let Some(Record::Gap(gap)) = says_step.then(|| record::parse(payload).ok()).flatten() else {
+            return;
+        };
+        let step = ClockStep {
+            seq: gap.seq,
+            from: gap.first_ts,
+            to: gap.last_ts,
+        };
+        let largest = self.step.map_or(STEP_SECONDS, ClockStep::seconds);
+        if gap.reason == CLOCK_STEP && step.seconds() >= largest {
+            self.step = Some(step);
         }
     }
 

@@ -63,6 +63,8 @@ pub enum Code {
     NoSuccessor,
     /// There are more logs of which none was accepted than are looked at.
     TooManyLogs,
+    /// The clock of a worker was set by a minute or more: times of its records jump.
+    ClockStep,
     /// Records wait for a checkpoint.
     Stalled,
     /// A file or directory cannot be read.
@@ -85,6 +87,7 @@ impl Code {
             Self::PredecessorMissing
             | Self::NoSuccessor
             | Self::TooManyLogs
+            | Self::ClockStep
             | Self::Stalled
             | Self::Unreadable
             | Self::WorkerUnreachable => Verdict::Incomplete,
@@ -296,6 +299,13 @@ impl Suspected {
     /// Whether anything is suspected of a log.
     pub(crate) fn of(&self, origin: &str) -> bool {
         self.origins.contains(origin)
+    }
+
+    /// Nothing is suspected since a time behind `now`.
+    pub(crate) fn turn_back(&mut self, now: u64) {
+        for since in self.since.values_mut() {
+            *since = now.min(*since);
+        }
     }
 
     /// Takes what a poll has raised: what still looks wrong `delay` microseconds after it first did is found, and what

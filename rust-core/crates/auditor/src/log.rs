@@ -188,6 +188,21 @@ impl Log {
         self.dirty = true;
     }
 
+    /// Nothing that is waited for began behind `now`, no rest lasts longer, and no head was accepted later: who asks for what
+    /// is new would be told it for ever.
+    pub(crate) fn turn_back(&mut self, now: u64) {
+        if let Some(head) = self.row.head.as_mut().filter(|head| head.at > now) {
+            head.at = now;
+            self.dirty = true;
+        }
+        if let Some(target) = &mut self.target {
+            target.since = now.min(target.since);
+        }
+        self.waiting_since = self.waiting_since.map(|since| now.min(since));
+        self.rests_until = now.min(self.rests_until);
+        self.passed_until = now.min(self.passed_until);
+    }
+
     /// Forgets what only a log that goes on needs.
     pub(crate) fn end(&mut self) {
         if !self.row.ended || !self.row.point.peaks.is_empty() {

@@ -114,6 +114,7 @@ fn adopt(log: &mut Log, removed: &Removed, note: String, now: u64) {
         sealed: rules.sealed(),
         successor: rules.successor(),
         served: true,
+        step: None,
     };
     log.row.head = Some(Head {
         size: removed.tombstone.size,

@@ -72,6 +72,17 @@ impl Scrub {
         again.is_some_and(|at| now < at)
     }
 
+    /// A second look is due at `latest` at the latest.
+    pub(crate) fn turn_back(&mut self, latest: u64) {
+        if let Some(again_at) = self
+            .reading
+            .as_mut()
+            .and_then(|reading| reading.again_at.as_mut())
+        {
+            *again_at = latest.min(*again_at);
+        }
+    }
+
     /// Whether something looked wrong and was not looked at again yet.
     pub(crate) fn suspects(&self) -> bool {
         self.reading

@@ -12,7 +12,7 @@ mod support;
 use audit::{Audit, SECOND, auditor_key, dir, settings, two_lives, ulid};
 use proofgate_auditor::{Auditor, Code, Kind};
 use proofgate_evidence::{ReadFile, ReadStorage, checkpoint_file};
-use proofgate_ledger::record::{ConfigId, Seal, Takeover};
+use proofgate_ledger::record::{ConfigId, Gap, Seal, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey};
 use proofgate_state::memory::{Fault, Memory};
 use proofgate_wal::simulated::SimulatedDisk;
@@ -77,6 +77,34 @@ fn a_small_budget_comes_to_the_same() {
         audit.auditor.heads(audit.now)[0].size,
         second.promised.appended.len() as u64
     );
+}
+
+/// Has a log go on in another one, which is returned.
+fn rotate(disk: &SimulatedDisk, old: &mut Worker) -> Worker {
+    let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
+    let made = succession::beside(&storage, &terms(&key, small()), ulid(old), &signed).unwrap();
+    let next = made.incarnation.to_string();
+    let mut new = Worker::take(disk, made);
+    old.seal_for(Some(&next)).unwrap();
+    old.step().unwrap();
+    old.sync().unwrap();
+    old.checkpoint().unwrap();
+    let (size, root) = (
+        old.promised.appended.len() as u64,
+        root_of(&old.promised.appended),
+    );
+    let takeover = |seq| Takeover {
+        seq,
+        ts: 1,
+        incarnation: ulid(old).to_string().into(),
+        size,
+        root,
+        config: ConfigId([1; 8]),
+    };
+    new.append(|seq, out| takeover(seq).encode_into(out)).unwrap();
+    new.complete_one("in the new one");
+    new
 }
 
 #[test]
@@ -183,6 +211,84 @@ fn records_that_wait_for_a_checkpoint_are_a_stall_which_passes() {
     worker.step().unwrap();
     worker.sync().unwrap();
     worker.checkpoint().unwrap();
+    audit.is_quiet();
+}
+
+#[test]
+fn a_clock_that_is_set_back_holds_up_neither_heads_nor_findings() {
+    const DAY: u64 = 86_400 * SECOND;
+    for back in [SECOND, 3600 * SECOND, DAY, 31 * DAY, 365 * DAY, 3650 * DAY] {
+        let (disk, mut worker) = filled();
+        let mut audit = Audit::of(&disk);
+        audit.now += 20_000 * DAY;
+        audit.is_quiet();
+        let told = audit.told().len();
+        worker.complete_one("more");
+        audit.now -= back;
+        for _ in 0..4 {
+            audit.watch();
+        }
+        assert!(audit.told().len() > told, "no head is told behind {back}");
+        audit.restart();
+        audit.watch();
+        let later = audit.auditor.accepted(audit.now + 1).count();
+        assert_eq!(later, 0, "what is known is new for ever behind {back}");
+        let admission = worker.admit("waits", 1).unwrap();
+        worker.flush().unwrap();
+        audit.watch();
+        audit.now -= back;
+        for _ in 0..5 {
+            audit.watch();
+        }
+        assert_eq!(audit.codes(), [Code::Stalled]);
+        worker.complete("waits", admission).unwrap();
+        worker.flush().unwrap();
+        worker.step().unwrap();
+        worker.sync().unwrap();
+        worker.checkpoint().unwrap();
+        audit.is_quiet();
+    }
+}
+
+#[test]
+fn a_step_of_a_workers_clock_is_found_for_as_long_as_its_log_goes_on() {
+    let step = |worker: &mut Worker, id: &str, from: u64, to: u64| {
+        let gap = |seq| Gap {
+            seq,
+            ts: to,
+            first_ts: from,
+            last_ts: to,
+            count: 0,
+            reason: "clock_step".into(),
+            code: "clock_step".into(),
+            tenant: None,
+            config: ConfigId([1; 8]),
+        };
+        worker.append(|seq, out| gap(seq).encode_into(out)).unwrap();
+        worker.complete_one(id);
+    };
+    let (disk, mut worker) = filled();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    step(&mut worker, "kept", 90 * SECOND, 89 * SECOND);
+    audit.is_quiet();
+    step(&mut worker, "ahead", 60 * SECOND, 86_460 * SECOND);
+    step(&mut worker, "back", 7_200 * SECOND, 0);
+    for _ in 0..3 {
+        audit.watch();
+    }
+    assert_eq!(audit.codes(), [Code::ClockStep]);
+    let found = audit.auditor.findings()[0].message.clone();
+    assert!(
+        found.contains("was set ahead by 86400 seconds"),
+        "the largest is told: {found}"
+    );
+    let mut next = rotate(&disk, &mut worker);
+    for _ in 0..3 {
+        audit.watch();
+    }
+    assert_eq!(audit.codes(), [Code::ClockStep], "the log behind it goes on");
+    next.seal().unwrap();
     audit.is_quiet();
 }
 

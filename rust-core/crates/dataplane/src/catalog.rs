@@ -21,6 +21,7 @@ use proofgate_wire::encode;
 use crate::Error;
 use crate::access_token::Token;
 use crate::config::{Config, Model as ModelConfig, Provider, ProviderKind, Responses, StreamUsage, Vertex};
+use crate::descriptors::Sockets;
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD, asked_name, stands_for};
@@ -88,6 +89,8 @@ pub(crate) struct Catalog {
     /// engine must not, for the automata in it would be built anew at every turn.
     pub(crate) scratch: Rc<RefCell<Scratch>>,
     pub(crate) terms: Terms,
+    /// Those to providers, of all catalogs of a worker.
+    pub(crate) sockets: Rc<Sockets>,
 }
 
 impl Blueprint {
@@ -378,8 +381,8 @@ fn known(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
 
 impl Catalog {
     /// Takes a blueprint into service, with what its predecessor has that is still good: connections to upstreams that
-    /// are reached the same way, and the signing keys of issuers.
-    pub(crate) fn new(blueprint: Blueprint, previous: Option<&Catalog>) -> Self {
+    /// are reached the same way, and the signing keys of issuers. New connections are among `sockets`.
+    pub(crate) fn new(blueprint: Blueprint, previous: Option<&Catalog>, sockets: &Rc<Sockets>) -> Self {
         let Blueprint {
             upstreams,
             models,
@@ -404,7 +407,7 @@ impl Catalog {
             let token = there.and_then(|before| before.token.clone()).unwrap_or_default();
             let signed = there.and_then(|before| before.signer.as_ref());
             Rc::new(Upstream {
-                pool: Pool::follow(before.map(|upstream| &upstream.pool), plan.route),
+                pool: Pool::follow(before.map(|upstream| &upstream.pool), plan.route, sockets),
                 token: plan.wants_token.then_some(token),
                 name: plan.name,
                 family: plan.family,
@@ -461,6 +464,7 @@ impl Catalog {
             scratch: scratch.unwrap_or_default(),
             upstreams,
             terms,
+            sockets: Rc::clone(sockets),
         }
     }
 

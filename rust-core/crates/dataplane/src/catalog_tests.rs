@@ -38,11 +38,11 @@ pub(crate) fn models(mut config: Config, names: &[&str]) -> Config {
 
 fn next(config: &Config, previous: &Catalog) -> Catalog {
     let blueprint = Blueprint::new(config, Some(&previous.terms.engine)).unwrap();
-    Catalog::new(blueprint, Some(previous))
+    Catalog::new(blueprint, Some(previous), &Rc::default())
 }
 
 fn first(config: &Config) -> Catalog {
-    Catalog::new(Blueprint::new(config, None).unwrap(), None)
+    Catalog::new(Blueprint::new(config, None).unwrap(), None, &Rc::default())
 }
 
 fn evaluate(catalog: &Catalog) {
@@ -117,7 +117,7 @@ fn recorded_names_come_to_the_models_that_requests_of_these_names_are_routed_to(
     for kept in ["vendor/*", "vendor/large-*", "gone", "gone-*", ""] {
         assert_eq!(blueprint.name_of(kept), kept);
     }
-    let catalog = Catalog::new(blueprint, None);
+    let catalog = Catalog::new(blueprint, None, &Rc::default());
     let tenant = catalog.terms.authenticator.tenants().iter().next().unwrap();
     let routed = recorded.map(|(asked, _)| catalog.route(tenant, asked).unwrap().name.to_string());
     assert_eq!(routed, names);

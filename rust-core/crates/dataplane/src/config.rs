@@ -585,6 +585,9 @@ pub(crate) struct Limits {
     #[serde(default = "upload_bytes")]
     pub upload_bytes: u64,
     pub connections: usize,
+    /// File descriptors that the worker counts on; by default as many as the process may open.
+    #[serde(default)]
+    pub descriptors: Option<u64>,
     /// Bytes of request bodies that may be in memory at a time, of all connections together.
     pub buffered_bytes: u64,
 }

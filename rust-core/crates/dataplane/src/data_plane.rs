@@ -19,7 +19,8 @@ use tokio::task::JoinSet;
 
 use crate::analysis::{Findings, record_findings};
 use crate::catalog::{Blueprint, Catalog};
-use crate::clock::unix_micros;
+use crate::clock::{ClockStep, unix_micros};
+use crate::descriptors::{DescriptorShares, Sockets};
 use crate::gateway::{Gateway, SlowPaths};
 use crate::ledger_delay::LedgerDelay;
 use crate::lifecycle::{Lifecycle, Phase};
@@ -50,6 +51,7 @@ pub(crate) struct DataPlane {
     pub(crate) delay: Arc<LedgerDelay>,
     pub(crate) orders: Receiver<Given>,
     pub(crate) listener: TcpListener,
+    pub(crate) shares: DescriptorShares,
     pub(crate) writer: Writer,
     pub(crate) desk: Arc<Desk>,
     pub(crate) current: CurrentLog,
@@ -112,7 +114,8 @@ impl DataPlane {
         vital.spawn_local(Rc::clone(&recorder).follow_syncs());
         let mut limiter = Limiter::new();
         let mut limits = self.limits;
-        let catalog = Catalog::new(self.blueprint, None);
+        let sockets = Rc::new(Sockets::new(self.shares.providers));
+        let catalog = Catalog::new(self.blueprint, None, &sockets);
         limiter.set_limits(&catalog.terms.limits_of_all(&self.shards));
         limits.begin(&mut limiter, unix_micros());
         let gateway = Rc::new(Gateway::new(
@@ -145,7 +148,7 @@ impl DataPlane {
         })?;
         let mut view = lifecycle.clone();
         let served = async {
-            let mut open = front_door::accept(&gateway, listener, config.limits.connections, lifecycle).await;
+            let mut open = front_door::accept(&gateway, listener, self.shares.clients, lifecycle).await;
             tokio::select! {
                 () = front_door::wait_for_all(&gateway, &mut open) => {}
                 () = view.reached(Phase::Cancelled) => {
@@ -187,8 +190,11 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
             .inc_by(gateway.recorder.turn_second());
         gateway.recorder.keep();
         gateway.traffic.show();
-        gateway.clock.set();
+        if let Some(step) = gateway.clock.set() {
+            follow_step(&gateway, step);
+        }
         gateway.metrics.clock_lead(gateway.clock.lead());
+        gateway.metrics.sockets_open(gateway.catalog().sockets.open());
         gateway.hook_room.settle();
         if let Some(payloads) = &gateway.payloads {
             payloads.look();
@@ -214,6 +220,17 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
                 upstream.keep_warm(now);
             }
         }
+    }
+}
+
+/// What a step of the system's clock comes to: it is told, counted and recorded, and limits go back with the clock where it
+/// had been wrong.
+pub(crate) fn follow_step(gateway: &Gateway, step: ClockStep) {
+    eprintln!("proofgate: {step}");
+    gateway.metrics.clock_stepped(step.is_back());
+    gateway.recorder.mark_step(step);
+    if step.turns_back {
+        gateway.limiter.borrow_mut().turn_back(step.to);
     }
 }
 

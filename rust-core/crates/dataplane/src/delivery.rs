@@ -88,6 +88,7 @@ async fn connect(to: &Upstream) -> Result<UpstreamStream, Failure> {
     to.pool.connect(&to.name).await.map_err(|error| match error {
         ConnectError::Failed => Failure::Unconnected,
         ConnectError::TimedOut => Failure::TimedOut(Timeout::Connect),
+        ConnectError::Short(shortage) => Failure::Short(shortage),
     })
 }
 

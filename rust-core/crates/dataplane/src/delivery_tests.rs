@@ -64,6 +64,7 @@ async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
                 None,
             )
             .unwrap(),
+            &Rc::default(),
         )),
     };
     (upstream, listener)

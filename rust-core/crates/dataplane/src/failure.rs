@@ -6,6 +6,7 @@ use proofgate_ledger::record::{Outcome, Sent};
 use tokio::time::Instant;
 
 use crate::answer::{Answer, Fields};
+use crate::descriptors::Shortage;
 use crate::rejection::{LONGEST_WAIT, Rejection};
 use crate::routes::Reason;
 use crate::upstream::Verdict;
@@ -29,6 +30,8 @@ pub(crate) enum Aborted {
 pub(crate) enum Failure {
     /// No connection to the upstream came about, or it took not a byte.
     Unconnected,
+    /// The gateway has nothing to connect with.
+    Short(Shortage),
     /// The upstream broke the connection, or spoke something else than HTTP.
     Unreachable,
     /// The upstream did not connect or answer in time.
@@ -101,6 +104,8 @@ impl Failure {
     /// What it says of the health of the provider and its model.
     pub(crate) fn verdict(self, sent: Sent) -> Verdict {
         match (self, Reason::of(self, sent)) {
+            // It was not asked.
+            (Failure::Short(_), _) => Verdict::Nothing,
             (
                 Failure::Declined {
                     retry_after: Some(pause),
@@ -126,6 +131,7 @@ impl Failure {
             | Failure::Unauthorized
             | Failure::NoResponses
             | Failure::Declined { .. } => Outcome::UpstreamError,
+            Failure::Short(_) => Outcome::InternalError,
             Failure::TimedOut(_) => Outcome::UpstreamTimeout,
             Failure::Drained => Outcome::Drained,
         }
@@ -137,6 +143,16 @@ impl Failure {
                 502,
                 "upstream_unreachable",
                 "The model provider could not be reached or broke the connection.",
+            ),
+            Failure::Short(Shortage::Descriptors) => (
+                503,
+                "descriptors_exhausted",
+                "The gateway has as many connections open as it may, so nothing was sent. Try again later.",
+            ),
+            Failure::Short(Shortage::Ports) => (
+                503,
+                "ports_exhausted",
+                "The gateway has no port left to reach this model's provider from, so nothing was sent. Try again later.",
             ),
             Failure::Unfinished => (
                 502,

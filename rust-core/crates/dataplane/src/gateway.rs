@@ -183,7 +183,10 @@ impl Gateway {
         self.recorder.set_config(change.digests);
         let shards = self.shards.replace(change.shards);
         match change.blueprint {
-            Some(blueprint) => self.replace_catalog(Catalog::new(blueprint, Some(&self.catalog()))),
+            Some(blueprint) => {
+                let before = self.catalog();
+                self.replace_catalog(Catalog::new(blueprint, Some(&before), &before.sockets));
+            }
             None => self.limit_changed_shards(&shards),
         }
         self.forget_traffic();

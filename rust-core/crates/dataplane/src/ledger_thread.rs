@@ -40,6 +40,9 @@ const SYNCED_TOGETHER: u64 = 4 << 20;
 /// How long it waits after it found no space for a segment.
 const STARVED: Duration = Duration::from_secs(1);
 
+/// Logs that are asked for before the one in service is full or old begin so far apart, at least.
+const ASKED_APART: Duration = Duration::from_secs(10);
+
 /// How long it waits after the next log could not be made.
 const NOT_MADE: Duration = Duration::from_secs(60);
 
@@ -75,6 +78,8 @@ pub(crate) struct Rotation {
     state: State,
     /// Before this moment nobody is asked to sign the end of the former log again.
     asks_at: Instant,
+    /// When a log was last begun because somebody had asked for it.
+    asked_at: Option<Instant>,
 }
 
 enum State {
@@ -96,6 +101,7 @@ impl Rotation {
             since,
             state: State::Idle(since),
             asks_at: since,
+            asked_at: None,
         }
     }
 }
@@ -176,25 +182,44 @@ impl LedgerThread {
         self.rotation.state = match state {
             State::Idle(due) if Instant::now() < due || !self.is_due() => State::Idle(due),
             State::Idle(due) => match self.follower.signed() {
-                Some(former) => match self.rotation.next.make(self.follower.incarnation(), former) {
-                    Ok(thread) => State::Making(thread),
-                    Err(error) => not_made(&error),
-                },
+                Some(former) => {
+                    if self.rotation.desk.begin_next() {
+                        self.rotation.asked_at = Some(Instant::now());
+                    }
+                    match self.rotation.next.make(self.follower.incarnation(), former) {
+                        Ok(thread) => State::Making(thread),
+                        Err(error) => self.not_made(&error),
+                    }
+                }
                 None => State::Idle(due),
             },
             State::Making(thread) if !thread.is_finished() => State::Making(thread),
             State::Making(thread) => match thread.join() {
                 Ok(Ok(log)) => self.lay(log),
-                Ok(Err(error)) => not_made(&error),
-                Err(_) => not_made(&"its thread panicked"),
+                Ok(Err(error)) => self.not_made(&error),
+                Err(_) => self.not_made(&"its thread panicked"),
             },
             laid @ State::Laid(_) => laid,
         };
     }
 
+    /// Without another log this one goes on; one is still asked for.
+    fn not_made(&self, error: &dyn std::fmt::Display) -> State {
+        eprintln!("proofgate: the next log could not be made, this one goes on: {error}");
+        self.rotation.desk.ask();
+        State::Idle(Instant::now() + NOT_MADE)
+    }
+
     fn is_due(&self) -> bool {
-        let Rotation { bounds, since, .. } = &self.rotation;
-        self.follower.watermark().written_bytes() >= bounds.bytes || since.elapsed() >= bounds.age
+        let Rotation {
+            bounds, since, desk, ..
+        } = &self.rotation;
+        let apart = self
+            .rotation
+            .asked_at
+            .is_none_or(|at| at.elapsed() >= ASKED_APART);
+        let asked = desk.is_asked() && apart;
+        asked || self.follower.watermark().written_bytes() >= bounds.bytes || since.elapsed() >= bounds.age
     }
 
     fn lay(&mut self, mut log: Incarnation) -> State {
@@ -301,9 +326,4 @@ fn away(error: &dyn std::fmt::Display) -> Duration {
         SIGNER_AWAY.as_secs()
     );
     SIGNER_AWAY
-}
-
-fn not_made(error: &dyn std::fmt::Display) -> State {
-    eprintln!("proofgate: the next log could not be made, this one goes on: {error}");
-    State::Idle(Instant::now() + NOT_MADE)
 }

@@ -31,6 +31,7 @@ mod data_plane;
 mod deadline;
 mod delivery;
 mod denied_betas;
+mod descriptors;
 mod endpoint;
 mod error;
 mod estimate;
@@ -98,6 +99,7 @@ mod worker;
 mod workspace;
 
 pub use config::Config;
+pub use descriptors::DescriptorShares;
 pub use error::Error;
 pub use hooks::{Failure, PolicyItem, PolicyQueue, Replacement, Verdict};
 pub use limit_use::{LimitUse, TenantUse, Used};

@@ -15,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 use proofgate_ledger::record::Outcome;
 use proofgate_stages::Profiler;
 
+use crate::descriptors::DescriptorShares;
 use crate::hooks::HooksInService;
 use crate::telemetry::Signal;
 use crate::upstream::ProxyFailure;
@@ -37,9 +38,14 @@ pub(crate) struct Metrics {
     pub(crate) response_bytes: Counter,
     connections_accepted: Counter,
     connection_panics: Counter,
+    accept_failures: Counter,
+    provider_connections: Gauge,
+    descriptors: Family<UseLabel, Gauge>,
     pub(crate) ledger_refusals: Counter,
     pub(crate) refusals_counted: Counter,
     clock_lead: Gauge,
+    /// Back, and ahead.
+    clock_steps: [Counter; 2],
     policy_blocks: Counter,
     policy_faults: Counter,
     limit_refusals: Counter,
@@ -72,6 +78,16 @@ pub(crate) struct Metrics {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabel {
     outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DirectionLabel {
+    direction: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UseLabel {
+    r#use: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -122,6 +138,7 @@ impl Metrics {
                 rejection_family.get_or_create_owned(&StatusLabel { status }),
             )
         };
+        let steps_family = Family::<DirectionLabel, Counter>::default();
         let dropped_family = Family::<SignalLabel, Counter>::default();
         let dropped = |signal: Signal| {
             dropped_family.get_or_create_owned(&SignalLabel {
@@ -138,9 +155,14 @@ impl Metrics {
             response_bytes: Counter::default(),
             connections_accepted: Counter::default(),
             connection_panics: Counter::default(),
+            accept_failures: Counter::default(),
+            provider_connections: Gauge::default(),
+            descriptors: Family::default(),
             ledger_refusals: Counter::default(),
             refusals_counted: Counter::default(),
             clock_lead: Gauge::default(),
+            clock_steps: ["back", "ahead"]
+                .map(|direction| steps_family.get_or_create_owned(&DirectionLabel { direction })),
             policy_blocks: Counter::default(),
             policy_faults: Counter::default(),
             limit_refusals: Counter::default(),
@@ -216,6 +238,21 @@ impl Metrics {
             m.connection_panics.clone(),
         );
         registry.register(
+            "accept_failures",
+            "Client connections that the system refused to hand over, mostly for want of file descriptors",
+            m.accept_failures.clone(),
+        );
+        registry.register(
+            "provider_connections",
+            "Connections to providers, in use or idle",
+            m.provider_connections.clone(),
+        );
+        registry.register(
+            "descriptors",
+            "File descriptors of the process: its limit, what is kept back, and what connections may take of it",
+            m.descriptors.clone(),
+        );
+        registry.register(
             "request_body_bytes",
             "Body bytes of admitted requests",
             m.request_bytes.clone(),
@@ -239,6 +276,11 @@ impl Metrics {
             "clock_lead_seconds",
             "By how much the time of records and limits is ahead of the system's clock, which was set back",
             m.clock_lead.clone(),
+        );
+        registry.register(
+            "clock_steps",
+            "Steps of the system's clock of a second or more while the worker ran",
+            steps_family,
         );
         registry.register(
             "policy_blocks",
@@ -426,6 +468,38 @@ impl Metrics {
     pub(crate) fn clock_lead(&self, micros: u64) {
         let seconds = micros.div_ceil(1_000_000);
         self.clock_lead.set(i64::try_from(seconds).unwrap_or(i64::MAX));
+    }
+
+    /// The system's clock was set.
+    pub(crate) fn clock_stepped(&self, is_back: bool) {
+        let [back, ahead] = &self.clock_steps;
+        if is_back { back } else { ahead }.inc();
+    }
+
+    /// A client's connection could not be accepted.
+    pub(crate) fn accept_failed(&self) {
+        self.accept_failures.inc();
+    }
+
+    /// Connections to providers.
+    pub(crate) fn sockets_open(&self, count: usize) {
+        self.provider_connections
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// How the descriptors of the process are shared.
+    pub(crate) fn descriptor_shares(&self, shares: &DescriptorShares) {
+        let all = [
+            ("limit", shares.limit),
+            ("reserved", Some(shares.reserved)),
+            ("clients", Some(shares.clients as u64)),
+            ("providers", Some(shares.providers as u64)),
+        ];
+        for (r#use, count) in all {
+            let Some(count) = count else { continue };
+            let gauge = self.descriptors.get_or_create_owned(&UseLabel { r#use });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
     }
 
     pub(crate) fn connection_opened(&self) {

@@ -87,7 +87,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
         || {},
     ));
     let mut limiter = Limiter::new();
-    let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None);
+    let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None, &Rc::default());
     limiter.set_limits(&catalog.terms.limits_of_all(&Shards::default()));
     let metrics = Metrics::new(&profiler, &HooksInService::new(&Hooks::default()));
     let gateway = Rc::new(Gateway::new(
@@ -187,6 +187,39 @@ impl Bench {
 
 fn panics(work: impl FnOnce()) {
     assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
+}
+
+#[test]
+fn a_step_of_the_clock_is_recorded_and_limits_go_back_with_a_clock_that_was_wrong() {
+    const YEARS: u64 = 10 * 365 * 86_400_000_000;
+    let bench = bench();
+    let now = bench.gateway.limiter.borrow_mut().now_after(2 * YEARS);
+    let (ahead, back) = (now + YEARS, now - YEARS);
+    let steps = [(now, ahead, false), (ahead, now, true), (now, back, true)];
+    for (from, to, turns_back) in steps {
+        let mut limiter = bench.gateway.limiter.borrow_mut();
+        limiter.now_after(from);
+        drop(limiter);
+        let step = crate::clock::ClockStep { from, to, turns_back };
+        crate::data_plane::follow_step(&bench.gateway, step);
+    }
+    assert_eq!(bench.gateway.limiter.borrow_mut().now_after(0), back);
+    let records = bench.records();
+    let gaps = records.iter().filter(|record| record["kind"] == "gap");
+    let gaps: Vec<_> = gaps
+        .map(|gap| {
+            assert_eq!((&gap["reason"], &gap["count"]), (&json!("clock_step"), &json!(0)));
+            [&gap["first_ts"], &gap["last_ts"], &gap["ts"]].map(|time| time.as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(gaps, steps.map(|(from, to, _)| [from, to, to]));
+    let text = bench.gateway.metrics.encode();
+    for series in ["direction=\"back\"} 2", "direction=\"ahead\"} 1"] {
+        assert!(
+            text.contains(&format!("proofgate_clock_steps_total{{{series}")),
+            "{text}"
+        );
+    }
 }
 
 fn kinds(records: &[Value]) -> Vec<&str> {

@@ -1,4 +1,5 @@
 mod changeover;
+mod clock_steps;
 mod refusals;
 
 use std::cell::{Cell, RefCell};

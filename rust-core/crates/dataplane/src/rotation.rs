@@ -1,6 +1,7 @@
 //! What the ledger thread and the data-plane thread hand each other when a log ends and the next one begins while the
 //! worker serves. Neither ever waits for the other: what cannot be laid down or taken up now is at the next turn.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct Next {
 pub(crate) struct Desk {
     next: Mutex<Option<Next>>,
     ended: Mutex<Option<Left>>,
+    /// Whether the log in service is to end before it is full or old.
+    asked: AtomicBool,
 }
 
 impl Desk {
@@ -48,6 +51,21 @@ impl Desk {
     /// For the ledger thread, once the data-plane thread has ended.
     pub(crate) fn take_back(&self) -> Option<Next> {
         lock(&self.next).take()
+    }
+
+    /// Asks for another log than the one in service.
+    pub(crate) fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody has asked for another log since the last one was begun.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Another log is begun: who asks from here on asks for one behind it. Whether somebody had asked.
+    pub(crate) fn begin_next(&self) -> bool {
+        self.asked.swap(false, Ordering::AcqRel)
     }
 
     /// Says how the log that was gone over from ended.

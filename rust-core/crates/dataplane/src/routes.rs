@@ -14,6 +14,7 @@ use proofgate_providers::{Dialect, Family, RequestTemplate};
 use serde::Deserialize;
 
 use crate::admission::Translated;
+use crate::descriptors::Shortage;
 use crate::failure::Failure;
 use crate::path_end::PathEnd;
 use crate::pricing::Prices;
@@ -156,6 +157,8 @@ impl Reason {
     /// Why an attempt failed, if that is one.
     pub(crate) fn of(failure: Failure, sent: Sent) -> Option<Reason> {
         match (failure, sent) {
+            // Another provider has another address, and ports of its own.
+            (Failure::Short(Shortage::Ports), _) => Some(Reason::Unreachable),
             (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut(_), Sent::No) => {
                 Some(Reason::Unreachable)
             }

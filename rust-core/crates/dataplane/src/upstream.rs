@@ -14,7 +14,7 @@ mod warm;
 mod wire;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
 use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate, SetFields};
@@ -36,6 +36,7 @@ use self::warm::Warming;
 
 use crate::access_token::AccessToken;
 use crate::config::{Http, StreamUsage};
+use crate::descriptors::{KeepsIdle, Sockets};
 use crate::path_end::PathEnd;
 use crate::refusals::RefusalLog;
 use crate::signer::Signer;
@@ -167,6 +168,7 @@ pub(crate) struct Pool {
     pub(crate) health: Rc<Health>,
     names: Rc<Names>,
     tunnels: Option<Tunnels>,
+    sockets: Rc<Sockets>,
     idle: RefCell<Vec<Idle>>,
     /// Those of HTTP/2, where that may be spoken.
     sessions: Option<Sessions>,
@@ -186,7 +188,7 @@ struct Idle {
 }
 
 impl Pool {
-    pub(crate) fn new(route: Route) -> Self {
+    pub(crate) fn new(route: Route, sockets: &Rc<Sockets>) -> Self {
         // Without TLS nobody chooses.
         let may_be_http2 = match route.http {
             Http::Http1 => false,
@@ -198,6 +200,7 @@ impl Pool {
             names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
             tunnels: route.proxy.clone().map(Tunnels::new),
             route,
+            sockets: Rc::clone(sockets),
             health: Rc::default(),
             idle: RefCell::default(),
             warming: Warming::default(),
@@ -211,9 +214,9 @@ impl Pool {
     /// The connections of a provider that is reached over `route` from now on: those that it has, where they lead there,
     /// else new ones, and those that it has end with the requests that they carry. Where only the way has changed, the
     /// provider is as it was.
-    pub(crate) fn follow(before: Option<&Rc<Self>>, route: Route) -> Rc<Self> {
+    pub(crate) fn follow(before: Option<&Rc<Self>>, route: Route, sockets: &Rc<Sockets>) -> Rc<Self> {
         let Some(before) = before else {
-            return Rc::new(Pool::new(route));
+            return Pool::new(route, sockets).shared();
         };
         if before.leads_as(&route) {
             return Rc::clone(before);
@@ -224,11 +227,19 @@ impl Pool {
             sessions.clear();
         }
         let is_same = before.route.base == route.base;
-        let mut pool = Pool::new(route);
+        let mut pool = Pool::new(route, sockets);
         if is_same {
             pool.health = Rc::clone(&before.health);
         }
-        Rc::new(pool)
+        pool.shared()
+    }
+
+    /// Shares it, also with whoever wants an idle connection closed.
+    fn shared(self) -> Rc<Self> {
+        let pool = Rc::new(self);
+        let keeper: Weak<Self> = Rc::downgrade(&pool);
+        pool.sockets.ask(keeper);
+        pool
     }
 
     /// Whether it leads to the place that `route` leads to, whatever the way.
@@ -295,5 +306,17 @@ impl Pool {
         if let Some(sessions) = &self.sessions {
             sessions.close_expired(now, IDLE_LIMIT);
         }
+    }
+}
+
+impl KeepsIdle for Pool {
+    fn close_one(&self) -> bool {
+        let before = self.sockets.open();
+        let oldest = {
+            let mut idle = self.idle.borrow_mut();
+            (!idle.is_empty()).then(|| idle.remove(0))
+        };
+        drop(oldest);
+        self.sockets.open() < before
     }
 }

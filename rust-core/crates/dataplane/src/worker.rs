@@ -25,6 +25,7 @@ use crate::catalog::Blueprint;
 use crate::clock::unix_seconds;
 use crate::config::{AwsKeys, Durability};
 use crate::data_plane::DataPlane;
+use crate::descriptors::DescriptorShares;
 use crate::gateway::SlowPaths;
 use crate::held_checkpoint::HeldCheckpoint;
 use crate::hooks::{HooksInService, PolicyQueue};
@@ -71,6 +72,7 @@ pub struct Worker {
 struct Running {
     address: SocketAddr,
     shard: u32,
+    shares: DescriptorShares,
     current: CurrentLog,
     verifying_key: VerifyingKey,
     metrics: Metrics,
@@ -111,6 +113,8 @@ pub struct Status {
     pub checkpointed: u64,
     /// Why the ledger takes no more records, if it does not.
     pub ledger_stopped: Option<String>,
+    /// How the file descriptors of the process are shared.
+    pub descriptors: DescriptorShares,
 }
 
 impl Worker {
@@ -344,6 +348,8 @@ impl Worker {
         };
         let (phase, told) = watch::channel(Phase::Serving);
         let metrics = Metrics::new(&self.profiler, &self.hooks);
+        let shares = DescriptorShares::of_process(config.limits.connections, config.limits.descriptors);
+        metrics.descriptor_shares(&shares);
         metrics.records_lost.set(as_gauge(lost));
         // The beginning of a log is signed before it serves.
         metrics.checkpoint_timestamp.set(unix_seconds());
@@ -404,6 +410,7 @@ impl Worker {
             delay,
             orders: waiting,
             listener,
+            shares,
             writer: log.writer,
             desk,
             current: current.clone(),
@@ -442,6 +449,7 @@ impl Worker {
         *running = Some(Arc::new(Running {
             address,
             shard: config.ledger.shard,
+            shares,
             current,
             verifying_key: self.keys.signing.verifying_key(),
             metrics,
@@ -501,6 +509,7 @@ impl Worker {
             durable: log.watermark.durable(),
             checkpointed: log.watermark.checkpointed(),
             ledger_stopped: log.watermark.stopped().map(str::to_owned),
+            descriptors: running.shares,
         })
     }
 

@@ -213,6 +213,31 @@ fn a_worker_with_requests_in_flight_goes_on_saying_so() {
 }
 
 #[test]
+fn a_worker_whose_clock_is_set_right_goes_on_saying_what_is_in_flight() {
+    let disk = SimulatedDisk::new();
+    let (mut one, _) = start(&disk, 0, 0, false).unwrap();
+    let ahead = START + 7200 * SECOND;
+    let mut places: Vec<_> = (0..4)
+        .map(|_| one.limiter.admit(one.acme, KEY, 0, ahead).unwrap())
+        .collect();
+    places.iter_mut().for_each(|grant| one.limiter.recorded(grant));
+    one.publish(ahead).unwrap();
+    one.limiter.turn_back(START);
+    one.publish(START).unwrap();
+    let (mut two, _) = start(&disk, 1, 0, false).unwrap();
+    for second in 0..300 {
+        let now = START + second * SECOND;
+        one.publish(now).unwrap();
+        two.look(now);
+        assert!(
+            two.limiter.admit(two.acme, KEY, 0, now).is_err(),
+            "second {second}"
+        );
+    }
+    drop(places);
+}
+
+#[test]
 fn new_limits_find_what_others_consumed() {
     let disk = SimulatedDisk::new();
     let (mut one, _) = start(&disk, 0, 0, false).unwrap();

@@ -42,12 +42,13 @@ impl Foreign {
     }
 
     /// Puts a snapshot in the place of an older one of the same origin; `false` when it is not newer.
-    pub fn absorb(&mut self, snapshot: Snapshot, now: u64) -> bool {
+    pub fn absorb(&mut self, mut snapshot: Snapshot, now: u64) -> bool {
         let origin = snapshot.origin;
         let held = self.origins.get(&origin);
         if origin == self.own || held.is_some_and(|held| !snapshot.is_newer_than(&held.snapshot)) {
             return false;
         }
+        snapshot.date_back(now);
         let new = LastSnapshot {
             fresh: snapshot.is_fresh(now),
             snapshot,
@@ -73,7 +74,13 @@ impl Foreign {
     /// counts any more. Call it about once a second.
     pub fn tick(&mut self, now: u64) {
         let day = now / MICROS / DAY_SECONDS;
-        if self.day < day {
+        if self.day > day {
+            // The clock was set back: what it made look right is of a time that has not come.
+            self.origins
+                .values_mut()
+                .for_each(|held| held.snapshot.date_back(now));
+        }
+        if self.day != day {
             self.day = day;
             self.resend();
         }

@@ -25,7 +25,8 @@
 //!
 //! The crate does no I/O and reads no clock: every call is told the time in unix microseconds. A time before one that
 //! was told earlier counts as that earlier one, so a clock that steps back stops the windows and gives nothing out; a
-//! caller that wants to be immune tells a time that goes on by a monotonic clock.
+//! caller that wants to be immune tells a time that goes on by a monotonic clock, and turns the limiter back where the
+//! clock had been wrong for long.
 #![forbid(unsafe_code)]
 
 mod calendar;

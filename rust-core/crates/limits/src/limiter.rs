@@ -6,6 +6,7 @@ mod keys;
 
 pub use grant::Grant;
 
+use crate::MICROS;
 use crate::config::{Ceilings, CredentialId, Quotas, TenantLimits};
 use crate::demand::{Demand, Used};
 use crate::exceeded::{Exceeded, Scope};
@@ -51,11 +52,14 @@ impl Tenant {
 
 /// Counts and limits. One thread owns it.
 ///
-/// Times are unix microseconds; a time before an earlier call's counts as the earlier one.
+/// Times are unix microseconds; a time before an earlier call's counts as the earlier one, until the limiter is
+/// [turned back](Limiter::turn_back).
 #[derive(Debug, Default)]
 pub struct Limiter {
     /// The latest time that was told.
     now: u64,
+    /// The moment that it was last turned back to.
+    turned: Option<Moment>,
     tenants: Vec<Tenant>,
     vacant_tenants: Vec<TenantId>,
     by_name: HashMap<Arc<str>, TenantId>,
@@ -291,6 +295,7 @@ impl Limiter {
             tokens: 0,
             cost: cost.min(MAX_COST),
         };
+        let booked = self.booked_at(grant.moment);
         let fits = grant.shares().into_iter().all(|share| {
             let Some(subject) = self.subjects.get_mut(share.subject as usize) else {
                 return true;
@@ -310,8 +315,8 @@ impl Limiter {
         if fits {
             for share in grant.shares() {
                 if let Some(subject) = self.subjects.get_mut(share.subject as usize) {
-                    subject.own.add(grant.moment, 0, more);
-                    subject.own.reserve(grant.moment, more);
+                    subject.own.add(booked, 0, more);
+                    subject.own.reserve(booked, more);
                     self.change(share.subject);
                 }
             }
@@ -332,10 +337,11 @@ impl Limiter {
         let used: Used = used.into();
         let used = used.booked(grant.money_counted);
         let (unused, beyond) = (grant.reserved.beyond(used), used.beyond(grant.reserved));
+        let booked = self.booked_at(grant.moment);
         for share in grant.shares() {
             self.end(share.subject, |own| {
-                own.release(grant.moment, share.of(grant.reserved));
-                own.take(grant.moment, 0, share.of(unused));
+                own.release(booked, share.of(grant.reserved));
+                own.take(booked, 0, share.of(unused));
             });
             let beyond = share.of(beyond);
             if beyond != Used::default() && share.subject != NONE {
@@ -352,10 +358,9 @@ impl Limiter {
     /// Ends a request of which nobody knows what it used: its reservation stands.
     pub fn keep(&mut self, mut grant: Grant) {
         self.forget_unrecorded(&mut grant);
+        let booked = self.booked_at(grant.moment);
         for share in grant.shares() {
-            self.end(share.subject, |own| {
-                own.release(grant.moment, share.of(grant.reserved))
-            });
+            self.end(share.subject, |own| own.release(booked, share.of(grant.reserved)));
         }
     }
 
@@ -363,11 +368,12 @@ impl Limiter {
     /// `keep_request` it still counts as a request.
     pub fn refund(&mut self, mut grant: Grant, keep_request: bool) {
         self.forget_unrecorded(&mut grant);
+        let booked = self.booked_at(grant.moment);
         for share in grant.shares() {
             let requests = if keep_request { 0 } else { share.requests() };
             self.end(share.subject, |own| {
-                own.release(grant.moment, share.of(grant.reserved));
-                own.take(grant.moment, requests, share.of(grant.reserved));
+                own.release(booked, share.of(grant.reserved));
+                own.take(booked, requests, share.of(grant.reserved));
             });
         }
     }
@@ -409,6 +415,39 @@ impl Limiter {
     pub fn now_after(&mut self, now: u64) -> u64 {
         self.tell(now);
         self.now
+    }
+
+    /// Goes back to `now`, unix microseconds, because the clock by which the time was told had been wrong. Nothing is given
+    /// out by that: what counted in a minute, day or month that has not come counts in those of `now`.
+    pub fn turn_back(&mut self, now: u64) {
+        if self.now <= now {
+            return;
+        }
+        self.now = now;
+        let moment = Moment::of_micros(now);
+        self.turned = Some(moment);
+        for booking in self.unrecorded.iter_mut().flatten() {
+            booking.at = dated(booking.at, moment);
+        }
+        for index in 0..self.subjects.len() {
+            let subject = &mut self.subjects[index];
+            if subject.vacant {
+                continue;
+            }
+            subject.own.date_back(moment);
+            if let Some(foreign) = &mut subject.foreign {
+                foreign.date_back(moment);
+            }
+            self.change(index as u32);
+        }
+    }
+
+    /// When what was booked at a moment counts: of a time that has not come, at the moment that was turned back to.
+    fn booked_at(&self, moment: Moment) -> Moment {
+        match self.turned {
+            Some(turned) if moment.second > self.now / MICROS => turned,
+            _ => moment,
+        }
     }
 
     /// The quotas of a tenant that is counted.
@@ -584,6 +623,14 @@ impl Limiter {
                 longest
             }
         })
+    }
+}
+
+/// A moment, or `latest` in the place of one behind it.
+fn dated(moment: Moment, latest: Moment) -> Moment {
+    match moment.second > latest.second {
+        true => latest,
+        false => moment,
     }
 }
 

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// By how much the clock of another worker may be ahead, in microseconds: a day, as where somebody set it to the wrong zone.
+const AHEAD: u64 = 86_400 * MICROS;
+
 /// Who consumed: one incarnation of a worker. It alone publishes what it consumed, until its successor does for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
@@ -134,6 +137,38 @@ impl Usage {
         self.turn(Moment::of_second(second));
     }
 
+    /// Dates what is of a time behind `latest` to `now`, which is before it.
+    fn date_back(&mut self, now: Moment, latest: Moment) {
+        if self.day > latest.day {
+            self.day = now.day;
+        }
+        if self.month > latest.month {
+            self.month = now.month;
+        }
+        if self
+            .seconds
+            .last()
+            .is_none_or(|last| last.second <= latest.second)
+        {
+            return;
+        }
+        let begun = self.seconds.partition_point(|held| held.second < now.second);
+        let sum = self
+            .seconds
+            .drain(begun..)
+            .fold((0u32, 0u64), |(requests, tokens), held| {
+                (
+                    requests.saturating_add(held.requests),
+                    tokens.saturating_add(held.tokens),
+                )
+            });
+        self.seconds.push(Second {
+            second: now.second,
+            requests: sum.0,
+            tokens: sum.1,
+        });
+    }
+
     fn turn(&mut self, at: Moment) {
         if self.day < at.day {
             (self.day, self.day_tokens, self.day_cost) = (at.day, 0, 0);
@@ -192,7 +227,8 @@ impl Snapshot {
     /// order in which they were taken, and none is left out.
     pub fn apply(&mut self, changes: &Changes) {
         self.through_seq = self.through_seq.max(changes.through_seq);
-        self.at = self.at.max(changes.at);
+        // A limiter that was turned back tells an earlier time.
+        self.at = changes.at;
         for change in &changes.entries {
             let seconds = changes.seconds.get(change.seconds.clone()).unwrap_or_default();
             if change.usage.is_empty() && seconds.is_empty() {
@@ -245,6 +281,19 @@ impl Snapshot {
             let month_is_past = usage.month < at.month || usage.month_cost == 0;
             minute_is_past && day_is_past && month_is_past && (usage.in_flight == 0 || !fresh)
         })
+    }
+
+    /// Dates what is more than a day ahead of `now` (unix microseconds) to `now`: it is of a worker whose clock was wrong,
+    /// and would count in every day until that one comes. So it counts in this day, and in no other.
+    pub(crate) fn date_back(&mut self, now: u64) {
+        let latest = now.saturating_add(AHEAD);
+        if self.at > latest {
+            self.at = now;
+        }
+        let (now, latest) = (Moment::of_micros(now), Moment::of_micros(latest));
+        for usage in self.subjects.values_mut() {
+            usage.date_back(now, latest);
+        }
     }
 
     /// Whether its requests in flight can be believed at `now` (unix microseconds).

@@ -82,6 +82,15 @@ impl Consumption {
         }
     }
 
+    /// Goes back to a moment, because the clock had been wrong: what counts in a time that has not come counts in this one.
+    pub(crate) fn date_back(&mut self, to: Moment) {
+        if let Some(window) = &mut self.window {
+            window.date_back(to.second);
+        }
+        self.day = self.day.min(to.day);
+        self.month = self.month.min(to.month);
+    }
+
     /// Books consumption; the window must be there and have advanced to that moment.
     #[inline]
     pub(crate) fn add(&mut self, at: Moment, requests: u32, used: Used) {

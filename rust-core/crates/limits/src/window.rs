@@ -47,6 +47,17 @@ impl Window {
         self.newest = second;
     }
 
+    /// Goes back to `second`, because the clock had been wrong: all that it holds counts there.
+    pub(crate) fn date_back(&mut self, second: u64) {
+        if self.newest <= second {
+            return;
+        }
+        let (requests, tokens, reserved) = (self.requests, self.tokens, self.reserved);
+        self.restart(second);
+        self.add(second, u32::try_from(requests).unwrap_or(u32::MAX), tokens);
+        self.reserve(second, reserved);
+    }
+
     /// Requests and tokens in the window.
     pub(crate) fn sums(&self) -> (u64, u64) {
         (self.requests, self.tokens)

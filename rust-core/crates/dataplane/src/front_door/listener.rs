@@ -1,6 +1,7 @@
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proofgate_stages::Interval;
 use proofgate_wire::{ProxyHeader, parse_proxy_header};
@@ -20,6 +21,10 @@ use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::routing::{Peer, Routed, RoutingKey, Sender};
 
+/// Before the next attempt to accept a connection, after one that the system refused.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often that is reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Bytes of a PROXY header before its addresses; the last two are the length of what follows.
 const PROXY_FIXED_BYTES: usize = 16;
 /// Bytes that may follow them: addresses, and the few and short fields that a load balancer adds.
@@ -40,6 +45,7 @@ pub(crate) async fn accept(
 ) -> JoinSet<bool> {
     let mut connections = JoinSet::new();
     let view = lifecycle.clone();
+    let mut reported = None;
     let streams = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
     loop {
         tokio::select! {
@@ -54,12 +60,25 @@ pub(crate) async fn accept(
                     };
                     connections.spawn_local(begin(Rc::clone(gateway), stream, peer, view.clone(), streams));
                 }
-                // Out of file descriptors: those in use must come back first.
-                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                Err(error) => {
+                    gateway.metrics.accept_failed();
+                    report(&error, &mut reported);
+                    // Out of file descriptors or memory: what is in use must come back first.
+                    tokio::time::sleep(PAUSE).await;
+                }
             },
             Some(ended) = connections.join_next(), if !connections.is_empty() => count_end(gateway, ended),
             () = lifecycle.reached(Phase::Draining) => return connections,
         }
+    }
+}
+
+/// Says on standard error that connections cannot be accepted, at most once in [`REPORT_INTERVAL`].
+fn report(error: &io::Error, reported: &mut Option<Instant>) {
+    let now = Instant::now();
+    if reported.is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL) {
+        *reported = Some(now);
+        eprintln!("proofgate: a connection cannot be accepted, trying on: {error}");
     }
 }
 

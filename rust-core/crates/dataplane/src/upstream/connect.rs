@@ -1,7 +1,8 @@
 //! Connecting to a provider: TCP to it, or a tunnel through a forward proxy, then TLS and the HTTP that it chooses.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
@@ -12,6 +13,7 @@ use super::tunnel::{ProxyFailure, Tunnels};
 use super::wire::{Socket, Wire};
 use super::{Pool, UpstreamStream, happy_eyeballs};
 use crate::config::Http;
+use crate::descriptors::{Shortage, Sockets};
 
 /// How often one provider's failures are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -21,6 +23,8 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) enum ConnectError {
     Failed,
     TimedOut,
+    /// The provider was not asked: the process has nothing to reach it with.
+    Short(Shortage),
 }
 
 impl Pool {
@@ -32,7 +36,7 @@ impl Pool {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => {
                 self.report(provider, &error.to_string());
-                Err(ConnectError::Failed)
+                Err(Shortage::of(&error).map_or(ConnectError::Failed, ConnectError::Short))
             }
             Err(_) => {
                 self.names.distrust();
@@ -92,14 +96,15 @@ impl Pool {
     }
 
     async fn reach(&self) -> io::Result<Wire> {
-        let tcp = match &self.tunnels {
+        let socket = match &self.tunnels {
             None => self.reach_directly().await?,
             Some(tunnels) => {
                 let (route, names) = (&self.route, &self.names);
-                tunnels.open(&route.base, names, &route.egress).await?
+                tunnels
+                    .open(&route.base, names, &route.egress, &self.sockets)
+                    .await?
             }
         };
-        let socket = Socket::new(tcp);
         match &self.route.tls {
             None => Ok(Wire::Plain(socket)),
             Some(tls) => {
@@ -109,19 +114,51 @@ impl Pool {
         }
     }
 
-    async fn reach_directly(&self) -> io::Result<TcpStream> {
+    async fn reach_directly(&self) -> io::Result<Socket> {
         let addresses = self.route.egress.admitted(&self.names.addresses().await?);
         if addresses.is_empty() {
             return Err(io::Error::other("none of its addresses may be reached (egress)"));
         }
-        connect_to(&addresses, &self.names).await
+        connect_to(&addresses, &self.names, &self.sockets).await
     }
 }
 
 /// A connection to one of the addresses that `names` has for a host.
-pub(super) async fn connect_to(addresses: &[SocketAddr], names: &Names) -> io::Result<TcpStream> {
-    let tcp = happy_eyeballs::connect(addresses, TcpStream::connect).await;
-    let tcp = tcp.inspect_err(|_| names.distrust())?;
+///
+/// # Errors
+/// A [`Shortage`], of which the addresses are not to blame, or that of the attempt that failed last.
+pub(super) async fn connect_to(
+    addresses: &[SocketAddr],
+    names: &Names,
+    sockets: &Rc<Sockets>,
+) -> io::Result<Socket> {
+    let attempt = |address| connect_once(address, Rc::clone(sockets));
+    let connected = happy_eyeballs::connect(addresses, attempt).await;
+    connected.inspect_err(|error| {
+        if Shortage::of(error).is_none() {
+            names.distrust();
+        }
+    })
+}
+
+async fn connect_once(address: SocketAddr, sockets: Rc<Sockets>) -> io::Result<Socket> {
+    let taken = sockets.take()?;
+    let tcp = TcpStream::connect(address).await.map_err(|error| {
+        // A machine that has no address of that family answers the same.
+        match error.kind() == io::ErrorKind::AddrNotAvailable && has_source_for(address) {
+            true => Shortage::Ports.into(),
+            false => error,
+        }
+    })?;
     tcp.set_nodelay(true)?;
-    Ok(tcp)
+    Ok(Socket::new(tcp, taken))
+}
+
+/// Whether the machine has an address to reach another one from: a datagram socket asks the routes and sends nothing.
+fn has_source_for(address: SocketAddr) -> bool {
+    let local: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    UdpSocket::bind((local, 0)).is_ok_and(|socket| socket.connect(address).is_ok())
 }

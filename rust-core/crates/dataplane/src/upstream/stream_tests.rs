@@ -1,3 +1,4 @@
+use std::rc::Rc;
 use std::sync::Arc;
 
 use proofgate_providers::BaseUrl;
@@ -12,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use super::super::wire::Socket;
 use super::super::{Egress, Pool, Route, Trust};
 use super::*;
+use crate::descriptors::Sockets;
 
 const CERTIFICATE: &str = include_str!("../../tests/downstream/certificates/upstream.crt");
 const KEY: &str = include_str!("../../tests/downstream/certificates/upstream.key");
@@ -56,7 +58,7 @@ async fn can_serve_again(behind: Behind) -> bool {
         Egress::default(),
         None,
     );
-    let pool = Pool::new(route.unwrap());
+    let pool = Pool::new(route.unwrap(), &Rc::default());
     let serve = async {
         let (tcp, _) = listener.accept().await.unwrap();
         let mut stream = acceptor().accept(tcp).await.unwrap();
@@ -120,7 +122,8 @@ async fn a_connection_whose_upstream_has_taken_its_leave_serves_no_more() {
 async fn a_connection_whose_request_did_not_leave_whole_serves_no_more() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let mut stream = UpstreamStream::http1(Wire::Plain(Socket::new(tcp)));
+    let descriptor = Rc::new(Sockets::default()).take().unwrap();
+    let mut stream = UpstreamStream::http1(Wire::Plain(Socket::new(tcp, descriptor)));
     assert!(stream.can_serve_again());
     stream.spend();
     assert!(!stream.can_serve_again());
@@ -139,7 +142,7 @@ async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does(
             Egress::default(),
             None,
         );
-        let (pool, mut open) = (Pool::new(route.unwrap()), Vec::new());
+        let (pool, mut open) = (Pool::new(route.unwrap(), &Rc::default()), Vec::new());
         for number in 0..200 {
             let (stream, accepted) = tokio::join!(pool.connect("upstream"), listener.accept());
             let (mut stream, mut peer) = (stream.unwrap(), accepted.unwrap().0);

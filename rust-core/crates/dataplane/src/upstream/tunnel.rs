@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use proofgate_providers::BaseUrl;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use super::connect::connect_to;
 use super::names::{Names, Resolver};
+use super::wire::Socket;
 use super::{Egress, egress};
 use crate::config::EgressProxy;
+use crate::descriptors::{Shortage, Sockets};
 
 /// Bytes of an answer's head, at most.
 const HEAD_BYTES: usize = 16 * 1024;
@@ -168,13 +169,18 @@ impl Tunnels {
         base: &BaseUrl,
         provider: &Rc<Names>,
         egress: &Egress,
-    ) -> io::Result<TcpStream> {
-        let mut tcp = self.reach().await.map_err(|error| {
-            self.failed(
-                ProxyFailure::Unreachable,
-                &format!("cannot be connected to: {error}"),
-            )
-        })?;
+        sockets: &Rc<Sockets>,
+    ) -> io::Result<Socket> {
+        let mut tcp = self
+            .reach(sockets)
+            .await
+            .map_err(|error| match Shortage::of(&error) {
+                Some(shortage) => shortage.into(),
+                None => self.failed(
+                    ProxyFailure::Unreachable,
+                    &format!("cannot be connected to: {error}"),
+                ),
+            })?;
         self.check(base, provider, egress).await?;
         let (failure, words) = match self.ask(&mut tcp, base).await {
             Ok(200..=299) => return Ok(tcp),
@@ -194,13 +200,13 @@ impl Tunnels {
         Err(self.failed(failure, &words))
     }
 
-    async fn reach(&self) -> io::Result<TcpStream> {
+    async fn reach(&self, sockets: &Rc<Sockets>) -> io::Result<Socket> {
         // The configuration names it, so no range has to; a machine's metadata it is not.
         let addresses = Egress::default().admitted(&self.names.addresses().await?);
         if addresses.is_empty() {
             return Err(io::Error::other("no proxy can be at its address"));
         }
-        connect_to(&addresses, &self.names).await
+        connect_to(&addresses, &self.names, sockets).await
     }
 
     /// Compares the addresses that the provider's name has here. The proxy resolves it for itself and takes any of them, so
@@ -240,7 +246,7 @@ impl Tunnels {
     }
 
     /// Asks for the tunnel and returns the status of the answer.
-    async fn ask(&self, tcp: &mut TcpStream, base: &BaseUrl) -> io::Result<u16> {
+    async fn ask(&self, tcp: &mut Socket, base: &BaseUrl) -> io::Result<u16> {
         tcp.write_all(self.proxy.request(base).as_bytes()).await?;
         loop {
             let head = read_head(tcp).await?;
@@ -279,7 +285,7 @@ impl Tunnels {
 }
 
 /// Reads the head of an answer, and not one byte more: what follows is the provider's.
-async fn read_head(tcp: &mut TcpStream) -> io::Result<Vec<u8>> {
+async fn read_head(tcp: &mut Socket) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") && !head.ends_with(b"\n\n") {
         if head.len() == HEAD_BYTES {

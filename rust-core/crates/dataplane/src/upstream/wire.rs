@@ -8,6 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use crate::descriptors::Taken;
+
 /// What the bytes of a connection go through.
 pub(super) enum Wire {
     Plain(Socket),
@@ -92,11 +94,17 @@ impl AsyncWrite for Wire {
 pub(super) struct Socket {
     tcp: TcpStream,
     taken: u64,
+    /// Given back behind the connection.
+    _descriptor: Taken,
 }
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream) -> Self {
-        Socket { tcp, taken: 0 }
+    pub(super) fn new(tcp: TcpStream, descriptor: Taken) -> Self {
+        Socket {
+            tcp,
+            taken: 0,
+            _descriptor: descriptor,
+        }
     }
 
     fn count(&mut self, written: io::Result<usize>) -> Poll<io::Result<usize>> {

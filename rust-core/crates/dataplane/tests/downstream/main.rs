@@ -14,6 +14,7 @@ mod claude_clients;
 mod client;
 mod client_certificates;
 mod denied_betas;
+mod descriptors;
 mod dialects;
 mod drain;
 mod dying_provider;

@@ -1,0 +1,27 @@
+"""How many files this process may open.
+
+Limits come in pairs: who is bound by the soft one may raise it to the hard one (getrlimit(2)). systemd gives
+1024 and far more.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+
+log = logging.getLogger("proofgate")
+
+#: More are never asked for: programs that look at each possible descriptor would take seconds.
+MOST = 1 << 20
+
+
+def raise_descriptors() -> None:
+    """Raises the soft limit of open files to the hard one, 1,048,576 at most. What fails stays as it is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError) as error:
+        log.warning("the limit of open files stays at %d: %s", soft, error)

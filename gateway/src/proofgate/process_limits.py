@@ -1,0 +1,159 @@
+"""What the system lets this process have, against what its configuration promises.
+
+A worker promises `limits.connections` connections. Each needs descriptors, a port to its provider and
+memory, and all of them need threads. What is too little is found at the start, before a client suffers.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofgate.cgroups import read_bound
+from proofgate.config import Config
+
+log = logging.getLogger("proofgate")
+
+#: What a worker keeps back from connections, as `reserved` in its status, of a high limit.
+KEPT_BACK = 320
+#: The core's threads, those that answer the admin port, and those that fetch keys and credentials.
+THREADS = 128
+#: In bytes, as docs/operations.md has it: of the process without clients, and of buffers between two uses.
+IDLE_BYTES = (60 + 12) << 20
+CONNECTION_BYTES = 32 << 10
+#: A request or an answer while it is read takes so many times `limits.bodyBytes`.
+READ_TIMES = 5
+#: A range of IPv4 and IPv6 (ip-sysctl of the kernel).
+_PORTS = Path("proc/sys/net/ipv4/ip_local_port_range")
+_MEMORY = Path("proc/meminfo")
+_REMEDY = {
+    "descriptors": "raise RLIMIT_NOFILE of the container or unit (LimitNOFILE), or lower limits.connections",
+    "threads": "raise RLIMIT_NPROC or pids.max (podPidsLimit of the kubelet)",
+    "ports": "widen net.ipv4.ip_local_port_range, or lower limits.connections",
+    "memory": "raise the memory limit, or lower limits.connections or limits.bufferedBytes",
+}
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What a process needs of one thing for all that is promised, and how much it may have."""
+
+    resource: str
+    """`descriptors`, `threads`, `ports` or `memory` (bytes)."""
+    needed: int
+    available: int | None
+    """None: nothing bounds it, or the system does not say."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether not all that is promised fits."""
+        return self.available is not None and self.available < self.needed
+
+    def describe(self) -> str:
+        """What is too little, by how much, and what to do."""
+        what = "too little memory" if self.resource == "memory" else f"too few {self.resource}"
+        unit = " bytes" if self.resource == "memory" else ""
+        return (
+            f"{what} for what the configuration promises: {self.needed}{unit} needed, {self.available} "
+            f"available; {_REMEDY[self.resource]}"
+        )
+
+
+def read_capacities(
+    config: Config, process: Path = Path("/proc/self"), root: Path = Path("/")
+) -> tuple[Capacity, ...]:
+    """What `config` needs and the process may have now. `process` and `root` as for `cgroups.read_cpus`."""
+    limits = config.settings.limits
+    memory = (
+        IDLE_BYTES
+        + limits.connections * CONNECTION_BYTES
+        + limits.buffered_bytes
+        + READ_TIMES * limits.body_bytes
+    )
+    return (
+        Capacity("descriptors", 2 * limits.connections + KEPT_BACK, _soft(resource.RLIMIT_NOFILE)),
+        Capacity("threads", THREADS, _least(_soft(resource.RLIMIT_NPROC), _free_pids(process, root))),
+        Capacity("ports", limits.connections, _ports(root)),
+        Capacity("memory", memory, _least(read_bound("memory", process, root), _machine_memory(root))),
+    )
+
+
+def warn_of(capacities: tuple[Capacity, ...]) -> None:
+    """Logs what is too little."""
+    for capacity in capacities:
+        if capacity.is_short:
+            log.warning("%s", capacity.describe())
+
+
+def as_json(capacities: tuple[Capacity, ...]) -> dict[str, Any]:
+    """The form in which the admin port shows them."""
+    return {
+        capacity.resource: {
+            "needed": capacity.needed,
+            "available": capacity.available,
+            "short": capacity.is_short,
+        }
+        for capacity in capacities
+    }
+
+
+def metrics_of(capacities: tuple[Capacity, ...]) -> str:
+    """The same, as Prometheus text. Without a bound there is no `available`."""
+    needed, available = "proofgate_capacity_needed", "proofgate_capacity_available"
+    lines = [
+        f"# HELP {needed} What all that the configuration promises takes, memory in bytes.",
+        f"# TYPE {needed} gauge",
+        *(f'{needed}{{resource="{each.resource}"}} {each.needed}' for each in capacities),
+        f"# HELP {available} What the process may have of it.",
+        f"# TYPE {available} gauge",
+        *(
+            f'{available}{{resource="{each.resource}"}} {each.available}'
+            for each in capacities
+            if each.available is not None
+        ),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _soft(which: int) -> int | None:
+    soft, _ = resource.getrlimit(which)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _free_pids(process: Path, root: Path) -> int | None:
+    """How many more tasks the control group takes, with those that the process has."""
+    most, now = read_bound("pids", process, root), read_bound("pids", process, root, now=True)
+    if most is None:
+        return None
+    own = _words(process / "status", "Threads:")
+    return max(0, most - (now or 0) + (own[0] if own else 0))
+
+
+def _ports(root: Path) -> int | None:
+    words = _words(root / _PORTS)
+    return max(0, words[1] - words[0] + 1) if len(words) == 2 else None
+
+
+def _machine_memory(root: Path) -> int | None:
+    words = _words(root / _MEMORY, "MemTotal:")
+    return words[0] << 10 if words else None
+
+
+def _words(path: Path, field: str = "") -> list[int]:
+    """The numbers in a file, or behind a field at the beginning of a line."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        if line.startswith(field):
+            return [int(word) for word in line[len(field) :].split() if word.isascii() and word.isdigit()]
+    return []
+
+
+def _least(*bounds: int | None) -> int | None:
+    known = [bound for bound in bounds if bound is not None]
+    return min(known, default=None)
