@@ -72,6 +72,11 @@ WATCHES_BEGUN = Counter(
     ["kind", "start"],
     registry=REGISTRY,
 )
+WATCH_CONNECTIONS = Gauge(
+    "proofgate_operator_watch_connections",
+    "Connections over which watches are open, a hundred or more each (HTTP/2).",
+    registry=REGISTRY,
+)
 OBJECTS = Gauge(
     "proofgate_operator_objects",
     "Objects known from watches, by kind.",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from aiohttp import ClientError, ClientResponse, ClientTimeout
+from aiohttp import ClientError, ClientResponse
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
@@ -19,6 +19,7 @@ from proofgate_operator.kube.errors import ApiError, Fenced, checked
 from proofgate_operator.kube.reads import Look, Read, ReadFailed, ReadOutcome, is_unknown, outcome_of, reading
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
+from proofgate_operator.kube.streams import Streams
 from proofgate_operator.kube.watch_stream import SILENCE_SECONDS, EventDecoder, watch_query
 
 #: Seconds one request may take; a loop that waits longer learns nothing.
@@ -39,6 +40,7 @@ class Client:
     def __init__(self, api_client: Any) -> None:
         self._api = api_client
         self.store = Store()
+        self._streams = Streams(api_client)
         self._fenced = False
         self._gate = asyncio.Semaphore(_REQUESTS)
         self._offers: dict[str, tuple[float, bool]] = {}
@@ -61,12 +63,13 @@ class Client:
                 kubernetes_config.load_incluster_config(configuration)
             except kubernetes_config.ConfigException:
                 await kubernetes_config.load_kube_config(client_configuration=configuration)
-        # Every watch holds a connection: a pool with a limit would be full of them.
+        # Where watches cannot share connections, each holds one: a pool with a limit would be full of them.
         configuration.connection_pool_maxsize = 0
         return cls(kubernetes_client.ApiClient(configuration))
 
     async def close(self) -> None:
-        """Close the connection pool."""
+        """Close the connections."""
+        self._streams.close()
         await self._api.close()
 
     async def request(
@@ -116,27 +119,24 @@ class Client:
         content_type: str,
         accept: str,
     ) -> Manifest:
-        response = await self._send(
-            method,
-            f"{path}?{urlencode(query)}" if query else path,
-            {"Accept": accept, "Content-Type": content_type},
-            body,
-            _TIMEOUT_SECONDS,
+        target = f"{path}?{urlencode(query)}" if query else path
+        asked = {"Accept": accept, "Content-Type": content_type}
+        url, headers = await self._addressed(method, target, asked)
+        wrapped = await self._api.call_api(
+            method, url, header_params=headers, body=body, _request_timeout=_TIMEOUT_SECONDS
         )
+        response: ClientResponse = wrapped.response
         return checked(response.status, await response.read(), response.headers.get("Retry-After"))
 
-    async def _send(
-        self, method: str, target: str, headers: dict[str, str], body: Any, timeout: float | ClientTimeout
-    ) -> ClientResponse:
+    async def _addressed(
+        self, method: str, target: str, headers: dict[str, str]
+    ) -> tuple[str, dict[str, str]]:
+        """Return the URL of a target, and the headers with those that say who asks."""
         serialized = await self._api.param_serialize(
             method, target, header_params=headers, auth_settings=["BearerToken"]
         )
-        method, url, headers, _, _ = serialized
-        wrapped = await self._api.call_api(
-            method, url, header_params=headers, body=body, _request_timeout=timeout
-        )
-        response: ClientResponse = wrapped.response
-        return response
+        _, url, headers, _, _ = serialized
+        return url, headers
 
     async def pages(
         self, kind: str, namespace: str | None, selector: str = "", *, metadata_only: bool = False
@@ -168,14 +168,16 @@ class Client:
         server has not said a word for two minutes, and what else the connection raises.
         """
         target = f"{RESOURCES[kind].path(namespace)}?{urlencode(watch_query(selector, version))}"
-        headers = {"Accept": _METADATA if metadata_only else "application/json"}
-        silence = ClientTimeout(sock_connect=_TIMEOUT_SECONDS, sock_read=SILENCE_SECONDS)
-        async with await self._send("GET", target, headers, None, silence) as response:
+        accept = _METADATA if metadata_only else "application/json"
+        url, headers = await self._addressed("GET", target, {"Accept": accept})
+        async with self._streams.open(url, headers) as answer:
             decoder, read = EventDecoder(), Read("watch", kind, namespace)
-            with reading(read):
-                if response.status >= 400:
-                    checked(response.status, await response.read(), response.headers.get("Retry-After"))
-            async for chunk in response.content.iter_any():
+            pieces = answer.pieces(SILENCE_SECONDS)
+            if answer.status >= 400:
+                whole = b"".join([piece async for piece in pieces])
+                with reading(read):
+                    checked(answer.status, whole, answer.retry_after)
+            async for chunk in pieces:
                 with reading(read):
                     events = [*decoder.feed(chunk)]
                 for event in events:

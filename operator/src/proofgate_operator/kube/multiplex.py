@@ -1,0 +1,299 @@
+"""Watches share connections: each is one stream of HTTP/2 (RFC 9113), and a connection carries a hundred.
+
+With a connection of its own a watch would cost 300 KB here for TLS alone, a file, and as much at the API server.
+What is asked for here has no body and an answer without an end; other requests have their own pool.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import cast
+
+from aiohttp import ClientConnectionError
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    RemoteSettingsChanged,
+    ResponseReceived,
+    StreamEnded,
+    StreamReset,
+)
+from h2.exceptions import ProtocolError
+from h2.settings import SettingCodes, Settings
+from yarl import URL
+
+from proofgate_operator import metrics
+
+#: Streams of a connection at most, whatever the API server would take (it says 100): all end with it.
+_STREAMS = 250
+#: Bytes that may be on their way before they are acknowledged, of all streams of a connection together.
+_WINDOW = 1 << 20
+#: A connection so long silent is asked whether it is there (PING), and given up after as much again.
+_PING_SECONDS = 20.0
+_CONNECT_SECONDS = 15.0
+_WINDOW_AT_FIRST = 65_535
+
+
+class Answer:
+    """One answer, whose body arrives piece by piece; reading raises `ClientConnectionError` if it broke."""
+
+    __slots__ = ("_error", "_over", "_pieces", "_waiter", "retry_after", "status")
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.retry_after: str | None = None
+        self._pieces: list[bytes] = []
+        self._over = False
+        self._error: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def begin(self, silence: float) -> None:
+        """Return once the status is known; raises `TimeoutError` after so many seconds of silence."""
+        while not self.status:
+            await self._next(silence)
+
+    async def pieces(self, silence: float) -> AsyncIterator[bytes]:
+        """Yield the body; raises `TimeoutError` after so many seconds of silence."""
+        while True:
+            while self._pieces:
+                yield self._pieces.pop(0)
+            if self._over:
+                return
+            await self._next(silence)
+
+    async def _next(self, silence: float) -> None:
+        if self._error:
+            raise self._error
+        if self._over:
+            raise ClientConnectionError("the answer ended before it began")
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(silence):
+                await self._waiter
+        finally:
+            self._waiter = None
+
+    def head(self, headers: Mapping[str, str]) -> None:
+        """Take in status and headers."""
+        self.status, self.retry_after = int(headers[":status"]), headers.get("retry-after")
+        self._wake()
+
+    def feed(self, piece: bytes) -> None:
+        """Take in a piece of the body."""
+        self._pieces.append(piece)
+        self._wake()
+
+    def end(self, error: Exception | None = None) -> None:
+        """Take in that nothing more comes."""
+        self._over, self._error = error is None, error
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection and the answers that arrive on it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._h2 = H2Connection(
+            H2Configuration(
+                header_encoding="utf-8", validate_outbound_headers=False, normalize_outbound_headers=False
+            )
+        )
+        self._h2.local_settings = Settings(initial_values={SettingCodes.ENABLE_PUSH: 0})
+        self._answers: dict[int, Answer] = {}
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._heard = self._loop.time()
+        self._asked = False
+        #: Whether the server speaks HTTP/2, once that is known.
+        self.agreed: asyncio.Future[bool] = self._loop.create_future()
+        # Whoever waited for it may have gone.
+        self.agreed.add_done_callback(lambda agreed: agreed.cancelled() or agreed.exception())
+        self.closed = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes another stream."""
+        room = min(_STREAMS, self._h2.remote_settings.max_concurrent_streams)
+        return not self.closed and len(self._answers) < room and self._h2.highest_outbound_stream_id < 1 << 30
+
+    def ask(self, url: URL, headers: Mapping[str, str]) -> tuple[int, Answer]:
+        """Send a request for `url`; return the stream's number, and its answer."""
+        stream, answer = self._h2.get_next_available_stream_id(), Answer()
+        told = [
+            (":method", "GET"),
+            (":scheme", url.scheme),
+            (":authority", url.authority),
+            (":path", url.raw_path_qs),
+            *((name.lower(), value) for name, value in headers.items()),
+        ]
+        self._h2.send_headers(stream, told, end_stream=True)
+        self._answers[stream] = answer
+        self._send()
+        return stream, answer
+
+    def leave(self, stream: int) -> None:
+        """Take no more of an answer."""
+        if self._answers.pop(stream, None) and not self.closed:
+            self._h2.reset_stream(stream, ErrorCodes.CANCEL)
+            self._send()
+
+    def close(self, why: str = "closed") -> None:
+        """End it at once, and all its answers."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._transport:
+            self._transport.abort()
+            metrics.WATCH_CONNECTIONS.dec()
+        if self._timer:
+            self._timer.cancel()
+        self._fail(ClientConnectionError(f"the connection to the API server ended: {why}"))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, if it was agreed on HTTP/2 (ALPN, RFC 7301)."""
+        self._transport = cast(asyncio.Transport, transport)
+        metrics.WATCH_CONNECTIONS.inc()
+        if transport.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
+            self.agreed.set_result(False)
+            self.close("no HTTP/2")
+            return
+        self._h2.initiate_connection()
+        self._h2.increment_flow_control_window(_WINDOW - _WINDOW_AT_FIRST)
+        self._send()
+        self._timer = self._loop.call_later(_PING_SECONDS, self.check)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what arrived."""
+        self._heard, self._asked = self._loop.time(), False
+        try:
+            for event in self._h2.receive_data(data):
+                self._take(event)
+            if not self.closed:
+                self._send()
+        except ProtocolError as error:
+            self.close(type(error).__name__)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell everybody who waits."""
+        self.close(type(exc).__name__ if exc else "by the server")
+
+    def check(self) -> None:
+        """Ask a silent connection whether it is there, and give up one that does not say so."""
+        if self._loop.time() - self._heard >= _PING_SECONDS / 2:
+            if self._asked:
+                self.close("it is silent")
+                return
+            self._asked = True
+            self._h2.ping(b"proofgat")
+            self._send()
+        self._timer = self._loop.call_later(_PING_SECONDS, self.check)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, DataReceived):
+            # By h2, which waits until it is worth a frame.
+            self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            if event.stream_id in self._answers:
+                self._answers[event.stream_id].feed(event.data)
+        elif isinstance(event, ResponseReceived):
+            if event.stream_id in self._answers:
+                # With `header_encoding` they are text.
+                self._answers[event.stream_id].head(dict(cast("list[tuple[str, str]]", event.headers)))
+        elif isinstance(event, StreamEnded):
+            self._end(event.stream_id)
+        elif isinstance(event, StreamReset):
+            self._end(event.stream_id, ClientConnectionError(f"the stream was reset: {event.error_code}"))
+        elif isinstance(event, RemoteSettingsChanged) and not self.agreed.done():
+            self.agreed.set_result(True)
+        elif isinstance(event, ConnectionTerminated):
+            # Its streams might go on for a while; they begin anew where they are just as well.
+            self.close("it goes away")
+
+    def _end(self, stream: int, error: Exception | None = None) -> None:
+        if answer := self._answers.pop(stream, None):
+            answer.end(error)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.agreed.done():
+            self.agreed.set_exception(error)
+        for stream in list(self._answers):
+            self._end(stream, error)
+
+    def _send(self) -> None:
+        assert self._transport
+        self._transport.write(self._h2.data_to_send())
+
+
+class Multiplexer:
+    """Streams to one API server over as few connections as carry them. `server_name` is the name in its
+    certificate, where that is another than the one in the URL."""
+
+    def __init__(self, context: ssl.SSLContext, server_name: str | None = None) -> None:
+        self._context = context
+        self._server_name = server_name
+        self._connections: list[_Connection] = []
+        self._opening = asyncio.Lock()
+        self._spoken = True
+
+    @contextlib.asynccontextmanager
+    async def get(self, url: str, headers: Mapping[str, str], silence: float) -> AsyncIterator[Answer | None]:
+        """Ask for `url` and yield the answer, whose status is known; None if the server speaks no HTTP/2.
+
+        Raises what the connection raises, and `TimeoutError` after `silence` seconds without a word.
+        """
+        connection = await self._with_room(URL(url, encoded=True))
+        if connection is None:
+            yield None
+            return
+        stream, answer = connection.ask(URL(url, encoded=True), headers)
+        try:
+            await answer.begin(silence)
+            yield answer
+        finally:
+            connection.leave(stream)
+
+    def close(self) -> None:
+        """End all connections."""
+        for connection in self._connections:
+            connection.close()
+        self._connections = []
+
+    async def _with_room(self, url: URL) -> _Connection | None:
+        while self._spoken:
+            if found := next(self._open(), None):
+                return found
+            async with self._opening:
+                if self._spoken and not next(self._open(), None):
+                    await self._connect(url)
+        return None
+
+    def _open(self) -> Iterator[_Connection]:
+        return (connection for connection in self._connections if connection.has_room)
+
+    async def _connect(self, url: URL) -> None:
+        assert url.host
+        name = self._server_name or url.host
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, connection = await asyncio.get_running_loop().create_connection(
+                _Connection, url.host, url.port or 443, ssl=self._context, server_hostname=name
+            )
+            try:
+                self._spoken = await connection.agreed
+            except BaseException:
+                connection.close()
+                raise
+        self._connections = [one for one in self._connections if not one.closed]
+        if self._spoken:
+            if not connection.has_room:
+                connection.close("it takes no stream")
+                raise ClientConnectionError("the API server takes no stream")
+            self._connections.append(connection)
