@@ -29,9 +29,15 @@ def test_settings_come_from_the_environment_and_options_win() -> None:
     assert settings.defaults.worker_image == "w"
 
 
+def test_a_namespace_that_is_served_whole_is_none_of_tenants_alone() -> None:
+    environment = {**IMAGES, "WATCH_NAMESPACES": "a,b", "TENANT_NAMESPACES": "c, b,d"}
+    assert read_settings([], environment).tenant_namespaces == ("c", "d")
+
+
 @pytest.mark.parametrize(
     ("environment", "complaint"),
     [
+        ({**IMAGES, "TENANT_NAMESPACES": "a"}, "TENANT_NAMESPACES needs WATCH_NAMESPACES"),
         ({"WORKER_IMAGE": "w"}, "HAPROXY_IMAGE is required"),
         ({**IMAGES, "HAPROXY_IMAGE": ""}, "HAPROXY_IMAGE is required"),
         ({**IMAGES, "RESYNC_SECONDS": "soon"}, "RESYNC_SECONDS must be a number"),

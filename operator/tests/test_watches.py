@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.requeue import Requeues
-from proofgate_operator.handlers.watches import SELECTORS, Watches
+from proofgate_operator.handlers.watches import SELECTORS, TENANT_KINDS, Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.client import Client
@@ -61,11 +62,14 @@ class Recorder(Requeues):
 
 @contextlib.asynccontextmanager
 async def followed(
-    cluster: FakeCluster, readers: Readers | None = None, namespaces: tuple[str, ...] = ()
+    cluster: FakeCluster,
+    readers: Readers | None = None,
+    namespaces: tuple[str, ...] = (),
+    tenant_namespaces: tuple[str, ...] = (),
 ) -> AsyncIterator[Followed]:
     emulator, requeues = Emulator(cluster), Recorder()
     async with emulator.serve() as client:
-        watches = Watches(client, namespaces, readers or Readers(), requeues)
+        watches = Watches(client, namespaces, readers or Readers(), requeues, tenant_namespaces)
         watches.start()
         try:
             await asyncio.wait_for(watches.synced(), 300)
@@ -195,6 +199,30 @@ async def test_a_namespace_that_is_gone_keeps_nobody_from_the_others_and_is_take
         cluster.barred = set()
         await until(lambda: not seen.store.barred())
         seen.store.require("gone")
+
+
+async def test_of_a_namespace_of_tenants_two_kinds_are_asked_for_and_no_other() -> None:
+    cluster = FakeCluster()
+    async with followed(cluster, namespaces=("home",), tenant_namespaces=("team", "other")) as seen:
+        await until(lambda: len(seen.emulator.watches) >= len(SELECTORS) + 4)
+        kinds = Counter(seen.emulator.watches)
+        assert {kind for kind, count in kinds.items() if count == 3} == {"GatewayTenant", "Secret"}
+        assert {kind for kind, count in kinds.items() if count == 1} == {*SELECTORS} - {*TENANT_KINDS}
+        cluster.put(service())
+        cluster.put(secret("keys", only="sk-test-acme-0123456789"))
+        await until(lambda: seen.store.version("Secret", "team", "keys"))
+        assert not seen.has("demo")
+        assert not seen.store.lacks_gateway(("team", "demo")), "nobody looks for gateways there"
+
+
+async def test_a_namespace_of_tenants_that_is_gone_keeps_nobody_from_the_others() -> None:
+    cluster = FakeCluster()
+    cluster.put(service())
+    cluster.barred = {"gone"}
+    async with followed(cluster, namespaces=("team",), tenant_namespaces=("gone",)) as seen:
+        assert seen.has("demo")
+        assert {barred.failure.read.kind for barred in seen.store.barred_kinds("gone")} == {*TENANT_KINDS}
+        seen.store.require("team")
 
 
 async def test_an_operator_that_may_list_in_no_namespace_at_all_is_not_ready() -> None:

@@ -14,17 +14,19 @@ from typing import Any, cast
 import kopf
 
 from proofgate_operator import __version__, metrics
-from proofgate_operator.api import API_VERSION, GROUP, KIND, PLURAL
+from proofgate_operator.api import API_VERSION, GROUP, PLURAL
 from proofgate_operator.api.tenant import TENANT_PLURAL
 
 # `gateways` is imported for its handler: importing registers it with kopf.
 from proofgate_operator.handlers import gateways, probe  # noqa: F401
+from proofgate_operator.handlers.followed import Followed
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.handlers.watchdog import watch_over
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.lease import Election, LeadershipLost
 from proofgate_operator.kube.nesting import allow_for_parsers
+from proofgate_operator.kube.tls import keep_buffers_small
 from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 
 _log = logging.getLogger("proofgate_operator")
@@ -32,14 +34,18 @@ _log = logging.getLogger("proofgate_operator")
 _PREFIX = f"operator.{GROUP}"
 #: Resources that have to be served.
 _PLURALS = (PLURAL, TENANT_PLURAL)
-#: How often it is found out whether other namespaces can be listed than before.
-_NAMESPACES_SECONDS = 1.0
+#: How often it is found out whether gateways are in other namespaces than before.
+_NAMESPACES_SECONDS = 0.5
+#: So often in a row other ones are waited for: each new set begins kopf anew.
+_NAMESPACES_ROUNDS = 10
+#: Namespaces that are told one by one.
+_TOLD_NAMESPACES = 20
 #: More open files are never asked for.
 _MOST_DESCRIPTORS = 1 << 20
 
 
 def _raise_descriptors() -> None:
-    """Raise the soft limit of open files to the hard one: each watch is a connection."""
+    """Raise the soft limit of open files to the hard one: without HTTP/2 each watch is a connection."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -137,14 +143,14 @@ async def _elected(operator: Operator, stop: asyncio.Event) -> AsyncIterator[boo
 
 async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     """Act on gateways until told to stop."""
-    served = operator.settings.watch_namespaces
     operator.heartbeat.leading = True
-    _log.info("serving %s", ", ".join(served) or "all namespaces")
+    _log.info("serving %s", _told(operator.settings))
     kept = (operator.claims.keep(), operator.orphans.keep(), operator.audits.keep())
     keeping = [asyncio.create_task(keep) for keep in kept]
+    followed = Followed(operator.client.store, operator.settings.watch_namespaces)
     try:
         while not stop.is_set():
-            await _follow_gateways(operator, stop)
+            await _follow_gateways(operator, followed, stop)
     finally:
         for task in keeping:
             task.cancel()
@@ -152,22 +158,32 @@ async def _serve(operator: Operator, stop: asyncio.Event) -> None:
         await operator.loops.stop()
 
 
-async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
-    """Have kopf tell of gateways, until told to stop or until other namespaces can be listed than now.
+def _told(settings: Settings) -> str:
+    served, tenants = settings.watch_namespaces, settings.tenant_namespaces
+    if not served:
+        return "all namespaces"
+    names = ", ".join(served) if len(served) <= _TOLD_NAMESPACES else f"{len(served)} namespaces"
+    return f"{names}, and the tenants of {len(tenants)} more" if tenants else names
 
-    kopf gives up as a whole when one of its namespaces is gone, so it gets only those that can be listed. The
-    loops of gateways outlast it.
+
+async def _follow_gateways(operator: Operator, followed: Followed, stop: asyncio.Event) -> None:
+    """Have kopf tell of gateways, until told to stop or until they are in other namespaces than now.
+
+    The loops of gateways outlast it.
     """
-    served, store = operator.settings.watch_namespaces, operator.client.store
-    barred = store.barred(KIND)
-    namespaces = [namespace for namespace in served if namespace not in barred]
+    served, namespaces = operator.settings.watch_namespaces, followed.namespaces()
     over = asyncio.Event()
 
     async def until_it_is_over() -> None:
-        while not stop.is_set() and store.barred(KIND) == barred:
+        before, rounds = namespaces, 0
+        while not stop.is_set() and rounds < _NAMESPACES_ROUNDS:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_NAMESPACES_SECONDS):
                     await stop.wait()
+            now = followed.namespaces()
+            if now == before != namespaces:
+                break
+            before, rounds = now, rounds + 1 if now != namespaces else 0
         over.set()
 
     watching = asyncio.create_task(until_it_is_over())
@@ -179,8 +195,8 @@ async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
             standalone=True,
             # Without peers nobody reads it; left out, kopf looks up the user, whom a container need not know.
             identity=cast(Any, "proofgate-operator"),
-            clusterwide=not namespaces,
-            namespaces=namespaces,
+            clusterwide=not served,
+            namespaces=tuple(filter(None, namespaces)),
             memo=kopf.Memo(operator=operator),
             stop_flag=over,
         )
@@ -209,7 +225,13 @@ async def run(settings: Settings) -> None:
     client = await Client.connect(settings.kubeconfig)
     operator = Operator(client, settings)
     runner = await probe.serve(settings.health_host, settings.health_port, operator.heartbeat)
-    watches = Watches(client, settings.watch_namespaces, operator.readers, operator.requeues)
+    watches = Watches(
+        client,
+        settings.watch_namespaces,
+        operator.readers,
+        operator.requeues,
+        settings.tenant_namespaces,
+    )
     watchdog = asyncio.create_task(watch_over(client.store, operator.heartbeat))
     try:
         if not await _unless(stop, _wait_for_crd(client)):
@@ -239,6 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"proofgate-operator: {error}")
     _raise_descriptors()
     allow_for_parsers()
+    keep_buffers_small()
     kopf.configure(
         debug=settings.log_level == "debug",
         quiet=settings.log_level in ("warning", "error"),

@@ -23,6 +23,8 @@ class Settings:
 
     #: Namespaces whose gateways are served; empty: all of them.
     watch_namespaces: tuple[str, ...]
+    #: More namespaces, of which GatewayTenants alone are served: nothing is made there.
+    tenant_namespaces: tuple[str, ...]
     worker_image: str
     haproxy_image: str
     cluster_domain: str
@@ -84,6 +86,11 @@ class _Option:
 
 _OPTIONS = (
     _Option("WATCH_NAMESPACES", "", "namespaces to serve, separated by commas; empty: all of them"),
+    _Option(
+        "TENANT_NAMESPACES",
+        "",
+        "more namespaces, of which tenants alone are served, separated by commas; needs WATCH_NAMESPACES",
+    ),
     _Option("WORKER_IMAGE", None, "image of workers whose gateway names none"),
     _Option("HAPROXY_IMAGE", None, "image of HAProxy where the gateway names none"),
     _Option("CLUSTER_DOMAIN", "cluster.local", "DNS suffix of the cluster's Services"),
@@ -166,8 +173,13 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     leader_election = _choice(values, "LEADER_ELECTION", ("true", "false")) == "true"
     if leader_election and not values["LEASE_NAMESPACE"]:
         raise InvalidSettings("LEASE_NAMESPACE is required with LEADER_ELECTION=true")
+    watched = _names(values["WATCH_NAMESPACES"])
+    tenants = tuple(name for name in _names(values["TENANT_NAMESPACES"]) if name not in watched)
+    if tenants and not watched:
+        raise InvalidSettings("TENANT_NAMESPACES needs WATCH_NAMESPACES: without it all are served")
     return Settings(
-        watch_namespaces=_names(values["WATCH_NAMESPACES"]),
+        watch_namespaces=watched,
+        tenant_namespaces=tenants,
         worker_image=values["WORKER_IMAGE"],
         haproxy_image=values["HAPROXY_IMAGE"],
         cluster_domain=values["CLUSTER_DOMAIN"],

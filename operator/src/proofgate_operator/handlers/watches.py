@@ -30,23 +30,34 @@ SELECTORS = {
     "ServiceAccount": _OURS,
     "StatefulSet": _OURS,
 }
+#: What a namespace is watched for of which tenants alone are served.
+TENANT_KINDS = (TENANT_KIND, "Secret")
 
 
 class Watches:
-    """The informers of one process. They run from `start` on; `stop` ends them."""
+    """The informers of one process. They run from `start` on; `stop` ends them.
+
+    Without `namespaces` they follow all. Of `tenant_namespaces` they follow tenants and Secrets alone.
+    """
 
     def __init__(
-        self, client: Client, namespaces: Sequence[str], readers: Readers, requeues: Requeues
+        self,
+        client: Client,
+        namespaces: Sequence[str],
+        readers: Readers,
+        requeues: Requeues,
+        tenant_namespaces: Sequence[str] = (),
     ) -> None:
         self._readers = readers
         self._requeues = requeues
         homes: tuple[str | None, ...] = tuple(namespaces) or (None,)
         client.store.expect(SELECTORS, homes)
+        client.store.expect(TENANT_KINDS, tenant_namespaces)
         self._store = client.store
+        followed = [(kind, home) for home in homes for kind in SELECTORS]
+        followed += [(kind, home) for home in tenant_namespaces for kind in TENANT_KINDS]
         self._informers = [
-            Informer(client, kind, home, selector, self._tell)
-            for home in homes
-            for kind, selector in SELECTORS.items()
+            Informer(client, kind, home, SELECTORS[kind], self._tell) for kind, home in followed
         ]
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -1,7 +1,7 @@
 """Watches share connections: each is one stream of HTTP/2 (RFC 9113), and a connection carries a hundred.
 
-With a connection of its own a watch would cost 300 KB here for TLS alone, a file, and as much at the API server.
-What is asked for here has no body and an answer without an end; other requests have their own pool.
+With a connection of its own a watch would cost 300 KB here for TLS alone, a file, and as much again at the
+API server. What is asked for has no body and an answer without an end; other requests have their own pool.
 """
 
 import asyncio

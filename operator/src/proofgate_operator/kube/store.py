@@ -5,9 +5,7 @@ version is kept. An object never becomes older: versions are compared as numbers
 (KEP-5504).
 """
 
-import json
 import time
-import zlib
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, replace
 from sys import intern
@@ -18,6 +16,7 @@ from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest
 from proofgate_operator.kube.attached import AttachedTenants, Name
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.nesting import shorten
+from proofgate_operator.kube.packing import packed, unpacked
 from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
 
 Key = tuple[str, str, str]
@@ -58,10 +57,10 @@ def _number(version: str) -> int:
     return int(version) if version.isdecimal() else 1 << 127
 
 
-def _pack(found: Manifest) -> bytes:
-    metadata = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
-    text = json.dumps({**found, "metadata": metadata}, separators=(",", ":"))
-    return zlib.compress(text.encode(), 1)
+def _discard(index: dict[tuple[str, str], set[Key]], home: tuple[str, str], key: Key) -> None:
+    index[home].discard(key)
+    if not index[home]:
+        del index[home]
 
 
 class Store:
@@ -77,6 +76,8 @@ class Store:
         self.wall = wall
         self._entries: dict[Key, _Entry] = {}
         self._of: dict[tuple[str, str], set[Key]] = {}
+        #: By kind and namespace.
+        self._in: dict[tuple[str, str], set[Key]] = {}
         self._graves: dict[str, float] = {}
         self._watched: frozenset[str] = frozenset()
         self._expected: set[tuple[str, str | None]] = set()
@@ -86,10 +87,12 @@ class Store:
         self.attached = AttachedTenants()
 
     def expect(self, kinds: Iterable[str], namespaces: Iterable[str | None]) -> None:
-        """Name the kinds that are watched, and the namespaces; None stands for all of them."""
-        self._watched = frozenset(kinds)
-        self._expected = {(kind, namespace) for namespace in namespaces for kind in self._watched}
-        self._behind = set(self._expected)
+        """Name kinds that are watched, and the namespaces; None stands for all of them. Each call adds."""
+        watched = frozenset(kinds)
+        added = {(kind, namespace) for namespace in namespaces for kind in watched}
+        self._watched |= watched
+        self._expected |= added
+        self._behind |= added
 
     @property
     def synced(self) -> bool:
@@ -194,16 +197,21 @@ class Store:
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return an object, or None if none is known; what it is made of is the caller's own."""
         entry = self._entries.get((kind, namespace, name))
-        return self._unpacked(entry) if entry and entry.packed else None
+        return unpacked(entry.packed) if entry and entry.packed else None
 
     def of_gateway(self, kind: str, namespace: str, gateway: str) -> list[Manifest]:
         """Return the objects of a kind that bear the label of a gateway, by name."""
         keys = sorted(key for key in self._of.get((namespace, gateway), ()) if key[0] == kind)
-        return [self._unpacked(self._entries[key]) for key in keys if self._entries[key].packed]
+        return [unpacked(self._entries[key].packed) for key in keys if self._entries[key].packed]
 
     def gateways(self) -> dict[str, tuple[str, str]]:
         """Return namespace and name of every gateway, by its uid."""
-        return {entry.uid: key[1:] for key, entry in self._entries.items() if key[0] == KIND}
+        keys = (key for (kind, _), keys in self._in.items() if kind == KIND for key in keys)
+        return {self._entries[key].uid: key[1:] for key in keys}
+
+    def gateway_namespaces(self) -> set[str]:
+        """Return the namespaces that hold a gateway."""
+        return {namespace for kind, namespace in self._in if kind == KIND}
 
     def mark(self, namespace: str, gateway: str, secrets: Iterable[str]) -> Mark:
         """Return the versions of a gateway, of its objects and of the Secrets that it names."""
@@ -228,8 +236,8 @@ class Store:
     def count(self) -> dict[str, int]:
         """Return how many objects of each kind are known."""
         counted: dict[str, int] = {}
-        for kind, _, _ in self._entries:
-            counted[kind] = counted.get(kind, 0) + 1
+        for (kind, _), keys in self._in.items():
+            counted[kind] = counted.get(kind, 0) + len(keys)
         return counted
 
     def put(self, kind: str, found: Manifest) -> bool:
@@ -245,10 +253,11 @@ class Store:
         if kind == KIND:
             # Others have schemas without a place for anything.
             shorten(found)
-        packed = b"" if kind in CONTENTLESS else _pack(found)
+        content = b"" if kind in CONTENTLESS else packed(found)
         gateway = key[2] if kind == KIND else (metadata.get("labels") or {}).get(GATEWAY_LABEL, "")
         self._forget(key)
-        self._entries[key] = _Entry(version, uid, intern(gateway), packed)
+        self._entries[key] = _Entry(version, uid, intern(gateway), content)
+        self._in.setdefault(key[:2], set()).add(key)
         if gateway:
             self._of.setdefault((key[1], gateway), set()).add(key)
         if kind == TENANT_KIND:
@@ -282,13 +291,14 @@ class Store:
         What is not among them is dropped, unless it is newer than the list. Returns what was dropped, and
         whose label it bore.
         """
+        if namespace is None:
+            keys = [key for home, keys in self._in.items() if home[0] == kind for key in keys]
+        else:
+            keys = [*self._in.get((kind, namespace), ())]
         gone = [
-            (key, entry.gateway)
-            for key, entry in self._entries.items()
-            if key[0] == kind
-            and namespace in (None, key[1])
-            and key[1:] not in found
-            and _number(entry.version) <= _number(version)
+            (key, self._entries[key].gateway)
+            for key in keys
+            if key[1:] not in found and _number(self._entries[key].version) <= _number(version)
         ]
         for key, _ in gone:
             self._drop(key)
@@ -319,17 +329,12 @@ class Store:
 
     def _forget(self, key: Key) -> None:
         entry = self._entries.pop(key, None)
-        if entry and entry.gateway:
-            keys = self._of[(key[1], entry.gateway)]
-            keys.discard(key)
-            if not keys:
-                del self._of[(key[1], entry.gateway)]
+        if entry is None:
+            return
+        _discard(self._in, key[:2], key)
+        if entry.gateway:
+            _discard(self._of, (key[1], entry.gateway), key)
 
     def _news_of_a_secret(self, key: Key) -> None:
         if key[0] == "Secret":
             self.attached.secret_changed(key[1:])
-
-    @staticmethod
-    def _unpacked(entry: _Entry) -> Manifest:
-        found: Manifest = json.loads(zlib.decompress(entry.packed))
-        return found
