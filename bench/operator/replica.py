@@ -15,9 +15,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Replica:
-    """A running operator. `plane` is the control plane that it serves, `server` the module that runs it."""
+    """A running operator. `plane` is the control plane that it serves, `server` the module that runs it; `settings`
+    replace those of every run."""
 
-    def __init__(self, server: ModuleType, plane: Any, name: str) -> None:
+    def __init__(self, server: ModuleType, plane: Any, name: str, **settings: str) -> None:
         [self._port] = server.free_ports(1)
         self.log = plane.folder / f"{name}.log"
         environment = {
@@ -31,6 +32,7 @@ class Replica:
             "LEADER_ELECTION": "true",
             "LEASE_NAMESPACE": "default",
             "POD_NAME": name,
+            **settings,
         }
         command = [str(Path(sys.executable).parent / "proofgate-operator")]
         with self.log.open("wb") as sink:
@@ -47,6 +49,21 @@ class Replica:
             return 0.0
         found = (line for line in lines if line.split("{")[0].split(" ")[0] == name)
         return sum(float(line.rsplit(" ", 1)[1]) for line in found)
+
+    def is_ready(self) -> bool:
+        """Whether it has listed everything. Raises `RuntimeError` if the process has ended."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the operator ended: {self.log.read_text()[-2000:]}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def sockets(self) -> int:
+        """Sockets that it has open, its own port's among them."""
+        links = (Path(f"/proc/{self.process.pid}/fd") / name for name in os.listdir(f"/proc/{self.process.pid}/fd"))
+        return sum(1 for link in links if os.path.islink(link) and os.readlink(link).startswith("socket:"))
 
     def is_alive(self) -> bool:
         """Whether the liveness probe passes."""

@@ -36,7 +36,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 _PATIENCE_SECONDS = 3600
 
 
-def _tests() -> tuple[ModuleType, ModuleType]:
+def tests_of_the_operator() -> tuple[ModuleType, ModuleType]:
     """The control plane and the gateway of the operator's own tests."""
     sys.path.insert(0, str(_ROOT / "operator"))
     return importlib.import_module("tests.controlplane.server"), importlib.import_module("tests.gateways")
@@ -179,8 +179,18 @@ async def _measure(server: ModuleType, gateways: ModuleType, plane: Any, options
     }
 
 
-def _crds() -> list[dict[str, Any]]:
-    return [yaml.safe_load(path.read_text()) for path in sorted((_ROOT / "crds").glob("*.yaml"))]
+def install_crds(server: ModuleType, plane: Any) -> None:
+    """Have the API server serve our kinds."""
+    for path in sorted((_ROOT / "crds").glob("*.yaml")):
+        crd = yaml.safe_load(path.read_text())
+        name = crd["metadata"]["name"]
+        plane.apply(crd)
+
+        def served(name: str = name) -> bool:
+            conditions = (plane.get("crd", name) or {}).get("status", {}).get("conditions") or []
+            return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+        server.wait_for(served, f"{name} is established")
 
 
 def main() -> None:
@@ -190,16 +200,13 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=200, help="single changes to measure")
     parser.add_argument("--idle-seconds", type=float, default=60.0)
     options = parser.parse_args()
-    server, gateways = _tests()
+    server, gateways = tests_of_the_operator()
     # What was started ends with the run, however it ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder, server.control_plane(Path(folder)) as plane:
         # Nothing but the objects is wanted: no pods of Deployments, no events of controllers.
         plane.processes[-1].stop()
-        for crd in _crds():
-            plane.apply(crd)
-            name = f"crd/{crd['metadata']['name']}"
-            plane.kubectl("wait", name, "--for=condition=Established", "--timeout=30s")
+        install_crds(server, plane)
         result = asyncio.run(_measure(server, gateways, plane, options))
     print(json.dumps(result, indent=2))
 
