@@ -8,6 +8,7 @@ import pytest
 from proofgate_operator.kube import lease
 from proofgate_operator.kube.errors import ApiError, Fenced
 from proofgate_operator.kube.lease import Election, LeadershipLost
+from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster
 
 
@@ -138,3 +139,14 @@ async def test_giving_back_what_is_not_held_changes_nothing(world: World) -> Non
     await second.attempt()
     await second.release()
     assert world.spec["holderIdentity"] == "a"
+
+
+async def test_a_renewal_waits_for_no_other_request() -> None:
+    async with Emulator(FakeCluster()).serve() as client:
+        client._gate = asyncio.Semaphore(0)
+        reads = asyncio.create_task(client.get("Secret", "team", "keys"))
+        election = Election(client, "home", "operator", "a")
+        await asyncio.wait_for(election.acquire(), 60)
+        assert not reads.done()
+        reads.cancel()
+        await asyncio.gather(reads, return_exceptions=True)
