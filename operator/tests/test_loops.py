@@ -17,6 +17,7 @@ class Memo:
 
     def __init__(self, found: Operator) -> None:
         self.operator = found
+        self.home = asyncio.get_running_loop()
 
 
 @pytest.fixture
@@ -32,6 +33,8 @@ async def shared() -> AsyncIterator[Operator]:
 
 async def tell(shared: Operator, type_: str | None, uid: str = UID) -> None:
     await follow(type=type_, namespace=NAMESPACE, name="demo", uid=uid, logger=LOG, memo=Memo(shared))
+    # As from another thread: it is done in the next turn.
+    await asyncio.sleep(0)
 
 
 def loops() -> int:

@@ -7,9 +7,10 @@ import os
 import resource
 import signal
 import sys
+import threading
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from typing import Any, cast
+from typing import Any
 
 import kopf
 
@@ -18,7 +19,7 @@ from proofgate_operator.api import API_VERSION, GROUP, PLURAL
 from proofgate_operator.api.tenant import TENANT_PLURAL
 
 # `gateways` is imported for its handler: importing registers it with kopf.
-from proofgate_operator.handlers import gateways, probe  # noqa: F401
+from proofgate_operator.handlers import apart, gateways, probe  # noqa: F401
 from proofgate_operator.handlers.followed import Followed
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.handlers.watchdog import watch_over
@@ -172,7 +173,7 @@ async def _follow_gateways(operator: Operator, followed: Followed, stop: asyncio
     The loops of gateways outlast it.
     """
     served, namespaces = operator.settings.watch_namespaces, followed.namespaces()
-    over = asyncio.Event()
+    changed, over = asyncio.Event(), threading.Event()
 
     async def until_it_is_over() -> None:
         before, rounds = namespaces, 0
@@ -184,33 +185,24 @@ async def _follow_gateways(operator: Operator, followed: Followed, stop: asyncio
             if now == before != namespaces:
                 break
             before, rounds = now, rounds + 1 if now != namespaces else 0
+        changed.set()
         over.set()
 
     watching = asyncio.create_task(until_it_is_over())
     try:
         if served and not namespaces:
-            await over.wait()
+            await changed.wait()
             return
-        await kopf.operator(
-            standalone=True,
-            # Without peers nobody reads it; left out, kopf looks up the user, whom a container need not know.
-            identity=cast(Any, "proofgate-operator"),
-            clusterwide=not served,
-            namespaces=tuple(filter(None, namespaces)),
-            memo=kopf.Memo(operator=operator),
-            stop_flag=over,
-        )
-        if not over.is_set():
-            # By a signal, which kopf took for itself.
-            stop.set()
+        await apart.follow(operator, tuple(filter(None, namespaces)), over)
     except Exception as error:
         # A namespace that has just gone, or a grant: the store hears of it as well. Where loops never begin,
         # the liveness probe fails.
         _log.warning("gateways are followed anew: %s: %s", type(error).__name__, error)
-        await _unless(stop, asyncio.sleep(_NAMESPACES_SECONDS))
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+    if not changed.is_set():
+        await _unless(stop, asyncio.sleep(_NAMESPACES_SECONDS))
 
 
 async def run(settings: Settings) -> None:
@@ -220,7 +212,6 @@ async def run(settings: Settings) -> None:
         os.environ["KUBECONFIG"] = settings.kubeconfig
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Until kopf takes the signals over.
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     client = await Client.connect(settings.kubeconfig)
     operator = Operator(client, settings)

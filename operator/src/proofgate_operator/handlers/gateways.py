@@ -4,6 +4,7 @@ An event handler needs no finalizer, as a daemon would. So a gateway goes by gar
 operator is there or not, and its namespace with it, also when the operator lives in it.
 """
 
+import asyncio
 from typing import Any
 
 import kopf
@@ -25,8 +26,9 @@ async def follow(
 ) -> None:
     """Begin the loop of a gateway that is there, end that of one that is gone."""
     operator: Operator = memo.operator
+    home: asyncio.AbstractEventLoop = memo.home
     assert namespace and name and uid
     if type == "DELETED":
-        operator.loops.end(uid)
+        home.call_soon_threadsafe(operator.loops.end, uid)
     else:
-        operator.loops.begin(operator, namespace, name, uid, logger)
+        home.call_soon_threadsafe(operator.loops.begin, operator, namespace, name, uid, logger)
