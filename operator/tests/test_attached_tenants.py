@@ -633,3 +633,22 @@ def test_every_shard_is_mounted_and_none_has_to_exist() -> None:
     balancers = world.cluster.find("Deployment", "demo-haproxy")["spec"]["template"]["spec"]
     agent = next(found for found in balancers["containers"] if found["name"] == "front-door")
     assert "--tenant-shards" in agent["command"]
+
+
+def test_shards_that_nobody_made_are_not_asked_for_one_by_one() -> None:
+    world = World()
+    world.add("acme")
+    world.settle()
+    made = set(world.shards())
+    assert 0 < len(made) < 3
+
+    def asked() -> set[str]:
+        verb = "GET Secret "
+        reads = (found.removeprefix(verb) for found in world.cluster.requests if found.startswith(verb))
+        return {name for name in reads if name.startswith("demo-tenants-")}
+
+    assert asked() == made
+    world.cluster.requests.clear()
+    world.start_anew()
+    world.settle()
+    assert asked() == made

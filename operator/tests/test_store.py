@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofgate_operator.api import KIND
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
 from proofgate_operator.kube.store import NotSynced, Store
 
 Manifest = dict[str, Any]
@@ -154,3 +156,20 @@ def test_of_a_namespace_that_refuses_to_be_listed_no_gateway_is_known_to_be_miss
     store.bar(KIND, "team")
     assert not store.lacks_gateway(("team", "demo"))
     assert store.lacks_gateway(("other", "demo"))
+
+
+def test_a_secret_is_known_to_be_lacking_only_where_secrets_are_heard_of() -> None:
+    store = Store()
+    store.expect(["Secret"], ["team", "other"])
+    assert not store.lacks_secret("team", "keys"), "not before they are listed"
+    for namespace in ("team", "other"):
+        store.replace("Secret", namespace, set(), "1")
+    assert store.lacks_secret("team", "keys")
+    assert not store.lacks_secret("elsewhere", "keys")
+    failure = ReadFailed(Read("list", "Secret", "team"), ReadOutcome.UNAVAILABLE, ApiError(500, "", ""))
+    store.ail("Secret", "team", failure)
+    assert not store.lacks_secret("team", "keys")
+    assert store.lacks_secret("other", "keys")
+    store.recover("Secret", "team")
+    store.bar("Secret", "team")
+    assert not store.lacks_secret("team", "keys")

@@ -16,11 +16,7 @@ from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.haproxy_maps import entry_of
 from proofgate_operator.build.naming import names
 from proofgate_operator.build.owners import Shares, owner
-from proofgate_operator.build.tenant_shards import (
-    SHARDS,
-    TENANTS,
-    shard_secret,
-)
+from proofgate_operator.build.tenant_shards import SHARDS, TENANTS, shard_secret
 from proofgate_operator.handlers.roster import (
     Roster,
     Verdict,
@@ -153,7 +149,9 @@ class Attachments:
             files = roster.book.files(shard, owner_of)
             whose = owning if files[TENANTS] else None
             name = names(gateway).tenant_shard(shard)
-            live = await client.get("Secret", gateway.namespace, name)
+            # Most gateways have few tenants: empty shards that nobody made are not asked for, one by one.
+            idle = not any(files.values()) and client.store.lacks_secret(gateway.namespace, name)
+            live = None if idle else await client.get("Secret", gateway.namespace, name)
             standing = classify(gateway, live)
             if roster.refused.pop(shard, None):
                 self._tell_of(roster, shard)

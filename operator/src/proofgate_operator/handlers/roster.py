@@ -111,7 +111,10 @@ async def begin_roster(client: Client, gateway: Gateway, holds: Holds) -> Roster
     found = WrittenShards()
     written: dict[int, WrittenShard] = {}
     for shard in range(SHARDS):
-        live = await client.get("Secret", gateway.namespace, names(gateway).tenant_shard(shard))
+        name = names(gateway).tenant_shard(shard)
+        if client.store.lacks_secret(gateway.namespace, name):
+            continue
+        live = await client.get("Secret", gateway.namespace, name)
         if live is None or classify(gateway, live) is not Ownership.OURS:
             continue
         found.add(live)

@@ -189,10 +189,20 @@ class Store:
 
         It is not where gateways are not listed, or not yet.
         """
-        namespace, name = gateway
-        listed = {(KIND, None), (KIND, namespace)} & self._expected
-        known = self.synced and bool(listed) and not {None, namespace} & self.barred()
-        return known and (KIND, namespace, name) not in self._entries
+        known = not {None, gateway[0]} & self.barred()
+        return known and self._lacks(KIND, *gateway)
+
+    def lacks_secret(self, namespace: str, name: str) -> bool:
+        """Return whether it is known that there is no Secret of this name, so that nobody has to ask.
+
+        It is not where nothing is heard of Secrets just now.
+        """
+        heard = not self.barred_kinds(namespace, ("Secret",)) and not self.ailing(namespace, ("Secret",))
+        return heard and self._lacks("Secret", namespace, name)
+
+    def _lacks(self, kind: str, namespace: str, name: str) -> bool:
+        listed = {(kind, None), (kind, namespace)} & self._expected
+        return self.synced and bool(listed) and (kind, namespace, name) not in self._entries
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return an object, or None if none is known; what it is made of is the caller's own."""
