@@ -34,7 +34,23 @@ nothing is rendered: an upgrade that forgot it would roll every gateway that nam
 
 {{- /* Namespaces that are served, joined by commas; empty: all of them. */ -}}
 {{- define "proofgate-operator.watched" -}}
-{{- if not .Values.clusterWide -}}{{- join "," (default (list .Release.Namespace) .Values.watchNamespaces) -}}{{- end -}}
+{{- if not .Values.clusterWide -}}
+{{- include "proofgate-operator.joined" (dict "names" (default (list .Release.Namespace) .Values.watchNamespaces)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* More namespaces, of which tenants alone are served, joined by commas. */ -}}
+{{- define "proofgate-operator.tenants" -}}
+{{- if not .Values.clusterWide -}}{{- include "proofgate-operator.joined" (dict "names" .Values.tenantNamespaces) -}}{{- end -}}
+{{- end -}}
+
+{{- /* Names, joined by commas. Linux takes 128 KiB for a variable: with more, no process would start. */ -}}
+{{- define "proofgate-operator.joined" -}}
+{{- $joined := join "," .names -}}
+{{- if gt (len $joined) 130000 -}}
+{{- fail (printf "%d namespaces are too many for one release: give them to several, or use clusterWide." (len .names)) -}}
+{{- end -}}
+{{- $joined -}}
 {{- end -}}
 
 {{- /* What one container of the restricted PodSecurity profile may do. */ -}}
@@ -102,4 +118,17 @@ gateway goes by garbage collection. Pods it deletes to replace them, one by one.
   resources: [events]
   # list: why the pods of a worker cannot be made, asked for while one is missing.
   verbs: [create, list]
+{{- end -}}
+
+{{- /* What it does in a namespace of tenants: it reads them and their keys, and tells them what came of it. */ -}}
+{{- define "proofgate-operator.tenantRules" -}}
+- apiGroups: [proofgate.dev]
+  resources: [gatewaytenants]
+  verbs: [get, list, watch]
+- apiGroups: [proofgate.dev]
+  resources: [gatewaytenants/status]
+  verbs: [get, patch]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch]
 {{- end -}}

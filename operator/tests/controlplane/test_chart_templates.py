@@ -1,5 +1,6 @@
 """What the chart renders for which values. Needs helm alone."""
 
+import gzip
 import json
 import os
 import re
@@ -206,9 +207,56 @@ def test_the_security_model_names_what_the_operator_may_do_in_a_namespace_and_no
     assert named == granted
 
 
+def rules_of(manifests: list[Manifest], namespace: str) -> set[tuple[str, str]]:
+    """Return what the operator may do in a namespace, as resource and verb."""
+    roles = [role for role in found(manifests, "Role") if role["metadata"]["namespace"] == namespace]
+    rules = [rule for role in roles for rule in role["rules"]]
+    return {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+
+
+def test_in_a_namespace_of_tenants_the_operator_reads_two_kinds_and_tells_of_one() -> None:
+    manifests = render("watchNamespaces={home,both}", "tenantNamespaces={team,both}", "crds.enabled=false")
+    read = {(kind, verb) for kind in ("gatewaytenants", "secrets") for verb in ("get", "list", "watch")}
+    told = {("gatewaytenants/status", verb) for verb in ("get", "patch")}
+    assert rules_of(manifests, "team") == read | told
+    assert ("statefulsets", "create") in rules_of(manifests, "both"), "one with gateways has what they need"
+    bound = {binding["metadata"]["namespace"] for binding in found(manifests, "RoleBinding")}
+    assert bound == {"home", "team", "both"}
+    assert not [manifest for manifest in manifests if manifest["kind"].startswith("Cluster")]
+    env = pod_of(only(manifests, "Deployment"))["containers"][0]["env"]
+    assert {"name": "TENANT_NAMESPACES", "value": "team,both"} in env
+
+
+def test_namespaces_of_tenants_alone_leave_the_release_its_own_for_gateways() -> None:
+    manifests = render("tenantNamespaces={team}", "crds.enabled=false")
+    assert ("statefulsets", "create") in rules_of(manifests, "home")
+    assert ("secrets", "create") not in rules_of(manifests, "team")
+
+
+def test_namespaces_by_their_labels_cost_their_list_and_nothing_else() -> None:
+    manifests = render("listNamespaces=true", "watchNamespaces={a}", "crds.enabled=false")
+    role = only(manifests, "ClusterRole")
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}]
+    assert only(manifests, "ClusterRoleBinding")["roleRef"]["name"] == role["metadata"]["name"]
+
+
+def test_two_thousand_namespaces_of_tenants_are_one_release(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    names = [f"{'team':-<40}{number:05}" for number in range(2000)]
+    values.write_text(json.dumps({"tenantNamespaces": names}))
+    rendered = template(*IMAGES, "--values", str(values)).stdout
+    assert rendered.count("kind: RoleBinding") == 2002
+    # Helm keeps it in a Secret, which holds 1 MiB, as base64 within base64.
+    assert len(gzip.compress(rendered.encode())) * 16 / 9 < 1 << 20
+    values.write_text(json.dumps({"tenantNamespaces": names + [f"more-{name}" for name in names]}))
+    refused = template(*IMAGES, "--values", str(values))
+    assert refused.returncode != 0 and "4000 namespaces are too many for one release" in refused.stderr
+
+
 def test_watched_namespaces_and_cluster_wide_exclude_each_other() -> None:
-    refused = template(*IMAGES, "--set", "clusterWide=true", "--set", "watchNamespaces={team}")
-    assert refused.returncode != 0 and "watchNamespaces" in refused.stderr
+    for lists in ("watchNamespaces={team}", "tenantNamespaces={team}"):
+        refused = template(*IMAGES, "--set", "clusterWide=true", "--set", lists)
+        assert refused.returncode != 0 and "Namespaces" in refused.stderr
 
 
 def test_no_role_reads_secrets_of_a_namespace_that_is_not_served() -> None:
