@@ -39,7 +39,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gateways", type=int, default=1000, help="of the simulation without nodes (default 1000)")
     parser.add_argument(
-        "--only", choices=["lab", "revocation", "profiles", "thousand"], help="one part; the rest of the result stays"
+        "--only",
+        choices=["lab", "revocation", "profiles", "thousand", "spaces"],
+        help="one part; the rest of the result stays",
     )
     parser.add_argument("--profiles", default=",".join(PROFILES), help=f"default: {','.join(PROFILES)}")
     options = parser.parse_args()
@@ -55,6 +57,11 @@ def main() -> int:
         command = [sys.executable, "-m", "bench.operator.thousand", "--gateways", str(options.gateways)]
         simulated = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
         figures |= {NAMES.get(name, name): value for name, value in simulated.items() if name != "machine"}
+    if options.only in {None, "spaces"}:
+        for prefix, arguments in (("spaces", ()), ("all_spaces", ("--cluster-wide",))):
+            command = [sys.executable, "-m", "bench.operator.spaces", *arguments]
+            counted = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+            figures |= {f"{prefix}_{name}": value for name, value in counted.items() if name != "machine"}
     print(json.dumps(figures, indent=2))
     before = json.loads(RESULTS.read_text()) if options.only and RESULTS.exists() else {}
     if "spread" in figures:

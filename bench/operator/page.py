@@ -34,6 +34,21 @@ _ROWS = (
     ("reconcile_p99_s_1000", "the same, p99, s", "≤ 1"),
     ("operator_rss_mb_1000", "memory of the operator with 1,000 gateways, MB", "≤ 250"),
     ("operator_idle_cpu", "processor time with 1,000 gateways at rest, % of a core", "≤ 2"),
+    (
+        "spaces_empty_rss_mb",
+        "2,000 namespaces, 1,800 of them of tenants alone, all empty: memory of the operator, MB",
+        "",
+    ),
+    (
+        "spaces_restarted_rss_highest_mb",
+        "with 200 gateways and 5,000 tenants in them: memory of the operator, MB",
+        "≤ 268",
+    ),
+    ("spaces_restarted_watch_connections", "connections for their watches", ""),
+    ("spaces_restart_s", "the operator started anew until all are reconciled, s", "≤ 30"),
+    ("spaces_key_change_highest_s", "a tenant's key changed in its Secret until its gateway's has it, s", "≤ 5"),
+    ("all_spaces_restarted_rss_highest_mb", "the same, served as all namespaces: memory of the operator, MB", "≤ 268"),
+    ("all_spaces_restart_s", "started anew until all are reconciled, s", "≤ 30"),
 )
 
 
