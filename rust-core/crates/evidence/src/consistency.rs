@@ -1,11 +1,11 @@
 //! Two checkpoints of one log are one history: the older is a prefix of the newer.
 
 use crate::layout::{parse_incarnation, shards};
-use crate::prove::rebuild;
+use crate::rebuilt::{Nodes, rebuilt};
 use crate::removal::{read_consistency, read_tombstone};
 use crate::{EvidenceError, HeldCheckpoint, ReadStorage, TreeFile};
 use proofgate_ledger::{
-    Checkpoint, Hash, NodeReader, VerifyingKey, consistency_proof, tree_root, verify_consistency,
+    Checkpoint, Hash, LedgerError, NodeReader, VerifyingKey, consistency_proof, tree_root, verify_consistency,
 };
 use std::path::{Path, PathBuf};
 
@@ -127,22 +127,36 @@ fn proof(
             None => Err(EvidenceError::Removed(dir.to_owned())),
         };
     }
-    let nodes = rebuild(storage, dir, new.size, |nodes| {
-        read_proof(nodes, (size, root), new.size).map(|_| ())
-    });
-    let nodes = match nodes {
-        Err(EvidenceError::NoSuchRecord { seq, .. }) => {
-            let told = format!(
-                "the ledger holds {seq} records of {}, not {}",
-                new.origin, new.size
-            );
-            return Err(EvidenceError::Inconsistent(told));
+    if size == 0 {
+        return Err(LedgerError::EmptyTree.into());
+    }
+    if size > new.size {
+        let (old, new) = (size, new.size);
+        return Err(LedgerError::SizesReversed { old, new }.into());
+    }
+    let mut whole = false;
+    loop {
+        let rebuilt = match rebuilt(storage, dir, new, whole) {
+            Err(EvidenceError::NoSuchRecord { seq, .. }) => {
+                let told = format!(
+                    "the ledger holds {seq} records of {}, not {}",
+                    new.origin, new.size
+                );
+                return Err(EvidenceError::Inconsistent(told));
+            }
+            other => other?,
+        };
+        let nodes = Nodes::new(storage, dir, &rebuilt);
+        let proved = read_proof(&nodes, (size, root), new.size).and_then(|(hashes, root)| {
+            check(&old(root), new, &hashes)?;
+            Ok(hashes)
+        });
+        if proved.is_ok() || rebuilt.is_whole() {
+            return proved;
         }
-        other => other?,
-    };
-    let (hashes, root) = read_proof(&nodes, (size, root), new.size)?;
-    check(&old(root), new, &hashes)?;
-    Ok(hashes)
+        // A node of the tree file is wrong.
+        whole = true;
+    }
 }
 
 fn read_proof<N: NodeReader<Error = EvidenceError> + ?Sized>(

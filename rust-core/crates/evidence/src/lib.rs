@@ -37,6 +37,7 @@ pub mod note_files;
 pub mod payloads;
 mod pinned;
 pub mod prove;
+mod rebuilt;
 pub mod removal;
 pub mod rules;
 pub mod salts;

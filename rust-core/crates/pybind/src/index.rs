@@ -380,11 +380,10 @@ fn log_records<'py>(
         let key = key_successions::follow(&STORAGE, &directory, &key)?;
         let signed = Checkpoint::verify(note, &key)?;
         let records = read_records(&STORAGE, &directory, &numbers)?;
-        let proved = numbers.iter().zip(records).map(|(seq, record)| {
-            let path = prove::inclusion(&STORAGE, &directory, *seq, &leaf_hash(&record), &signed)?;
-            Ok((record, path))
-        });
-        proved.collect::<Result<Vec<_>, EvidenceError>>()
+        let leaves = numbers.iter().zip(&records);
+        let leaves: Vec<_> = leaves.map(|(seq, record)| (*seq, leaf_hash(record))).collect();
+        let paths = prove::inclusions(&STORAGE, &directory, &leaves, &signed)?;
+        Ok(records.into_iter().zip(paths).collect::<Vec<_>>())
     });
     let found = found.map_err(|error| evidence_error(python, &error))?;
     let found = found.into_iter();
