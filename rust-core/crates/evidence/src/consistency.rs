@@ -3,7 +3,7 @@
 use crate::layout::{parse_incarnation, shards};
 use crate::rebuilt::{Nodes, rebuilt};
 use crate::removal::{read_consistency, read_tombstone};
-use crate::{EvidenceError, HeldCheckpoint, ReadStorage, TreeFile};
+use crate::{EvidenceError, HeldCheckpoint, ReadStorage, Refusal, TreeFile};
 use proofgate_ledger::{
     Checkpoint, Hash, LedgerError, NodeReader, VerifyingKey, consistency_proof, tree_root, verify_consistency,
 };
@@ -19,21 +19,21 @@ pub fn read_notes(
     text: &str,
     key: Option<&VerifyingKey>,
 ) -> Result<Vec<HeldCheckpoint>, EvidenceError> {
-    let refused = |number: usize, reason: String| EvidenceError::Note {
+    let refused = |number: usize, reason: Refusal| EvidenceError::Note {
         file: file.to_owned(),
         number,
         reason,
     };
     let notes = split_notes(text);
     if notes.is_empty() {
-        return Err(refused(1, "the file holds no note".to_owned()));
+        return Err(refused(1, "the file holds no note".to_owned().into()));
     }
     let read = notes.into_iter().enumerate().map(|(at, note)| {
         let signed = match key {
             Some(key) => Checkpoint::verify(note, key),
             None => Checkpoint::parse_unverified(note),
         };
-        let checkpoint = signed.map_err(|error| refused(at + 1, error.to_string()))?;
+        let checkpoint = signed.map_err(|error| refused(at + 1, error.into()))?;
         Ok(HeldCheckpoint {
             file: file.to_owned(),
             checkpoint,

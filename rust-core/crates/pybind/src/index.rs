@@ -10,13 +10,13 @@ use proofgate_index::{
     Analysed, Batch, Day, End, Exchange, Held, IndexError, Limits, Place, Reader, RequestId, Window,
     signed_logs,
 };
-use proofgate_ledger::{Checkpoint, Hash, VerifyingKey, leaf_hash, record, verify_inclusion};
+use proofgate_ledger::{Checkpoint, Hash, LedgerError, VerifyingKey, leaf_hash, record, verify_inclusion};
 use pyo3::conversion::IntoPyObject;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::errors::{evidence_error, index_error, proof_error};
+use crate::errors::{evidence_error, index_error, proof_error, refusal};
 
 static STORAGE: FileStorage = FileStorage;
 
@@ -401,10 +401,11 @@ fn verify_log_records(
     records: Vec<(u64, Vec<u8>, Vec<Hash>)>,
 ) -> PyResult<(String, u64)> {
     let key = key(verifying_key)?;
-    let checked = python.detach(|| -> Result<_, String> {
-        let signed = Checkpoint::verify(note, &key).map_err(|error| error.to_string())?;
+    let checked = python.detach(|| -> Result<_, Refused> {
+        let signed = Checkpoint::verify(note, &key).map_err(Refused::Ledger)?;
         for (index, record, path) in &records {
-            let wrong = |error: String| format!("record {index} of {}: {error}", signed.origin);
+            let wrong =
+                |error: String| Refused::Record(format!("record {index} of {}: {error}", signed.origin));
             verify_inclusion(&leaf_hash(record), *index, signed.size, path, &signed.root)
                 .map_err(|error| wrong(error.to_string()))?;
             let stated = record::parse(record)
@@ -416,7 +417,18 @@ fn verify_log_records(
         }
         Ok((signed.origin, signed.size))
     });
-    checked.map_err(|error| proof_error(python, &error))
+    checked.map_err(|error| match error {
+        Refused::Ledger(error) => refusal(python, &error),
+        Refused::Record(error) => proof_error(python, &error),
+    })
+}
+
+/// What is refused of records that are said to stand under a checkpoint.
+enum Refused {
+    /// The checkpoint.
+    Ledger(LedgerError),
+    /// One of them.
+    Record(String),
 }
 
 #[pyfunction]
@@ -430,5 +442,5 @@ fn sign_export(signing_key: &str, digest: Hash) -> PyResult<String> {
 #[pyfunction]
 fn verify_export(python: Python<'_>, note: &str, verifying_key: &str, digest: Hash) -> PyResult<()> {
     let checked = key(verifying_key)?.verify_export(note, &digest);
-    checked.map_err(|error| proof_error(python, &error))
+    checked.map_err(|error| refusal(python, &error))
 }
