@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from proofgate.index import minutes, schema
+from proofgate.index import minutes, schema, sums
 from proofgate.index.days import shown_id, stored_id
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import OPEN, Cursor, Filter
@@ -33,6 +33,9 @@ SELECT ts, log, seq, id, (SELECT text FROM text WHERE id = tenant) AS tenant, te
   (SELECT text FROM text WHERE id = end_user) AS end_user, (SELECT text FROM text WHERE id = agent) AS agent,
   (SELECT text FROM text WHERE id = parent_agent) AS parent_agent, trace_id
 FROM exchange"""
+
+_OF_NUMBER = """
+WHERE tenant = (SELECT id FROM text WHERE text = ?) AND log = ? AND tenant_seq = ? AND version <= ?"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Questions:
         self.directory = directory
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._catalogue = catalogue = schema.open_catalogue(directory)
+        if self._deadline is not None:
+            catalogue.set_progress_handler(self._is_late, _STEPS)
         try:
             # One transaction: version, days and logs are of one moment.
             catalogue.execute("BEGIN")
@@ -122,19 +127,33 @@ class Questions:
         return page.rows[0] if page.rows else None
 
     def admission(self, tenant: str, origin: str, number: int, near: int) -> Row | None:
-        """A tenant's admission by its number in a log, near a time: days are looked at outward from there."""
-        logs = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
-        days = sorted(self.days, key=lambda day: abs(day - schema.day_of(near)))
-        for day in days if logs else []:
-            found = self._select(
-                self._day(day),
-                " WHERE tenant = (SELECT id FROM text WHERE text = ?) AND log = ? AND tenant_seq = ?"
-                " AND version <= ? LIMIT 1",
-                [tenant, logs[0], number, self.version],
-            )
-            if found:
-                return found[0]
+        """A tenant's admission by its number in a log, near a time: it is looked for outward from there, and
+        only where its number can be."""
+        try:
+            logs = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
+            days = sums.days_of_number(self._catalogue, tenant, origin, number)
+        except sqlite3.Error as error:
+            raise _damaged(self.directory, error) from None
+        for day in sorted(days, key=lambda day: abs(day - schema.day_of(near))):
+            for beside in (" AND ts >= ? ORDER BY ts LIMIT 1", " AND ts < ? ORDER BY ts DESC LIMIT 1"):
+                values = [tenant, logs[0], number, self.version, near]
+                found = self._select(self._day(day), _OF_NUMBER + beside, values)
+                if found:
+                    return found[0]
         return None
+
+    def added_up(
+        self, span: int, first: int, behind: int, tenant: str | None
+    ) -> Iterator[tuple[int | None, str | None, str | None, str, sums.Used]]:
+        """As `sums.read`, as of this version. Raises IndexUnusableError."""
+        try:
+            yield from sums.read(self._catalogue, span, first, behind, tenant)
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
+    def require_kept(self, asked: Filter) -> None:
+        """Raises IndexUnusableError (`day_pruned`) where days that are asked for were removed."""
+        list(self._days_of(asked, None))
 
     def sums(
         self,

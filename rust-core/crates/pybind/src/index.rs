@@ -32,6 +32,14 @@ type TenantHeldBy = (i64, u8, i64, i64);
 type TenantDearest = (i64, i64, i64);
 /// What minutes hold, and tenants' hours.
 type MinutesOf = (Vec<HeldBy>, Vec<Dearest>, Vec<TenantHeldBy>, Vec<TenantDearest>);
+/// Five minutes, tenant and model; exchanges, refused, blocked, open; tokens of prompts and answers, nanodollars; unpriced,
+/// and the newest.
+type SumsOf = (
+    (i64, Option<String>, Option<String>),
+    (i64, i64, i64, i64),
+    (f64, f64, f64),
+    (i64, Option<i64>),
+);
 /// A record as it is stored, and its path.
 type Proved<'py> = (Bound<'py, PyBytes>, Vec<Hash>);
 
@@ -225,6 +233,30 @@ impl ExchangeBatch {
             tenants.collect::<PyResult<_>>()?,
             tenants_costs.collect::<PyResult<_>>()?,
         ))
+    }
+
+    fn sums(&self, day: i64) -> PyResult<Vec<SumsOf>> {
+        let of = self.day(day)?;
+        let name = |number: Option<u32>| number.and_then(|number| of.texts().get(number as usize)).cloned();
+        let sums = of.sums().into_iter();
+        let sums = sums.map(|((at, tenant, model), sums)| {
+            (
+                (at, name(tenant), name(model)),
+                (sums.exchanges, sums.refused, sums.blocked, sums.open),
+                (sums.prompt_tokens, sums.completion_tokens, sums.cost),
+                (sums.unpriced, sums.newest),
+            )
+        });
+        Ok(sums.collect())
+    }
+
+    fn admissions(&self, day: i64) -> PyResult<Vec<(String, i64, i64)>> {
+        let of = self.day(day)?;
+        let named = |(tenant, (first, last)): (u32, (i64, i64))| {
+            let name = of.texts().get(tenant as usize)?;
+            Some((name.clone(), first, last))
+        };
+        Ok(of.numbered().into_iter().filter_map(named).collect())
     }
 
     fn attempts(&self, day: i64, texts: Vec<i64>) -> PyResult<Vec<(i64, i64, u32, i64)>> {
