@@ -175,7 +175,8 @@ pub fn read(
     };
     let tombstone = match believed {
         Ok(tombstone) => tombstone,
-        Err(error) => return Ok(Removal::Refused(error.into())),
+        // Whoever gave another key than the keeper's may be who forged it: that is no other ledger.
+        Err(error) => return Ok(Removal::Refused(error.to_string().into())),
     };
     let incarnation = incarnation_of(dir)?;
     if !tombstone.origin.ends_with(&format!("/{incarnation}")) {
