@@ -3,6 +3,9 @@
     make bench-evidence                 about four minutes; writes bench/results/evidence.json
     make bench-evidence BEFORE=2e49bd9  with a worker of that revision among them, which is built first (six minutes)
     python -m bench.evidence --turns 1  prints, and writes nothing
+    python -m bench.evidence --verify 20000  verifies logs of so many records alone; prints, and writes nothing
+
+A log that ended under a checkpoint is verified, and one whose worker was killed, which its successor signed.
 
 Workers that differ in one thing are asked in turns until the core is full: one that an auditor follows, one that
 analyses its answers, one with shred keys, and one that stores payloads besides. The auditor is on the load's core,
@@ -39,6 +42,7 @@ from bench.system import Candidate, System
 from bench.turns import take_turns
 
 RESULT = Path(__file__).parent / "results" / "evidence.json"
+RECORDS = 400_000
 TURNS = 15
 SECONDS = 2
 CONNECTIONS = 64
@@ -53,7 +57,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, help=f"turns (default {TURNS}); with them nothing is written")
     parser.add_argument("--before", metavar="REVISION", help="a worker of this revision is asked, too")
+    parser.add_argument("--verify", type=int, metavar="RECORDS", help="verify logs of so many records, and no more")
     options = parser.parse_args()
+    if options.verify is not None:
+        with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as scratch:
+            print(json.dumps(verify(Path(scratch), options.verify), indent=2))
+        return 0
     before = earlier.worker(options.before) if options.before else None
     about, record = machine.describe(), Record()
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as scratch:
@@ -68,13 +77,25 @@ def main() -> int:
     return 1 if record.voided else 0
 
 
-def verify(folder: Path) -> Json:
+def verify(folder: Path, records: int = RECORDS) -> Json:
     """Million records a second of one core, as the auditor's own example prints them: verified, and what is in that."""
     command = ["cargo", "--locked", "run", "--release", "--quiet", "--manifest-path", str(MANIFEST)]
-    command += ["--package", "proofgate-auditor", "--example", "verify_speed", "--", str(folder)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    command += ["--package", "proofgate-auditor", "--example", "verify_speed", "--", str(folder), str(records)]
+    return verified(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
+
+
+def verified(printed: str) -> Json:
+    """The rates that the example prints, by what was done: `sealed` logs, those of a `killed` worker, and parts."""
     lines = re.finditer(r"^  (.+): ([\d.]+) \(([\d.]+) to ([\d.]+)\)$", printed, re.MULTILINE)
-    return {line[1]: {"median": float(line[2]), "min": float(line[3]), "max": float(line[4])} for line in lines}
+    told: Json = {}
+    for line in lines:
+        what, _, killed = line[1].partition(", ") if line[1].endswith(", killed") else (line[1], "", "")
+        rates = {"median": float(line[2]), "min": float(line[3]), "max": float(line[4])}
+        if what.startswith("verified"):
+            told.setdefault(what, {})[killed or "sealed"] = rates
+        else:
+            told[what] = rates
+    return told
 
 
 def compare(turns: int, folder: Path, record: Record, before: Path | None) -> Json:

@@ -35,6 +35,8 @@ FEWEST, MOST = 5, 8
 """Powers of ten."""
 LOG_RECORDS = 2_200_000
 """About 1 GiB, the default of `ledger.rotation.bytes`."""
+ENDINGS = ("sealed", "killed")
+"""How a worker leaves its last log."""
 ROUNDS = 5
 CONTROL_LEAVES = 300_000
 
@@ -96,34 +98,33 @@ def run(program: Path, *arguments: object) -> Json:
 
 def measure(shard: Path, folder: Path, most: int) -> Json:
     """Restarts, proofs and checks by the number of records, and what a change of logs costs."""
-    restart: Json = {"killed": {}, "sealed": {}}
-    read: Json = {"killed": {}, "sealed": {}}
-    proof, check, append = {}, {}, {}
+    figures = ("restart_s", "restart_records_read", "proof_ms", "export_ms", "fsck_records_per_s")
+    measured: Json = {figure: {ending: {} for ending in ENDINGS} for figure in figures} | {"append_per_s": {}}
     for power in range(FEWEST, most + 1):
         records = 10**power
-        for ending in restart:
+        for ending in ENDINGS:
             print(f"10^{power} records, {ending}", file=sys.stderr, flush=True)
             place = folder / f"{power}-{ending}"
             options = ["--sealed"] if ending == "sealed" else []
             made = run(shard, "make", place, "--records", records, "--log-records", LOG_RECORDS, *options)
             if ending == "killed":
-                append[records] = made["append_per_s"]
-                proof[records] = run(shard, "prove", place, "--records", records)
-                check[records] = run(shard, "check", place)["records_per_s"]
+                measured["append_per_s"][records] = made["append_per_s"]
             drop_caches()
             # The first one finds what was left behind; the later ones find a log that has just begun.
             begun = run(shard, "restart", place)
-            restart[ending][records], read[ending][records] = begun["seconds"], begun["records_read"]
+            # By now the last records of a killed log are signed for, too.
+            found = {
+                "restart_s": begun["seconds"],
+                "restart_records_read": begun["records_read"],
+                "proof_ms": run(shard, "prove", place, "--records", records),
+                "export_ms": run(shard, "export", place)["milliseconds"],
+                "fsck_records_per_s": run(shard, "check", place)["records_per_s"],
+            }
+            for figure, value in found.items():
+                measured[figure][ending][records] = value
             shutil.rmtree(place)
     rotations = [run(shard, "rotate", folder / f"rotation-{number}") for number in range(ROUNDS)]
-    return {
-        "restart_s": restart,
-        "restart_records_read": read,
-        "proof_ms": proof,
-        "fsck_records_per_s": check,
-        "append_per_s": append,
-        "rotation_stall_us": spread([rotation["rotation_stall_us"] for rotation in rotations]),
-    }
+    return measured | {"rotation_stall_us": spread([rotation["rotation_stall_us"] for rotation in rotations])}
 
 
 def hot_path(throughput: Path, folder: Path, about: Json) -> Json:

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,25 +51,26 @@ def fill(page: str, about_ledger: Json | None, about_neighbour: Json | None) -> 
 
 def by_records(result: Json) -> str:
     """Restarts, proofs, checks and appends by the number of records."""
-    restart = result["restart_s"]
-    rows = [
-        "| records | restart after a kill, s | after a seal, s | records read, killed | find and prove, ms: p50, p99"
-        " | fsck, records/s | append and follow, records/s |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for size, proof in result["proof_ms"].items():
-        read = result["restart_records_read"]["killed"][size]
-        columns = (
-            f"{int(size):,}",
-            f"{restart['killed'][size]:.2f}",
-            f"{restart['sealed'][size]:.2f}",
-            f"{read:,}",
-            f"{proof['p50']:.1f}, {proof['p99']:.1f}",
-            f"{result['fsck_records_per_s'][size]:,.0f}",
-            f"{result['append_per_s'][size]:,.0f}",
+    columns: list[tuple[str, Callable[[str], str]]] = [
+        (f"{what}, {ending}", partial(_measured, result.get(figure, {}), ending, text))
+        for what, figure, text in (
+            ("restart, s", "restart_s", "{:.2f}".format),
+            ("records read", "restart_records_read", "{:,}".format),
+            ("find and prove, ms: p50, p99", "proof_ms", lambda proof: f"{proof['p50']:.1f}, {proof['p99']:.1f}"),
+            ("export of 100, ms", "export_ms", "{:.1f}".format),
+            ("fsck, records/s", "fsck_records_per_s", "{:,.0f}".format),
         )
-        rows.append(f"| {' | '.join(columns)} |")
-    return "\n".join([_machine(result["machine"]), "", *rows])
+        for ending in ledger.ENDINGS
+    ]
+    columns.append(("append and follow, records/s", lambda size: f"{result['append_per_s'][size]:,.0f}"))
+    rows = [["records", *(name for name, _ in columns)], ["---"] * (1 + len(columns))]
+    rows += [[f"{int(size):,}", *(of(size) for _, of in columns)] for size in result["append_per_s"]]
+    return "\n".join([_machine(result["machine"]), "", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _measured(by_ending: Json, ending: str, text: Callable[[Any], str], size: str) -> str:
+    """A figure of logs that ended so, or a dash where the results have none."""
+    return text(by_ending[ending][size]) if size in by_ending.get(ending, {}) else "-"
 
 
 def write() -> int:

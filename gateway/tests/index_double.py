@@ -14,6 +14,7 @@ from typing import Any
 _DAY = 86_400_000_000
 _MINUTE = 60_000_000
 _HOUR = 60 * _MINUTE
+_FIVE_MINUTES = 5 * _MINUTE
 _ATTRIBUTED = ("session", "end_user", "agent", "parent_agent")
 _OUTCOMES = ("completion", "aborted")
 
@@ -243,6 +244,36 @@ class ExchangeBatch:
                     tenants_costs[tenant, hour] = max(most, row["cost"])
         dearest = [(*at, most) for at, most in sorted(tenants_costs.items())]
         return sorted(held), sorted(costs.items()), sorted(tenants), dearest
+
+    def sums(
+        self, day: int
+    ) -> list[
+        tuple[
+            tuple[int, str | None, str | None],
+            tuple[int, int, int, int],
+            tuple[float, float, float],
+            tuple[int, int | None],
+        ]
+    ]:
+        found = []
+        for row in self._rows(day):
+            refused, ended = row["verdict"] == 5, row["end_seq"] is not None
+            amounts = (row[name] or 0 for name in ("prompt_tokens", "completion_tokens", "cost"))
+            prompt, completion, cost = amounts
+            unpriced = int(ended and not refused and row["cost"] is None)
+            found.append(
+                (
+                    (row["ts"] // _FIVE_MINUTES, row["tenant"], row["model"]),
+                    (1, int(refused), int(row["verdict"] == 4), int(not ended)),
+                    (float(prompt), float(completion), float(cost)),
+                    (unpriced, None if refused else row["ts"]),
+                )
+            )
+        return found
+
+    def admissions(self, day: int) -> list[tuple[str, int, int]]:
+        admitted = [row for row in self._rows(day) if row["tenant_seq"] is not None]
+        return [(row["tenant"], row["tenant_seq"], row["tenant_seq"]) for row in admitted]
 
     def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
         names = self.texts(day)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from proofgate import _core
 from proofgate.index.filter import Filter
 from proofgate.index.follow import Indexer
 from proofgate.index.query import Questions
+from proofgate.index.totals import tenants
 from proofgate.index.writer import Writer
 
 NAME = "proofgate.dev/ns/demo"
@@ -112,3 +114,41 @@ def abandon(writer: Writer) -> None:
         day.connection.close()
     writer._catalogue.close()
     os.close(writer._lock)
+
+
+#: By tenant and day: exchanges, refused, blocked, open, tokens of prompts and answers, nanodollars, and how
+#: many ended without a known cost.
+Sums = dict[tuple[str | None, int], tuple[int, ...]]
+
+
+def sums_told(index: Path, asked: Filter) -> Sums:
+    """What the tenants of a time add up to, by tenant and day, as readers are told it."""
+    names = ("exchanges", "refused", "blocked", "open", "prompt_tokens", "completion_tokens")
+    with Questions(index) as questions:
+        return {
+            (of["tenant"], _day_of_name(day["day"])): tuple(
+                day[name] for name in (*names, "cost_nanodollars", "unpriced")
+            )
+            for of in tenants(questions, asked)
+            for day in of["days"]
+        }
+
+
+def sums_of_rows(index: Path, asked: Filter) -> Sums:
+    """The same from each row."""
+    found: dict[tuple[str | None, int], list[float]] = defaultdict(lambda: [0] * 8)
+    for row in rows(index, asked):
+        of = found[row["tenant"], _day_of_name(row["time"][:10])]
+        verdict, is_open = row["verdict"], row["outcome"] == "open"
+        figures = (1, verdict == "refused", verdict == "blocked", is_open)
+        amounts = [
+            float(row[name] or 0) for name in ("prompt_tokens", "completion_tokens", "cost_nanodollars")
+        ]
+        unpriced = not is_open and verdict != "refused" and row["cost_nanodollars"] is None
+        for at, figure in enumerate((*figures, *amounts, unpriced)):
+            of[at] += figure
+    return {key: tuple(map(int, figures)) for key, figures in found.items()}
+
+
+def _day_of_name(name: str) -> int:
+    return (date.fromisoformat(name) - date(1970, 1, 1)).days

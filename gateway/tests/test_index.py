@@ -8,7 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index_ledger import DAY, FIRST, NOON, SECOND, VKEY, Log, abandon, bring_up, own_id, rows
+from index_ledger import (
+    DAY,
+    FIRST,
+    NOON,
+    SECOND,
+    VKEY,
+    Log,
+    abandon,
+    bring_up,
+    own_id,
+    rows,
+    sums_of_rows,
+    sums_told,
+)
 
 from proofgate import _core
 from proofgate.cli import main
@@ -155,6 +168,9 @@ def test_a_process_that_is_killed_at_any_call_leaves_each_exchange_once(
             assert len(before) == len(set(before))
         bring_up(index, ledger, 3)
         assert told(rows(index)) == EXPECTED, f"killed at call {last} of {calls}"
+        assert sums_told(index, Filter()) == sums_of_rows(index, Filter()), (
+            f"killed at call {last} of {calls}"
+        )
 
 
 def test_a_log_that_contradicts_its_checkpoint_is_told_and_others_are_read(

@@ -15,7 +15,7 @@ import auditor_double
 import index_double
 import pytest
 from conftest import HTTP, eventually, serving
-from index_ledger import NOON, VKEY, Log, bring_up, own_id, rows
+from index_ledger import DAY, NOON, SECOND, VKEY, Log, bring_up, own_id, rows
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
@@ -187,12 +187,14 @@ def test_of_budgets_and_of_analysis_a_reader_of_a_tenant_sees_its_own_alone(url:
 def test_what_providers_say_of_tokens_overflows_no_total_and_too_many_days_are_refused(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for path in (folder / "index").glob("2*.sqlite"):
-        with sqlite3.connect(path) as day:
-            day.execute("UPDATE exchange SET prompt_tokens = 9223372036854775807 WHERE end_seq IS NOT NULL")
-        day.close()
+    log = Log(folder / "most", SECOND)
+    for number in range(4):
+        usage = {"prompt_tokens": 9_223_372_036_854_775_807, "completion_tokens": 0}
+        log.exchange(number, NOON + DAY, end={"usage": usage})
+    log.sign()
+    bring_up(folder / "index", folder / "most", 3)
     status, found = ask(url, ALL, "/../tenants")
-    assert (status, found["tenants"][0]["prompt_tokens"]) == (200, 4 << 63)
+    assert (status, found["tenants"][0]["prompt_tokens"]) == (200, (4 << 63) + 12)
     monkeypatch.setattr("proofgate.index.totals.MOST_DAYS", 2)
     assert code_of(ask(url, ALL, "/../tenants")) == (400, "bad_filter")
     assert ask(url, ACME, "/../tenants")[0] == 200

@@ -473,6 +473,23 @@ class ExchangeBatch:
         4 rules), number of the text or list, minute; and of each minute the most that an exchange cost, in
         nanodollars. Then the same of each tenant's hours, without keys, behind the tenant's number."""
 
+    def sums(
+        self, day: int
+    ) -> list[
+        tuple[
+            tuple[int, str | None, str | None],
+            tuple[int, int, int, int],
+            tuple[float, float, float],
+            tuple[int, int | None],
+        ]
+    ]:
+        """What the exchanges of a day add up to, by five minutes (from 1970-01-01 on), tenant and model:
+        exchanges, and of these refused, blocked and open; tokens of prompts and answers, and nanodollars; how
+        many ended without a known cost, and when the newest was admitted, in unix microseconds."""
+
+    def admissions(self, day: int) -> list[tuple[str, int, int]]:
+        """The first and the last number of each tenant's admissions on a day."""
+
     def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
         """Attempts after the first of those rows: number of the admission, of the record, which attempt it
         is, and the provider."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-#: How the core says that no signature is by the key: of the same name, and of another.
-_PHRASES = ("the note is not signed by ", "does not speak for the origin ")
+#: The core's code of what no signature of is by the key that was given, and of findings about it.
+CODE = "another_key"
 #: What there is to say then.
 ANOTHER_KEY = (
     "another key: no signature in it is by the key that was given; give the one of this ledger."
@@ -16,8 +16,9 @@ _INVALID = "invalid"
 
 
 def explained(message: str) -> str:
-    """A refusal of the core, with what it means where no signature is by the key that was given."""
-    if not any(phrase in message for phrase in _PHRASES):
+    """A refusal with its code behind it, in brackets, and what it means where no signature is by the key that
+    was given."""
+    if f"[{CODE}]" not in message:
         return message
     return f"{message}\n{ANOTHER_KEY}"
 
@@ -34,7 +35,7 @@ def verdict(report: dict[str, Any], key: str | None) -> str | None:
     }
     refused = [found for log in logs for found in log["findings"] if found["verdict"] == _INVALID]
     others = [found for found in report.get("findings", []) if found["verdict"] == _INVALID]
-    about_keys = all(any(phrase in found["message"] for phrase in _PHRASES) for found in refused)
+    about_keys = all(found.get("code") == CODE for found in refused)
     if not foreign or not refused or others or not about_keys:
         return None
     given = _named(key)

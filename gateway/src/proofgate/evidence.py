@@ -219,7 +219,7 @@ def fsck(
     except ValueError as error:
         raise EvidenceError(str(error)) from None
     except _core.LedgerError as error:
-        if error.code == "bad_note":
+        if error.code in ("bad_note", another_key.CODE):
             raise EvidenceError(f"{error} [{error.code}]") from None
         raise
     return exit_class, json.loads(report)

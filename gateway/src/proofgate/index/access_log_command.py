@@ -146,5 +146,5 @@ def _believed(note: str, key: str) -> dict[str, Any]:
     try:
         told: dict[str, Any] = json.loads(_core.verify_checkpoint(note, key))
     except _core.ProofError as error:
-        raise _DivergedError(f"a checkpoint is not the auditor's: {error}") from None
+        raise _DivergedError(f"a checkpoint is not the auditor's: {error} [{error.code}]") from None
     return told

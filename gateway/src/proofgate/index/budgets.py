@@ -20,6 +20,7 @@ from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
 from proofgate.index.schema import time_text
+from proofgate.index.used import used_by_model
 
 #: Tenants that one answer tells: it is put together in memory, which is the auditor's too.
 MOST_TENANTS = 1000
@@ -32,14 +33,6 @@ _QUOTA = (
     *("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency"),
     *("nanodollars_per_day", "nanodollars_per_month"),
 )
-#: As in `totals`, sums are floating-point. A refusal uses nothing.
-_SUMS = """
-SELECT (SELECT text FROM text WHERE id = tenant), (SELECT text FROM text WHERE id = model), log,
-  total(prompt_tokens) + total(completion_tokens), total(cost),
-  sum(tenant_seq IS NOT NULL AND end_seq IS NOT NULL AND cost IS NULL),
-  sum(tenant_seq IS NOT NULL AND end_seq IS NULL), max(CASE WHEN tenant_seq IS NOT NULL THEN ts END)
-FROM exchange WHERE"""
-_GROUPS = "GROUP BY tenant, model, log"
 _FIGURES = ("tokens", "cost_nanodollars", "unpriced", "open")
 
 
@@ -219,10 +212,12 @@ def _add_spent(
     for of in told.values():
         of["spent"][span] = dict.fromkeys(_FIGURES, 0)
     asked = Filter(tenant=tenant, since=window[0], until=window[1])
-    for _, (name, model, log, *figures, newest) in questions.sums(asked, _SUMS, [], _GROUPS):
-        if newest is None:
+    for name, model, shard, used in used_by_model(questions, asked):
+        if used.newest is None or name is None:
             # Nothing of it was admitted: it may be nobody's name.
             continue
+        tokens = used.prompt_tokens + used.completion_tokens
+        figures = (tokens, used.cost, used.unpriced, used.open)
         if name not in told and len(told) >= _MOST_NAMES:
             raise IndexUnusableError(f"these are more than {_MOST_NAMES} tenants: ask for one", "bad_filter")
         of = told.setdefault(name, _tenant(name))
@@ -233,7 +228,6 @@ def _add_spent(
         for budget in of["model_budgets"]:
             if budget["model"] == counted:
                 budget["spent"][span] = budget["spent"].get(span, 0) + int(figures[1])
-        origin = questions.origin(log)
-        at = time_text(newest)
-        if origin is not None and (of["recorded"] is None or at > of["recorded"]["time"]):
-            of["recorded"] = {"shard": origin.split("/")[-2], "time": at}
+        at = time_text(used.newest)
+        if of["recorded"] is None or at > of["recorded"]["time"]:
+            of["recorded"] = {"shard": shard, "time": at}

@@ -60,15 +60,17 @@ class Day:
                 [(log, seq, log, at, number, provider) for seq, at, number, provider in attempts],
             )
 
-    def take(self, effect: Effect) -> bool:
-        """Adds to a row what a record says; whether there is such a row without an end."""
+    def take(self, effect: Effect) -> tuple[str | None, str | None] | None:
+        """Adds to a row what a record says; tenant and model of the exchange, or None when it has no row."""
         late, place = effect.late, (effect.ts, effect.log, effect.seq)
         row = self.connection.execute(
-            "SELECT providers, rules, tenant FROM exchange WHERE ts = ? AND log = ? AND seq = ? AND id = ?",
+            "SELECT providers, rules, tenant, (SELECT text FROM text WHERE id = tenant),"
+            " (SELECT text FROM text WHERE id = model)"
+            " FROM exchange WHERE ts = ? AND log = ? AND seq = ? AND id = ?",
             (*place, stored_id(late["id"])),
         ).fetchone()
         if row is None:
-            return False
+            return None
         if late["kind"] == "attempt":
             provider = self._text(late["provider"])
             self.connection.execute(
@@ -81,7 +83,7 @@ class Day:
             self.connection.execute(
                 "UPDATE exchange SET providers = ? WHERE ts = ? AND log = ? AND seq = ?", (providers, *place)
             )
-            return True
+            return row[3], row[4]
         rules = row[1]
         if late["rules"]:
             rules = self._list(sorted({*self._names(rules), *late["rules"]}))
@@ -98,7 +100,7 @@ class Day:
                 *(late["verdict"], rules, *place),
             ),
         )
-        return True
+        return row[3], row[4]
 
     def _hold(self, ts: int, tenant: int | None, column: int, number: int, cost: int | None = None) -> None:
         minute, hour = minutes.minute_of(ts), minutes.hour_of(ts)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from proofgate.index import minutes, schema
+from proofgate.index import minutes, schema, sums
+from proofgate.index.conditions import conditions_of
 from proofgate.index.days import shown_id, stored_id
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import OPEN, Cursor, Filter
@@ -33,6 +34,9 @@ SELECT ts, log, seq, id, (SELECT text FROM text WHERE id = tenant) AS tenant, te
   (SELECT text FROM text WHERE id = end_user) AS end_user, (SELECT text FROM text WHERE id = agent) AS agent,
   (SELECT text FROM text WHERE id = parent_agent) AS parent_agent, trace_id
 FROM exchange"""
+
+_OF_NUMBER = """
+WHERE tenant = (SELECT id FROM text WHERE text = ?) AND log = ? AND tenant_seq = ? AND version <= ?"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Questions:
         self.directory = directory
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._catalogue = catalogue = schema.open_catalogue(directory)
+        if self._deadline is not None:
+            catalogue.set_progress_handler(self._is_late, _STEPS)
         try:
             # One transaction: version, days and logs are of one moment.
             catalogue.execute("BEGIN")
@@ -122,19 +128,33 @@ class Questions:
         return page.rows[0] if page.rows else None
 
     def admission(self, tenant: str, origin: str, number: int, near: int) -> Row | None:
-        """A tenant's admission by its number in a log, near a time: days are looked at outward from there."""
-        logs = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
-        days = sorted(self.days, key=lambda day: abs(day - schema.day_of(near)))
-        for day in days if logs else []:
-            found = self._select(
-                self._day(day),
-                " WHERE tenant = (SELECT id FROM text WHERE text = ?) AND log = ? AND tenant_seq = ?"
-                " AND version <= ? LIMIT 1",
-                [tenant, logs[0], number, self.version],
-            )
-            if found:
-                return found[0]
+        """A tenant's admission by its number in a log, near a time: it is looked for outward from there, and
+        only where its number can be."""
+        try:
+            logs = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
+            days = sums.days_of_number(self._catalogue, tenant, origin, number)
+        except sqlite3.Error as error:
+            raise _damaged(self.directory, error) from None
+        for day in sorted(days, key=lambda day: abs(day - schema.day_of(near))):
+            for beside in (" AND ts >= ? ORDER BY ts LIMIT 1", " AND ts < ? ORDER BY ts DESC LIMIT 1"):
+                values = [tenant, logs[0], number, self.version, near]
+                found = self._select(self._day(day), _OF_NUMBER + beside, values)
+                if found:
+                    return found[0]
         return None
+
+    def added_up(
+        self, span: int, first: int, behind: int, tenant: str | None
+    ) -> Iterator[tuple[int | None, str | None, str | None, str, sums.Used]]:
+        """As `sums.read`, as of this version. Raises IndexUnusableError."""
+        try:
+            yield from sums.read(self._catalogue, span, first, behind, tenant)
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
+    def require_kept(self, asked: Filter) -> None:
+        """Raises IndexUnusableError (`day_pruned`) where days that are asked for were removed."""
+        list(self._days_of(asked, None))
 
     def sums(
         self,
@@ -150,7 +170,7 @@ class Questions:
         for day in self._days_of(asked, None):
             connection = self._day(day)
             try:
-                found = _conditions(connection, asked)
+                found = conditions_of(connection, asked)
                 if found is None:
                     continue
                 times = [("ts >= ?", asked.since), ("ts < ?", asked.until)]
@@ -214,7 +234,7 @@ class Questions:
     ) -> list[Row]:
         connection = self._day(day)
         try:
-            found = _conditions(connection, asked)
+            found = conditions_of(connection, asked)
             spans = [] if found is None else self._spans(connection, day, asked, place)
         except sqlite3.Error as error:
             raise _damaged(self.directory, error) from None
@@ -332,46 +352,6 @@ class Questions:
             if not isinstance(pruned_before, int) or day >= pruned_before:
                 raise
             raise IndexUnusableError("a day of it was just removed: ask again", "day_pruned") from None
-
-
-def _conditions(connection: sqlite3.Connection, asked: Filter) -> list[tuple[str, Any]] | None:
-    """What rows of a day have to be; None when none of them can be."""
-    conditions: list[tuple[str, Any]] = []
-    # Their indexes find fewer rows than that of tenants, which the plus sign keeps from being used.
-    is_of_few = any(named is not None for named in (asked.session, asked.end_user, asked.trace_id))
-    for column, named in (
-        ("+tenant" if is_of_few else "tenant", asked.tenant),
-        *(("model", asked.model), ("key", asked.key), ("session", asked.session)),
-        *(("end_user", asked.end_user), ("agent", asked.agent)),
-    ):
-        if named is not None:
-            conditions.append((f"{column} = ?", _text(connection, named)))
-    for column, named in (("providers", asked.provider), ("rules", asked.rule)):
-        if named is not None:
-            members = f"{column} IS NOT NULL AND {column} IN (SELECT list FROM member WHERE text = ?)"  # noqa: S608
-            conditions.append((members, _text(connection, named)))
-    if asked.outcome == OPEN:
-        conditions.append(("end_seq IS NULL", 0))
-    elif asked.outcome is not None:
-        conditions.append(("outcome = ?", _text(connection, asked.outcome)))
-    if asked.verdict is not None:
-        number = schema.VERDICTS.index(asked.verdict)
-        # The index of verdicts has none of those that were allowed.
-        conditions.append(("verdict > 0 AND verdict = ?" if number else "verdict = ?", number))
-    if asked.id is not None:
-        conditions.append(("id = ?", stored_id(asked.id)))
-    if asked.trace_id is not None:
-        conditions.append(("trace_id = ?", bytes.fromhex(asked.trace_id)))
-    if asked.min_cost is not None:
-        conditions.append(("cost >= ?", asked.min_cost))
-    if any(value is None for _, value in conditions):
-        return None
-    return [(condition, value if "?" in condition else None) for condition, value in conditions]
-
-
-def _text(connection: sqlite3.Connection, text: str) -> int | None:
-    row = connection.execute("SELECT id FROM text WHERE text = ?", (text,)).fetchone()
-    return None if row is None else int(row[0])
 
 
 def _damaged(directory: Path, error: Exception) -> IndexUnusableError:

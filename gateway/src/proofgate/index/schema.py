@@ -17,7 +17,7 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 5
+SCHEMA = 6
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
@@ -37,6 +37,16 @@ CREATE TABLE open(log INTEGER, seq INTEGER, ts INTEGER NOT NULL, PRIMARY KEY(log
 -- What is known of admissions that were not read yet.
 CREATE TABLE early(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, late TEXT NOT NULL,
   PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
+-- What exchanges of a time come to: `span` is its length in five minutes, and `at` its number from 1970 on. A
+-- tenant that nobody knows is 0, and so is the model but where models are told apart: of days, as span -288.
+CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE used(span INTEGER, at INTEGER, tenant INTEGER, model INTEGER, shard INTEGER,
+  exchanges INTEGER NOT NULL, refused INTEGER NOT NULL, blocked INTEGER NOT NULL, open INTEGER NOT NULL,
+  prompt_tokens REAL NOT NULL, completion_tokens REAL NOT NULL, cost REAL NOT NULL,
+  unpriced INTEGER NOT NULL, newest INTEGER, PRIMARY KEY(span, at, tenant, model, shard)) WITHOUT ROWID;
+-- The first and the last number of a tenant's admissions in a log on a day.
+CREATE TABLE numbered(log INTEGER, tenant INTEGER, day INTEGER, first INTEGER NOT NULL, last INTEGER NOT NULL,
+  PRIMARY KEY(log, tenant, day)) WITHOUT ROWID;
 """
 
 #: `providers` and `rules` are lists; what `text` and `list` have is numbered there. Five of the columns are

@@ -8,17 +8,13 @@ from typing import Any
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
-from proofgate.index.schema import VERDICTS, day_name
+from proofgate.index.schema import day_name
+from proofgate.index.sums import Used
+from proofgate.index.used import used_by_day
 
 #: Days of tenants that one answer tells: it is put together in memory, which is the auditor's too.
 MOST_DAYS = 20_000
 
-#: Sums are floating-point: what a provider says of tokens is whatever it likes, and whole numbers overflow.
-_SUMS = """
-SELECT (SELECT text FROM text WHERE id = tenant), log, count(*), sum(verdict = ?), sum(verdict = ?),
-  sum(end_seq IS NULL), total(prompt_tokens), total(completion_tokens), total(cost),
-  sum(verdict != ? AND end_seq IS NOT NULL AND cost IS NULL)
-FROM exchange WHERE"""
 _NAMES = ("exchanges", "refused", "blocked", "open")
 _TOTALS = ("prompt_tokens", "completion_tokens", "cost_nanodollars")
 
@@ -31,9 +27,8 @@ def tenants(questions: Questions, asked: Filter) -> list[dict[str, Any]]:
     Raises IndexUnusableError, also when there are too many (`bad_filter`).
     """
     found: dict[str | None, dict[str, Any]] = {}
-    refused, blocked = VERDICTS.index("refused"), VERDICTS.index("blocked")
     days = 0
-    for day, (tenant, log, *figures) in questions.sums(asked, _SUMS, [refused, blocked, refused]):
+    for day, tenant, shard, used in used_by_day(questions, asked):
         of = found.setdefault(tenant, {"tenant": tenant, **_nothing(), "shards": set(), "days": {}})
         if day not in of["days"]:
             of["days"][day] = _nothing()
@@ -41,16 +36,19 @@ def tenants(questions: Questions, asked: Filter) -> list[dict[str, Any]]:
         if days > MOST_DAYS:
             message = f"these are more than {MOST_DAYS} days of tenants: ask for a tenant, or for less time"
             raise IndexUnusableError(message, "bad_filter")
-        for name, figure in zip((*_NAMES, *_TOTALS, "unpriced"), figures, strict=True):
-            of[name] += int(figure)
-            of["days"][day][name] += int(figure)
-        origin = questions.origin(log)
-        if origin is not None:
-            of["shards"].add(origin.split("/")[-2])
+        for name, figure in _figures(used).items():
+            of[name] += figure
+            of["days"][day][name] += figure
+        of["shards"].add(shard)
     for of in found.values():
         of["shards"] = sorted(of["shards"], key=lambda shard: (len(shard), shard))
         of["days"] = [{"day": day_name(day), **figures} for day, figures in sorted(of["days"].items())]
     return sorted(found.values(), key=lambda of: (of["tenant"] is None, of["tenant"] or ""))
+
+
+def _figures(used: Used) -> dict[str, int]:
+    told = {name: getattr(used, name) for name in (*_NAMES, "prompt_tokens", "completion_tokens", "unpriced")}
+    return {name: int(figure) for name, figure in (told | {"cost_nanodollars": used.cost}).items()}
 
 
 def _nothing() -> dict[str, int]:

@@ -79,9 +79,11 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
             note = _read(files, NOTE)
             try:
                 _core.verify_export(note.decode(), signer, hashlib.sha256(content).digest())
-            except (_core.ProofError, UnicodeDecodeError) as error:
+            except UnicodeDecodeError as error:
+                raise ExportContradictedError(f"{NOTE} is no note: {error}") from None
+            except _core.ProofError as error:
                 raise ExportContradictedError(
-                    f"{NOTE} is not by this key over this manifest: {error}"
+                    f"{NOTE} is not by this key over this manifest: {error} [{error.code}]"
                 ) from None
             signed_by = signer.partition("+")[0]
         for name in (EXCHANGES, CSV):
@@ -221,7 +223,7 @@ def _notes(manifest: dict[str, Any], key: str) -> dict[str, str]:
         try:
             signed = json.loads(_core.verify_checkpoint(log["checkpoint"], key))
         except _core.ProofgateError as error:
-            raise ExportContradictedError(f"a checkpoint is refused: {error}") from None
+            raise ExportContradictedError(f"a checkpoint is refused: {error} [{error.code}]") from None
         notes[signed["origin"]] = log["checkpoint"]
     return notes
 

@@ -18,7 +18,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from proofgate.index import schema
+from proofgate.index import schema, sums
 from proofgate.index.days import Day, Effect
 from proofgate.index.errors import IndexUnusableError
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Files of days that are held open.
 _OPEN_DAYS = 8
+#: Names whose numbers are remembered.
+_NAMES = 20_000
 #: What the core takes for "it has ended".
 ENDED = (1 << 64) - 1
 _NEW = "catalogue.new"
@@ -50,6 +52,7 @@ class Writer:
         self._pruned_before = int(meta["pruned_before"]) if "pruned_before" in meta else None
         self._listed = {day for (day,) in self._catalogue.execute("SELECT day FROM day")}
         self._days: OrderedDict[int, Day] = OrderedDict()
+        self._names: dict[str, int] = {}
         self._remove_unlisted()
 
     @classmethod
@@ -125,6 +128,7 @@ class Writer:
         begun = [(log, seq, ts) for seq, ts in batch.unended() if self._is_kept(ts)]
         catalogue.executemany("INSERT OR REPLACE INTO open VALUES (?, ?, ?)", begun)
         effects = self._effects(origin, log, batch)
+        added, shard = sums.Sums(self._name), origin.split("/")[-2]
         closed: list[tuple[int, int]] = []
         kept = [day for day in batch.days() if self._is_kept_day(day)]
         for day in sorted({*kept, *effects}):
@@ -132,13 +136,17 @@ class Writer:
             writing.connection.execute("BEGIN IMMEDIATE")
             if day in kept:
                 writing.add(batch, day, log, self._version + 1)
+                added.take(batch, day, log, shard)
             for effect in effects.get(day, []):
                 admission = (effect.log, effect.seq)
-                if admission in closed or not writing.take(effect):
+                named = None if admission in closed else writing.take(effect)
+                if named is None:
                     continue
                 if effect.late["kind"] == "end":
                     closed.append(admission)
+                    added.end(effect.ts, *named, shard, effect.late)
             writing.connection.execute("COMMIT")
+        added.write(catalogue)
         catalogue.executemany("DELETE FROM open WHERE log = ? AND seq = ?", closed)
         catalogue.execute("DELETE FROM early WHERE log = ? AND seq < ?", (log, batch.size))
         catalogue.execute(
@@ -196,6 +204,7 @@ class Writer:
             self._catalogue.execute("INSERT OR REPLACE INTO meta VALUES ('pruned_before', ?)", (before,))
             self._catalogue.execute("DELETE FROM day WHERE day < ?", (before,))
             self._catalogue.execute("DELETE FROM open WHERE ts < ?", (before * 86_400_000_000,))
+            sums.prune(self._catalogue, before)
             self._catalogue.execute("COMMIT")
             self._pruned_before = before
             self._listed.difference_update(gone)
@@ -214,6 +223,17 @@ class Writer:
                 self._catalogue.execute("INSERT INTO log(origin) VALUES (?)", (origin,)).lastrowid or 0
             )
         return int(row[0])
+
+    def _name(self, text: str) -> int:
+        """The catalogue's number of a tenant, a model or a shard."""
+        number = self._names.get(text)
+        if number is None:
+            if len(self._names) >= _NAMES:
+                self._names.clear()
+            self._catalogue.execute("INSERT OR IGNORE INTO name(text) VALUES (?)", (text,))
+            row = self._catalogue.execute("SELECT id FROM name WHERE text = ?", (text,)).fetchone()
+            number = self._names[text] = int(row[0])
+        return number
 
     def _size(self, log: int) -> int:
         return int(self._catalogue.execute("SELECT size FROM log WHERE id = ?", (log,)).fetchone()[0])
@@ -246,6 +266,7 @@ class Writer:
             with contextlib.suppress(sqlite3.Error):
                 day.connection.close()
         self._days.clear()
+        self._names.clear()
         with contextlib.suppress(sqlite3.Error):
             if self._catalogue.in_transaction:
                 self._catalogue.execute("ROLLBACK")

@@ -2,7 +2,9 @@
 //! the parts of that cost alone: reading with checksums, and hashing. Medians of several runs, with the least and the most.
 //! Seconds are those that the thread had the processor, so that what else runs does not count.
 //!
-//! `cargo run --release -p proofgate-auditor --example verify_speed -- [directory]`
+//! A log whose worker was killed, and for which its successor signed, is verified besides.
+//!
+//! `cargo run --release -p proofgate-auditor --example verify_speed -- [directory [records]]`
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,16 +13,33 @@
 
 use proofgate_auditor::{Auditor, Settings, StateDirectory};
 use proofgate_evidence::log_reader::{Found, LogReader};
-use proofgate_ledger::record::{Admission, ConfigDigests, ConfigId, SaltId};
+use proofgate_ledger::record::{Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Usage};
 use proofgate_ledger::{Mmr, SigningKey, TrustPolicy, leaf_hash};
-use proofgate_wal::{FileStorage, Options, Shard, Storage, Ulid, succession};
+use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, succession};
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const RUNS: usize = 5;
+/// Records of a log, unless the second argument says otherwise.
 const RECORDS: u64 = 400_000;
+/// Of these, in a log whose worker was killed, how many are under no checkpoint of its own and in no tree.
+const LEFT: u64 = 1024;
+
+/// Polls in which all is verified.
+const POLLS: u64 = 5;
+
+/// How a log ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Ending {
+    /// Under a checkpoint; its records are admissions.
+    Signed,
+    /// In the middle of its work, and a successor signs for it. The second half of its records are the ends of the first,
+    /// or that one would have to write them.
+    Killed,
+}
+
 const LEDGER: &str = "ledger.example/bench";
 
 fn main() {
@@ -31,22 +50,42 @@ fn main() {
     let ledger = root.join("ledger");
     std::fs::create_dir_all(&ledger).unwrap();
     let key = SigningKey::generate(LEDGER, [0; 32]).unwrap();
-    let (incarnation, bytes) = write(&ledger.join("0"), &key);
+    let (incarnation, bytes) = write(&ledger.join("0"), &key, Ending::Signed);
     let dir = ledger.join("0").join(incarnation.to_string());
     println!(
-        "{RECORDS} records of {bytes} bytes in one log, median of {RUNS} runs (least to most), million records a second of one core:"
+        "{} records of {bytes} bytes in one log, median of {RUNS} runs (least to most), million records a second of one core:",
+        records()
     );
     tell(
         "verified by the auditor",
-        &runs(|run| audit(&ledger, &root.join(run.to_string()), &key)),
+        &runs(|run| audit(&ledger, &root.join(run.to_string()), &key, records() + 1)),
     );
     tell(
         "verified again",
-        &runs(|run| scrub(&ledger, &root.join(format!("again-{run}")), &key)),
+        &runs(|run| scrub(&ledger, &root.join(format!("again-{run}")), &key, records() + 1)),
+    );
+    let killed = root.join("killed");
+    std::fs::create_dir_all(&killed).unwrap();
+    write(&killed.join("0"), &key, Ending::Killed);
+    let state = |run| root.join(format!("killed-{run}"));
+    tell(
+        "verified by the auditor, killed",
+        &runs(|run| audit(&killed, &state(run), &key, records() + 2)),
+    );
+    let state = |run| root.join(format!("killed-again-{run}"));
+    tell(
+        "verified again, killed",
+        &runs(|run| scrub(&killed, &state(run), &key, records() + 2)),
     );
     tell("read, checksums checked", &runs(|_| read(&dir, incarnation)));
     tell("hashed into the tree", &runs(|_| hash(bytes)));
     std::fs::remove_dir_all(&root).unwrap();
+}
+
+/// How many records the log has.
+fn records() -> u64 {
+    let given = std::env::args().nth(2).and_then(|text| text.parse().ok());
+    given.unwrap_or(RECORDS)
 }
 
 fn runs(once: impl Fn(usize) -> f64) -> Vec<f64> {
@@ -71,11 +110,11 @@ fn busy() -> f64 {
 }
 
 fn rate(begun: f64) -> f64 {
-    RECORDS as f64 / (busy() - begun) / 1e6
+    records() as f64 / (busy() - begun) / 1e6
 }
 
 /// Writes a log; returns its incarnation and the bytes of a record.
-fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
+fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
     let shard = Shard {
         dir,
         ledger: LEDGER,
@@ -95,7 +134,18 @@ fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
     let storage: Arc<dyn Storage> = Arc::new(FileStorage);
     let mut log = succession::begin(&storage, &terms, None).unwrap().log;
     let mut bytes = 0;
-    for number in 0..RECORDS {
+    let (killed, records) = (ending == Ending::Killed, records());
+    let followed = if killed { records - LEFT } else { records };
+    for number in 0..records {
+        if killed && number >= records / 2 {
+            complete(&mut log, number - records / 2);
+            follow(&mut log, number, followed);
+            if number == followed {
+                log.follower.sync().unwrap();
+                log.follower.checkpoint(key).unwrap();
+            }
+            continue;
+        }
         let id = format!("req-{number:027}");
         let admission = |seq, out: &mut Vec<u8>| {
             let start = out.len();
@@ -131,17 +181,62 @@ fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
             written
         };
         log.writer.append(admission).unwrap();
-        if number % 64 == 63 {
-            log.writer.flush().unwrap();
-            log.follower.prepare();
-            while log.follower.step().unwrap().behind {}
-        }
+        follow(&mut log, number, followed);
     }
     log.writer.flush().unwrap();
+    if killed {
+        let incarnation = log.incarnation;
+        drop(log);
+        succession::begin(&storage, &terms, None).unwrap();
+        return (incarnation, bytes);
+    }
     while log.follower.step().unwrap().behind {}
     log.follower.sync().unwrap();
     log.follower.checkpoint(key).unwrap();
     (log.incarnation, bytes)
+}
+
+/// Lets the ledger thread follow every 64 records, up to as many as it follows at all.
+fn follow(log: &mut Incarnation, number: u64, followed: u64) {
+    if number % 64 != 63 {
+        return;
+    }
+    log.writer.flush().unwrap();
+    log.follower.prepare();
+    while number < followed && log.follower.step().unwrap().behind {}
+}
+
+fn complete(log: &mut Incarnation, number: u64) {
+    let id = format!("req-{number:027}");
+    let appended = log.writer.append(|seq, out| {
+        Completion {
+            seq,
+            ts: 1_700_000_000_000_001,
+            id: id.as_str().into(),
+            admission: number + 1,
+            incarnation: None,
+            status: 200,
+            upstream_status: Some(200),
+            attempts: 1,
+            outcome: Outcome::Complete,
+            received: None,
+            bytes: 512,
+            response: [3; 32],
+            payloads: None,
+            usage: Some(Usage {
+                prompt_tokens: 250,
+                completion_tokens: 50,
+                ..Usage::default()
+            }),
+            charged: Some(300),
+            cost_nanodollars: Some(1000),
+            duration_us: 1,
+            policy: None,
+            config: ConfigId([2; 8]),
+        }
+        .encode_into(out)
+    });
+    appended.unwrap();
 }
 
 fn auditor(ledger: &Path, state: &Path, key: &SigningKey) -> Auditor {
@@ -159,29 +254,41 @@ fn auditor(ledger: &Path, state: &Path, key: &SigningKey) -> Auditor {
     Auditor::create(Arc::new(FileStorage), state, own, settings).unwrap()
 }
 
-fn audit(ledger: &Path, state: &Path, key: &SigningKey) -> f64 {
+/// Polls until all is verified, and returns how much was: a successor's note is read behind the log's own.
+fn verify_all(auditor: &mut Auditor, records: u64) -> u64 {
+    let mut verified = 0;
+    for now in 1..=POLLS {
+        verified += auditor.poll(now, u64::MAX, 0).unwrap().records;
+        if verified >= records {
+            break;
+        }
+    }
+    verified
+}
+
+fn audit(ledger: &Path, state: &Path, key: &SigningKey, records: u64) -> f64 {
     let mut auditor = auditor(ledger, state, key);
     let begun = busy();
-    let poll = auditor.poll(1, u64::MAX, 0).unwrap();
+    let verified = verify_all(&mut auditor, records);
     let rate = rate(begun);
-    assert_eq!((poll.records, auditor.findings().len()), (RECORDS + 1, 0));
+    assert_eq!((verified, auditor.findings().len()), (records, 0));
     rate
 }
 
-fn scrub(ledger: &Path, state: &Path, key: &SigningKey) -> f64 {
+fn scrub(ledger: &Path, state: &Path, key: &SigningKey, records: u64) -> f64 {
     let mut auditor = auditor(ledger, state, key);
-    auditor.poll(1, u64::MAX, 0).unwrap();
+    verify_all(&mut auditor, records);
     let begun = busy();
-    let poll = auditor.poll(2, 0, u64::MAX).unwrap();
+    let poll = auditor.poll(POLLS + 1, 0, u64::MAX).unwrap();
     let rate = rate(begun);
-    assert_eq!(poll.scrubbed_records, RECORDS + 1);
+    assert_eq!(poll.scrubbed_records, records);
     rate
 }
 
 fn read(dir: &Path, incarnation: Ulid) -> f64 {
     let begun = busy();
     let mut log = LogReader::open(&FileStorage, dir, incarnation).unwrap();
-    for _ in 0..=RECORDS {
+    for _ in 0..=records() {
         match log.next().unwrap() {
             Found::Record(stored) => black_box(log.payload(&stored).len()),
             Found::Flaw(flaw) => panic!("{flaw:?}"),
@@ -194,7 +301,7 @@ fn read(dir: &Path, incarnation: Ulid) -> f64 {
 fn hash(bytes: usize) -> f64 {
     let (record, mut tree) = (vec![b'x'; bytes], Mmr::new());
     let begun = busy();
-    for _ in 0..RECORDS {
+    for _ in 0..records() {
         tree.push(leaf_hash(black_box(&record)), &mut |_| {});
     }
     black_box(tree.root());

@@ -106,7 +106,7 @@ impl AuditorError {
             Self::Policy(_) => "auditor_policy",
             Self::EntryTooLarge(_) => "entry_too_large",
             Self::Range(_) => "out_of_range",
-            Self::Ledger(_) => "ledger_refused",
+            Self::Ledger(error) => error.code(),
             Self::Evidence(error) => error.code(),
         }
     }

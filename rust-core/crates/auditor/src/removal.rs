@@ -30,7 +30,7 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
     let removed = match removal::read(view.storage, &log.dir, Some(view.key), view.keeping)? {
         Removal::None => return Ok(false),
         Removal::Refused(why) => {
-            refuse(&why);
+            refuse(&why.why);
             return Ok(false);
         }
         Removal::Done(removed) => removed,

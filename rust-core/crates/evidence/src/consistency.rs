@@ -1,11 +1,11 @@
 //! Two checkpoints of one log are one history: the older is a prefix of the newer.
 
 use crate::layout::{parse_incarnation, shards};
-use crate::prove::rebuild;
+use crate::rebuilt::{Nodes, rebuilt};
 use crate::removal::{read_consistency, read_tombstone};
-use crate::{EvidenceError, HeldCheckpoint, ReadStorage, TreeFile};
+use crate::{EvidenceError, HeldCheckpoint, ReadStorage, Refusal, TreeFile};
 use proofgate_ledger::{
-    Checkpoint, Hash, NodeReader, VerifyingKey, consistency_proof, tree_root, verify_consistency,
+    Checkpoint, Hash, LedgerError, NodeReader, VerifyingKey, consistency_proof, tree_root, verify_consistency,
 };
 use std::path::{Path, PathBuf};
 
@@ -19,21 +19,21 @@ pub fn read_notes(
     text: &str,
     key: Option<&VerifyingKey>,
 ) -> Result<Vec<HeldCheckpoint>, EvidenceError> {
-    let refused = |number: usize, reason: String| EvidenceError::Note {
+    let refused = |number: usize, reason: Refusal| EvidenceError::Note {
         file: file.to_owned(),
         number,
         reason,
     };
     let notes = split_notes(text);
     if notes.is_empty() {
-        return Err(refused(1, "the file holds no note".to_owned()));
+        return Err(refused(1, "the file holds no note".to_owned().into()));
     }
     let read = notes.into_iter().enumerate().map(|(at, note)| {
         let signed = match key {
             Some(key) => Checkpoint::verify(note, key),
             None => Checkpoint::parse_unverified(note),
         };
-        let checkpoint = signed.map_err(|error| refused(at + 1, error.to_string()))?;
+        let checkpoint = signed.map_err(|error| refused(at + 1, error.into()))?;
         Ok(HeldCheckpoint {
             file: file.to_owned(),
             checkpoint,
@@ -127,22 +127,36 @@ fn proof(
             None => Err(EvidenceError::Removed(dir.to_owned())),
         };
     }
-    let nodes = rebuild(storage, dir, new.size, |nodes| {
-        read_proof(nodes, (size, root), new.size).map(|_| ())
-    });
-    let nodes = match nodes {
-        Err(EvidenceError::NoSuchRecord { seq, .. }) => {
-            let told = format!(
-                "the ledger holds {seq} records of {}, not {}",
-                new.origin, new.size
-            );
-            return Err(EvidenceError::Inconsistent(told));
+    if size == 0 {
+        return Err(LedgerError::EmptyTree.into());
+    }
+    if size > new.size {
+        let (old, new) = (size, new.size);
+        return Err(LedgerError::SizesReversed { old, new }.into());
+    }
+    let mut whole = false;
+    loop {
+        let rebuilt = match rebuilt(storage, dir, new, whole) {
+            Err(EvidenceError::NoSuchRecord { seq, .. }) => {
+                let told = format!(
+                    "the ledger holds {seq} records of {}, not {}",
+                    new.origin, new.size
+                );
+                return Err(EvidenceError::Inconsistent(told));
+            }
+            other => other?,
+        };
+        let nodes = Nodes::new(storage, dir, &rebuilt);
+        let proved = read_proof(&nodes, (size, root), new.size).and_then(|(hashes, root)| {
+            check(&old(root), new, &hashes)?;
+            Ok(hashes)
+        });
+        if proved.is_ok() || rebuilt.is_whole() {
+            return proved;
         }
-        other => other?,
-    };
-    let (hashes, root) = read_proof(&nodes, (size, root), new.size)?;
-    check(&old(root), new, &hashes)?;
-    Ok(hashes)
+        // A node of the tree file is wrong.
+        whole = true;
+    }
 }
 
 fn read_proof<N: NodeReader<Error = EvidenceError> + ?Sized>(

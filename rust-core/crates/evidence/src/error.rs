@@ -1,5 +1,6 @@
 //! Everything that can go wrong when stored evidence is read.
 
+use crate::refusal::Refusal;
 use proofgate_ledger::LedgerError;
 use rustix::io::Errno;
 use std::io;
@@ -59,7 +60,7 @@ pub enum EvidenceError {
         /// Which of its notes, from 1.
         number: usize,
         /// Why.
-        reason: String,
+        reason: Refusal,
     },
     /// `consistency`: two checkpoints are not one history; the text says why.
     #[error("not consistent: {0}")]
@@ -120,11 +121,12 @@ impl EvidenceError {
             Self::NotCovered { .. } => "record_not_covered",
             Self::NoSuchRecord { .. } => "no_such_record",
             Self::Removed(_) => "log_removed",
+            Self::Note { reason, .. } if reason.another_key => LedgerError::ANOTHER_KEY,
             Self::Note { .. } => "bad_note",
             Self::Inconsistent(_) => "inconsistent",
             Self::ShredKeys { .. } => "shred_keys_malformed",
             Self::NotALog(_) => "not_a_log",
-            Self::Ledger(_) => "ledger_refused",
+            Self::Ledger(error) => error.code(),
         }
     }
 }

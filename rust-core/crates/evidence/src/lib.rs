@@ -37,6 +37,8 @@ pub mod note_files;
 pub mod payloads;
 mod pinned;
 pub mod prove;
+mod rebuilt;
+mod refusal;
 pub mod removal;
 pub mod rules;
 pub mod salts;
@@ -59,6 +61,7 @@ pub use lookup::{
     Beginning, FoundRecord, Search, find, find_beginning, read_record, read_records, removed_at,
 };
 pub use pinned::PinnedFile;
+pub use refusal::Refusal;
 pub use salts::stored_salt;
 pub use segments::unused;
 pub use shred_keys::{ShredKeys, file_of as shred_key_file};

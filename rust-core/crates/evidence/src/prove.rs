@@ -2,19 +2,15 @@
 
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::layout::{incarnation_of, parse_incarnation};
-use crate::log_reader::{Found, LogReader};
 use crate::lookup::read_record;
-use crate::removal::gone;
+use crate::rebuilt::{Nodes, rebuilt};
 use crate::salts::{SALT, stored_salt};
 use crate::{EvidenceError, ReadStorage, ShredKeys, TreeFile};
 use proofgate_ledger::{
-    Checkpoint, Hash, LedgerError, Mmr, NodeReader, ShredKeyId, TlogProof, VerifyingKey, inclusion_proof,
-    leaf_hash,
+    Checkpoint, Hash, LedgerError, ShredKeyId, TlogProof, VerifyingKey, inclusion_proof, leaf_hash,
     record::{self, Record},
     verify_inclusion,
 };
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -131,23 +127,55 @@ pub fn inclusion(
     leaf: &Hash,
     signed: &Checkpoint,
 ) -> Result<Vec<Hash>, EvidenceError> {
-    let leads_to_root =
-        |hashes: &Vec<Hash>| verify_inclusion(leaf, seq, signed.size, hashes, &signed.root).is_ok();
-    let stored = TreeFile::open(storage, incarnation_dir)
-        .and_then(|tree| inclusion_proof(&tree, seq, signed.size))
-        .ok()
-        .filter(leads_to_root);
-    if let Some(hashes) = stored {
-        return Ok(hashes);
+    let mut paths = inclusions(storage, incarnation_dir, &[(seq, *leaf)], signed)?;
+    Ok(paths.pop().unwrap_or_default())
+}
+
+/// As [`inclusion`], of several leaves. What the tree file lacks is hashed once for all of them, and for whoever asks next.
+///
+/// # Errors
+/// As [`inclusion`].
+pub fn inclusions(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    leaves: &[(u64, Hash)],
+    signed: &Checkpoint,
+) -> Result<Vec<Vec<Hash>>, EvidenceError> {
+    let leads_to_root = |(seq, leaf): &(u64, Hash), hashes: &Vec<Hash>| {
+        verify_inclusion(leaf, *seq, signed.size, hashes, &signed.root).is_ok()
+    };
+    if let Some((index, _)) = leaves.iter().find(|(seq, _)| *seq >= signed.size) {
+        let (index, size) = (*index, signed.size);
+        return Err(LedgerError::IndexOutOfRange { index, size }.into());
     }
-    let nodes = rebuild(storage, incarnation_dir, signed.size, |nodes| {
-        inclusion_proof(nodes, seq, signed.size).map(|_| ())
-    })?;
-    let hashes = inclusion_proof(&nodes, seq, signed.size)?;
-    if leads_to_root(&hashes) {
-        return Ok(hashes);
+    let tree = TreeFile::open(storage, incarnation_dir).ok();
+    let stored = |of: &(u64, Hash)| {
+        let hashes = inclusion_proof(tree.as_ref()?, of.0, signed.size).ok()?;
+        leads_to_root(of, &hashes).then_some(hashes)
+    };
+    let mut paths: Vec<Option<Vec<Hash>>> = leaves.iter().map(stored).collect();
+    for whole in [false, true] {
+        if paths.iter().all(Option::is_some) {
+            break;
+        }
+        let rebuilt = rebuilt(storage, incarnation_dir, signed, whole)?;
+        let nodes = Nodes::new(storage, incarnation_dir, &rebuilt);
+        for (of, path) in leaves.iter().zip(&mut paths) {
+            if path.is_some() {
+                continue;
+            }
+            // Beside records that were all hashed, the tree file has no say.
+            *path = match inclusion_proof(&nodes, of.0, signed.size) {
+                Err(error) if rebuilt.is_whole() => return Err(error),
+                found => found.ok().filter(|hashes| leads_to_root(of, hashes)),
+            };
+        }
+        if rebuilt.is_whole() {
+            break;
+        }
     }
-    Err(EvidenceError::Corruption {
+    let paths: Option<Vec<_>> = paths.into_iter().collect();
+    paths.ok_or_else(|| EvidenceError::Corruption {
         path: incarnation_dir.join(CHECKPOINT),
         offset: 0,
         reason: format!("the records do not lead to the root it signs at {}", signed.size),
@@ -249,69 +277,4 @@ pub fn successors_note(
         }
     }
     Ok(largest.map(|(_, note)| note))
-}
-
-/// Notes which nodes a proof asks for.
-struct Wanted(RefCell<BTreeMap<u64, Hash>>);
-
-impl NodeReader for Wanted {
-    type Error = EvidenceError;
-
-    fn node(&self, position: u64) -> Result<Hash, EvidenceError> {
-        self.0.borrow_mut().insert(position, [0; 32]);
-        Ok([0; 32])
-    }
-}
-
-/// Nodes that were kept.
-pub(crate) struct Kept(BTreeMap<u64, Hash>);
-
-impl NodeReader for Kept {
-    type Error = EvidenceError;
-
-    fn node(&self, position: u64) -> Result<Hash, EvidenceError> {
-        self.0
-            .get(&position)
-            .copied()
-            .ok_or(LedgerError::MissingNode { position }.into())
-    }
-}
-
-/// Hashes the first `size` records and keeps the nodes that `ask` reads.
-pub(crate) fn rebuild(
-    storage: &dyn ReadStorage,
-    dir: &Path,
-    size: u64,
-    ask: impl FnOnce(&dyn NodeReader<Error = EvidenceError>) -> Result<(), EvidenceError>,
-) -> Result<Kept, EvidenceError> {
-    let wanted = Wanted(RefCell::default());
-    ask(&wanted)?;
-    let mut kept = wanted.0.into_inner();
-    let mut log = LogReader::open(storage, dir, incarnation_of(dir)?)?;
-    let mut mmr = Mmr::new();
-    let mut position = 0;
-    while mmr.size() < size {
-        match log.next()? {
-            Found::Record(stored) if stored.seq == mmr.size() => {
-                mmr.push(leaf_hash(log.payload(&stored)), &mut |node| {
-                    if let Some(slot) = kept.get_mut(&position) {
-                        *slot = node;
-                    }
-                    position += 1;
-                });
-            }
-            Found::Flaw(flaw) if flaw.residue => {}
-            Found::Flaw(flaw) => {
-                return Err(EvidenceError::Corruption {
-                    path: flaw.path,
-                    offset: flaw.offset,
-                    reason: flaw.reason,
-                });
-            }
-            Found::Record(_) | Found::End => {
-                return Err(gone(storage, dir, mmr.size())?);
-            }
-        }
-    }
-    Ok(Kept(kept))
 }

@@ -15,7 +15,7 @@ use crate::rules::Rules;
 use crate::salts::SALTS;
 use crate::segment::SegmentName;
 use crate::tree_file::TREE;
-use crate::{EvidenceError, ReadStorage, read_full};
+use crate::{EvidenceError, ReadStorage, Refusal, read_full};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use proofgate_ledger::record::{MAX_RECORD, Record};
 use proofgate_ledger::{
@@ -119,7 +119,7 @@ pub enum Removal {
     /// It was removed.
     Done(Box<Removed>),
     /// There is a tombstone, and it is refused: why.
-    Refused(String),
+    Refused(Refusal),
 }
 
 /// The stored tombstone; `None` when there is none.
@@ -166,7 +166,7 @@ pub fn read(
     let note = match read_tombstone(storage, dir) {
         Ok(None) => return Ok(Removal::None),
         Ok(Some(note)) => note,
-        Err(EvidenceError::Corruption { reason, .. }) => return Ok(Removal::Refused(reason)),
+        Err(EvidenceError::Corruption { reason, .. }) => return Ok(Removal::Refused(reason.into())),
         Err(error) => return Err(error),
     };
     let believed = match keeping {
@@ -175,12 +175,13 @@ pub fn read(
     };
     let tombstone = match believed {
         Ok(tombstone) => tombstone,
-        Err(error) => return Ok(Removal::Refused(error.to_string())),
+        // Whoever gave another key than the keeper's may be who forged it: that is no other ledger.
+        Err(error) => return Ok(Removal::Refused(error.to_string().into())),
     };
     let incarnation = incarnation_of(dir)?;
     if !tombstone.origin.ends_with(&format!("/{incarnation}")) {
         let why = format!("it is the tombstone of another log, {}", tombstone.origin);
-        return Ok(Removal::Refused(why));
+        return Ok(Removal::Refused(why.into()));
     }
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     Ok(
@@ -199,7 +200,7 @@ pub fn read(
 }
 
 /// The last checkpoint, what the records say, and the time of the newest of them.
-type Kept = Result<(String, Rules, u64), String>;
+type Kept = Result<(String, Rules, u64), Refusal>;
 
 /// The records that stay, each under the last checkpoint.
 fn read_kept(
@@ -212,10 +213,10 @@ fn read_kept(
 ) -> Result<Kept, EvidenceError> {
     let kept: Vec<u64> = names.iter().filter_map(|name| kept_seq(name)).collect();
     if kept.first() != Some(&0) {
-        return Ok(Err("its open record is not there".to_owned()));
+        return Ok(Err("its open record is not there".to_owned().into()));
     }
     if kept.len() > MOST_KEPT {
-        return Ok(Err(format!("{} records stand beside it", kept.len())));
+        return Ok(Err(format!("{} records stand beside it", kept.len()).into()));
     }
     let mut rules = Rules::new(incarnation);
     let mut checkpoint = String::new();
@@ -224,11 +225,11 @@ fn read_kept(
         let record = read_small(storage, &dir.join(record_name(seq)), MAX_RECORD)?;
         let proof = read_small(storage, &dir.join(proof_name(seq)), MAX_TLOG_PROOF)?;
         let (Some(record), Some(proof)) = (record, proof) else {
-            return Ok(Err(format!("record {seq} stays without its proof")));
+            return Ok(Err(format!("record {seq} stays without its proof").into()));
         };
         match check_kept(seq, &record, &proof, tombstone, key) {
             Ok(note) => checkpoint = note,
-            Err(why) => return Ok(Err(format!("record {seq}, which stays: {why}"))),
+            Err(why) => return Ok(Err(why.within(&format!("record {seq}, which stays")))),
         }
         let taken = rules.take(seq, &record);
         newest = newest.max(taken.as_ref().map_or(0, Record::ts));
@@ -240,7 +241,7 @@ fn read_kept(
         if !known {
             let why = taken.err();
             let why = why.unwrap_or_else(|| format!("record {seq} is none of those that stay"));
-            return Ok(Err(why));
+            return Ok(Err(why.into()));
         }
     }
     if rules
@@ -248,7 +249,7 @@ fn read_kept(
         .is_none_or(|opened| opened.origin != tombstone.origin)
     {
         let why = format!("it is of {}, and the log says otherwise", tombstone.origin);
-        return Ok(Err(why));
+        return Ok(Err(why.into()));
     }
     rules.lose();
     Ok(Ok((checkpoint, rules, newest)))
@@ -260,9 +261,9 @@ fn check_kept(
     proof: &[u8],
     tombstone: &Tombstone,
     key: Option<&VerifyingKey>,
-) -> Result<String, String> {
+) -> Result<String, Refusal> {
     let text = std::str::from_utf8(proof).map_err(|error| error.to_string())?;
-    let refused = |error: LedgerError| error.to_string();
+    let refused = |error: LedgerError| Refusal::from(error);
     let proof = TlogProof::parse(text).map_err(refused)?;
     let signed = match key {
         Some(key) => proof.verify(record, key).map_err(refused)?,
@@ -280,13 +281,14 @@ fn check_kept(
         }
     };
     if proof.index != seq {
-        return Err(format!("the proof is of record {}", proof.index));
+        return Err(format!("the proof is of record {}", proof.index).into());
     }
     if (&signed.origin, signed.size, signed.root) != (&tombstone.origin, tombstone.size, tombstone.root) {
         return Err(format!(
             "the tombstone says that {} ended with {} records, and the proof leads to another head: {} with {}",
             tombstone.origin, tombstone.size, signed.origin, signed.size
-        ));
+        )
+        .into());
     }
     Ok(proof.checkpoint)
 }

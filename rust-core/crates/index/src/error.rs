@@ -42,7 +42,7 @@ impl IndexError {
             Self::Contradicted { .. } => "records_contradict_checkpoint",
             Self::OtherLog { .. } => "checkpoint_foreign",
             Self::Place(_) => "index_place",
-            Self::Ledger(_) => "ledger_refused",
+            Self::Ledger(error) => error.code(),
             Self::Evidence(error) => error.code(),
         }
     }

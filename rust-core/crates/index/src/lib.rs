@@ -22,6 +22,7 @@ mod names;
 mod place;
 mod reader;
 mod signed;
+mod sums;
 
 pub use analysed::{Analysed, Window};
 pub use batch::{Batch, Configured, Day};
@@ -31,3 +32,4 @@ pub use minutes::{Held, Minutes};
 pub use place::Place;
 pub use reader::{Limits, Reader};
 pub use signed::{SignedLog, signed_logs};
+pub use sums::{Sums, SumsKey};

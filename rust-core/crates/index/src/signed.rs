@@ -67,7 +67,11 @@ fn was_removed(
 ) -> Result<bool, String> {
     match removal::read(storage, dir, Some(key), keeping).map_err(|error| error.to_string())? {
         Removal::None => Ok(false),
-        Removal::Refused(why) => Err(format!("its tombstone is refused: {why}")),
+        Removal::Refused(refusal) if refusal.another_key => Err(format!(
+            "its tombstone is refused: {refusal} [{}]",
+            LedgerError::ANOTHER_KEY
+        )),
+        Removal::Refused(refusal) => Err(format!("its tombstone is refused: {refusal}")),
         Removal::Done(_) if keeping.is_none() => {
             Err("it was removed, and without the keeper's key nobody can tell by whom".to_owned())
         }
@@ -86,7 +90,7 @@ fn newest(
     let mut newest: Option<(u64, String)> = None;
     let mut consider = |note: Option<String>| -> Result<(), String> {
         let Some(note) = note else { return Ok(()) };
-        let wrong = |error: LedgerError| format!("its checkpoint is refused: {error}");
+        let wrong = |error: LedgerError| format!("its checkpoint is refused: {error} [{}]", error.code());
         // Most are known: nothing is believed of them, so nothing has to be checked.
         let least = newest.as_ref().map_or(size, |(size, _)| *size);
         if Checkpoint::parse_unverified(&note).map_err(wrong)?.size <= least {

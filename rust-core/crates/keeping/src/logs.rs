@@ -78,7 +78,7 @@ pub(crate) fn read(
             Removal::Done(removed) => Is::Removed(removed),
             Removal::None => there(None)?,
             // A tombstone that is not the keeper's hides no log.
-            Removal::Refused(why) => there(Some(why))?,
+            Removal::Refused(refusal) => there(Some(refusal.why))?,
         };
         Ok::<_, KeepingError>(Log { incarnation, dir, is })
     };
@@ -135,7 +135,7 @@ pub(crate) fn removal_of(
 ) -> Result<Removal, KeepingError> {
     match removal::read(storage, dir, Some(key), Some(keeping)) {
         Ok(removal) => Ok(removal),
-        Err(error) => Ok(Removal::Refused(KeepingError::from(error).spoiled()?)),
+        Err(error) => Ok(Removal::Refused(KeepingError::from(error).spoiled()?.into())),
     }
 }
 

@@ -206,7 +206,9 @@ impl<'p> ShardPlan<'p> {
             let dir = shard.dir.join(incarnation.to_string());
             let known = match removal_of(storage, &dir, plan.key, plan.keeping)? {
                 Removal::Done(removed) => Known::Removed(removed),
-                Removal::Refused(why) => Known::Refused(why, Signed::read(storage, &dir, plan.key)?),
+                Removal::Refused(refusal) => {
+                    Known::Refused(refusal.why, Signed::read(storage, &dir, plan.key)?)
+                }
                 Removal::None => match checkpoint_file::read(storage, &dir) {
                     Ok(None) => Known::Unsigned,
                     Ok(Some(_)) => Known::Unread,

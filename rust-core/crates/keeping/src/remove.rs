@@ -119,7 +119,7 @@ pub(crate) fn lock(storage: &dyn Storage, dir: &Path) -> Result<Result<Lock, Rea
 fn refused(storage: &dyn Storage, what: &Plan<'_>, log: &Planned) -> Result<Option<Reason>, KeepingError> {
     let why = match removal::read(storage, &log.dir, Some(what.key), Some(what.keeping))? {
         Removal::Done(_) => return Ok(None),
-        Removal::Refused(why) => why,
+        Removal::Refused(refusal) => refusal.why,
         Removal::None => "it is not there".to_owned(),
     };
     let text =

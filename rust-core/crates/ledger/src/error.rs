@@ -120,3 +120,17 @@ pub enum LedgerError {
     #[error("unknown record kind {0:?}")]
     RecordKind(String),
 }
+
+impl LedgerError {
+    /// The code of what is not signed by the key that was given: whether it was changed is not known then.
+    pub const ANOTHER_KEY: &'static str = "another_key";
+
+    /// Stable machine code of the error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoteUnsigned(_) | Self::OriginNotBelowKey { .. } => Self::ANOTHER_KEY,
+            _ => "ledger_refused",
+        }
+    }
+}

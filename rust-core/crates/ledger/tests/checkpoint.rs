@@ -77,6 +77,20 @@ fn a_checkpoint_of_another_ledger_or_by_another_key_is_refused() {
 }
 
 #[test]
+fn what_another_key_signed_has_a_code_of_its_own_and_what_was_changed_has_not() {
+    let (checkpoint, _) = log();
+    let note = checkpoint.sign(&key()).unwrap();
+    let code = |note: &str, name, seed| {
+        let key = SigningKey::generate(name, [seed; 32]).unwrap().verifying_key();
+        Checkpoint::verify(note, &key).map_err(|error| error.code())
+    };
+    assert_eq!(code(&note, "ledger.example/demo", 8), Err("another_key"));
+    assert_eq!(code(&note, "ledger.example/else", 7), Err("another_key"));
+    let changed = note.replacen(&checkpoint.size.to_string(), "7", 1);
+    assert_eq!(code(&changed, "ledger.example/demo", 7), Err("ledger_refused"));
+}
+
+#[test]
 fn any_changed_byte_of_a_checkpoint_is_noticed() {
     let note = log().0.sign(&key()).unwrap();
     for at in 0..note.len() {

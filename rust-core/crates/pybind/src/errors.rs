@@ -1,3 +1,4 @@
+use proofgate_ledger::LedgerError as LedgerRefusal;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -67,6 +68,15 @@ pub(crate) fn payload_error(python: Python<'_>, error: &proofgate_payloads::Payl
 /// The exception for evidence that does not verify.
 pub(crate) fn proof_error(python: Python<'_>, error: &impl ToString) -> PyErr {
     with_code(python, ProofError::new_err(error.to_string()), "proof")
+}
+
+/// The exception for evidence that is refused; by its code, whether it is signed by another key.
+pub(crate) fn refusal(python: Python<'_>, error: &LedgerRefusal) -> PyErr {
+    let code = match error.code() {
+        LedgerRefusal::ANOTHER_KEY => LedgerRefusal::ANOTHER_KEY,
+        _ => "proof",
+    };
+    with_code(python, ProofError::new_err(error.to_string()), code)
 }
 
 /// The exception for an auditor that cannot start or go on.

@@ -17,7 +17,7 @@ use pyo3::types::PyBytes;
 use rand::TryRngCore;
 use serde::Serialize;
 
-use crate::errors::{evidence_error, proof_error};
+use crate::errors::{evidence_error, refusal};
 use crate::shred_keys::read_shred_keys;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -50,11 +50,11 @@ pub(crate) fn to_json(records: &[Evidence]) -> PyResult<String> {
 
 #[pyfunction]
 fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &str) -> PyResult<String> {
-    let key = VerifyingKey::from_file_text(verifying_key).map_err(|error| proof_error(python, &error))?;
-    let proof = TlogProof::parse(proof).map_err(|error| proof_error(python, &error))?;
+    let key = VerifyingKey::from_file_text(verifying_key).map_err(|error| refusal(python, &error))?;
+    let proof = TlogProof::parse(proof).map_err(|error| refusal(python, &error))?;
     let checkpoint = proof
         .verify(record, &key)
-        .map_err(|error| proof_error(python, &error))?;
+        .map_err(|error| refusal(python, &error))?;
     let verified = serde_json::json!({
         "origin": checkpoint.origin,
         "size": checkpoint.size,
@@ -67,7 +67,7 @@ fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &
 #[pyfunction]
 fn verify_checkpoint(python: Python<'_>, note: &str, verifying_key: &str) -> PyResult<String> {
     let signed = VerifyingKey::from_file_text(verifying_key).and_then(|key| Checkpoint::verify(note, &key));
-    let signed = signed.map_err(|error| proof_error(python, &error))?;
+    let signed = signed.map_err(|error| refusal(python, &error))?;
     let root = STANDARD.encode(signed.root);
     Ok(serde_json::json!({"origin": signed.origin, "size": signed.size, "root": root}).to_string())
 }
@@ -84,7 +84,7 @@ fn reveal_digest(
         let key = VerifyingKey::from_file_text(verifying_key)?;
         TlogProof::parse(proof)?.reveal_digest(record, &key, &digest)
     })();
-    revealed.map_err(|error| proof_error(python, &error))
+    revealed.map_err(|error| refusal(python, &error))
 }
 
 #[pyfunction]
@@ -99,7 +99,7 @@ fn reveal(
         let key = VerifyingKey::from_file_text(verifying_key)?;
         TlogProof::parse(proof)?.reveal(record, &key, body)
     })();
-    revealed.map_err(|error| proof_error(python, &error))
+    revealed.map_err(|error| refusal(python, &error))
 }
 
 #[pyfunction]
@@ -256,7 +256,7 @@ fn consistency(
             notes => Err(EvidenceError::Note {
                 file: file.clone(),
                 number: 2,
-                reason: format!("the file holds {} notes, and one is compared", notes.len()),
+                reason: format!("the file holds {} notes, and one is compared", notes.len()).into(),
             }),
         };
         let (old, new) = (only(&old)?, only(&new)?);

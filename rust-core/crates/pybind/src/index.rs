@@ -10,13 +10,13 @@ use proofgate_index::{
     Analysed, Batch, Day, End, Exchange, Held, IndexError, Limits, Place, Reader, RequestId, Window,
     signed_logs,
 };
-use proofgate_ledger::{Checkpoint, Hash, VerifyingKey, leaf_hash, record, verify_inclusion};
+use proofgate_ledger::{Checkpoint, Hash, LedgerError, VerifyingKey, leaf_hash, record, verify_inclusion};
 use pyo3::conversion::IntoPyObject;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::errors::{evidence_error, index_error, proof_error};
+use crate::errors::{evidence_error, index_error, proof_error, refusal};
 
 static STORAGE: FileStorage = FileStorage;
 
@@ -32,6 +32,14 @@ type TenantHeldBy = (i64, u8, i64, i64);
 type TenantDearest = (i64, i64, i64);
 /// What minutes hold, and tenants' hours.
 type MinutesOf = (Vec<HeldBy>, Vec<Dearest>, Vec<TenantHeldBy>, Vec<TenantDearest>);
+/// Five minutes, tenant and model; exchanges, refused, blocked, open; tokens of prompts and answers, nanodollars; unpriced,
+/// and the newest.
+type SumsOf = (
+    (i64, Option<String>, Option<String>),
+    (i64, i64, i64, i64),
+    (f64, f64, f64),
+    (i64, Option<i64>),
+);
 /// A record as it is stored, and its path.
 type Proved<'py> = (Bound<'py, PyBytes>, Vec<Hash>);
 
@@ -227,6 +235,30 @@ impl ExchangeBatch {
         ))
     }
 
+    fn sums(&self, day: i64) -> PyResult<Vec<SumsOf>> {
+        let of = self.day(day)?;
+        let name = |number: Option<u32>| number.and_then(|number| of.texts().get(number as usize)).cloned();
+        let sums = of.sums().into_iter();
+        let sums = sums.map(|((at, tenant, model), sums)| {
+            (
+                (at, name(tenant), name(model)),
+                (sums.exchanges, sums.refused, sums.blocked, sums.open),
+                (sums.prompt_tokens, sums.completion_tokens, sums.cost),
+                (sums.unpriced, sums.newest),
+            )
+        });
+        Ok(sums.collect())
+    }
+
+    fn admissions(&self, day: i64) -> PyResult<Vec<(String, i64, i64)>> {
+        let of = self.day(day)?;
+        let named = |(tenant, (first, last)): (u32, (i64, i64))| {
+            let name = of.texts().get(tenant as usize)?;
+            Some((name.clone(), first, last))
+        };
+        Ok(of.numbered().into_iter().filter_map(named).collect())
+    }
+
     fn attempts(&self, day: i64, texts: Vec<i64>) -> PyResult<Vec<(i64, i64, u32, i64)>> {
         let exchanges = &self.day(day)?.exchanges;
         let attempts = exchanges.iter().flat_map(|exchange| {
@@ -380,11 +412,10 @@ fn log_records<'py>(
         let key = key_successions::follow(&STORAGE, &directory, &key)?;
         let signed = Checkpoint::verify(note, &key)?;
         let records = read_records(&STORAGE, &directory, &numbers)?;
-        let proved = numbers.iter().zip(records).map(|(seq, record)| {
-            let path = prove::inclusion(&STORAGE, &directory, *seq, &leaf_hash(&record), &signed)?;
-            Ok((record, path))
-        });
-        proved.collect::<Result<Vec<_>, EvidenceError>>()
+        let leaves = numbers.iter().zip(&records);
+        let leaves: Vec<_> = leaves.map(|(seq, record)| (*seq, leaf_hash(record))).collect();
+        let paths = prove::inclusions(&STORAGE, &directory, &leaves, &signed)?;
+        Ok(records.into_iter().zip(paths).collect::<Vec<_>>())
     });
     let found = found.map_err(|error| evidence_error(python, &error))?;
     let found = found.into_iter();
@@ -402,10 +433,11 @@ fn verify_log_records(
     records: Vec<(u64, Vec<u8>, Vec<Hash>)>,
 ) -> PyResult<(String, u64)> {
     let key = key(verifying_key)?;
-    let checked = python.detach(|| -> Result<_, String> {
-        let signed = Checkpoint::verify(note, &key).map_err(|error| error.to_string())?;
+    let checked = python.detach(|| -> Result<_, Refused> {
+        let signed = Checkpoint::verify(note, &key).map_err(Refused::Ledger)?;
         for (index, record, path) in &records {
-            let wrong = |error: String| format!("record {index} of {}: {error}", signed.origin);
+            let wrong =
+                |error: String| Refused::Record(format!("record {index} of {}: {error}", signed.origin));
             verify_inclusion(&leaf_hash(record), *index, signed.size, path, &signed.root)
                 .map_err(|error| wrong(error.to_string()))?;
             let stated = record::parse(record)
@@ -417,7 +449,18 @@ fn verify_log_records(
         }
         Ok((signed.origin, signed.size))
     });
-    checked.map_err(|error| proof_error(python, &error))
+    checked.map_err(|error| match error {
+        Refused::Ledger(error) => refusal(python, &error),
+        Refused::Record(error) => proof_error(python, &error),
+    })
+}
+
+/// What is refused of records that are said to stand under a checkpoint.
+enum Refused {
+    /// The checkpoint.
+    Ledger(LedgerError),
+    /// One of them.
+    Record(String),
 }
 
 #[pyfunction]
@@ -431,5 +474,5 @@ fn sign_export(signing_key: &str, digest: Hash) -> PyResult<String> {
 #[pyfunction]
 fn verify_export(python: Python<'_>, note: &str, verifying_key: &str, digest: Hash) -> PyResult<()> {
     let checked = key(verifying_key)?.verify_export(note, &digest);
-    checked.map_err(|error| proof_error(python, &error))
+    checked.map_err(|error| refusal(python, &error))
 }

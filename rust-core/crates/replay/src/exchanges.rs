@@ -180,7 +180,7 @@ impl<'s> Exchanges<'s> {
     }
 
     fn give_up(&mut self, log: &SignedLog, from: u64, error: &IndexError) {
-        self.problems.push(error.to_string());
+        self.problems.push(format!("{error} [{}]", error.code()));
         self.unverified += self.begun_from(&log.dir, from).unwrap_or_default();
     }
 

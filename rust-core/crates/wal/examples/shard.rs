@@ -5,20 +5,24 @@
 //! shard make DIR --records N [--log-records M] [--sealed]   write it; logs change every M records
 //! shard restart DIR                                        begin behind it, in seconds
 //! shard prove DIR --records N [--count C]                  find and prove C exchanges at random, in milliseconds
+//! shard export DIR [--count C]                             read and prove C exchanges (100) of the log that ended last
 //! shard check DIR                                          fsck, in records per second
 //! shard rotate DIR                                         what a record waits while logs change, in microseconds
 //! ```
+//!
+//! Without `--sealed`, the last records are under no checkpoint and in no tree, as a worker leaves them that is killed. Begin
+//! behind it before its proofs are asked for: a successor signs for them.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a measuring program may stop at the first failure"
 )]
 
-use proofgate_evidence::{FoundRecord, Search, find, fsck, prove};
-use proofgate_ledger::SigningKey;
+use proofgate_evidence::{FoundRecord, Search, checkpoint_file, find, fsck, layout, prove, read_records};
 use proofgate_ledger::record::{
     Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Seal, Takeover, Usage,
 };
+use proofgate_ledger::{Checkpoint, SigningKey, leaf_hash};
 use proofgate_wal::{FileStorage, Incarnation, Mark, Options, Shard, Storage, Unended, succession};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -33,6 +37,8 @@ const START: u64 = 1_735_689_600_000_000;
 const APART: u64 = 100;
 /// How often a place to take up the log is marked.
 const MARKED: u64 = 1 << 16;
+/// Exchanges that are under no checkpoint when a worker is killed.
+const LEFT: u64 = 512;
 /// Exchanges in flight at any time.
 const IN_FLIGHT: u64 = 64;
 
@@ -71,6 +77,7 @@ fn main() {
             number("--records").unwrap(),
             number("--count").unwrap_or(200),
         ),
+        "export" => export(&shard, number("--count").unwrap_or(100)),
         "check" => check(&directory, &key),
         "rotate" => rotate(&shard),
         other => panic!("there is no {other}"),
@@ -148,7 +155,8 @@ impl Log {
         self.base + seq.unwrap()
     }
 
-    fn complete(&mut self, exchange: u64, admission: u64) {
+    /// Ends an exchange while another one, `now`, is the newest: records stand in the order of their times.
+    fn complete(&mut self, (exchange, admission): (u64, u64), now: u64) {
         let (incarnation, admission) = match admission.checked_sub(self.base) {
             Some(seq) => (None, seq),
             None => {
@@ -160,7 +168,7 @@ impl Log {
             let id = id(exchange);
             Completion {
                 seq,
-                ts: START + exchange * APART + 50,
+                ts: START + now * APART + 50,
                 id: id.as_str().into(),
                 admission,
                 incarnation: incarnation.as_deref().map(Into::into),
@@ -295,8 +303,7 @@ fn make(shard: &Shard<'_>, records: u64, log_records: u64, sealed: bool) {
             let position = log.admit(exchange);
             open.push((exchange, position));
             if open.len() as u64 > IN_FLIGHT {
-                let (ended, admission) = open.remove(0);
-                log.complete(ended, admission);
+                log.complete(open.remove(0), exchange);
             }
             exchange += 1;
         }
@@ -318,6 +325,13 @@ fn make(shard: &Shard<'_>, records: u64, log_records: u64, sealed: bool) {
     if sealed {
         log.seal(None);
         log.made.follower.finish(shard.key).unwrap();
+    } else {
+        for _ in 0..LEFT {
+            let position = log.admit(exchange);
+            log.complete((exchange, position), exchange);
+            exchange += 1;
+        }
+        log.made.writer.flush().unwrap();
     }
     println!(
         "{{\"records\": {total}, \"exchanges\": {exchange}, \"append_per_s\": {:.0}, \"seconds\": {:.1}}}",
@@ -360,6 +374,34 @@ fn proofs(shard: &Shard<'_>, records: u64, count: u64) {
         times[times.len() / 2],
         times[times.len() * 99 / 100],
         times[times.len() - 1]
+    );
+}
+
+/// Records all over a log, and the path of each to the newest root that is signed for it.
+fn export(shard: &Shard<'_>, count: u64) {
+    let verifying = shard.key.verifying_key();
+    let shards = layout::shards(&FileStorage, shard.dir).unwrap();
+    let logs = &shards[0].incarnations;
+    let dir = shard.dir.join(logs[logs.len() - 2].to_string());
+    let start = Instant::now();
+    let signed = prove::successors_checkpoint(&FileStorage, &dir, &verifying).unwrap();
+    let signed = signed.unwrap_or_else(|| {
+        let own = checkpoint_file::read(&FileStorage, &dir).unwrap().unwrap();
+        Checkpoint::verify(&own, &verifying).unwrap()
+    });
+    let records = 2 * count;
+    let seqs: Vec<u64> = (0..records)
+        .map(|number| number * (signed.size - 1) / (records - 1))
+        .collect();
+    let read = read_records(&FileStorage, &dir, &seqs).unwrap();
+    let leaves = seqs.iter().zip(&read);
+    let leaves: Vec<_> = leaves.map(|(seq, record)| (*seq, leaf_hash(record))).collect();
+    let paths = prove::inclusions(&FileStorage, &dir, &leaves, &signed).unwrap();
+    assert_eq!(paths.len() as u64, records);
+    println!(
+        "{{\"milliseconds\": {:.2}, \"log_records\": {}}}",
+        start.elapsed().as_secs_f64() * 1000.0,
+        signed.size
     );
 }
 

@@ -216,10 +216,17 @@ fn a_checkpoint_by_another_key_or_of_another_log_is_refused() {
         origin: "ledger.example/demo/3/elsewhere".to_owned(),
         ..real.clone()
     };
-    for note in [real.sign(&stranger).unwrap(), elsewhere.sign(&key()).unwrap()] {
+    for (note, code) in [
+        (real.sign(&stranger).unwrap(), Some("another_key")),
+        (elsewhere.sign(&key()).unwrap(), None),
+    ] {
         disk.rot(&path, |bytes| *bytes = note.into_bytes());
         assert!(inspect(&disk).is_err());
-        assert_eq!(check(&disk).verdict, Verdict::Invalid);
+        let report = check(&disk);
+        assert_eq!(report.verdict, Verdict::Invalid);
+        let findings = report.incarnations.iter().flat_map(|log| &log.findings);
+        let mut codes = findings.filter(|found| found.verdict == Verdict::Invalid);
+        assert_eq!(codes.next().unwrap().code, code);
     }
 }
 

@@ -226,7 +226,7 @@ fn the_old_key_is_needed_for_no_start_behind_a_log_of_the_new_one() {
 fn without_the_old_key_nothing_is_chained_to_a_log_of_it() {
     let disk = killed();
     let refused = begin(&disk, None).unwrap_err();
-    assert_eq!(refused.code(), "ledger_refused", "{refused}");
+    assert_eq!(refused.code(), "another_key", "{refused}");
     let foreign = SigningKey::generate(LEDGER, [78; 32]).unwrap();
     assert!(begin(&disk, Some(&foreign)).is_err());
 }

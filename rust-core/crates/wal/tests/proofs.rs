@@ -7,10 +7,17 @@
 
 mod support;
 
-use proofgate_evidence::{EvidenceError, Search, Verdict, export_leaves, find, fsck, prove};
-use proofgate_ledger::{inclusion_proof, leaf_hash, verify_inclusion};
+use proofgate_evidence::{
+    EvidenceError, ReadFile, ReadStorage, Search, TreeState, Verdict, export_leaves, find, fsck, prove,
+};
+use proofgate_ledger::{Checkpoint, Hash, inclusion_proof, leaf_hash, verify_inclusion};
+use proofgate_wal::Options;
+use proofgate_wal::simulated::SimulatedDisk;
+use std::io;
 use std::path::Path;
-use support::{Promised, SHARD, filled, inspect, key, root_of, start, vkey};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use support::{Promised, SHARD, filled, inspect, key, root_of, small, start, start_with, vkey};
 
 #[test]
 fn the_running_tree_proves_every_record() {
@@ -80,6 +87,126 @@ fn a_successor_covers_what_its_predecessor_left_under_no_checkpoint() {
     assert_eq!(proof.verify(&record, &vkey()).unwrap().origin, origin);
     let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &[]).unwrap();
     assert!(report.exit_code <= Verdict::Incomplete.exit_code(), "{report:?}");
+}
+
+/// A disk that counts the bytes that are read of it.
+struct Counted<'d>(&'d SimulatedDisk, Arc<AtomicU64>);
+
+struct CountedFile(Arc<dyn ReadFile>, Arc<AtomicU64>);
+
+impl ReadStorage for Counted<'_> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let file = ReadStorage::open(self.0, path)?;
+        Ok(Arc::new(CountedFile(file, Arc::clone(&self.1))))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        ReadStorage::list(self.0, path)
+    }
+}
+
+impl ReadFile for CountedFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.0.read_at(into, offset)?;
+        self.1.fetch_add(read as u64, Relaxed);
+        Ok(read)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+}
+
+/// What becomes of a tree file.
+type Change = fn(&mut Vec<u8>);
+
+/// A log of 4,001 records that was killed and whose tree lacks the last nodes, what was promised of it, and the checkpoint
+/// that its successor signed for it.
+fn killed(change: impl FnOnce(&mut Vec<u8>)) -> (SimulatedDisk, Promised, Checkpoint) {
+    let disk = SimulatedDisk::new();
+    let large = Options {
+        segment_bytes: 1 << 20,
+        ..small()
+    };
+    let mut worker = start_with(&disk, &mut Promised::default(), large).unwrap();
+    for number in 0..2000 {
+        let id = format!("req-{number}");
+        let admission = worker.admit(&id, 100).unwrap();
+        worker.complete(&id, admission).unwrap();
+        if number % 10 == 0 {
+            worker.flush().unwrap();
+            worker.step().unwrap();
+        }
+    }
+    worker.flush().unwrap();
+    let promised = worker.promised.clone();
+    drop(worker);
+    let next = start(&disk, &mut Promised::default()).unwrap();
+    drop(next);
+    disk.rot(&promised.dir.join("tree"), change);
+    let left = prove::successors_checkpoint(&disk, &promised.dir, &vkey()).unwrap();
+    (disk, promised, left.unwrap())
+}
+
+#[test]
+fn all_proofs_of_a_killed_log_hash_its_records_once_whatever_its_tree_lacks() {
+    let changes: [(TreeState, Change); 5] = [
+        (TreeState::Short, |_| {}),
+        (TreeState::Short, |tree| tree.truncate(3001 * 32 + 7)),
+        (TreeState::Short, |tree| tree.truncate(0)),
+        (TreeState::Bad, |tree| tree[100] ^= 1),
+        (TreeState::Bad, |tree| {
+            tree.truncate(5000 * 32);
+            tree[64..80].fill(7);
+        }),
+    ];
+    for (state, change) in changes {
+        let (disk, promised, signed) = killed(change);
+        assert_eq!(signed.size, 4001);
+        let whole: u64 = promised.appended.iter().map(|record| record.len() as u64).sum();
+        let counted = Counted(&disk, Arc::default());
+        for _ in 0..3 {
+            for (seq, record) in promised.appended.iter().enumerate().step_by(20) {
+                let leaf = leaf_hash(record);
+                let path = prove::inclusion(&counted, &promised.dir, seq as u64, &leaf, &signed).unwrap();
+                verify_inclusion(&leaf, seq as u64, signed.size, &path, &signed.root).unwrap();
+            }
+        }
+        let read = counted.1.load(Relaxed);
+        assert!(
+            read < 100 * whole,
+            "{read} bytes were read for 603 proofs in {whole} bytes"
+        );
+        let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &[]).unwrap();
+        assert_eq!(report.incarnations[0].tree, state);
+        let expected = match state {
+            TreeState::Bad => Verdict::Incomplete,
+            _ => Verdict::Ok,
+        };
+        assert_eq!(report.verdict, expected);
+    }
+}
+
+#[test]
+fn nothing_kept_of_one_log_proves_a_record_of_another_or_a_record_that_was_changed() {
+    let (disk, promised, signed) = killed(|tree| tree.truncate(0));
+    let prove = |seq, leaf: &Hash, signed: &Checkpoint| {
+        prove::inclusion(&disk, &promised.dir, seq, leaf, signed).map_err(|error| error.code())
+    };
+    let leaf = leaf_hash(&promised.appended[7]);
+    assert!(prove(7, &leaf, &signed).is_ok());
+    assert_eq!(prove(8, &leaf, &signed), Err("ledger_corrupt"));
+    assert_eq!(prove(signed.size, &leaf, &signed), Err("ledger_refused"));
+    let forged = Checkpoint {
+        root: [7; 32],
+        ..signed.clone()
+    };
+    assert_eq!(prove(7, &leaf, &forged), Err("ledger_corrupt"));
+    let ahead = Checkpoint {
+        size: signed.size + 1,
+        ..signed
+    };
+    assert_eq!(prove(7, &leaf, &ahead), Err("no_such_record"));
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn state_heads(
         let note = match checkpoint_file::read_cover(storage, &log.dir, said.incarnation) {
             Ok(None) => continue,
             Ok(Some(note)) => believe(&note, key).map(|(signed, _)| signed),
-            Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
+            Err(EvidenceError::Corruption { reason, .. }) => Err(reason.into()),
             Err(error) => {
                 log.report.findings.push(unreadable::told(error, "")?);
                 continue;
@@ -148,8 +148,8 @@ fn state_heads(
         };
         let signed = match note {
             Ok(signed) => signed,
-            Err(message) => {
-                log.find_in(&path, Verdict::Invalid, message);
+            Err(refusal) => {
+                log.find_refused(&path, refusal);
                 continue;
             }
         };

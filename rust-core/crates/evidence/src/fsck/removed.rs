@@ -5,7 +5,7 @@ use super::scan::{Head, Scanned, believe, empty_report};
 use super::{CheckpointState, Keys, RemovedReport, Verdict};
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::removal::{self, Removed, TOMBSTONE};
-use crate::{EvidenceError, ReadStorage};
+use crate::{EvidenceError, ReadStorage, Refusal};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -120,7 +120,7 @@ fn own_head(
     let note = match checkpoint_file::read(storage, &log.dir) {
         Ok(None) => return Ok(None),
         Ok(Some(note)) => believe(&note, keys.ledger).map(|(signed, _)| signed),
-        Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
+        Err(EvidenceError::Corruption { reason, .. }) => Err(reason.into()),
         Err(error) => return Err(error),
     };
     let signed = match note {
@@ -130,8 +130,8 @@ fn own_head(
             log.find_in(&path, Verdict::Invalid, message);
             return Ok(None);
         }
-        Err(message) => {
-            log.find_in(&path, Verdict::Invalid, message);
+        Err(refusal) => {
+            log.find_refused(&path, refusal);
             return Ok(None);
         }
     };
@@ -145,9 +145,9 @@ fn own_head(
 }
 
 /// Says of a log that is read as if it had no tombstone why its tombstone is refused.
-pub(super) fn refuse(log: &mut Scanned, why: &str) {
-    let message = format!("its {TOMBSTONE} is refused: {why}");
-    log.find_named(REFUSED, Verdict::Invalid, message);
+pub(super) fn refuse(log: &mut Scanned, refusal: &Refusal) {
+    let message = format!("its {TOMBSTONE} is refused: {refusal}");
+    log.find_named(refusal.code().unwrap_or(REFUSED), Verdict::Invalid, message);
 }
 
 /// Only a log that has ended, as a later one says, may be removed.

@@ -15,7 +15,7 @@ use crate::rules::Rules;
 use crate::salts::{SALT, SALTS};
 use crate::segment_reader::Stored;
 use crate::tree_file::{NODE, TREE};
-use crate::{EvidenceError, ReadStorage};
+use crate::{EvidenceError, ReadStorage, Refusal};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, VerifyingKey, leaf_hash, node_count};
@@ -66,6 +66,11 @@ impl Scanned {
         self.report.findings.push(finding(file, 0, verdict, message));
     }
 
+    /// Finds that a file is refused.
+    pub(super) fn find_refused(&mut self, file: &Path, refusal: Refusal) {
+        self.report.findings.push(of_refusal(file, refusal));
+    }
+
     /// Finds what has a name.
     pub(super) fn find_named(&mut self, code: &'static str, verdict: Verdict, message: String) {
         let found = finding(&self.dir, 0, verdict, message);
@@ -78,6 +83,15 @@ impl Scanned {
     /// Whether it holds nothing but what a start writes, and nothing was signed: it never served, and nothing rests on it.
     pub(super) fn never_served(&self) -> bool {
         self.rules.served().is_none() && self.report.checkpoint == CheckpointState::Missing
+    }
+}
+
+/// A file that is refused; by its name, whether the key is why.
+fn of_refusal(file: &Path, refusal: Refusal) -> Finding {
+    let code = refusal.code();
+    Finding {
+        code,
+        ..finding(file, 0, Verdict::Invalid, refusal.why)
     }
 }
 
@@ -125,7 +139,7 @@ pub(super) fn scan(
 ) -> Result<Scanned, EvidenceError> {
     let refused = match removal::read(storage, dir, by.ledger, by.keeping)? {
         Removal::Done(removed) => return removed::check(storage, dir, (incarnation, *removed), by, &heads),
-        Removal::Refused(why) => Some(why),
+        Removal::Refused(refusal) => Some(refusal),
         Removal::None => None,
     };
     let key = by.ledger;
@@ -174,8 +188,8 @@ pub(super) fn scan(
             scanned.find_named(code, verdict, message);
         }
     }
-    if let Some(why) = refused {
-        removed::refuse(&mut scanned, &why);
+    if let Some(refusal) = refused {
+        removed::refuse(&mut scanned, &refusal);
     }
     Ok(scanned)
 }
@@ -244,7 +258,7 @@ impl<'k> Scan<'k> {
         let read = match checkpoint_file::read(storage, dir) {
             Ok(None) => return Ok(None),
             Ok(Some(note)) => believe(&note, key),
-            Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
+            Err(EvidenceError::Corruption { reason, .. }) => Err(reason.into()),
             Err(error) => return Err(error),
         };
         match read {
@@ -261,9 +275,9 @@ impl<'k> Scan<'k> {
                 }
                 Ok(Some(checkpoint))
             }
-            Err(message) => {
+            Err(refusal) => {
                 self.report.checkpoint = CheckpointState::Bad;
-                self.find(&path, 0, Verdict::Invalid, message);
+                self.report.findings.push(of_refusal(&path, refusal));
                 Ok(None)
             }
         }
@@ -527,10 +541,10 @@ impl<'k> Scan<'k> {
 pub(super) fn believe(
     note: &str,
     key: Option<&VerifyingKey>,
-) -> Result<(Checkpoint, Option<VerifyingKey>), String> {
+) -> Result<(Checkpoint, Option<VerifyingKey>), Refusal> {
     match key {
         Some(key) => Checkpoint::verify_signer(note, key).map(|(signed, by)| (signed, Some(by))),
         None => Checkpoint::parse_unverified(note).map(|stated| (stated, None)),
     }
-    .map_err(|error| error.to_string())
+    .map_err(Refusal::from)
 }

@@ -1,0 +1,183 @@
+"""What the exchanges of an index add up to, kept as records come: a question over a month reads days that are
+added up already, and rows only of the minutes at its edges.
+
+The sums stand in the catalogue. What is written into a day's file and not said in the catalogue, because the
+process was killed in between, is in no sum; it is added when it is read again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Any
+
+from proofgate.index.schema import VERDICTS
+
+if TYPE_CHECKING:
+    from proofgate import _core
+
+#: The shortest time that is added up, in microseconds.
+FIVE_MINUTES = 300_000_000
+_HOUR, DAY = 12, 288
+#: Times that are added up without models, the longest first, in five minutes.
+SPANS = (DAY, _HOUR, 1)
+#: A day by model: no length, but what the table has for one.
+DAY_BY_MODEL = -DAY
+
+_ADD = """
+INSERT INTO used VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT(span, at, tenant, model, shard) DO UPDATE SET exchanges = exchanges + excluded.exchanges,
+  refused = refused + excluded.refused, blocked = blocked + excluded.blocked, open = open + excluded.open,
+  prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+  completion_tokens = completion_tokens + excluded.completion_tokens, cost = cost + excluded.cost,
+  unpriced = unpriced + excluded.unpriced,
+  newest = max(coalesce(newest, excluded.newest), coalesce(excluded.newest, newest))"""
+_NUMBER = """
+INSERT INTO numbered VALUES (?, ?, ?, ?, ?)
+ON CONFLICT(log, tenant, day)
+  DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)"""
+
+
+@dataclass
+class Used:
+    """Sums over exchanges: counts, tokens, nanodollars, and when the newest was admitted, in unix
+    microseconds. Tokens and costs are floating-point: providers say of tokens whatever they like, and whole
+    numbers overflow."""
+
+    exchanges: int = 0
+    refused: int = 0
+    blocked: int = 0
+    open: int = 0
+    prompt_tokens: float = 0.0
+    completion_tokens: float = 0.0
+    cost: float = 0.0
+    unpriced: int = 0
+    newest: int | None = None
+
+    def add(self, other: Used) -> None:
+        """Adds what other exchanges come to."""
+        newest = [ts for ts in (self.newest, other.newest) if ts is not None]
+        for name, figure in vars(other).items():
+            if name != "newest":
+                setattr(self, name, getattr(self, name) + figure)
+        self.newest = max(newest, default=None)
+
+
+#: Five minutes, tenant, model and shard.
+_Key = tuple[int, str | None, str | None, str]
+
+
+class Sums:
+    """What a batch adds to the sums of a catalogue."""
+
+    def __init__(self, number_of: Callable[[str], int]) -> None:
+        self._number_of = number_of
+        self._used: dict[_Key, Used] = defaultdict(Used)
+        self._numbered: list[tuple[int, int, int, int, int]] = []
+
+    def take(self, batch: _core.ExchangeBatch, day: int, log: int, shard: str) -> None:
+        """Adds the exchanges of a batch that began on a day."""
+        for (at, tenant, model), counts, amounts, (unpriced, newest) in batch.sums(day):
+            self._used[at, tenant, model, shard].add(Used(*counts, *amounts, unpriced, newest))
+        self._numbered += [
+            (log, self._number_of(tenant), day, first, last) for tenant, first, last in batch.admissions(day)
+        ]
+
+    def end(self, ts: int, tenant: str | None, model: str | None, shard: str, told: dict[str, Any]) -> None:
+        """Adds the end, as a late record tells it, of an exchange that was open so far."""
+        self._used[ts // FIVE_MINUTES, tenant, model, shard].add(
+            Used(
+                blocked=int(told["verdict"] == VERDICTS.index("blocked")),
+                open=-1,
+                prompt_tokens=float(told["prompt_tokens"] or 0),
+                completion_tokens=float(told["completion_tokens"] or 0),
+                cost=float(told["cost"] or 0),
+                unpriced=int(told["cost"] is None),
+            )
+        )
+
+    def write(self, catalogue: sqlite3.Connection) -> None:
+        """Writes what was added. Raises sqlite3.Error."""
+        summed: dict[tuple[int, ...], Used] = defaultdict(Used)
+        for (at, *names), used in self._used.items():
+            tenant, model, shard = (0 if name is None else self._number_of(name) for name in names)
+            summed[DAY_BY_MODEL, at // DAY, tenant, model, shard].add(used)
+            for span in SPANS:
+                summed[span, at // span, tenant, 0, shard].add(used)
+        catalogue.executemany(_ADD, [(*key, *astuple(used)) for key, used in sorted(summed.items())])
+        catalogue.executemany(_NUMBER, self._numbered)
+
+
+def prune(catalogue: sqlite3.Connection, before: int) -> None:
+    """Forgets the days before a day. Raises sqlite3.Error."""
+    catalogue.execute("DELETE FROM used WHERE span = ? AND at < ?", (DAY_BY_MODEL, before))
+    catalogue.executemany(
+        "DELETE FROM used WHERE span = ? AND at < ?", [(span, before * DAY // span) for span in SPANS]
+    )
+    catalogue.execute("DELETE FROM numbered WHERE day < ?", (before,))
+
+
+def split(begin: int, end: int, spans: Iterable[int] = SPANS) -> Iterator[tuple[int, int, int]]:
+    """A time, from and before, in unix microseconds, as the longest that are added up, in order: their length
+    in five minutes, from which and before which number; and 0 with microseconds for what is in none."""
+    rest = list(spans)
+    if begin >= end:
+        return
+    if not rest:
+        yield 0, begin, end
+        return
+    span = rest.pop(0)
+    length = abs(span) * FIVE_MINUTES
+    first, behind = -(-begin // length), end // length
+    if first >= behind:
+        yield from split(begin, end, rest)
+        return
+    yield from split(begin, first * length, rest)
+    yield span, first, behind
+    yield from split(behind * length, end, rest)
+
+
+_FIGURES = """sum(exchanges), sum(refused), sum(blocked), sum(open),
+  sum(prompt_tokens), sum(completion_tokens), sum(cost), sum(unpriced), max(newest)
+FROM used WHERE span = ? AND at >= ? AND at < ?"""
+
+
+def read(
+    catalogue: sqlite3.Connection, span: int, first: int, behind: int, tenant: str | None
+) -> Iterator[tuple[int | None, str | None, str | None, str, Used]]:
+    """The sums of times of one length, as `split` has them, of one tenant or all: day, tenant, model, shard
+    and sums. By model, all days are one, and None.
+
+    Raises sqlite3.Error.
+    """
+    values: list[Any] = [span, first, behind]
+    of_tenant = ""
+    if tenant is not None:
+        of_tenant = " AND tenant = (SELECT id FROM name WHERE text = ?)"
+        values.append(tenant)
+    day = "NULL" if span == DAY_BY_MODEL else f"at / {DAY // span}"
+    # Nothing in it is of others.
+    select = (
+        f"SELECT {day} AS day, tenant, model, shard, {_FIGURES}{of_tenant} GROUP BY day, tenant, model, shard"
+    )
+    texts: dict[int, str | None] = {0: None}
+    for of_day, *names, figures in ((*row[:4], row[4:]) for row in catalogue.execute(select, values)):
+        for number in names:
+            if number not in texts:
+                texts[number] = catalogue.execute("SELECT text FROM name WHERE id = ?", (number,)).fetchone()[
+                    0
+                ]
+        name, model, shard = (texts[number] for number in names)
+        yield of_day, name, model, shard or "", Used(*figures)
+
+
+def days_of_number(catalogue: sqlite3.Connection, tenant: str, origin: str, number: int) -> list[int]:
+    """The days on which a tenant's admission of this number may be in a log. Raises sqlite3.Error."""
+    found = catalogue.execute(
+        "SELECT day FROM numbered WHERE log = (SELECT id FROM log WHERE origin = ?)"
+        " AND tenant = (SELECT id FROM name WHERE text = ?) AND first <= ? AND last >= ?",
+        (origin, tenant, number, number),
+    )
+    return [day for (day,) in found]

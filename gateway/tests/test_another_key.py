@@ -1,0 +1,29 @@
+"""The code of a refusal tells another key from what was changed; its words do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proofgate.another_key import ANOTHER_KEY, explained, verdict
+
+OWN, GIVEN = "proofgate.dev/a+11111111+AQID", "proofgate.dev/b+22222222+AQID"
+
+
+def report(*findings: dict[str, Any]) -> dict[str, Any]:
+    """Of one log, whose checkpoint is refused."""
+    log = {"checkpoint": "bad", "key": OWN, "findings": [{"verdict": "invalid"} | one for one in findings]}
+    return {"incarnations": [log], "findings": []}
+
+
+@pytest.mark.parametrize("message", ["whatever it is", "the note is not signed by x"])
+def test_the_code_decides_and_not_the_words(message: str) -> None:
+    assert explained(f"{message} [another_key]") == f"{message} [another_key]\n{ANOTHER_KEY}"
+    assert explained(f"{message} [ledger_refused]") == f"{message} [ledger_refused]"
+    told = verdict(report({"code": "another_key", "message": message}), GIVEN)
+    assert told is not None
+    assert told.startswith("another key: the logs name proofgate.dev/a+11111111 as theirs")
+    assert verdict(report({"message": message}), GIVEN) is None
+    other = {"code": "tombstone_refused", "message": message}
+    assert verdict(report({"code": "another_key", "message": message}, other), GIVEN) is None
