@@ -39,6 +39,7 @@ from proofgate_operator.plan.internal_tls import (
     next_renewal,
     read_internal_tls,
 )
+from proofgate_operator.plan.left_out_keys import left_out_faults
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pod_templates import (
@@ -455,6 +456,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *provider_faults,
             *upstream_faults(gateway),
             *credential_faults(gateway, seen),
+            *left_out_faults(seen),
             *certificate_faults,
             *_proxy_faults(gateway, seen),
             *_telemetry_faults(gateway, seen),
