@@ -288,7 +288,9 @@ async def _reconcile(
         unheard=tuple(map(described, client.store.ailing(namespace))),
     )
     plan, persistent = keys_alone(gateway, seen, decide(gateway, seen, defaults)), failures >= _PERSISTENT
-    metrics.HELD.labels(namespace, name).set(len(seen.unread) + len(tenants.unread))
+    held = [*seen.unread.values(), *tenants.unread]
+    metrics.HELD.labels(namespace, name).set(len(held))
+    metrics.HOLDS_ENDED.labels(namespace, name).set(sum(unread.over for unread in held))
     published, unpublished = False, list[str]()
     if plan.owning is not None:
         # First of all writes: a key that was taken away waits for nothing.
