@@ -1,5 +1,10 @@
 """Ready means that requests are answered: what keeps them from it is told before the first one."""
 
+import base64
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +14,7 @@ from proofgate_operator.plan.decide import decide
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.shards import Shard
+from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, SPEC, secret
 from tests.test_attached_tenants import World as AttachedWorld
 from tests.test_attached_tenants import tenant
@@ -45,6 +51,43 @@ def at(url: str, **more: Any) -> Manifest:
 def test_a_gateway_with_nothing_against_it_is_ready() -> None:
     found = said(running())
     assert found["Ready"][:2] == ("True", "Ready") and found["ResolvedRefs"][0] == "True"
+
+
+def shown(folder: Path, days: float) -> World:
+    """A gateway whose HAProxy shows a certificate that ends in so many days, and began a day ago."""
+    write_certificate(folder / "tls", days=days)
+    world = running(loadBalancer={"tls": {"certificateSecretRef": {"name": "demo-tls"}}})
+    texts = {"tls.crt": (folder / "tls").read_text(), "tls.key": (folder / "tls.key").read_text()}
+    found = secret("demo-tls")
+    found["data"] = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+    world.secrets["demo-tls"] = found
+    return world
+
+
+def test_a_certificate_that_has_ended_is_told_and_the_gateway_is_not_ready(tmp_path: Path) -> None:
+    world = shown(tmp_path, days=9)
+    now = time.time()
+    assert said(world, now)["Ready"][0] == "True" and said(world, now)["ResolvedRefs"][0] == "True"
+    soon = said(world, now + 8.5 * 86400)
+    assert soon["Ready"][0] == "True" and soon["ResolvedRefs"][:2] == ("False", "CertificateExpires")
+    over = said(world, now + 9 * 86400 + 1)
+    for kind in ("Ready", "Available", "ResolvedRefs"):
+        assert over[kind][:2] == ("False", "CertificateExpired"), kind
+        assert "demo-tls" in over[kind][2]
+
+
+def test_it_is_known_when_time_alone_changes_what_is_told(tmp_path: Path) -> None:
+    world, now = shown(tmp_path, days=9), time.time()
+    seen = Observed(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=now)
+
+    def due(at: float) -> float:
+        return decide(world.gateway, replace(seen, now=at), DEFAULTS).due
+
+    assert due(now) == pytest.approx(now + 8 * 86400, abs=60)
+    assert due(now + 8.5 * 86400) == pytest.approx(now + 9 * 86400, abs=60)
+    assert due(now + 10 * 86400) == math.inf
+    world.manifest["spec"]["tenants"][0]["apiKeys"][0]["notAfter"] = "2030-01-01T00:00:00Z"
+    assert due(now + 10 * 86400) == 1893456000.0
 
 
 @pytest.mark.parametrize(

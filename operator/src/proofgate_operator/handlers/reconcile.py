@@ -4,6 +4,7 @@ Nothing is needed of the one before, so it does not matter where that one ended.
 """
 
 import logging
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -45,7 +46,8 @@ _PERSISTENT = 3
 class Outcome:
     """How a reconcile ended: whether the gateway exists, whether a write changed anything, whether one was
     refused, whether it is at rest (nothing will change unless something else does) or moving (the next step
-    takes only time), and which Secrets it names."""
+    takes only time), which Secrets it names, and in how many seconds (`due`) a time comes that changes what
+    is to be said."""
 
     exists: bool
     wrote: bool = False
@@ -53,6 +55,7 @@ class Outcome:
     at_rest: bool = False
     moving: bool = False
     secrets: frozenset[str] = frozenset()
+    due: float = math.inf
 
 
 def _with_refusals(status: Status, refused: list[str]) -> tuple[Condition, ...]:
@@ -316,4 +319,5 @@ async def _reconcile(
         and not workers.awaited(namespace, name),
         moving=plan.moving,
         secrets=frozenset(named_secrets(gateway)),
+        due=max(min(plan.due, attachments.due(namespace, name, seen.now)) - seen.now, 0.0),
     )
