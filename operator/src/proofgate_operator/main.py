@@ -129,7 +129,12 @@ async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     served = operator.settings.watch_namespaces
     operator.heartbeat.leading = True
     _log.info("serving %s", ", ".join(served) or "all namespaces")
-    kept = (operator.claims.keep(), operator.orphans.keep(), operator.audits.keep())
+    kept = (
+        operator.claims.keep(),
+        operator.orphans.keep(),
+        operator.audits.keep(),
+        operator.answers.keep(),
+    )
     keeping = [asyncio.create_task(keep) for keep in kept]
     try:
         while not stop.is_set():

@@ -149,8 +149,11 @@ class Loop:
 
     def _mark(self) -> Mark:
         named = self._operator.readers.named(self._namespace, self._name)
-        audit = self._operator.workers.audits.epoch(self._namespace, self._name)
+        workers = self._operator.workers
+        audit = workers.audits.epoch(self._namespace, self._name)
+        answers = workers.answers.epoch(self._namespace, self._name)
         mark = self._operator.client.store.mark(self._namespace, self._name, named)
+        mark = (*mark, ("Answers", "", str(answers)))
         return (*mark, ("Auditor", "", str(audit))) if audit else mark
 
     def _failed(self, error: Exception, asked: float) -> float:

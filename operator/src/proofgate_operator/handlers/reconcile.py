@@ -282,6 +282,8 @@ async def _reconcile(
     seen = await observe(client, gateway, live, attachments.holds)
     seen = await with_reports(workers, gateway, live.get("status") or {}, seen)
     seen = await with_audit(workers.audits, gateway, seen)
+    told = await workers.answers.reports(namespace, name, seen.haproxy_pods)
+    seen = replace(seen, answers=told)
     tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen))
     seen = replace(
         seen,
