@@ -11,7 +11,7 @@ import pytest
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.plan.decide import decide
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.shards import Shard
 from tests.certificates import write_certificate
@@ -332,3 +332,46 @@ def test_a_gateway_tenant_whose_keys_have_all_expired_is_told_when_they_do(
     found.resync()
     found.settle()
     assert len(found.cluster.writes) == writes
+
+
+def test_a_volume_that_is_too_small_is_told_before_its_claim_is_there() -> None:
+    world = running(ledger={"volume": {"size": "1"}})
+    del world.children[Ref("PersistentVolumeClaim", "demo-wal")]
+    found = said(world)
+    assert found["StorageBound"][:2] == found["Ready"][:2] == ("False", "VolumeTooSmall")
+    assert "spec.ledger.volume.size" in found["Ready"][2]
+
+
+@pytest.mark.parametrize(
+    ("balancer", "field"),
+    [
+        ({"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/33"}}]}, "allowFrom: 10.0.0.0/33 is no range"),
+        ({"allowFrom": [{"ipBlock": {"cidr": "10.0.0/8"}}]}, "allowFrom: 10.0.0/8 is no range"),
+        (
+            {"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["192.0.2.0/24"]}}]},
+            "allowFrom: except 192.0.2.0/24 is no part of 10.0.0.0/8",
+        ),
+        (
+            {"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["fd00::/64"]}}]},
+            "allowFrom: except fd00::/64 is no part of 10.0.0.0/8",
+        ),
+        (
+            {"service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["1.2.3.4/99"]}},
+            "service.loadBalancerSourceRanges: 1.2.3.4/99 is no range",
+        ),
+    ],
+)
+def test_a_range_that_is_none_is_told_and_no_haproxy_begins_without_it(
+    balancer: Manifest, field: str
+) -> None:
+    world = World(loadBalancer=balancer)
+    seen = Observed(world.children, world.secrets, (), (), now=NOW)
+    found = decide(world.gateway, seen, DEFAULTS)
+    condition = found.status.condition(ConditionType.CONFIG_VALID)
+    assert condition.reason == "SpecInvalid" and f"spec.loadBalancer.{field}" in condition.message
+    assert "Deployment" not in {made["kind"] for made in found.apply}
+
+
+def test_a_range_with_bits_of_a_host_is_one_as_kubernetes_takes_it() -> None:
+    peers = [{"ipBlock": {"cidr": "10.1.2.3/8", "except": ["10.9.9.9/16"]}}]
+    assert said(running(loadBalancer={"allowFrom": peers}))["ConfigValid"][0] == "True"

@@ -110,6 +110,10 @@ def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
     )
 
 
+#: A claim that is not there yet, or not bound, will be no larger than it is asked for.
+_NOT_YET = frozenset({"ClaimNotMade", "ClaimPending"})
+
+
 def _storage_bound(situation: Situation) -> Condition:
     held = situation.held
     if held.forks:
@@ -120,7 +124,7 @@ def _storage_bound(situation: Situation) -> Condition:
         return _condition(ConditionType.STORAGE_BOUND, False, SET_BACK, message)
     found = storage_bound(situation.gateway, situation.seen)
     small = no_room(situation.gateway, situation.seen)
-    if found.holds and small:
+    if small and (found.holds or found.reason in _NOT_YET):
         return _condition(ConditionType.STORAGE_BOUND, False, small.reason, small.message)
     note = scarce_note(situation.gateway, situation.seen)
     return replace(found, message=_noted(found.message, note)) if found.holds else found

@@ -50,6 +50,7 @@ from proofgate_operator.plan.pod_templates import (
 )
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Fault, Problem
+from proofgate_operator.plan.ranges import auditor_range_faults, balancer_range_problems
 from proofgate_operator.plan.readers import index_readers
 from proofgate_operator.plan.shown_certificate import shown_certificate
 from proofgate_operator.plan.shred_keys import UNWANTED, ShredKeys, read_shred_keys
@@ -438,7 +439,11 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *admin_problems,
             *shred_keys.problems,
         ),
-        balancer_problems=(*balancer_template_problems(gateway, defaults), *internal.problems),
+        balancer_problems=(
+            *balancer_template_problems(gateway, defaults),
+            *balancer_range_problems(gateway),
+            *internal.problems,
+        ),
         faults=(
             *tenants.faults,
             *expired_faults(tenants.keys, seen.now),
@@ -457,6 +462,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *readers_faults,
             *shred_keys.faults,
             *auditor_template_faults(gateway, defaults),
+            *auditor_range_faults(gateway),
         ),
         keys=tenants.keys,
         moments=_moments(tenants.keys, certificate),
