@@ -16,7 +16,7 @@ def digest_of(key: str) -> str:
 
 
 def shard_of(digest: str) -> int:
-    """The shard that a digest is of."""
+    """A shard for what has a digest: any would do."""
     return int(digest[:2], 16) >> 3
 
 

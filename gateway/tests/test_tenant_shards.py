@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Iterator
 
@@ -63,7 +64,8 @@ def test_at_the_start_every_shard_is_handed_over_at_once(config_directory: Confi
         assert worker.shard_changes == [list(range(32))]
         assert worker.tenant_shards[0] == (KEY.encode(), b"")
         assert worker.tenant_shards[31] == (b"", b""), "what is not there is empty"
-        assert shards.status() == {"tenants": 0, "keys": 1, "refused": []}
+        nothing = {"refused": [], "well_known": 0, "first_well_known": []}
+        assert shards.status() == {"tenants": 0, "keys": 1, **nothing}
         assert not shards.take_on()
 
 
@@ -133,6 +135,27 @@ def test_a_refused_shard_is_told_by_its_place_once_and_the_others_go_on(
     subject.write(2, "keys", "")
     asyncio.run(subject.reloader.follow_tenants())
     assert subject.reloader.status()["tenant_shards"]["refused"] == []
+
+
+def test_a_key_that_everybody_can_guess_is_told_by_its_tenant_and_name_once(
+    subject: Subject, caplog: pytest.LogCaptureFixture
+) -> None:
+    guessed = f"{hashlib.sha256(b'test').hexdigest()} team-a/chat ci\n"
+    subject.write(2, "keys", guessed)
+    subject.write(4, "keys", KEY)
+    asyncio.run(subject.reloader.follow_tenants())
+    status = subject.reloader.status()["tenant_shards"]
+    assert (status["keys"], status["well_known"]) == (1, 1)
+    assert status["first_well_known"] == [{"tenant": "team-a/chat", "key": "ci"}]
+    assert caplog.text.count("ci of team-a/chat") == 1
+    assert guessed[:16] not in caplog.text
+    caplog.clear()
+    subject.write(6, "tenants", "a/b gold\n")
+    asyncio.run(subject.reloader.follow_tenants())
+    assert "team-a/chat" not in caplog.text, "it was told before"
+    subject.write(2, "keys", "")
+    asyncio.run(subject.reloader.follow_tenants())
+    assert subject.reloader.status()["tenant_shards"]["well_known"] == 0
 
 
 def test_a_file_that_cannot_be_read_keeps_its_shard(subject: Subject) -> None:

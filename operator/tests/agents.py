@@ -44,6 +44,7 @@ def agent(
     *,
     client_certificate: Path | None = None,
     waits: bool = True,
+    asks: bool = False,
 ) -> Iterator[Agent]:
     """Run the agent beside HAProxy, and wait until it is ready."""
     arguments = ["front-door", "--socket", str(haproxy.runtime_socket), "--weights", str(haproxy.weights)]
@@ -55,6 +56,8 @@ def agent(
         arguments += ["--certificate", str(certificate)]
     if client_certificate:
         arguments += ["--client-certificate", str(client_certificate)]
+    if asks:
+        arguments += ["--ask", f"127.0.0.1:{haproxy.port}"]
     ports = []
 
     def begin() -> Program:

@@ -17,8 +17,12 @@ def write_certificate(
     name: str = "test",
     key: str | None = None,
     private: CertificateIssuerPrivateKeyTypes | None = None,
+    days: float = 2,
 ) -> None:
-    """Write a self-signed certificate for 127.0.0.1, and its key, or another `key`, to `<path>.key`."""
+    """Write a self-signed certificate for 127.0.0.1, and its key, or another `key`, to `<path>.key`.
+
+    It ends in so many `days`, and began a day ago.
+    """
     private = private or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -29,7 +33,7 @@ def write_certificate(
         .public_key(private.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=2))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(
             x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
         )

@@ -10,11 +10,11 @@ import pytest
 
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
-from proofgate_operator.build.tenant_shards import SHARDS, shard_of_tenant
+from proofgate_operator.build.tenant_shards import SHARDS
 from proofgate_operator.handlers.loop import Loop
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.plan import tenant_book
+from proofgate_operator.plan import shard_places, tenant_book
 from tests.fake_cluster import FakeCluster
 from tests.gateways import manifest, user_secrets
 from tests.operators import loop, operator
@@ -535,8 +535,8 @@ def test_another_operator_gives_no_key_to_a_tenant_that_only_lists_it(thief: str
 
 def test_another_operator_shuts_nobody_out_of_a_gateway_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 2 * 256)
-    monkeypatch.setattr(tenant_book, "MIN_NAMESPACES", 1)
-    found = [f"t{n}" for n in range(2000) if shard_of_tenant(f"team-t{n}/t{n}") == 0][:3]
+    monkeypatch.setattr(shard_places, "MIN_NAMESPACES", 1)
+    found = [f"t{n}" for n in range(2 * SHARDS + 1)]
     world = World()
     world.add(*found[1:])
     world.settle()

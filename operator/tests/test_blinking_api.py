@@ -13,7 +13,7 @@ from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.watches import SELECTORS, Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.reads import Read
+from proofgate_operator.kube.reads import Read, ReadOutcome
 from proofgate_operator.kube.resources import RESOURCES, resource_name
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster
@@ -119,3 +119,25 @@ async def test_what_is_refused_is_counted_and_named_as_kubectl_names_it() -> Non
     assert resource_name("Secret") == "secrets"
     assert resource_name(TENANT_KIND) == "gatewaytenants.proofgate.dev"
     assert resource_name("StatefulSet") == "statefulsets.apps"
+
+
+@pytest.mark.parametrize("kind", SELECTORS)
+async def test_a_watch_that_is_refused_is_told_for_as_long_although_lists_are_answered(kind: str) -> None:
+    async with blinking(kind) as seen:
+        seen.blink(("watch",), BLINKS["403"])
+        await until(lambda: seen.store.ailing(TEAM))
+        begun = seen.refused
+        told: list[int] = []
+
+        def all_told() -> bool:
+            told.append(len(seen.store.ailing(TEAM)))
+            return seen.refused >= begun + 3
+
+        await until(all_told)
+        assert set(told) == {1}, "it does not come and go with each list"
+        (failure,) = seen.store.ailing(TEAM)
+        assert failure.read == Read("watch", kind, TEAM)
+        assert failure.outcome is ReadOutcome.MAY_NOT_LOOK and not seen.store.barred_kinds(TEAM)
+        seen.cluster.blink = lambda _: None
+        seen.cluster.put(made(kind, "new"))
+        await until(lambda: seen.knows("new") and not seen.store.ailing(TEAM))

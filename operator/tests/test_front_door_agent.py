@@ -1,9 +1,11 @@
 """What the agent beside HAProxy does by itself, whichever release of HAProxy that is."""
 
 import hashlib
+import json
 import re
 import signal
 from contextlib import ExitStack
+from typing import Any
 
 from tests.agents import NEW_KEY, agent, replace_map, tenant_of, use_weights
 from tests.haproxy_bench import KEYS, Bench, eventually
@@ -63,3 +65,16 @@ def test_no_digest_of_a_key_is_in_the_agents_log_as_a_whole(haproxy: Bench) -> N
         digest = hashlib.sha256(NEW_KEY.encode()).hexdigest()
         eventually(lambda: f"+{digest[:8]} " in beside.log(), "the change is logged")
         assert not re.search(r"[0-9a-f]{9}", beside.log().replace(str(haproxy.folder), ""))
+
+
+def test_the_agent_finds_out_whether_requests_through_haproxy_are_answered(haproxy: Bench) -> None:
+    with agent(haproxy, asks=True) as beside:
+
+        def told() -> dict[str, Any]:
+            return dict(json.loads(beside.get("/answers")[1]))
+
+        eventually(lambda: told()["answered"] is True, "a worker has answered")
+        haproxy.set_ready(0)
+        eventually(lambda: told()["reason"] == "NoWorkerUp", "it is told that no worker is up")
+        haproxy.set_ready(3)
+        eventually(lambda: told()["answered"] is True, "a worker has answered again")

@@ -8,6 +8,7 @@ import pytest
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.handlers.loop import Loop
 from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster
 from tests.gateways import NAMESPACE, UID, manifest, secret
 from tests.operators import LOG, loop, operator
@@ -212,3 +213,21 @@ async def test_a_loop_ends_although_a_reconcile_swallowed_its_cancellation() -> 
     stopped = True
     running.cancel()
     await asyncio.wait_for(running, 60)
+
+
+async def test_a_settled_gateway_is_looked_at_when_its_last_key_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = new_cluster()
+    live = cluster.find("GovernanceGateway", "demo")
+    for tenant in live["spec"]["tenants"]:
+        tenant["apiKeys"] = [{**key, "notAfter": "2030-01-01T00:00:00Z"} for key in tenant["apiKeys"]]
+    ends = 1893456000.0
+    now = [ends - 2.5]
+    monkeypatch.setattr(WorkerReports, "now", lambda _: now[0])
+    found = await at_rest(cluster)
+    assert 0 < await found.reconcile() <= 2.5
+    monkeypatch.setattr(found, "_due", 0.0)
+    now[0] = ends
+    await found.reconcile()
+    conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
+    told = {condition["type"]: condition["reason"] for condition in conditions}
+    assert told["Ready"] == told["ResolvedRefs"] == "KeysExpired"

@@ -218,7 +218,7 @@ def test_a_key_that_nobody_may_look_at_is_shut_out_after_its_time_and_comes_back
         world.start_anew()
         world.settle()
         assert digest_of("t3") in world.held()
-    world.later(61)
+    world.later(HOLD_SECONDS)
     assert digest_of("t3") not in world.held() and set(world.held()) >= ALL_BUT_T3
     status, reason, message = world.condition("t3", "KeysValid")
     assert (status, reason) == ("False", "HoldEnded") and "15 minutes" in message

@@ -1,14 +1,20 @@
 """Ready means that requests are answered: what keeps them from it is told before the first one."""
 
+import base64
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.plan.decide import decide
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.shards import Shard
+from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, SPEC, secret
 from tests.test_attached_tenants import World as AttachedWorld
 from tests.test_attached_tenants import tenant
@@ -45,6 +51,43 @@ def at(url: str, **more: Any) -> Manifest:
 def test_a_gateway_with_nothing_against_it_is_ready() -> None:
     found = said(running())
     assert found["Ready"][:2] == ("True", "Ready") and found["ResolvedRefs"][0] == "True"
+
+
+def shown(folder: Path, days: float) -> World:
+    """A gateway whose HAProxy shows a certificate that ends in so many days, and began a day ago."""
+    write_certificate(folder / "tls", days=days)
+    world = running(loadBalancer={"tls": {"certificateSecretRef": {"name": "demo-tls"}}})
+    texts = {"tls.crt": (folder / "tls").read_text(), "tls.key": (folder / "tls.key").read_text()}
+    found = secret("demo-tls")
+    found["data"] = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+    world.secrets["demo-tls"] = found
+    return world
+
+
+def test_a_certificate_that_has_ended_is_told_and_the_gateway_is_not_ready(tmp_path: Path) -> None:
+    world = shown(tmp_path, days=9)
+    now = time.time()
+    assert said(world, now)["Ready"][0] == "True" and said(world, now)["ResolvedRefs"][0] == "True"
+    soon = said(world, now + 8.5 * 86400)
+    assert soon["Ready"][0] == "True" and soon["ResolvedRefs"][:2] == ("False", "CertificateExpires")
+    over = said(world, now + 9 * 86400 + 1)
+    for kind in ("Ready", "Available", "ResolvedRefs"):
+        assert over[kind][:2] == ("False", "CertificateExpired"), kind
+        assert "demo-tls" in over[kind][2]
+
+
+def test_it_is_known_when_time_alone_changes_what_is_told(tmp_path: Path) -> None:
+    world, now = shown(tmp_path, days=9), time.time()
+    seen = Observed(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=now)
+
+    def due(at: float) -> float:
+        return decide(world.gateway, replace(seen, now=at), DEFAULTS).due
+
+    assert due(now) == pytest.approx(now + 8 * 86400, abs=60)
+    assert due(now + 8.5 * 86400) == pytest.approx(now + 9 * 86400, abs=60)
+    assert due(now + 10 * 86400) == math.inf
+    world.manifest["spec"]["tenants"][0]["apiKeys"][0]["notAfter"] = "2030-01-01T00:00:00Z"
+    assert due(now + 10 * 86400) == 1893456000.0
 
 
 @pytest.mark.parametrize(
@@ -289,3 +332,46 @@ def test_a_gateway_tenant_whose_keys_have_all_expired_is_told_when_they_do(
     found.resync()
     found.settle()
     assert len(found.cluster.writes) == writes
+
+
+def test_a_volume_that_is_too_small_is_told_before_its_claim_is_there() -> None:
+    world = running(ledger={"volume": {"size": "1"}})
+    del world.children[Ref("PersistentVolumeClaim", "demo-wal")]
+    found = said(world)
+    assert found["StorageBound"][:2] == found["Ready"][:2] == ("False", "VolumeTooSmall")
+    assert "spec.ledger.volume.size" in found["Ready"][2]
+
+
+@pytest.mark.parametrize(
+    ("balancer", "field"),
+    [
+        ({"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/33"}}]}, "allowFrom: 10.0.0.0/33 is no range"),
+        ({"allowFrom": [{"ipBlock": {"cidr": "10.0.0/8"}}]}, "allowFrom: 10.0.0/8 is no range"),
+        (
+            {"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["192.0.2.0/24"]}}]},
+            "allowFrom: except 192.0.2.0/24 is no part of 10.0.0.0/8",
+        ),
+        (
+            {"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["fd00::/64"]}}]},
+            "allowFrom: except fd00::/64 is no part of 10.0.0.0/8",
+        ),
+        (
+            {"service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["1.2.3.4/99"]}},
+            "service.loadBalancerSourceRanges: 1.2.3.4/99 is no range",
+        ),
+    ],
+)
+def test_a_range_that_is_none_is_told_and_no_haproxy_begins_without_it(
+    balancer: Manifest, field: str
+) -> None:
+    world = World(loadBalancer=balancer)
+    seen = Observed(world.children, world.secrets, (), (), now=NOW)
+    found = decide(world.gateway, seen, DEFAULTS)
+    condition = found.status.condition(ConditionType.CONFIG_VALID)
+    assert condition.reason == "SpecInvalid" and f"spec.loadBalancer.{field}" in condition.message
+    assert "Deployment" not in {made["kind"] for made in found.apply}
+
+
+def test_a_range_with_bits_of_a_host_is_one_as_kubernetes_takes_it() -> None:
+    peers = [{"ipBlock": {"cidr": "10.1.2.3/8", "except": ["10.9.9.9/16"]}}]
+    assert said(running(loadBalancer={"allowFrom": peers}))["ConfigValid"][0] == "True"

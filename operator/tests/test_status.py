@@ -10,7 +10,8 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.reconcile import reconcile
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.plan.kstatus import kstatus
+from proofgate_operator.plan.attachment import TenantConditionType
+from proofgate_operator.plan.kstatus import kstatus, tenant_kstatus
 from tests.auditing import AUDITOR, LOG, ROLLBACK, Asked, key_secret, reconcile_with, report
 from tests.fake_cluster import FakeCluster
 from tests.gateways import DEFAULTS, NAMESPACE, SPEC, UID
@@ -188,3 +189,28 @@ def test_a_budget_in_money_whose_models_have_no_price_is_said(more: dict[str, An
     name = SPEC["tenants"][0]["name"]
     assert (f"spec.tenants[{name}] has a budget in money, and " in message) is said
     assert ("price_unknown" in message) is said
+
+
+@pytest.mark.parametrize(
+    ("accepted", "keys", "programmed", "expected"),
+    [
+        ("True", "True", "True", None),
+        ("True", "True", "False/Pending", "Reconciling/Pending"),
+        ("True", "True", "False/Paused", None),
+        ("True", "True", "False/NameTaken", "Stalled/NameTaken"),
+        ("True", "False/SecretMissing", "False/Pending", "Stalled/SecretMissing"),
+        ("True", "Unknown/MayNotLook", "True", "Reconciling/MayNotLook"),
+        ("True", "True", "False/HoldEnded", "Stalled/HoldEnded"),
+        ("False/PlanUnknown", "Unknown/NotAccepted", "False/NotAccepted", "Stalled/PlanUnknown"),
+    ],
+)
+def test_kstatus_of_a_tenant_says_whether_waiting_helps(
+    accepted: str, keys: str, programmed: str, expected: str | None
+) -> None:
+    kinds = (TenantConditionType.ACCEPTED, TenantConditionType.KEYS_VALID, TenantConditionType.PROGRAMMED)
+    needs = [
+        Condition(kind, ConditionStatus(said.partition("/")[0]), said.partition("/")[2], "")
+        for kind, said in zip(kinds, (accepted, keys, programmed), strict=True)
+    ]
+    found = [f"{condition.type}/{condition.reason}" for condition in tenant_kstatus(needs)]
+    assert found == ([expected] if expected else [])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.build.tenant_shards import shard_of_key
+from proofgate_operator.build.tenant_shards import SHARDS
 from proofgate_operator.build.worker_config import worker_config_text
 from proofgate_operator.plan import tenant_book
 from tests.gateways import DEFAULTS, gateway
@@ -139,13 +139,13 @@ def _chosen(count: int, shard: int = 0) -> list[str]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room for some hundred keys in a shard."""
-    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 40_000)
+    """Room for some hundred keys in all shards."""
+    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 40_000 // SHARDS)
 
 
 @pytest.mark.usefixtures("small")
 def test_one_namespace_cannot_fill_a_shard_of_keys_by_digests_that_it_chooses() -> None:
-    number = next(n for n in range(1000) if shard_of_key(digest_of(f"next{n}")) == 0)
+    number = next(n for n in range(1000) if digest_of(f"next{n}").startswith("00"))
     found = world(GOLD)
     found.add("victim")
     found.settle()

@@ -13,10 +13,8 @@ from proofgate_operator.build.tenant_shards import (
     SHARDS,
     TENANTS,
     key_line,
-    shard_of_key,
-    shard_of_tenant,
 )
-from proofgate_operator.plan import tenant_book
+from proofgate_operator.plan import shard_places, tenant_book
 from proofgate_operator.plan.tenant_book import Attached, TenantBook
 
 
@@ -42,15 +40,82 @@ def digests(book: TenantBook) -> list[str]:
     return [book.digest(shard) for shard in range(SHARDS)]
 
 
-def test_a_key_stands_in_the_shard_of_its_digest_and_a_tenant_in_that_of_its_name() -> None:
+def places(book: TenantBook) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the shards of digests of keys and of tenants, as the files have them."""
+    found = [book.files(shard, nobody) for shard in range(SHARDS)]
+    return (
+        {line.split()[0]: shard for shard in range(SHARDS) for line in found[shard][KEYS].splitlines()},
+        {line.split()[0]: shard for shard in range(SHARDS) for line in found[shard][TENANTS].splitlines()},
+    )
+
+
+def test_a_key_has_a_line_and_its_tenant_another_with_its_owner() -> None:
     book = TenantBook({})
     found = key("ci", "2030-01-01T00:00:00Z")
     book.put(Attached("team/acme", "gold", "", (found,)))
-    of_key, of_tenant = shard_of_key(found.digest), shard_of_tenant("team/acme")
-    assert of_key == int(found.digest[:2], 16) // 8
+    of_key, of_tenant = (next(iter(shards.values())) for shards in places(book))
     assert book.files(of_key, nobody)[KEYS] == (f"{found.digest} team/acme ci not_after=1893456000\n")
     assert book.files(of_tenant, nobody)[TENANTS] == "team/acme gold\n"
     assert book.files(of_tenant, lambda name: "worker-3")[OWNERS] == "team/acme worker-3\n"
+    assert book.shards_of("team/acme", (found, key("another's"))) == {of_key, of_tenant}
+
+
+def test_neither_a_digest_nor_a_name_decides_where_it_stands() -> None:
+    book = TenantBook({})
+    chosen = [KeyDigest("00" + key(str(number)).digest[2:], None, "k") for number in range(320)]
+    book.put(Attached("team-mallory/one", "gold", "", tuple(chosen)))
+    book.put(*(tenant(f"t{number}") for number in range(320)))
+    for shards in places(book):
+        counts = [list(shards.values()).count(shard) for shard in range(SHARDS)]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_what_is_written_stays_where_it_is_after_a_restart_and_when_others_come_and_go() -> None:
+    book = TenantBook({})
+    several = [tenant(f"t{number}", f"{number}-a", f"{number}-b") for number in range(60)]
+    for one in several:
+        book.put(one)
+    for one in several[::2]:
+        book.drop(one.name)
+    keys, names = places(book)
+    held = {key(name).digest: holder for name, holder in holders(book).items()}
+    after = TenantBook(held, names, keys, names)
+    after.put(tenant("a", "new", created="2020-01-01T00:00:00Z"), *several[1::2])
+    keys_after, names_after = places(after)
+    assert keys_after.items() >= keys.items() and names_after.items() >= names.items()
+    by_digest = {digest: int(digest[:2], 16) >> 3 for digest in keys}
+    other = TenantBook(held, names, by_digest, dict.fromkeys(names, 7))
+    other.put(*several[1::2])
+    assert places(other) == (by_digest, dict.fromkeys(names, 7))
+
+
+def test_a_key_that_gets_another_holder_or_end_stays_in_its_shard() -> None:
+    book = TenantBook({})
+    book.put(*(tenant(f"t{number}", f"{number}-a") for number in range(60)))
+    book.put(tenant("other", "7-a"))
+    before = places(book)[0][key("7-a").digest]
+    book.drop("team/t7")
+    assert holders(book)["7-a"] == "team/other"
+    assert places(book)[0][key("7-a").digest] == before
+    book.put(Attached("team/other", "gold", "", (key("7-a", "2030-01-01T00:00:00Z"),)))
+    assert places(book)[0][key("7-a").digest] == before
+
+
+def test_what_has_to_move_is_written_to_its_new_shard_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = len(key_line(key("k0"), "team/acme"))
+    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 3 * line)
+    held = [f"k{number}" for number in range(4)]
+    book = TenantBook(
+        {key(name).digest: "team/acme" for name in held},
+        ["team/acme"],
+        {key(name).digest: 5 for name in held},
+        {"team/acme": 0},
+    )
+    book.put(tenant("acme", *held))
+    assert set(holders(book)) == set(held)
+    (moved,) = (shard for shard in places(book)[0].values() if shard != 5)
+    order = book.emptiest_first
+    assert order.index(moved) < order.index(5)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +136,12 @@ def test_a_change_of_one_tenant_touches_its_own_shards_alone() -> None:
     for number in range(500):
         book.put(tenant(f"t{number}", f"{number}-a", f"{number}-b"))
     before = digests(book)
+    of_old = places(book)[0][key("7-b").digest]
     book.put(tenant("t7", "7-a", "7-new"))
     touched = {shard for shard in range(SHARDS) if book.digest(shard) != before[shard]}
-    assert touched == {shard_of_key(key("7-b").digest), shard_of_key(key("7-new").digest)}
-    book.put(tenant("t7", "7-a", "7-b"))
-    assert digests(book) == before
+    assert touched == {of_old, places(book)[0][key("7-new").digest]}
+    book.put(tenant("t7", "7-a"))
+    assert {shard for shard in range(SHARDS) if book.digest(shard) != before[shard]} == {of_old}
 
 
 def test_a_key_that_is_taken_away_is_gone() -> None:
@@ -150,17 +216,13 @@ def test_of_tenants_that_come_at_once_the_older_gets_a_key(order: int) -> None:
 def test_after_a_restart_who_was_in_a_full_shard_stays_in(
     monkeypatch: pytest.MonkeyPatch, order: int
 ) -> None:
-    shard = [f"t{n}" for n in range(2000) if shard_of_tenant(f"team/t{n}") == 0][:3]
     monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 2 * 256)
-    monkeypatch.setattr(tenant_book, "MIN_NAMESPACES", 1)
-    tenants = [
-        tenant(shard[0], created="2020-01-01T00:00:00Z"),
-        tenant(shard[1], created="2026-01-01T00:00:00Z"),
-        tenant(shard[2], created="2026-01-02T00:00:00Z"),
-    ]
-    book = TenantBook({}, [f"team/{shard[1]}", f"team/{shard[2]}"])
-    assert book.put(*tenants[::order]) == {f"team/{shard[0]}"}
-    assert book.names == {f"team/{shard[1]}", f"team/{shard[2]}"}
+    monkeypatch.setattr(shard_places, "MIN_NAMESPACES", 1)
+    before = [tenant(f"t{n}", created=f"2026-01-01T00:00:{n % 60:02}Z") for n in range(2 * SHARDS)]
+    older = tenant("older", created="2020-01-01T00:00:00Z")
+    book = TenantBook({}, [one.name for one in before])
+    assert book.put(*[older, *before][::order]) == {"team/older"}
+    assert book.names == {one.name for one in before}
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -168,16 +230,15 @@ def test_after_a_restart_a_key_that_was_in_a_full_shard_stays_in(
     monkeypatch: pytest.MonkeyPatch, order: int
 ) -> None:
     monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 200)
-    monkeypatch.setattr(tenant_book, "MIN_NAMESPACES", 1)
-    shard = [f"k{n}" for n in range(2000) if shard_of_key(key(f"k{n}").digest) == 0][:3]
-    before = {key(name).digest: "team/new" for name in shard[1:]}
-    book = TenantBook(before, ["team/old", "team/new"])
+    monkeypatch.setattr(shard_places, "MIN_NAMESPACES", 1)
+    held = [f"k{n:02}" for n in range(2 * SHARDS)]
+    book = TenantBook({key(name).digest: "team/new" for name in held}, ["team/old", "team/new"])
     tenants = [
-        tenant("old", shard[0], created="2020-01-01T00:00:00Z"),
-        tenant("new", *shard[1:], created="2026-01-01T00:00:00Z"),
+        tenant("old", "k", created="2020-01-01T00:00:00Z"),
+        tenant("new", *held, created="2026-01-01T00:00:00Z"),
     ]
     book.put(*tenants[::order])
-    assert holders(book) == {name: "team/new" for name in shard[1:]}
+    assert holders(book) == dict.fromkeys(held, "team/new")
 
 
 def test_a_key_of_the_gateways_own_list_is_nobody_elses() -> None:
@@ -190,15 +251,14 @@ def test_a_key_of_the_gateways_own_list_is_nobody_elses() -> None:
     assert set(holders(book)) == {"listed", "own"}
 
 
-def test_a_full_shard_takes_no_more_keys_and_still_loses_them(
+def test_full_shards_take_no_more_keys_and_still_lose_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 200)
-    monkeypatch.setattr(tenant_book, "MIN_NAMESPACES", 1)
-    same_shard = [f"k{n}" for n in range(2000) if shard_of_key(key(f"k{n}").digest) == 0][:3]
+    monkeypatch.setattr(shard_places, "MIN_NAMESPACES", 1)
     book = TenantBook({})
-    book.put(tenant("acme", *same_shard))
-    assert len(holders(book)) == 2 and len(book.lacks("team/acme")) == 1
+    book.put(tenant("acme", *(f"k{n:02}" for n in range(2 * SHARDS + 1))))
+    assert len(holders(book)) == 2 * SHARDS and len(book.lacks("team/acme")) == 1
     book.put(tenant("acme"))
     assert holders(book) == {}
 

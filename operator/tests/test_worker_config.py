@@ -484,7 +484,8 @@ def test_the_shards_of_tenants_are_what_workers_and_the_agent_read(tmp_path: Pat
     shards = {int(name[-2:]): files for name, files in world.shards().items()}
     worker = _core.Worker(json.dumps(core_json(tmp_path / "worker", **everything())))
     files = [(shard, made["keys"].encode(), made["tenants"].encode()) for shard, made in shards.items()]
-    assert json.loads(worker.set_tenant_shards(files)) == {"tenants": 10, "keys": 10, "refused": []}
+    report = {"tenants": 10, "keys": 10, "refused": [], "well_known": 0, "first_well_known": []}
+    assert json.loads(worker.set_tenant_shards(files)) == report
     for shard, made in shards.items():
         folder = tmp_path / "shards" / f"{shard:02}"
         folder.mkdir(parents=True)

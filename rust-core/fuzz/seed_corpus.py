@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Iterator
@@ -224,17 +225,17 @@ RECORDS = {
 
 # The first byte's upper five bits are the shard's number; a zero byte parts its keys from its tenants.
 _KEY = "07" * 32
-_FIRST = "team/13"  # its SHA-256 begins with 0x23
+_TENANT = "team-a/chat"
 TENANT_SHARDS = {
-    "empty": b"\0",
-    "key": b"\0" + f"{_KEY} team-a/chat ci\n".encode(),
-    "ends": b"\0" + f"{_KEY} team-a/chat ci not_after=1801353600\n".encode(),
-    "no_number": b"\0" + f"{_KEY} team-a/chat ci not_after=+18\n".encode(),
-    "twice": b"\0" + f"{_KEY} team-a/chat ci\n".encode() * 2,
-    "other_shard": b"\x08" + f"{_KEY} team-a/chat ci\n".encode(),
-    "no_end": b"\0" + f"{_KEY} team-a/chat ci".encode(),
-    "tenant": b"\x20\0" + f"{_FIRST} gold\n".encode(),
-    "no_plan": b"\x20\0" + f"{_FIRST} \n".encode(),
+    "empty": b"",
+    "key": f"{_KEY} team-a/chat ci\n".encode(),
+    "ends": f"{_KEY} team-a/chat ci not_after=1801353600\n".encode(),
+    "no_number": f"{_KEY} team-a/chat ci not_after=+18\n".encode(),
+    "twice": f"{_KEY} team-a/chat ci\n".encode() * 2,
+    "well_known": f"{hashlib.sha256(b'test').hexdigest()} team-a/chat ci\n".encode(),
+    "no_end": f"{_KEY} team-a/chat ci".encode(),
+    "tenant": b"\0" + f"{_TENANT} gold\n".encode(),
+    "no_plan": b"\0" + f"{_TENANT} \n".encode(),
 }
 
 _FIELD = 'Content-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'

@@ -176,8 +176,9 @@ class Worker:
         with the content of `keys` and of `tenants`. Also before the start.
 
         Returns JSON: `{"tenants": <in service>, "keys": <in service>, "refused": [{"shard", "file", "line",
-        "problem"}]}`. A shard that is refused stays as it was. Raises ConfigError when the configuration has
-        no shards, ProofgateError with the code `busy` as `reload`.
+        "problem"}], "well_known": <left out>, "first_well_known": [{"tenant", "key"}]}`. A shard that is
+        refused stays as it was, and a key that everybody can guess is left out. Raises ConfigError when the
+        configuration has no shards, ProofgateError with the code `busy` as `reload`.
         """
 
     def set_key_set(self, issuer: str, jwks_json: str) -> int:

@@ -189,7 +189,7 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         handlers.front_door,
         "keep a running HAProxy in step with its workers, maps, weights and certificate",
         "Follows the\nfiles and applies each change as a whole, over HAProxy's Unix socket, "
-        "without a reload.\nAnswers GET /healthz, /readyz, /metrics and /workers.",
+        "without a reload.\nAnswers GET /healthz, /readyz, /metrics, /workers and, with --ask, /answers.",
     )
     front_door.add_argument(
         "--socket", type=Path, required=True, metavar="PATH", help="HAProxy's stats socket, of level admin"
@@ -231,6 +231,16 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         type=Path,
         metavar="FILE",
         help="likewise what HAProxy shows to workers",
+    )
+    front_door.add_argument(
+        "--ask",
+        type=_address,
+        metavar="ADDRESS",
+        help="where HAProxy takes requests, with TLS if there is a certificate: GET / is sent there every few"
+        " seconds, and GET /answers says what came of it",
+    )
+    front_door.add_argument(
+        "--ask-proxied", action="store_true", help="begin with a PROXY header, as HAProxy wants one"
     )
     front_door.add_argument(
         "--listen", type=_address, default="127.0.0.1:8405", metavar="ADDRESS", help="default: %(default)s"

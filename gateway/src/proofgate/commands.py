@@ -72,7 +72,9 @@ def validate(options: argparse.Namespace) -> int:
 
 
 def front_door(options: argparse.Namespace) -> int:
+    from proofgate.address import split_address
     from proofgate.front_door import agent
+    from proofgate.front_door.answers import Answers
     from proofgate.front_door.follower import Follower
     from proofgate.front_door.runtime_api import RuntimeApi
     from proofgate.http_server import ListenError, bind
@@ -93,8 +95,12 @@ def front_door(options: argparse.Namespace) -> int:
         listener = bind(options.listen)
     except ListenError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    answers = None
+    if options.ask is not None:
+        tls = options.certificate is not None
+        answers = Answers(split_address(options.ask), tls=tls, proxied=options.ask_proxied)
     with listener:
-        agent.run(Follower(found, life=api.life), api, listener)
+        agent.run(Follower(found, life=api.life), api, listener, answers)
     return EXIT_OK
 
 

@@ -16,11 +16,13 @@ from typing import Any
 
 from proofgate import _core
 from proofgate.config.files import FILE_MAXIMUM, read_bounded
+from proofgate.well_known_keys import WELL_KNOWN
 
 log = logging.getLogger("proofgate")
 
 SHARDS = 32
 _FILES = ("keys", "tenants")
+_NOTHING = {"tenants": 0, "keys": 0, "well_known": 0, "first_well_known": []}
 
 # Device, inode, size and time of each file of a shard; None for one that is not there.
 _Look = tuple[tuple[int, int, int, int] | None, ...]
@@ -36,7 +38,7 @@ class TenantShards:
         """How the files looked before they were last read."""
         self._held: dict[int, bytes] = {}
         self._refused: dict[int, dict[str, Any]] = {}
-        self._in_service = {"tenants": 0, "keys": 0}
+        self._in_service: dict[str, Any] = dict(_NOTHING)
         self.follow(directory)
 
     def follow(self, directory: Path | None) -> None:
@@ -44,7 +46,7 @@ class TenantShards:
         if directory != self._directory:
             self._directory = directory
             self.seen, self._held, self._refused = [], {}, {}
-            self._in_service = {"tenants": 0, "keys": 0}
+            self._in_service = dict(_NOTHING)
 
     def looks(self) -> list[_Look]:
         """How the files look now."""
@@ -72,6 +74,7 @@ class TenantShards:
         refused |= {shard["shard"]: shard for shard in report.pop("refused")}
         self.seen = looks
         self._held |= digests
+        self._tell_of_well_known(report)
         self._in_service |= report
         self._tell(changed, refused)
         return self._worker.config_digest != before
@@ -113,6 +116,12 @@ class TenantShards:
                 if now != before:
                     place = f"line {now['line']} of {now['file']}: " if now["line"] else ""
                     log.error("shard %02d of tenants stays as it was: %s%s", number, place, now["problem"])
+
+    def _tell_of_well_known(self, report: dict[str, Any]) -> None:
+        count = report.get("well_known", 0)
+        if count and report != self._in_service:
+            first = ", ".join(f"{left['key']} of {left['tenant']}" for left in report["first_well_known"])
+            log.error("%d keys of tenants let nobody in, such as %s: each is %s", count, first, WELL_KNOWN)
 
     def status(self) -> dict[str, Any] | None:
         """What the admin port shows: places, never values. None without shards."""

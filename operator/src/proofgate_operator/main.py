@@ -146,7 +146,12 @@ async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     """Act on gateways until told to stop."""
     operator.heartbeat.leading = True
     _log.info("serving %s", _told(operator.settings))
-    kept = (operator.claims.keep(), operator.orphans.keep(), operator.audits.keep())
+    kept = (
+        operator.claims.keep(),
+        operator.orphans.keep(),
+        operator.audits.keep(),
+        operator.answers.keep(),
+    )
     keeping = [asyncio.create_task(keep) for keep in kept]
     followed = Followed(operator.client.store, operator.settings.watch_namespaces)
     try:

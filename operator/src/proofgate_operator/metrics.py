@@ -66,6 +66,12 @@ HELD = Gauge(
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
+HOLDS_ENDED = Gauge(
+    "proofgate_operator_holds_ended",
+    "Reads of a gateway that were no look for so long that what was known before counts no more.",
+    ["namespace", "gateway"],
+    registry=REGISTRY,
+)
 WATCHES_BEGUN = Counter(
     "proofgate_operator_watches_total",
     "Watches begun, by kind and why: list (all objects were read first), resume (nothing was missed).",
@@ -102,7 +108,7 @@ LEADER = Gauge(
 
 def forget(namespace: str, gateway: str) -> None:
     """Drop the series of a gateway that is gone."""
-    for gauge in (READY, AVAILABLE, AUDITED, KEPT, HELD):
+    for gauge in (READY, AVAILABLE, AUDITED, KEPT, HELD, HOLDS_ENDED):
         with contextlib.suppress(KeyError):
             gauge.remove(namespace, gateway)
 

@@ -2,24 +2,20 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_auth::Shard;
+use proofgate_auth::{Shard, Shards};
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((number, rest)) = bytes.split_first() else {
-        return;
-    };
-    let number = usize::from(number >> 3);
     // The first zero byte parts the two files: no line holds one.
-    let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
-    let (keys, tenants) = (&rest[..end], rest.get(end + 1..).unwrap_or_default());
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let (keys, tenants) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
     let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
-    match Shard::parse(number, keys, tenants) {
+    match Shard::parse(keys, tenants) {
         Ok(shard) => {
-            assert_eq!(shard.keys(), lines(keys));
+            assert_eq!(shard.keys() + shard.well_known().len(), lines(keys));
             assert_eq!(shard.tenants().len(), lines(tenants));
-            for tenant in shard.tenants() {
-                assert!(shard.has(&tenant.name));
-            }
+            let names: Vec<_> = shard.tenants().iter().map(|tenant| tenant.name.clone()).collect();
+            let shards = Shards::default().with([(0, shard)]);
+            assert!(names.iter().all(|name| shards.has(name)));
         }
         Err(error) => assert!(error.line <= lines(keys).max(lines(tenants)) + 1),
     }

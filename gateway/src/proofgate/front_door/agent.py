@@ -17,6 +17,7 @@ import uvloop
 
 from proofgate.front_door import metrics, servers
 from proofgate.front_door.addresses import Addresses
+from proofgate.front_door.answers import Answers
 from proofgate.front_door.certificate import Certificate
 from proofgate.front_door.follower import Follower
 from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
@@ -55,9 +56,9 @@ def targets(
 
 
 def create_app(
-    follower: Follower, workers: servers.Discovery, api: RuntimeApi
+    follower: Follower, workers: servers.Discovery, api: RuntimeApi, answers: Answers | None = None
 ) -> Callable[..., Awaitable[None]]:
-    """The ASGI application: `/healthz`, `/readyz`, `/metrics`, `/workers`."""
+    """The ASGI application: `/healthz`, `/readyz`, `/metrics`, `/workers`, and with `answers` `/answers`."""
 
     async def answer(path: str) -> tuple[HTTPStatus, str, str]:
         match path:
@@ -73,6 +74,8 @@ def create_app(
                 return HTTPStatus.OK, metrics.CONTENT_TYPE, metrics.render(follower)
             case "/workers":
                 return await _workers(api, follower)
+            case "/answers" if answers is not None:
+                return HTTPStatus.OK, _JSON, json.dumps(answers.status())
         return HTTPStatus.NOT_FOUND, _TEXT, "not found\n"
 
     async def app(scope: dict[str, Any], _: object, send: _Send) -> None:
@@ -106,22 +109,27 @@ def _owners(follower: Follower) -> str | None:
     return None
 
 
-async def _serve(follower: Follower, api: RuntimeApi, listener: socket.socket) -> None:
+async def _serve(
+    follower: Follower, api: RuntimeApi, listener: socket.socket, answers: Answers | None
+) -> None:
     server = Server(
-        create_app(follower, servers.Discovery(api), api),
+        create_app(follower, servers.Discovery(api), api, answers),
         f"proofgate front-door: http://{address_of(listener)}",
     )
 
     def stop() -> None:
         server.should_exit = True
 
-    following = asyncio.create_task(follower.run())
+    tasks = [asyncio.create_task(follower.run())]
+    if answers is not None:
+        tasks.append(asyncio.create_task(answers.run()))
     with on_signals(stop):
         await server.serve(sockets=[listener])
-    following.cancel()
+    for task in tasks:
+        task.cancel()
 
 
-def run(follower: Follower, api: RuntimeApi, listener: socket.socket) -> None:
-    """Follows and answers until SIGTERM or SIGINT."""
+def run(follower: Follower, api: RuntimeApi, listener: socket.socket, answers: Answers | None = None) -> None:
+    """Follows, asks and answers until SIGTERM or SIGINT."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(follower, api, listener))
+        runner.run(_serve(follower, api, listener, answers))

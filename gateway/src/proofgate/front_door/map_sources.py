@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,33 +19,24 @@ _TENANT_LINE = re.compile(rf"(?=({_TENANT}) )({_TENANT}) [a-z0-9-]{{1,63}}")
 _OWNER_LINE = re.compile(rf"({_TENANT}) ([A-Za-z0-9._-]{{1,253}})")
 
 
-def _of_digest(digest: str) -> int:
-    return int(digest[:2], 16)
-
-
-def _of_tenant(tenant: str) -> int:
-    return hashlib.sha256(tenant.encode()).digest()[0]
-
-
 @dataclass(frozen=True)
 class Shape:
-    """How a map's entries stand in a shard: in which file, in which lines, and which shard an entry is of.
+    """How a map's entries stand in a shard: in which file, and in which lines.
 
     A line's first group is the entry, and the second its value.
     """
 
     file: str
     line: re.Pattern[str]
-    first_byte: Callable[[str], int]
 
 
 #: By the name of the map. Whom a token names is found by the name, and no name is like a digest.
 SHAPES = {
     "tenants.map": (
-        Shape("keys", _KEY_LINE, _of_digest),
-        Shape("tenants", _TENANT_LINE, _of_tenant),
+        Shape("keys", _KEY_LINE),
+        Shape("tenants", _TENANT_LINE),
     ),
-    "owners.map": (Shape("owners", _OWNER_LINE, _of_tenant),),
+    "owners.map": (Shape("owners", _OWNER_LINE),),
 }
 
 #: The text of every source, the map's own first. Two that are the same object hold the same.
@@ -123,26 +112,36 @@ class MapSources:
             raise RefusedError(f"{self._own.path} cannot be read: it is not ASCII") from None
         if source.number is None or source.shape is None:
             return parse(text)
-        return _shard_entries(text, source.number, source.shape)
+        return _shard_entries(text, source.shape)
 
     def all_entries(self, contents: Contents) -> dict[str, str]:
-        """The map as it should be. An entry of its own file counts before one of a shard."""
+        """The map as it should be. An entry of its own file counts before one of a shard, and one of a shard
+        before those of later ones."""
         entries: dict[str, str] = {}
-        for source, content in zip(self._sources[1:], contents[1:], strict=True):
+        for source, content in zip(self._sources[:0:-1], contents[:0:-1], strict=True):
             entries |= self.entries(source, content)
         return entries | self.entries(self._own, contents[0])
 
     def changes(self, before: Contents, after: Contents) -> tuple[dict[str, str], dict[str, str]] | None:
         """The entries that there were and that there are in the shards that differ; None when the map's own
-        file differs, which any shard may have entries for."""
+        file differs, which any shard may have entries for, or when an entry is in two shards."""
         if before[0] != after[0]:
             return None
         old: dict[str, str] = {}
         new: dict[str, str] = {}
+        same = []
         for source, was, now in zip(self._sources[1:], before[1:], after[1:], strict=True):
-            if was is not now:
-                old |= self.entries(source, was)
-                new |= self.entries(source, now)
+            if was is now:
+                same.append(now)
+                continue
+            for entries, content in ((old, was), (new, now)):
+                found = self.entries(source, content)
+                if entries.keys() & found.keys():
+                    return None
+                entries |= found
+        # HAProxy would have one that is added to another shard twice, and lose both with one of them.
+        if any(_holds(content, key.encode()) for key in old.keys() ^ new.keys() for content in same):
+            return None
         for key in self.entries(self._own, after[0]) if old or new else ():
             old.pop(key, None)
             new.pop(key, None)
@@ -161,7 +160,22 @@ def _look_at(path: Path) -> Look:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _shard_entries(text: str, number: int, shape: Shape) -> dict[str, str]:
+def _holds(content: bytes, entry: bytes) -> bool:
+    """Whether the sorted lines of a shard have an entry; found without reading them all."""
+    low, high = 0, len(content)
+    while low < high:
+        begin = max(low, content.rfind(b"\n", low, (low + high) // 2) + 1)
+        found = content[begin : content.index(b" ", begin)]
+        if found == entry:
+            return True
+        if found < entry:
+            low = content.index(b"\n", begin) + 1
+        else:
+            high = begin
+    return False
+
+
+def _shard_entries(text: str, shape: Shape) -> dict[str, str]:
     if len(text) > _SHARD_MAXIMUM:
         raise RefusedError(f"there is more than {_SHARD_MAXIMUM} bytes of it")
     if text and not text.endswith("\n"):
@@ -174,8 +188,6 @@ def _shard_entries(text: str, number: int, shape: Shape) -> dict[str, str]:
             raise RefusedError(f"line {line_number} is no line of {shape.file}")
         if found[1] <= last:
             raise RefusedError(f"line {line_number} of {shape.file} is not in order")
-        if shape.first_byte(found[1]) >> 3 != number:
-            raise RefusedError(f"line {line_number} of {shape.file} is of another shard")
         last = found[1]
         entries[last] = found[2]
     return entries

@@ -247,6 +247,9 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         command += ["--certificate", _CERTIFICATE]
     if gateway.hop.spoken:
         command += ["--client-certificate", _CLIENT_CERTIFICATE]
+    command += ["--ask", f"127.0.0.1:{TRAFFIC_PORT}"]
+    if gateway.spec.load_balancer.accept_proxy_protocol:
+        command.append("--ask-proxied")
     if gateway.spec.allowed_tenants is not None:
         command += ["--tenant-shards", worker_config.SHARDS_FOLDER]
         mounts.append({"name": "tenant-shards", "mountPath": worker_config.SHARDS_FOLDER, "readOnly": True})

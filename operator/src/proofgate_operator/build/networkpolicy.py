@@ -101,7 +101,8 @@ def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
 
 def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     """Traffic comes from whom the spec names, otherwise from anyone: whoever has no key gets 401. Metrics are
-    for labelled pods; the operator asks the agent which workers HAProxy sends connections to."""
+    for labelled pods; the operator asks the agent which workers HAProxy sends connections to, and whether
+    requests are answered."""
     traffic: dict[str, Any] = {"ports": _ports(haproxy.TRAFFIC_PORT)}
     balancer = gateway.spec.load_balancer
     if balancer.allow_from is not None:

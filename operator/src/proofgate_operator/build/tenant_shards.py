@@ -1,8 +1,8 @@
 """The Secrets of tenants that have objects of their own: 32 of them, so that a change of one tenant writes a
 small part of all, and each is renewed in the pods by itself.
 
-Workers read `keys` and `tenants`, HAProxy's agent `owners` as well. Lines are sorted: the same tenants are
-the same bytes.
+Workers read `keys` and `tenants`, HAProxy's agent `owners` as well; both take a line from whatever shard it
+is in. Lines are sorted: the same tenants are the same bytes.
 """
 
 import hashlib
@@ -19,18 +19,6 @@ TENANTS = "tenants"
 OWNERS = "owners"
 #: On the Secret of a shard: what its owners are made from.
 OWNING_ANNOTATION = "proofgate.dev/owning"
-#: Of the first byte of a digest, the bits that do not tell the shard.
-_SHIFT = 3
-
-
-def shard_of_key(digest: str) -> int:
-    """Return the shard of a key, by its SHA-256 in hexadecimal."""
-    return int(digest[:2], 16) >> _SHIFT
-
-
-def shard_of_tenant(tenant: str) -> int:
-    """Return the shard of a tenant."""
-    return hashlib.sha256(tenant.encode()).digest()[0] >> _SHIFT
 
 
 def key_line(key: KeyDigest, tenant: str) -> str:

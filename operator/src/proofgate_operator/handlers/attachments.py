@@ -28,17 +28,11 @@ from proofgate_operator.handlers.roster import (
     labels_owner,
     published_stamp,
     selected_namespaces,
-    shards_of,
     unread_of,
     unwritten_reason,
 )
 from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
-from proofgate_operator.handlers.tenant_reads import (
-    FIELD,
-    read_secrets,
-    told_for,
-    unlisted,
-)
+from proofgate_operator.handlers.tenant_reads import FIELD, read_secrets, told_for, unlisted
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.attached import Name
 from proofgate_operator.kube.client import Client
@@ -81,6 +75,12 @@ class Attachments:
         """Return whether anything counts for a gateway's tenants that nobody may look at just now."""
         roster = self._rosters.get((namespace, gateway))
         return roster is not None and bool(roster.holding or roster.unseen or roster.unselected)
+
+    def due(self, namespace: str, gateway: str, now: float) -> float:
+        """Return when the last key of a gateway's tenant ends next after `now`, in seconds since 1970."""
+        roster = self._rosters.get((namespace, gateway))
+        verdicts = roster.verdicts.values() if roster else ()
+        return min((verdict.ends for verdict in verdicts if verdict.ends > now), default=math.inf)
 
     async def refresh(self, client: Client, gateway: Gateway, listed: Callable[[], Set[str]]) -> TenantShards:
         """Take in what changed of a gateway's tenants, and return what their shards are to be.
@@ -141,7 +141,7 @@ class Attachments:
             return entry_of(owner(tenant, None, workers, shares)) if owning else None
 
         changed = False
-        for shard in range(SHARDS):
+        for shard in roster.book.emptiest_first:
             digest = roster.book.digest(shard)
             written = roster.written.get(shard)
             if written is not None and written.digest == digest and written.owning in (None, owning):
@@ -324,7 +324,7 @@ class Attachments:
             shared = roster.book.holder(key.digest) is not None or key.digest in roster.book.reserved
             reason = "KeyShared" if shared else "NoRoom"
             why = "is another tenant's key" if shared else "finds no room: the gateway has too many keys"
-            if not shared and roster.book.is_crowded(key.digest, tenant.tenant):
+            if not shared and roster.book.is_crowded(tenant.tenant):
                 why += " of its namespace, which has its share of them"
             faults.append(KeyFault(key.name, reason, f"{FIELD}[{key.name}] {why}"))
         unwritten = unwritten_reason(gateway, roster, tenant)
@@ -344,5 +344,5 @@ class Attachments:
         roster.untold |= {
             name
             for name, verdict in roster.verdicts.items()
-            if verdict.refused is None and shard in shards_of("/".join(name), verdict.keys)
+            if verdict.refused is None and shard in roster.book.shards_of("/".join(name), verdict.keys.keys)
         }

@@ -7,6 +7,7 @@ changed its version, a reconcile asks the API server for nothing.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Callable
@@ -43,6 +44,8 @@ class Loop:
         self._reconciles_in_motion = 0
         self._rest: Mark | None = None
         self._rested_at = 0.0
+        #: When a time comes that changes what is to be said, by the same clock as `_rested_at`.
+        self._due = math.inf
         self._holder: str | None = None
 
     async def run(self, stopped: Callable[[], bool]) -> None:
@@ -74,7 +77,7 @@ class Loop:
         # Many gateways that started together shall not stay together.
         pause = resync * random.uniform(0.8, 1.2)
         if self._rest is not None:
-            rest_left = self._rested_at + 0.8 * resync - time.monotonic()
+            rest_left = min(self._rested_at + 0.8 * resync, self._due) - time.monotonic()
             if rest_left > 0 and self._mark() == self._rest:
                 return max(rest_left, _GATHER_SECONDS)
         self._rest = None
@@ -99,7 +102,7 @@ class Loop:
             return _STEP_SECONDS
         if outcome.at_rest or not outcome.exists:
             self._reconciles_in_motion = 0
-            return pause
+            return min(pause, max(outcome.due, _GATHER_SECONDS))
         self._reconciles_in_motion += 1
         # Nothing tells of a foreign object that goes away, or of a time that passes.
         recheck = self._operator.settings.recheck_seconds
@@ -131,6 +134,7 @@ class Loop:
         operator.readers.note(self._namespace, self._name, outcome.secrets)
         if outcome.at_rest and not outcome.wrote and named == outcome.secrets:
             self._rest, self._rested_at = before, time.monotonic()
+            self._due = self._rested_at + outcome.due
         return outcome
 
     async def _stand_back(self, holder: str) -> Outcome:
@@ -145,8 +149,11 @@ class Loop:
 
     def _mark(self) -> Mark:
         named = self._operator.readers.named(self._namespace, self._name)
-        audit = self._operator.workers.audits.epoch(self._namespace, self._name)
+        workers = self._operator.workers
+        audit = workers.audits.epoch(self._namespace, self._name)
+        answers = workers.answers.epoch(self._namespace, self._name)
         mark = self._operator.client.store.mark(self._namespace, self._name, named)
+        mark = (*mark, ("Answers", "", str(answers)))
         return (*mark, ("Auditor", "", str(audit))) if audit else mark
 
     def _failed(self, error: Exception, asked: float) -> float:

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from proofgate_operator.handlers.answers import Answers
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.audits import Audits
@@ -38,6 +39,7 @@ class Operator:
     def __post_init__(self) -> None:
         self.claims = Claims(self.client, self.settings.release)
         self.orphans = Orphans(self.client, self.requeues)
+        self.answers = Answers(self.client, self.workers.answers, self.requeues)
         self.audits = Audits(self.client, self.workers.audits, self.requeues)
 
     def __copy__(self) -> "Operator":

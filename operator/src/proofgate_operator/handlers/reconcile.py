@@ -4,6 +4,7 @@ Nothing is needed of the one before, so it does not matter where that one ended.
 """
 
 import logging
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -45,7 +46,8 @@ _PERSISTENT = 3
 class Outcome:
     """How a reconcile ended: whether the gateway exists, whether a write changed anything, whether one was
     refused, whether it is at rest (nothing will change unless something else does) or moving (the next step
-    takes only time), and which Secrets it names."""
+    takes only time), which Secrets it names, and in how many seconds (`due`) a time comes that changes what
+    is to be said."""
 
     exists: bool
     wrote: bool = False
@@ -53,6 +55,7 @@ class Outcome:
     at_rest: bool = False
     moving: bool = False
     secrets: frozenset[str] = frozenset()
+    due: float = math.inf
 
 
 def _with_refusals(status: Status, refused: list[str]) -> tuple[Condition, ...]:
@@ -279,6 +282,8 @@ async def _reconcile(
     seen = await observe(client, gateway, live, attachments.holds)
     seen = await with_reports(workers, gateway, live.get("status") or {}, seen)
     seen = await with_audit(workers.audits, gateway, seen)
+    told = await workers.answers.reports(namespace, name, seen.haproxy_pods)
+    seen = replace(seen, answers=told)
     tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen))
     seen = replace(
         seen,
@@ -288,7 +293,9 @@ async def _reconcile(
         unheard=tuple(map(described, client.store.ailing(namespace))),
     )
     plan, persistent = keys_alone(gateway, seen, decide(gateway, seen, defaults)), failures >= _PERSISTENT
-    metrics.HELD.labels(namespace, name).set(len(seen.unread) + len(tenants.unread))
+    held = [*seen.unread.values(), *tenants.unread]
+    metrics.HELD.labels(namespace, name).set(len(held))
+    metrics.HOLDS_ENDED.labels(namespace, name).set(sum(unread.over for unread in held))
     published, unpublished = False, list[str]()
     if plan.owning is not None:
         # First of all writes: a key that was taken away waits for nothing.
@@ -314,4 +321,5 @@ async def _reconcile(
         and not workers.awaited(namespace, name),
         moving=plan.moving,
         secrets=frozenset(named_secrets(gateway)),
+        due=max(min(plan.due, attachments.due(namespace, name, seen.now)) - seen.now, 0.0),
     )

@@ -15,8 +15,6 @@ from proofgate_operator.build.tenant_shards import (
     SHARDS,
     TENANTS,
     shard_digest,
-    shard_of_key,
-    shard_of_tenant,
 )
 from proofgate_operator.handlers.tenant_objects import read_tenant
 from proofgate_operator.handlers.tenant_reads import KeysRead, unlisted, with_faults
@@ -117,14 +115,15 @@ async def begin_roster(client: Client, gateway: Gateway, holds: Holds) -> Roster
         live = await client.get("Secret", gateway.namespace, name)
         if live is None or classify(gateway, live) is not Ownership.OURS:
             continue
-        found.add(live)
+        found.add(shard, live)
         keys, tenants = entry(live, KEYS) or "", entry(live, TENANTS) or ""
         metadata = live["metadata"]
         owning = (metadata.get("annotations") or {}).get(OWNING_ANNOTATION, "") if tenants else None
         written[shard] = WrittenShard(shard_digest(keys, tenants), owning, metadata["resourceVersion"])
     status = (client.store.get(KIND, gateway.namespace, gateway.name) or {}).get("status") or {}
     since = held_since(status.get("conditions") or [], ConditionType.RESOLVED_REFS)
-    roster = Roster(gateway.uid, TenantBook(found.holders, found.plans), written=written, found=found)
+    book = TenantBook(found.holders, found.plans, found.key_shards, found.name_shards)
+    roster = Roster(gateway.uid, book, written=written, found=found)
     roster.since, roster.spent = since, holds.spent(since)
     roster.same_spec = status.get("observedGeneration") == gateway.generation
     for tenant in found.plans:
@@ -203,15 +202,10 @@ def expired_since(roster: Roster, now: float) -> set[Name]:
     return {name for name, verdict in roster.verdicts.items() if earlier < verdict.ends <= later}
 
 
-def shards_of(tenant: str, keys: KeyList) -> set[int]:
-    """Return the shards that a tenant and its keys are in."""
-    return {shard_of_tenant(tenant), *(shard_of_key(key.digest) for key in keys.keys)}
-
-
 def unwritten_reason(gateway: Gateway, roster: Roster, tenant: GatewayTenant) -> Problem | None:
     """Return why a tenant is not where workers and HAProxy read; None if it is."""
     verdict = roster.verdicts[(tenant.namespace, tenant.name)]
-    for shard in sorted(shards_of(tenant.tenant, verdict.keys)):
+    for shard in sorted(roster.book.shards_of(tenant.tenant, verdict.keys.keys)):
         if shard in roster.refused:
             return roster.refused[shard]
         if shard not in roster.written:

@@ -51,6 +51,8 @@ class Informer:
         self._version: str | None = None
         self._listed = False
         self._failures = 0
+        #: The last watch was refused: a list is a look, and yet nothing is heard between two of them.
+        self._unwatched = False
 
     @property
     def name(self) -> str:
@@ -82,6 +84,7 @@ class Informer:
             self._version = None
         read = error.read if isinstance(error, ReadFailed) else Read("list", self.kind, self.namespace)
         outcome = outcome_of(read, error)
+        self._unwatched = outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "watch"
         # Where only the watch is refused, each list is a look.
         if outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "list":
             self._bar(error if isinstance(error, ReadFailed) else ReadFailed(read, outcome, error))
@@ -131,7 +134,7 @@ class Informer:
         async for event in events:
             found = event["object"]
             self.heard = self.clock()
-            self._failures = 0
+            self._failures, self._unwatched = 0, False
             if self._store.recover(self.kind, self.namespace):
                 self._tell_all()
             if event["type"] == "BOOKMARK":
@@ -173,7 +176,9 @@ class Informer:
         for key, owner in self._store.replace(self.kind, self.namespace, held, version):
             self.on_news(*key, owner)
         self._listed = True
-        if self._store.recover(self.kind, self.namespace) or barred:
+        # A watch that is refused is told until one is not.
+        recovered = not self._unwatched and self._store.recover(self.kind, self.namespace)
+        if recovered or barred:
             self._tell_all()
         metrics.BARRED.set(len(self._store.barred()))
         return version

@@ -6,13 +6,14 @@ from enum import StrEnum
 from typing import Any
 
 from proofgate_operator.api.access import NamespacesFrom, Plan
-from proofgate_operator.api.conditions import Condition, ConditionStatus, merge
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.api.fields import LabelSelector
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.tenant import GatewayTenant
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.plan.api_keys import KeyFault
+from proofgate_operator.plan.kstatus import tenant_kstatus
 from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.rfc3339 import seconds_of
 from proofgate_operator.plan.unread import IN_FORCE
@@ -22,12 +23,14 @@ _SHOWN_DIGITS = 8
 
 
 class TenantConditionType(StrEnum):
-    """Every condition that a tenant carries."""
+    """Every condition that a tenant carries; the last two only while they hold."""
 
     READY = "Ready"
     ACCEPTED = "Accepted"
     KEYS_VALID = "KeysValid"
     PROGRAMMED = "Programmed"
+    RECONCILING = ConditionType.RECONCILING.value
+    STALLED = ConditionType.STALLED.value
 
 
 #: Namespace and name of a tenant.
@@ -222,7 +225,7 @@ def tenant_status(
             TenantConditionType.PROGRAMMED, True, "Programmed", "its keys are where workers and HAProxy read"
         )
     needs = (accepted, _keys_valid(keys, faults, refused, seconds_of(now) or 0.0), programmed)
-    conditions = (_ready(needs), *needs)
+    conditions = (_ready(needs), *needs, *tenant_kstatus(needs))
     status: dict[str, Any] = {
         "observedGeneration": tenant.generation,
         "tenant": tenant.tenant,

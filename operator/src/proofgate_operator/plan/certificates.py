@@ -5,7 +5,9 @@ take long. So primes are not checked, and texts and kinds of keys are bounded.
 """
 
 import base64
+import math
 import re
+from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -20,6 +22,9 @@ MAX_KEY = 8 << 10
 MAX_RSA_BITS = 8192
 #: The longest chain and key that HAProxy can show, in characters: its agent hands over no more at once.
 MAX_SHOWN = 30_000
+_LONGEST_WARNING_SECONDS = 14 * 86400
+#: Of a certificate's lifetime. Who renews it at two thirds is not told of.
+_WARNING_PART = 10
 _UNREADABLE = "has no private key that can be read under tls.key, without a passphrase"
 _PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..)"
@@ -33,6 +38,32 @@ _ALGORITHMS = (
 _SUPPORTED = re.compile(
     rb"0%b\x02\x01[\x00\x01]0%b\x06(?:%b)" % (_LENGTH, _LENGTH, b"|".join(_ALGORITHMS)), re.DOTALL
 )
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """When the end of a certificate is to be told of, and when it ends, in seconds since 1970."""
+
+    warns: float = math.inf
+    ends: float = math.inf
+
+
+def lifetime(chain: str) -> Lifetime:
+    """Return the lifetime of the first certificate of a chain; without an end where none can be read.
+
+    The warning comes with the last tenth of it, 14 days before its end at most. Of the others clients may
+    know newer ones.
+    """
+    try:
+        found = x509.load_pem_x509_certificates(chain.encode()) if 0 < len(chain) <= MAX_CHAIN else []
+    except ValueError:
+        return Lifetime()
+    if not found:
+        return Lifetime()
+    begins, ends = (
+        time.timestamp() for time in (found[0].not_valid_before_utc, found[0].not_valid_after_utc)
+    )
+    return Lifetime(ends - min((ends - begins) / _WARNING_PART, _LONGEST_WARNING_SECONDS), ends)
 
 
 def authorities_fault(text: str) -> str | None:

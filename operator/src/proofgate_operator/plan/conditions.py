@@ -6,6 +6,7 @@ from dataclasses import replace
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.answers import answers_note, unanswered
 from proofgate_operator.plan.audited import audited
 from proofgate_operator.plan.budgets import budgets_note
 from proofgate_operator.plan.kept import kept
@@ -109,6 +110,10 @@ def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
     )
 
 
+#: A claim that is not there yet, or not bound, will be no larger than it is asked for.
+_NOT_YET = frozenset({"ClaimNotMade", "ClaimPending"})
+
+
 def _storage_bound(situation: Situation) -> Condition:
     held = situation.held
     if held.forks:
@@ -119,7 +124,7 @@ def _storage_bound(situation: Situation) -> Condition:
         return _condition(ConditionType.STORAGE_BOUND, False, SET_BACK, message)
     found = storage_bound(situation.gateway, situation.seen)
     small = no_room(situation.gateway, situation.seen)
-    if found.holds and small:
+    if small and (found.holds or found.reason in _NOT_YET):
         return _condition(ConditionType.STORAGE_BOUND, False, small.reason, small.message)
     note = scarce_note(situation.gateway, situation.seen)
     return replace(found, message=_noted(found.message, note)) if found.holds else found
@@ -153,6 +158,10 @@ def _balancer_available(situation: Situation, live: Manifest | None) -> Conditio
         return _condition(kind, False, "LoadBalancerNotMade", "HAProxy's Deployment does not exist")
     ready = count(live, "readyReplicas")
     summary = f"{min(ready, desired)} of {desired} HAProxy pods ready"
+    silent = unanswered(situation.seen.answers)
+    if silent:
+        return _condition(kind, False, silent.reason, f"{summary}; {silent.message}")
+    summary = _noted(summary, answers_note(situation.seen.answers))
     if ready >= desired:
         return _condition(kind, True, "AllReady", summary)
     trouble = _sentences(
@@ -251,6 +260,7 @@ def _available(situation: Situation, workers: Manifest | None, balancer: Manifes
         return _condition(kind, False, "WorkersMissing", "no worker is ready")
     if not count(balancer, "readyReplicas"):
         return _condition(kind, False, "LoadBalancerMissing", "no HAProxy pod is ready")
+    nobody = nobody or unanswered(situation.seen.answers)
     if nobody:
         return _condition(kind, False, nobody.reason, nobody.message)
     return _condition(kind, True, "Serving", "requests are served")

@@ -1,6 +1,7 @@
 """Which configuration the spec makes, together with the Secrets it names, and what is wrong with it."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from proofgate_operator.build.worker_config import fixed_config_text, worker_con
 from proofgate_operator.plan.addresses import address_fault, no_proxy_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import auditor_key, keeper_key
-from proofgate_operator.plan.certificates import authorities_fault, certificate_fault, shown_fault
+from proofgate_operator.plan.certificates import authorities_fault, certificate_fault, lifetime
 from proofgate_operator.plan.credentials import credential_faults
 from proofgate_operator.plan.internal_tls import (
     NO_CERTIFICATES,
@@ -39,6 +40,7 @@ from proofgate_operator.plan.internal_tls import (
     next_renewal,
     read_internal_tls,
 )
+from proofgate_operator.plan.left_out_keys import left_out_faults
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pod_templates import (
@@ -48,7 +50,9 @@ from proofgate_operator.plan.pod_templates import (
 )
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Fault, Problem
+from proofgate_operator.plan.ranges import auditor_range_faults, balancer_range_problems
 from proofgate_operator.plan.readers import index_readers
+from proofgate_operator.plan.shown_certificate import shown_certificate
 from proofgate_operator.plan.shred_keys import UNWANTED, ShredKeys, read_shred_keys
 from proofgate_operator.plan.tenants import expired_faults, read_tenant_keys
 from proofgate_operator.plan.upstream_addresses import upstream_faults
@@ -95,6 +99,8 @@ class Configuration:
     verifying_key: str | None
     digests: Digests | None
     shares: Shares | None = None
+    #: When time alone changes what is to be said, in seconds since 1970: keys end, or HAProxy's certificate.
+    moments: frozenset[float] = frozenset()
     #: Verifying keys before the one that signs, as its Secret says.
     former_keys: tuple[str, ...] = ()
     routing_key: str = ""
@@ -326,23 +332,10 @@ def _evidence(gateway: Gateway, seen: Observed) -> str | None:
     return None
 
 
-def _certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault]]:
-    """Return the chain that HAProxy is to show, and what is wrong with it or its key."""
-    tls = gateway.spec.load_balancer.tls
-    if tls is None:
-        return "", []
-    owner = "spec.loadBalancer.tls"
-    name = tls.certificate_secret_ref.name
-    where = f"Secret {name}, named by {owner}.certificateSecretRef,"
-    secret = seen.secrets.get(name)
-    if secret is None:
-        return "", [Fault(owner, "SecretMissing", f"{where} does not exist")]
-    missing = [name for name in ("tls.crt", "tls.key") if not entry(secret, name)]
-    if missing:
-        return "", [Fault(owner, "SecretInvalid", f"{where} has no text under {' and '.join(missing)}")]
-    chain, key = entry(secret, "tls.crt") or "", entry(secret, "tls.key") or ""
-    fault = shown_fault(chain, key)
-    return chain, [Fault(owner, "CertificateInvalid", f"{where} {fault}")] if fault else []
+def _moments(keys: Mapping[str, Sequence[KeyDigest]], chain: str) -> frozenset[float]:
+    found = {key.end for own in keys.values() for key in own}
+    life = lifetime(chain)
+    return frozenset({*found, life.warns, life.ends} - {math.inf})
 
 
 def _holders(live: Manifest | None) -> dict[str, str]:
@@ -360,7 +353,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     ledger = _generated(gateway, seen, own.ledger)
     live = _generated(gateway, seen, own.tenants)
     tenants = read_tenant_keys(gateway, seen.secrets, _holders(live), seen.unread, live)
-    certificate, certificate_faults = _certificate(gateway, seen)
+    certificate, certificate_faults = shown_certificate(gateway, seen)
     provider_keys, provider_faults = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
     audit_key, audit_faults = auditor_key(gateway, seen, signing_key)
@@ -446,7 +439,11 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *admin_problems,
             *shred_keys.problems,
         ),
-        balancer_problems=(*balancer_template_problems(gateway, defaults), *internal.problems),
+        balancer_problems=(
+            *balancer_template_problems(gateway, defaults),
+            *balancer_range_problems(gateway),
+            *internal.problems,
+        ),
         faults=(
             *tenants.faults,
             *expired_faults(tenants.keys, seen.now),
@@ -455,6 +452,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *provider_faults,
             *upstream_faults(gateway),
             *credential_faults(gateway, seen),
+            *left_out_faults(seen),
             *certificate_faults,
             *_proxy_faults(gateway, seen),
             *_telemetry_faults(gateway, seen),
@@ -464,8 +462,10 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *readers_faults,
             *shred_keys.faults,
             *auditor_template_faults(gateway, defaults),
+            *auditor_range_faults(gateway),
         ),
         keys=tenants.keys,
+        moments=_moments(tenants.keys, certificate),
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,
         former_keys=signing_key.former if signing_key else (),

@@ -1,6 +1,7 @@
 """The decision: from a gateway and what is seen of it to the writes that bring the one closer to the
 other."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -61,7 +62,8 @@ class Plan:
     next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held, and
     `hold_aggregate` that of the auditor's: they go on while the gateway is settled, and are none of the
     writes that say otherwise. `publish` says that shards of tenants are to be written, for so many workers
-    and shares as `owning` says; None: none may be.
+    and shares as `owning` says; None: none may be. `due` is when time alone makes another status, in seconds
+    since 1970.
     """
 
     generate: tuple[str, ...]
@@ -85,6 +87,7 @@ class Plan:
     certify: Renewal | None = None
     owning: tuple[int, Shares] | None = None
     publish: bool = False
+    due: float = math.inf
 
     @property
     def writes(self) -> bool:
@@ -387,6 +390,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         certify=certify,
         owning=None if gateway.spec.paused else (movement.replicas, shares),
         publish=publish,
+        due=min((moment for moment in configuration.moments if moment > seen.now), default=math.inf),
     )
 
 

@@ -6,9 +6,12 @@ Source: kstatus (sigs.k8s.io/cli-utils, "The Reconciling and Stalled conditions"
 from collections.abc import Iterable
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.plan.unread import IN_FORCE
 
 #: Reasons of Progressing without which somebody's help nothing moves on.
 _STUCK = frozenset({"RolloutStalled", "ApplyFailed", "NameTaken"})
+#: Reasons of what a tenant needs that comes without anybody's help.
+_BY_ITSELF = frozenset({"Pending", *IN_FORCE})
 
 
 def kstatus(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
@@ -21,6 +24,17 @@ def kstatus(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
         return (_of(ConditionType.STALLED, valid),)
     if progressing.holds:
         return (_of(ConditionType.RECONCILING, progressing),)
+    return ()
+
+
+def tenant_kstatus(needs: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Return the same of a tenant, by what it needs: what is not written yet, or cannot be looked at just
+    now, comes by itself; what a gateway that is paused waits for is neither."""
+    for need in needs:
+        if need.reason in _BY_ITSELF:
+            return (_of(ConditionType.RECONCILING, need),)
+        if need.status is ConditionStatus.FALSE:
+            return () if need.reason == "Paused" else (_of(ConditionType.STALLED, need),)
     return ()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.build import auditor_workers, internal_tls, storage
 from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.answers import AnswerReport
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.plan.balancers import BalancerReport
 from proofgate_operator.plan.drift import Applied
@@ -56,6 +57,8 @@ class Observed:
     reports: Mapping[int, WorkerReport] = field(default_factory=dict)
     #: What the agents beside HAProxy tell of workers, by the pod's name; of none while nobody moves.
     balancers: Mapping[str, BalancerReport] = field(default_factory=dict)
+    #: What the agents beside HAProxy tell of their requests, by the names of their pods.
+    answers: Mapping[str, AnswerReport] = field(default_factory=dict)
     now: float = 0.0
     #: `.status.ledger` as the reconcile before left it.
     ledger: Manifest = field(default_factory=dict)

@@ -22,6 +22,15 @@ class NotRenewed:
 
 
 @dataclass(frozen=True)
+class LeftOutKeys:
+    """Keys in shards of tenants that let nobody in, because everybody can guess them: how many, and the
+    first, each as its tenant and name."""
+
+    count: int = 0
+    first: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class WorkerReport:
     """One worker's answer; of one that could not be asked, only that."""
 
@@ -50,6 +59,8 @@ class WorkerReport:
     checkpoint: str = ""
     #: Providers whose credentials it could not renew.
     not_renewed: tuple[NotRenewed, ...] = ()
+    #: Keys that it left out.
+    left_out: LeftOutKeys = LeftOutKeys()
 
     @property
     def idle(self) -> bool:
@@ -91,6 +102,18 @@ def _not_renewed(found: Any) -> Iterator[NotRenewed]:
             )
 
 
+def _left_out(shards: Any) -> LeftOutKeys:
+    """Return what a worker tells of keys that it left out."""
+    found = shards if isinstance(shards, dict) else {}
+    count, first = found.get("well_known"), found.get("first_well_known")
+    if not isinstance(count, int) or count <= 0:
+        return LeftOutKeys()
+    named = [key for key in (first if isinstance(first, list) else ())[:2] if isinstance(key, dict)]
+    return LeftOutKeys(
+        count, tuple((str(key.get("tenant", ""))[:127], str(key.get("key", ""))[:63]) for key in named)
+    )
+
+
 def read_report(status: Any) -> WorkerReport:
     """Read the answer of `GET /status`; raises ValueError for what is none."""
     if not isinstance(status, dict):
@@ -114,4 +137,5 @@ def read_report(status: Any) -> WorkerReport:
         and throttled * _THROTTLED_SHARE > periods,
         checkpoint=checkpoint if isinstance(checkpoint, str) else "",
         not_renewed=tuple(_not_renewed(status.get("credentials"))),
+        left_out=_left_out(status.get("tenant_shards")),
     )

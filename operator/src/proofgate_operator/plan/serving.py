@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from proofgate_operator.plan.budgets import refuses_everybody
 from proofgate_operator.plan.credentials import NOT_RENEWED
 from proofgate_operator.plan.problems import Fault, Problem
+from proofgate_operator.plan.shown_certificate import CERTIFICATE_EXPIRED
 from proofgate_operator.plan.situation import Situation
 from proofgate_operator.plan.unread import IN_FORCE
 from proofgate_operator.plan.upstream_addresses import PLAIN_HTTP
@@ -27,6 +28,9 @@ def serves_nobody(situation: Situation) -> Problem | None:
             return _because("no tenant has a key", tenants)
         if all(key.end <= seen.now for key in keys):
             return _because("every tenant's keys have expired", tenants)
+    ended = [fault for fault in configuration.faults if fault.reason == CERTIFICATE_EXPIRED]
+    if ended:
+        return _because("no client can connect", ended)
     names = {f"spec.providers[{provider.name}]" for provider in spec.providers}
     providers = [fault for fault in broken if fault.field in names]
     if names <= {fault.field for fault in providers}:

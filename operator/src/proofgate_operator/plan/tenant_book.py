@@ -6,9 +6,9 @@ whose object is older gets it. Where room is short, who is in stays in, and one
 namespace has at most a quarter of it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.tenant_shards import (
@@ -18,17 +18,13 @@ from proofgate_operator.build.tenant_shards import (
     TENANTS,
     key_line,
     shard_digest,
-    shard_of_key,
-    shard_of_tenant,
 )
+from proofgate_operator.plan.shard_places import ShardPlaces
 
 #: Bytes of keys in one shard: with its tenants and their owners, it has to fit into a Secret of a mebibyte.
 MAX_KEY_BYTES = 640 << 10
 #: Bytes of tenants in one shard. A line of owners is no longer than one of these.
 MAX_TENANT_BYTES = 176 << 10
-#: Namespaces that there is room for in a shard, however much each asks for: a tenant chooses its name, and
-#: by `sha256` also the shards of its keys.
-MIN_NAMESPACES = 4
 #: What a tenant's line may take, with whatever stands in for its owner.
 _LINE = 256
 
@@ -43,37 +39,29 @@ class Attached:
     keys: tuple[KeyDigest, ...]
 
 
-def namespace_of(tenant: str) -> str:
-    """Return the namespace of a tenant, by its name `<namespace>/<name>`."""
-    return tenant.partition("/")[0]
-
-
-def _take(counts: Counter[tuple[int, str]], share: tuple[int, str], size: int) -> None:
-    """Count what is taken or given back; nothing is kept of who has nothing."""
-    counts[share] += size
-    if not counts[share]:
-        del counts[share]
-
-
 class TenantBook:
     """The tenants of one gateway.
 
-    `holders` are tenants by the digests of the keys that they had before, `names` all that were in. What they
-    had is theirs if they are among the first that are put: so all have to be put at once then.
+    `holders` are tenants by the digests of the keys that they had before, `names` all that were in, and
+    `key_shards` and `name_shards` where both stand. What they had is theirs if they are among the first that
+    are put: so all have to be put at once then.
     """
 
-    def __init__(self, holders: Mapping[str, str], names: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        holders: Mapping[str, str],
+        names: Iterable[str] = (),
+        key_shards: Mapping[str, int] = MappingProxyType({}),
+        name_shards: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self._holders = dict(holders)
         #: Names and keys of before the first were put.
         self._before, self._unsettled = frozenset(names), set(holders)
+        self._key_places, self._name_places = ShardPlaces(key_shards), ShardPlaces(name_shards)
         self._tenants: dict[str, Attached] = {}
         self._claims: dict[str, dict[str, KeyDigest]] = {}
         self._reserved: Set[str] = frozenset()
         self._key_lines: list[dict[str, str]] = [{} for _ in range(SHARDS)]
-        self._key_bytes = [0] * SHARDS
-        #: The same and the number of names, by shard and namespace.
-        self._key_bytes_of: Counter[tuple[int, str]] = Counter()
-        self._names_of: Counter[tuple[int, str]] = Counter()
         self._names: list[set[str]] = [set() for _ in range(SHARDS)]
         self._digests: dict[int, str] = {}
         #: Tenants that have other keys than when it was last emptied, besides those that were put or dropped.
@@ -107,6 +95,9 @@ class TenantBook:
         self._before = frozenset()
         for digest in sorted(digests, key=self._turn):
             self._settle(digest)
+        # What nobody has now is placed as new when it comes again.
+        self._key_places.forget_before()
+        self._name_places.forget_before()
         return refused
 
     def _enter(self, tenant: Attached, digests: set[str]) -> bool:
@@ -114,12 +105,12 @@ class TenantBook:
         before = self._tenants.get(tenant.name)
         if before == tenant and self._same_names(before, tenant):
             return True
-        shard = shard_of_tenant(tenant.name)
-        if before is None:
-            share = (shard, namespace_of(tenant.name))
-            if not self._has_room_for_name(share, tenant.name in self._before):
+        shard = self._name_places.get(tenant.name)
+        if shard is None:
+            had = tenant.name in self._before
+            shard = self._name_places.place(tenant.name, tenant.name, _LINE, MAX_TENANT_BYTES, had=had)
+            if shard is None:
                 return False
-            self._names_of[share] += 1
         self._tenants[tenant.name] = tenant
         self._names[shard].add(tenant.name)
         if before is None or before.plan != tenant.plan:
@@ -138,9 +129,9 @@ class TenantBook:
         tenant = self._tenants.pop(name, None)
         if tenant is None:
             return
-        shard = shard_of_tenant(name)
+        shard = self._name_places.remove(name)
+        assert shard is not None  # whoever is in the book stands in a shard
         self._names[shard].discard(name)
-        _take(self._names_of, (shard, namespace_of(name)), -1)
         self._digests.pop(shard, None)
         for key in tenant.keys:
             self._unclaim(key.digest, name)
@@ -158,10 +149,15 @@ class TenantBook:
         tenant = self._tenants.get(name)
         return tuple(key for key in tenant.keys if self._holders.get(key.digest) != name) if tenant else ()
 
-    def is_crowded(self, digest: str, tenant: str) -> bool:
-        """Return whether a key finds no room because its namespace has its share of the key's shard."""
-        shard = shard_of_key(digest)
-        return self._key_bytes_of[shard, namespace_of(tenant)] + _LINE > MAX_KEY_BYTES // MIN_NAMESPACES
+    def is_crowded(self, tenant: str) -> bool:
+        """Return whether no key of a tenant finds room because its namespace has its share."""
+        return not self._key_places.in_share(tenant, _LINE, MAX_KEY_BYTES)
+
+    def shards_of(self, tenant: str, keys: Iterable[KeyDigest]) -> set[int]:
+        """Return the shards that a tenant and those of its keys that it got are in."""
+        found = {self._name_places.get(tenant)}
+        found |= {self._key_places.get(key.digest) for key in keys if self.holder(key.digest) == tenant}
+        return {shard for shard in found if shard is not None}
 
     def holder(self, digest: str) -> str | None:
         """Return who has a key; None if nobody has."""
@@ -178,6 +174,12 @@ class TenantBook:
             TENANTS: "".join(f"{name} {self._tenants[name].plan}\n" for name in names),
             OWNERS: "".join(f"{name} {owner}\n" for name, owner in owners if owner is not None),
         }
+
+    @property
+    def emptiest_first(self) -> list[int]:
+        """The shards in the order in which to write them: what moves, moves to an emptier one, and is written
+        there before it is taken out of the other."""
+        return sorted(range(SHARDS), key=self._key_places.taken)
 
     def digest(self, shard: int) -> str:
         """Return a digest of a shard's keys and tenants."""
@@ -198,37 +200,24 @@ class TenantBook:
 
     def _settle(self, digest: str) -> None:
         """Give a key to the one that is to have it, and to nobody else."""
-        shard = shard_of_key(digest)
-        lines = self._key_lines[shard]
-        before = lines.pop(digest, None)
-        if before is not None:
-            self._count_key(shard, before.split(" ", 2)[1], -len(before))
+        before = self._key_places.remove(digest)
+        line_before = None if before is None else self._key_lines[before].pop(digest)
         claims, winner = self._claims.get(digest, {}), self._winner(digest)
         holder = self._holders.pop(digest, None)
+        shard, line = None, None
         if digest not in self._reserved and winner is not None:
             line = key_line(claims[winner], winner)
-            if self._has_room_for_key(shard, winner, len(line), holder == winner):
-                lines[digest] = line
-                self._count_key(shard, winner, len(line))
+            if before is not None:
+                self._key_places.keep(digest, before)
+            shard = self._key_places.place(digest, winner, len(line), MAX_KEY_BYTES, had=holder == winner)
+            if shard is not None:
+                self._key_lines[shard][digest] = line
                 self._holders[digest] = winner
-        if lines.get(digest) != before:
-            self._digests.pop(shard, None)
+        if (shard, line) != (before, line_before):
+            for changed in (shard, before):
+                if changed is not None:
+                    self._digests.pop(changed, None)
         self.touched |= claims.keys()
-
-    def _has_room_for_name(self, share: tuple[int, str], had: bool) -> bool:
-        """Return whether there is room for one more name; who had it stays within the whole of it."""
-        fits = (len(self._names[share[0]]) + 1) * _LINE <= MAX_TENANT_BYTES
-        return fits and (had or (self._names_of[share] + 1) * _LINE <= MAX_TENANT_BYTES // MIN_NAMESPACES)
-
-    def _has_room_for_key(self, shard: int, tenant: str, size: int, had: bool) -> bool:
-        """Return whether there is room for a key; who had it stays within the whole of it."""
-        taken = self._key_bytes_of[shard, namespace_of(tenant)]
-        fits = self._key_bytes[shard] + size <= MAX_KEY_BYTES
-        return fits and (had or taken + size <= MAX_KEY_BYTES // MIN_NAMESPACES)
-
-    def _count_key(self, shard: int, tenant: str, size: int) -> None:
-        self._key_bytes[shard] += size
-        _take(self._key_bytes_of, (shard, namespace_of(tenant)), size)
 
     def _winner(self, digest: str) -> str | None:
         """Return who is to have a key; None if nobody claims it."""

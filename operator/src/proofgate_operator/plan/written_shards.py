@@ -13,16 +13,20 @@ from proofgate_operator.plan.tenant_book import Attached
 
 @dataclass(repr=False)
 class WrittenShards:
-    """Tenants as they stand in shards: their plans and keys by `<namespace>/<name>`."""
+    """Tenants as they stand in shards: their plans and keys by `<namespace>/<name>`, and the numbers of the
+    shards that names and digests of keys stand in."""
 
     plans: dict[str, str] = field(default_factory=dict)
     keys: dict[str, list[KeyDigest]] = field(default_factory=dict)
+    name_shards: dict[str, int] = field(default_factory=dict)
+    key_shards: dict[str, int] = field(default_factory=dict)
 
-    def add(self, secret: Manifest) -> None:
+    def add(self, shard: int, secret: Manifest) -> None:
         """Take in one shard."""
         for line in (entry(secret, TENANTS) or "").splitlines():
             tenant, _, plan = line.partition(" ")
             self.plans[tenant] = plan
+            self.name_shards[tenant] = shard
         for line in (entry(secret, KEYS) or "").splitlines():
             words = line.split()
             if len(words) < 3:
@@ -32,6 +36,7 @@ class WrittenShards:
             end = next((end for end in ends if end.isdecimal()), None)
             key = KeyDigest(digest, time_of(int(end)) if end else None, name)
             self.keys.setdefault(tenant, []).append(key)
+            self.key_shards[digest] = shard
 
     @property
     def holders(self) -> dict[str, str]:

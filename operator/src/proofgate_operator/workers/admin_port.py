@@ -12,6 +12,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from proofgate_operator.build import auditor, haproxy
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.worker_config import ADMIN_PORT
+from proofgate_operator.plan.answers import AnswerReport, read_answer
 from proofgate_operator.plan.audit_reports import SILENT, AuditReport, read_audit
 from proofgate_operator.plan.balancers import BalancerReport, read_balancer
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, read_report
@@ -71,6 +72,13 @@ class AdminPort:
         try:
             answer = await self._call("GET", pod, "/workers", None, self._agent_port)
             return read_balancer(json.loads(answer))
+        except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
+            return None
+
+    async def answers(self, pod: Manifest) -> AnswerReport | None:
+        """Ask the agent beside a HAProxy whether requests are answered; None when it does not tell."""
+        try:
+            return read_answer(json.loads(await self._call("GET", pod, "/answers", None, self._agent_port)))
         except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return None
 

@@ -13,6 +13,7 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION, Manifest
 from proofgate_operator.plan.pods import ordinal, pod_conditions
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.workers.admin_port import AdminPort, address_of
+from proofgate_operator.workers.answer_reports import AnswerReports
 from proofgate_operator.workers.audit_reports import AuditReports
 from proofgate_operator.workers.balancers import BalancerReports
 
@@ -52,6 +53,7 @@ class WorkerReports:
         self.admin_port = admin_port or AdminPort()
         self.audits = AuditReports(self.admin_port, clock)
         self.balancers = BalancerReports(self.admin_port, clock)
+        self.answers = AnswerReports(self.admin_port, clock)
         self._clock = clock
         self._time = time_now
         #: By the pod's namespace, gateway and uid.
@@ -66,6 +68,7 @@ class WorkerReports:
         self._kept.pop((namespace, gateway), None)
         self.audits.forget(namespace, gateway)
         self.balancers.forget(namespace, gateway)
+        self.answers.forget(namespace, gateway)
 
     def awaited(self, namespace: str, gateway: str) -> bool:
         """Return whether a worker may soon tell something else: it may not have said yet what it makes of a

@@ -26,6 +26,11 @@ impl<O> KeyIndex<O> {
         }
     }
 
+    /// The first eight bytes of every digest, ascending.
+    pub(crate) fn prefixes(&self) -> &[u64] {
+        &self.prefixes
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }

@@ -28,6 +28,7 @@ mod key_fields;
 mod key_index;
 mod shards;
 mod tenants;
+mod well_known_keys;
 
 pub use allow_list::{AllowList, Endpoint};
 pub use auth_error::AuthError;
@@ -37,5 +38,5 @@ pub use identity::{Credential, Identity};
 pub use jwt::{Issuer, KeySet, SigningAlgorithm, WantedKeySets};
 pub use key_fields::KeyField;
 pub use proofgate_wire::KeyFields;
-pub use shards::{BadLine, SHARDS, Shard, ShardError, ShardFile, ShardedTenant, Shards};
+pub use shards::{BadLine, SHARDS, Shard, ShardError, ShardFile, ShardedTenant, Shards, WellKnownKey};
 pub use tenants::{ApiKey, KeyHash, Tenant, TenantTable, hash_api_key};

@@ -1,5 +1,9 @@
 //! Tenants that do not stand in the configuration, in parts that change one by one.
+//!
+//! Which part a key or a tenant is in does not follow from its digest, which a tenant can choose: whoever writes the
+//! parts places them, and a [`Directory`] over all parts finds them.
 
+mod directory;
 mod line;
 mod shard;
 
@@ -7,10 +11,12 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use directory::Directory;
 pub use line::BadLine;
-pub use shard::{Shard, ShardError, ShardFile, ShardedTenant};
+pub use shard::{Shard, ShardError, ShardFile, ShardedTenant, WellKnownKey};
 
 use crate::AuthError;
+use crate::key_index::prefix;
 use crate::tenants::KeyHash;
 
 /// How many parts there are.
@@ -32,37 +38,53 @@ impl TenantName {
 
 /// The first eight bytes of the SHA-256 of a tenant's name.
 fn place_of(name: &str) -> u64 {
-    crate::key_index::prefix(&Sha256::digest(name).into())
-}
-
-/// The shard of what has a digest that begins so: its first five bits.
-fn shard_of(place: u64) -> usize {
-    (place >> 59) as usize
+    prefix(&Sha256::digest(name).into())
 }
 
 /// Every shard as it is in service. A clone shares them.
 #[derive(Debug, Clone)]
-pub struct Shards([Arc<Shard>; SHARDS]);
+pub struct Shards {
+    parts: [Arc<Shard>; SHARDS],
+    keys: Arc<Directory>,
+    tenants: Arc<Directory>,
+}
 
 impl Default for Shards {
     fn default() -> Self {
         let empty = Arc::new(Shard::default());
-        Shards(std::array::from_fn(|_| Arc::clone(&empty)))
+        Shards {
+            parts: std::array::from_fn(|_| Arc::clone(&empty)),
+            keys: Arc::default(),
+            tenants: Arc::default(),
+        }
     }
 }
 
 impl Shards {
-    /// Puts a shard in the place of the one with its number.
-    ///
-    /// # Panics
-    /// When there is no such number.
-    pub fn replace(&mut self, number: usize, shard: Arc<Shard>) -> Arc<Shard> {
-        std::mem::replace(&mut self.0[number], shard)
+    /// The same with other shards in the place of those with these numbers; a number that there is not is passed over.
+    #[must_use]
+    pub fn with(&self, changed: impl IntoIterator<Item = (usize, Shard)>) -> Self {
+        let mut parts = self.parts.clone();
+        for (number, shard) in changed {
+            if let Some(part) = parts.get_mut(number) {
+                *part = Arc::new(shard);
+            }
+        }
+        Shards {
+            keys: Arc::new(Directory::new(parts.iter().map(|shard| shard.key_prefixes()))),
+            tenants: Arc::new(Directory::new(parts.iter().map(|shard| shard.places()))),
+            parts,
+        }
     }
 
     /// All of them, in the order of their numbers.
     pub fn iter(&self) -> std::slice::Iter<'_, Arc<Shard>> {
-        self.0.iter()
+        self.parts.iter()
+    }
+
+    /// Whether any of them has a tenant with this name.
+    pub fn has(&self, tenant: &str) -> bool {
+        self.named(tenant, place_of(tenant)).is_some()
     }
 
     /// SHA-256 over a configuration's digest and those of all shards.
@@ -74,19 +96,29 @@ impl Shards {
         digest.finalize().into()
     }
 
-    /// The tenant that owns the key with this digest: its key stands in one shard, and the tenant itself in another.
+    /// The tenant that owns the key with this digest: its key stands in one shard, and the tenant itself in another. Of
+    /// several shards that have the key, the first in which it has not expired counts.
     ///
     /// # Errors
     /// [`AuthError::UnknownKey`], also when there is no such tenant; [`AuthError::ExpiredKey`].
     #[inline]
     pub(crate) fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<&ShardedTenant, AuthError> {
-        let (name, place) = self.0[usize::from(hash[0] >> 3)].owner(hash, now_unix_seconds)?;
-        self.named(name, place).ok_or(AuthError::UnknownKey)
+        let mut denial = AuthError::UnknownKey;
+        for shard in self.keys.shards_of(prefix(hash)) {
+            match self.parts[shard].owner(hash, now_unix_seconds) {
+                Ok((name, place)) => return self.named(name, place).ok_or(AuthError::UnknownKey),
+                Err(AuthError::UnknownKey) => {}
+                Err(other) => denial = other,
+            }
+        }
+        Err(denial)
     }
 
     #[inline]
     pub(crate) fn named(&self, name: &str, place: u64) -> Option<&ShardedTenant> {
-        self.0[shard_of(place)].tenant(name, place)
+        self.tenants
+            .shards_of(place)
+            .find_map(|shard| self.parts[shard].tenant(name, place))
     }
 }
 

@@ -47,14 +47,12 @@ impl Files {
     }
 
     fn shards(&self) -> Shards {
-        let mut shards = Shards::default();
-        for number in 0..SHARDS {
-            let (keys, tenants) = self.of(number);
-            let shard = Shard::parse(number, keys.as_bytes(), tenants.as_bytes()).unwrap();
-            shards.replace(number, Arc::new(shard));
-        }
-        shards
+        Shards::default().with((0..SHARDS).map(|number| (number, parsed(&self.of(number)))))
     }
+}
+
+fn parsed((keys, tenants): &(String, String)) -> Shard {
+    Shard::parse(keys.as_bytes(), tenants.as_bytes()).unwrap()
 }
 
 fn hex(hash: &KeyHash) -> String {
@@ -136,15 +134,12 @@ fn a_key_of_a_shard_ends_when_its_line_says() {
 #[test]
 fn one_shard_is_replaced_and_the_others_are_the_same() {
     let before = Files::default().tenant("team-a/chat", "gold", &["one", "two"]);
-    let mut shards = before.shards();
-    let (authenticator, old) = (authenticator(), shards.clone());
+    let (authenticator, old) = (authenticator(), before.shards());
     let number = usize::from(hash_api_key(b"one")[0] >> 3);
     assert_ne!(number, usize::from(hash_api_key(b"two")[0] >> 3));
     let mut after = before;
     after.keys.remove(&hash_api_key(b"one"));
-    let (keys, tenants) = after.of(number);
-    let shard = Shard::parse(number, keys.as_bytes(), tenants.as_bytes()).unwrap();
-    shards.replace(number, Arc::new(shard));
+    let shards = old.with([(number, parsed(&after.of(number)))]);
     assert_eq!(ask(&authenticator, &shards, "one"), Err(AuthError::UnknownKey));
     assert!(ask(&authenticator, &shards, "two").is_ok());
     assert!(
@@ -181,7 +176,7 @@ fn a_token_can_name_a_tenant_of_a_shard_until_that_is_gone() {
 #[test]
 fn a_bad_line_is_named_and_not_repeated() {
     let good = |first: u8, rest: &str| format!("{first:02x}{} {rest}\n", "00".repeat(31));
-    let keys = |text: &str| Shard::parse(0, text.as_bytes(), b"").unwrap_err();
+    let keys = |text: &str| Shard::parse(text.as_bytes(), b"").unwrap_err();
     for (rest, problem) in [
         ("team/chat", BadLine::Malformed),
         ("chat ci", BadLine::Malformed),
@@ -219,7 +214,6 @@ fn a_bad_line_is_named_and_not_repeated() {
         keys(&(good(2, "a/b c") + &good(1, "a/b c"))).problem,
         BadLine::NotSorted
     );
-    assert_eq!(keys(&good(8, "a/b c")).problem, BadLine::OtherShard);
     assert_eq!(keys(twice.trim_end()).problem, BadLine::NoEnd);
     assert_eq!(keys("\n").problem, BadLine::Malformed);
     assert_eq!(
@@ -227,32 +221,84 @@ fn a_bad_line_is_named_and_not_repeated() {
         BadLine::TooLong
     );
     assert_eq!(keys(&"x".repeat((1 << 20) + 1)).problem, BadLine::TooLong);
-    let tenants = |text: &str| Shard::parse(0, b"", text.as_bytes()).unwrap_err().problem;
+    let tenants = |text: &str| Shard::parse(b"", text.as_bytes()).unwrap_err().problem;
     for text in ["a/b\n", "a/b \n", "a/b gold x\n", "ab gold\n", "a/b .gold\n"] {
         assert_eq!(tenants(text), BadLine::Malformed, "{text:?}");
     }
-    let elsewhere = (0..)
-        .map(|number| format!("a/{number}"))
-        .find(|name| hash_api_key(name.as_bytes())[0] >> 3 != 0);
-    assert_eq!(
-        tenants(&format!("{} gold\n", elsewhere.unwrap())),
-        BadLine::OtherShard
+}
+
+#[test]
+fn a_key_and_its_tenant_are_found_in_whatever_shards_they_stand() {
+    let authenticator = authenticator();
+    let key = format!("{} team-a/chat ci\n", hex(&hash_api_key(b"key-a")));
+    let place = |keys: usize, tenants: usize| {
+        let tenant = "team-a/chat gold\n".to_owned();
+        let parts = [
+            (keys, parsed(&(key.clone(), String::new()))),
+            (tenants, parsed(&(String::new(), tenant))),
+        ];
+        Shards::default().with(parts)
+    };
+    for (keys, tenants) in [(0, 1), (1, 0), (31, 30), (7, 12)] {
+        let shards = place(keys, tenants);
+        assert_eq!(
+            ask(&authenticator, &shards, "key-a"),
+            Ok(("team-a/chat".into(), 1))
+        );
+        assert!(shards.has("team-a/chat") && !shards.has("team-a/mail"));
+        let empty = shards.with([(keys, Shard::default())]);
+        assert_eq!(ask(&authenticator, &empty, "key-a"), Err(AuthError::UnknownKey));
+    }
+    let beyond = Shards::default().with([(SHARDS, parsed(&(key.clone(), String::new())))]);
+    assert_eq!(beyond.iter().map(|shard| shard.keys()).sum::<usize>(), 0);
+}
+
+#[test]
+fn a_key_that_moves_to_another_shard_is_served_while_it_is_in_both() {
+    let authenticator = authenticator();
+    let line = |end: &str| format!("{} team-a/chat ci{end}\n", hex(&hash_api_key(b"key-a")));
+    let tenant = "team-a/chat gold\n";
+    let old = parsed(&(line(&format!(" not_after={NOW}")), tenant.to_owned()));
+    let both = Shards::default().with([(3, old), (20, parsed(&(line(""), String::new())))]);
+    assert!(
+        ask(&authenticator, &both, "key-a").is_ok(),
+        "it has a new end in one"
+    );
+    let moved = both.with([(3, parsed(&(String::new(), tenant.to_owned())))]);
+    assert!(ask(&authenticator, &moved, "key-a").is_ok());
+    let expired = both.with([(20, Shard::default())]);
+    assert_eq!(ask(&authenticator, &expired, "key-a"), Err(AuthError::ExpiredKey));
+}
+
+#[test]
+fn a_key_that_everybody_can_guess_lets_nobody_in_and_costs_no_other_key() {
+    let files = Files::default().tenant("team-a/chat", "gold", &["test", "key-a", "foo\n"]);
+    let (authenticator, shards) = (authenticator(), files.shards());
+    for guessed in ["test", "foo"] {
+        assert_eq!(ask(&authenticator, &shards, guessed), Err(AuthError::UnknownKey));
+    }
+    assert!(ask(&authenticator, &shards, "key-a").is_ok());
+    let left_out: Vec<_> = shards.iter().flat_map(|shard| shard.well_known()).collect();
+    assert_eq!(left_out.len(), 2);
+    assert!(
+        left_out
+            .iter()
+            .all(|key| &*key.tenant == "team-a/chat" && &*key.name == "ci")
     );
 }
 
 proptest! {
     #[test]
     fn whatever_stands_in_the_files_is_found_or_refused_and_nothing_panics(
-        number in 0..SHARDS,
         keys in prop::collection::vec(any::<u8>(), 0..300),
         tenants in "[a-z/ .\n\u{e9}=:TZ0-9-]{0,200}",
     ) {
-        let _ = Shard::parse(number, &keys, tenants.as_bytes());
+        let _ = Shard::parse(&keys, tenants.as_bytes());
     }
 
     #[test]
     fn every_key_is_found_and_no_other(
-        owned in prop::collection::btree_map("[a-z0-9]{1,12}", ("[a-c]/[a-d]", prop::bool::ANY), 0..60),
+        owned in prop::collection::btree_map("key-[a-z0-9]{1,12}", ("[a-c]/[a-d]", prop::bool::ANY), 0..60),
         others in prop::collection::vec("[A-Z]{1,12}", 1..10),
     ) {
         let mut files = Files::default();

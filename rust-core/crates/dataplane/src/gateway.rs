@@ -219,7 +219,8 @@ impl Gateway {
             if Arc::ptr_eq(old, new) {
                 continue;
             }
-            for gone in old.tenants().iter().filter(|tenant| !new.has(&tenant.name)) {
+            // One that is in another shard than before is still there.
+            for gone in old.tenants().iter().filter(|tenant| !shards.has(&tenant.name)) {
                 limiter.remove_tenant(&gone.name);
             }
             for tenant in new.tenants() {

@@ -106,5 +106,5 @@ pub use limit_use::{LimitUse, TenantUse, Used};
 pub use panics::tell_places_alone;
 pub use price_list::prices_at;
 pub use telemetry::ExchangeQueue;
-pub use tenant_shards::{RefusedShard, ShardFiles, ShardsReport};
+pub use tenant_shards::{LeftOutKey, RefusedShard, ShardFiles, ShardsReport};
 pub use worker::{Status, Worker};

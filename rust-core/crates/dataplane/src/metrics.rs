@@ -72,6 +72,7 @@ pub(crate) struct Metrics {
     telemetry_dropped: [Counter; Signal::ALL.len()],
     pub(crate) shard_tenants: Gauge,
     pub(crate) shard_keys: Gauge,
+    pub(crate) shard_keys_well_known: Gauge,
     pub(crate) shards_refused: Gauge,
 }
 
@@ -187,6 +188,7 @@ impl Metrics {
             telemetry_dropped: Signal::ALL.map(dropped),
             shard_tenants: Gauge::default(),
             shard_keys: Gauge::default(),
+            shard_keys_well_known: Gauge::default(),
             shards_refused: Gauge::default(),
             registry: Arc::default(),
         };
@@ -215,6 +217,11 @@ impl Metrics {
             "tenant_shards_keys",
             "API keys in the shards of tenants",
             m.shard_keys.clone(),
+        );
+        registry.register(
+            "tenant_shards_keys_well_known",
+            "API keys in the shards of tenants that let nobody in, because everybody can guess them",
+            m.shard_keys_well_known.clone(),
         );
         registry.register(
             "tenant_shards_refused",

@@ -1,14 +1,16 @@
 //! The control side's view of the tenants that come in shards: what is in service, and what was refused.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use proofgate_auth::{SHARDS, Shard, ShardError, Shards};
+use proofgate_auth::{SHARDS, Shard, ShardError, Shards, WellKnownKey};
 use proofgate_ledger::Hash;
 use proofgate_ledger::record::{ConfigDigests, SettingsDigest};
 use serde::Serialize;
 
 use crate::metrics::Metrics;
+
+/// So many keys that are left out are named.
+const NAMED_KEYS: usize = 8;
 
 /// The files of one shard of tenants as they are now; a file that is not there is empty.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +32,19 @@ pub struct ShardsReport {
     pub keys: usize,
     /// Of those that were given: what is wrong with each that stays as it was.
     pub refused: Vec<RefusedShard>,
+    /// How many keys are left out because everybody can guess them.
+    pub well_known: usize,
+    /// The first of those, by the shards' numbers.
+    pub first_well_known: Vec<LeftOutKey>,
+}
+
+/// A key that lets nobody in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOutKey {
+    /// The tenant that it was to be of.
+    pub tenant: String,
+    /// Its name there.
+    pub key: String,
 }
 
 /// Why a shard stays as it was; it repeats nothing of its files.
@@ -43,6 +58,15 @@ pub struct RefusedShard {
     pub line: usize,
     /// What is wrong there.
     pub problem: String,
+}
+
+impl From<&WellKnownKey> for LeftOutKey {
+    fn from(key: &WellKnownKey) -> Self {
+        LeftOutKey {
+            tenant: key.tenant.to_string(),
+            key: key.name.to_string(),
+        }
+    }
 }
 
 impl RefusedShard {
@@ -92,11 +116,11 @@ impl TenantShards {
     /// The same with other content of some shards. One that cannot be read stays as it is.
     pub(crate) fn with_files(&self, files: &[ShardFiles<'_>]) -> (Self, Vec<RefusedShard>) {
         let mut next = self.clone();
-        let mut refused = Vec::new();
+        let (mut parsed, mut refused) = (Vec::new(), Vec::new());
         for file in files.iter().filter(|file| file.number < SHARDS) {
-            match Shard::parse(file.number, file.keys, file.tenants) {
+            match Shard::parse(file.keys, file.tenants) {
                 Ok(shard) => {
-                    next.shards.replace(file.number, Arc::new(shard));
+                    parsed.push((file.number, shard));
                     next.refused.remove(&file.number);
                 }
                 Err(error) => {
@@ -104,6 +128,9 @@ impl TenantShards {
                     refused.push(RefusedShard::new(file.number, &error));
                 }
             }
+        }
+        if !parsed.is_empty() {
+            next.shards = next.shards.with(parsed);
         }
         (next, refused)
     }
@@ -132,7 +159,13 @@ impl TenantShards {
             tenants: self.shards.iter().map(|shard| shard.tenants().len()).sum(),
             keys: self.shards.iter().map(|shard| shard.keys()).sum(),
             refused,
+            well_known: self.well_known().count(),
+            first_well_known: self.well_known().take(NAMED_KEYS).map(LeftOutKey::from).collect(),
         }
+    }
+
+    fn well_known(&self) -> impl Iterator<Item = &WellKnownKey> {
+        self.shards.iter().flat_map(|shard| shard.well_known())
     }
 
     pub(crate) fn count(&self, metrics: &Metrics) {
@@ -140,6 +173,7 @@ impl TenantShards {
         let gauge = |count| i64::try_from(count).unwrap_or(i64::MAX);
         metrics.shard_tenants.set(gauge(report.tenants));
         metrics.shard_keys.set(gauge(report.keys));
+        metrics.shard_keys_well_known.set(gauge(report.well_known));
         metrics.shards_refused.set(gauge(self.refused.len()));
     }
 }

@@ -16,9 +16,6 @@ pub enum BadLine {
     /// It stands behind one that it should stand before, or there twice.
     #[error("it is not behind the one before in order")]
     NotSorted,
-    /// Its digest, or that of its tenant's name, is of another shard.
-    #[error("it is of another shard")]
-    OtherShard,
     /// There is more than is read.
     #[error("there is more than is read: 1 MiB, 16384 lines, 512 bytes of a line")]
     TooLong,
@@ -31,6 +28,7 @@ pub enum BadLine {
 pub(super) struct KeyLine<'l> {
     pub(super) key: ApiKey,
     pub(super) tenant: &'l str,
+    pub(super) name: &'l str,
 }
 
 /// `<digest> <tenant> <key name>[ not_after=<seconds since 1970>]`, with one blank between two of them.
@@ -52,6 +50,7 @@ pub(super) fn key_line(line: &str) -> Result<KeyLine<'_>, BadLine> {
     Ok(KeyLine {
         key: ApiKey { hash, expires_at },
         tenant,
+        name,
     })
 }
 

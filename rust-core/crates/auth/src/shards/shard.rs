@@ -5,10 +5,11 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::line::{BadLine, MAX_LINE, key_line, tenant_line};
-use super::{place_of, shard_of};
+use super::place_of;
 use crate::AuthError;
 use crate::key_index::KeyIndex;
 use crate::tenants::KeyHash;
+use crate::well_known_keys::is_well_known;
 
 /// The longest file that is read: as much as a Secret can hold.
 const MAX_FILE: usize = 1 << 20;
@@ -32,10 +33,17 @@ struct Owner {
     place: u64,
 }
 
-/// One part of the keys and of the tenants; built from two files, never changed.
-///
-/// A key stands in the shard that the first five bits of its digest name, a tenant in the one that the first five bits
-/// of its name's SHA-256 do. So a key's tenant is, as a rule, another shard's.
+/// A key that lets nobody in, because everybody can guess it: whose it was to be, and by what name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WellKnownKey {
+    /// `<namespace>/<name>` of the tenant.
+    pub tenant: Box<str>,
+    /// The key's name.
+    pub name: Box<str>,
+}
+
+/// One part of the keys and of the tenants; built from two files, never changed. A key's tenant is, as a rule, another
+/// shard's.
 #[derive(Debug, Default)]
 pub struct Shard {
     keys: KeyIndex<Owner>,
@@ -44,6 +52,7 @@ pub struct Shard {
     /// The places of `tenants`, ascending.
     places: Box<[u64]>,
     tenants: Box<[ShardedTenant]>,
+    well_known: Box<[WellKnownKey]>,
     digest: [u8; 32],
 }
 
@@ -78,11 +87,12 @@ pub struct ShardError {
 }
 
 impl Shard {
-    /// Reads a shard. Every line has to be in order, sorted, and of this shard.
+    /// Reads a shard. Every line has to be well-formed, and behind the one before in order. A key that everybody can
+    /// guess is left out.
     ///
     /// # Errors
     /// [`ShardError`] with the first bad line.
-    pub fn parse(number: usize, keys: &[u8], tenants: &[u8]) -> Result<Self, ShardError> {
+    pub fn parse(keys: &[u8], tenants: &[u8]) -> Result<Self, ShardError> {
         if keys.is_empty() && tenants.is_empty() {
             return Ok(Shard::default());
         }
@@ -95,14 +105,15 @@ impl Shard {
                 .into(),
             ..Shard::default()
         };
-        shard.read_keys(number, keys)?;
-        shard.read_tenants(number, tenants)?;
+        shard.read_keys(keys)?;
+        shard.read_tenants(tenants)?;
         Ok(shard)
     }
 
-    fn read_keys(&mut self, number: usize, text: &[u8]) -> Result<(), ShardError> {
+    fn read_keys(&mut self, text: &[u8]) -> Result<(), ShardError> {
         let mut names = String::new();
         let mut keys = Vec::new();
+        let mut well_known = Vec::new();
         let mut last: Option<KeyHash> = None;
         for_each_line(ShardFile::Keys, text, |line| {
             let line = key_line(line)?;
@@ -111,8 +122,12 @@ impl Shard {
                 return Err(BadLine::NotSorted);
             }
             last = Some(hash);
-            if usize::from(hash[0] >> 3) != number {
-                return Err(BadLine::OtherShard);
+            if is_well_known(&hash) {
+                well_known.push(WellKnownKey {
+                    tenant: line.tenant.into(),
+                    name: line.name.into(),
+                });
+                return Ok(());
             }
             let owner = Owner {
                 start: u32::try_from(names.len()).map_err(|_| BadLine::TooLong)?,
@@ -124,10 +139,11 @@ impl Shard {
             Ok(())
         })?;
         (self.keys, self.names) = (KeyIndex::new(keys), names.into());
+        self.well_known = well_known.into();
         Ok(())
     }
 
-    fn read_tenants(&mut self, number: usize, text: &[u8]) -> Result<(), ShardError> {
+    fn read_tenants(&mut self, text: &[u8]) -> Result<(), ShardError> {
         let mut tenants: Vec<(u64, ShardedTenant)> = Vec::new();
         let mut plans: HashSet<Arc<str>> = HashSet::new();
         let mut last: Option<Arc<str>> = None;
@@ -137,9 +153,6 @@ impl Shard {
                 return Err(BadLine::NotSorted);
             }
             let place = place_of(name);
-            if shard_of(place) != number {
-                return Err(BadLine::OtherShard);
-            }
             let name: Arc<str> = name.into();
             last = Some(Arc::clone(&name));
             let plan = match plans.get(plan) {
@@ -174,9 +187,18 @@ impl Shard {
         &self.tenants
     }
 
-    /// The tenant with this name.
-    pub fn has(&self, tenant: &str) -> bool {
-        self.tenant(tenant, place_of(tenant)).is_some()
+    /// Keys that were left out.
+    pub fn well_known(&self) -> &[WellKnownKey] {
+        &self.well_known
+    }
+
+    pub(super) fn key_prefixes(&self) -> &[u64] {
+        self.keys.prefixes()
+    }
+
+    /// The beginnings of the SHA-256 of its tenants' names, ascending.
+    pub(super) fn places(&self) -> &[u64] {
+        &self.places
     }
 
     #[inline]

@@ -115,6 +115,32 @@ async fn a_tenant_has_the_limits_of_its_plan_and_keeps_what_it_consumed_when_it_
 }
 
 #[tokio::test]
+async fn a_tenant_that_moves_to_another_shard_keeps_what_it_consumed() {
+    let mut gateway = start().await;
+    set(&gateway, true, Some("gold")).await;
+    let mut client = Client::connect(&gateway).await;
+    assert_eq!(ask(&mut gateway, &mut client).await, 200);
+    let other = (0..).find(|number| ![shard_of(KEY), shard_of(TENANT)].contains(number));
+    let text = format!("{TENANT} gold\n");
+    for (to, from) in [
+        (other.unwrap(), shard_of(TENANT)),
+        (shard_of(TENANT), other.unwrap()),
+    ] {
+        let (worker, text) = (std::sync::Arc::clone(&gateway.worker), text.clone());
+        let moved = tokio::task::spawn_blocking(move || {
+            let file = |number, tenants| ShardFiles {
+                number,
+                keys: b"",
+                tenants,
+            };
+            worker.set_tenant_shards(&[file(to, text.as_bytes()), file(from, b"")])
+        });
+        assert_eq!(moved.await.unwrap().unwrap().tenants, 1);
+        assert_eq!(ask(&mut gateway, &mut client).await, 429);
+    }
+}
+
+#[tokio::test]
 async fn a_tenant_whose_plan_is_not_there_is_refused_as_a_whole() {
     let mut gateway = start().await;
     set(&gateway, true, Some("bronze")).await;

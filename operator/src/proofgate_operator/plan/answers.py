@@ -1,0 +1,54 @@
+"""Whether requests are answered, as the agents beside HAProxy find out: each sends one through it to a worker
+every few seconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proofgate_operator.plan.problems import Problem
+
+#: What agents say, and nothing else gets into a status.
+_REASONS = frozenset({"NoWorkerUp", "NotAnswered", "NotReached", "TLSFails", "WorkerFails"})
+_UNKNOWN_REASON = "NotAnswered"
+
+
+@dataclass(frozen=True)
+class AnswerReport:
+    """What an agent tells: `reason` is empty when its last request was answered."""
+
+    reason: str = ""
+    message: str = ""
+
+
+def read_answer(found: Any) -> AnswerReport | None:
+    """Read the answer of `GET /answers`; None where nothing is known yet. Raises ValueError for what is
+    none."""
+    if not isinstance(found, dict) or not isinstance(found.get("answered"), bool | None):
+        raise ValueError("no answer of an agent")
+    if found.get("answered") is None:
+        return None
+    if found["answered"]:
+        return AnswerReport()
+    reason = found.get("reason")
+    known = reason if isinstance(reason, str) and reason in _REASONS else _UNKNOWN_REASON
+    return AnswerReport(known, str(found.get("message") or "no answer came")[:256])
+
+
+def unanswered(answers: Mapping[str, AnswerReport]) -> Problem | None:
+    """Return why requests are not answered through any HAProxy that was asked; None if some are, or if
+    nothing is known. `answers` are by the pods' names."""
+    if not answers or not all(answer.reason for answer in answers.values()):
+        return None
+    name, first = min(answers.items())
+    several = f" (so all {len(answers)})" if len(answers) > 1 else ""
+    return Problem(first.reason, f"requests are not answered: {name}: {first.message}{several}")
+
+
+def answers_note(answers: Mapping[str, AnswerReport]) -> str | None:
+    """Return what is to be said of HAProxy pods of which some answer."""
+    failing = sorted(name for name, answer in answers.items() if answer.reason)
+    if not answers:
+        return None
+    if not failing:
+        return "requests are answered"
+    return f"requests through {', '.join(failing)} are not answered: {answers[failing[0]].message}"

@@ -1,0 +1,22 @@
+"""Keys of tenants that workers let nobody in with, although they stand in the shards that they read.
+
+The operator writes no such key. So somebody else wrote the Secret, or another release of this operator did.
+"""
+
+from collections.abc import Iterator
+
+from proofgate_operator.build.well_known_keys import WELL_KNOWN
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.problems import Fault
+
+
+def left_out_faults(seen: Observed) -> Iterator[Fault]:
+    """Yield one fault with the words of the worker that left out most."""
+    told = max(((report.left_out.count, -number) for number, report in seen.reports.items()), default=(0, 0))
+    count, number = told[0], -told[1]
+    if not count:
+        return
+    first = " and ".join(f"{key} of {tenant}" for tenant, key in seen.reports[number].left_out.first)
+    keys = "key lets" if count == 1 else "keys let"
+    message = f"worker {number}: {count} {keys} nobody in, such as {first}: it is {WELL_KNOWN}"
+    yield Fault("spec.allowedTenants", "KeyWellKnown", message)

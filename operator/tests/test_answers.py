@@ -1,0 +1,161 @@
+"""Ready means that requests are answered: what the agents beside HAProxy tell of requests that they send."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from proofgate_operator.build import haproxy
+from proofgate_operator.handlers.answers import Answers
+from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.plan.answers import AnswerReport, read_answer
+from proofgate_operator.plan.decide import decide
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.workers.admin_port import AdminPort
+from proofgate_operator.workers.answer_reports import ASK_SECONDS, AnswerReports
+from tests.gateways import DEFAULTS
+from tests.test_ready import NOW, running
+from tests.world import Manifest
+
+FAILS = {"answered": False, "reason": "TLSFails", "message": "HAProxy's TLS does not begin: X"}
+WELL = AnswerReport()
+TLS = AnswerReport("TLSFails", "HAProxy's TLS does not begin: X")
+
+
+def said(**answers: AnswerReport) -> dict[str, tuple[str, str, str]]:
+    """The conditions of a gateway all of whose pods are ready, with what its agents tell."""
+    world = running()
+    seen = Observed(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=NOW)
+    found = decide(world.gateway, replace(seen, answers=answers), DEFAULTS).status.conditions
+    return {str(one.type): (one.status.value, one.reason, one.message) for one in found}
+
+
+def test_a_gateway_through_which_no_request_is_answered_is_not_ready_and_says_why() -> None:
+    found = said(a=TLS, b=TLS)
+    for kind in ("Ready", "Available", "LoadBalancerAvailable"):
+        assert found[kind][:2] == ("False", "TLSFails"), kind
+        assert "HAProxy's TLS does not begin" in found[kind][2]
+
+
+def test_one_haproxy_that_answers_is_enough_and_the_other_is_told() -> None:
+    found = said(a=TLS, b=WELL)
+    assert found["Ready"][0] == found["Available"][0] == "True"
+    assert (
+        found["LoadBalancerAvailable"][0] == "True"
+        and "through a are not" in found["LoadBalancerAvailable"][2]
+    )
+    assert said(a=WELL)["LoadBalancerAvailable"][2].endswith("; requests are answered")
+    assert said()["Ready"][0] == "True", "where no agent can be asked, nothing is concluded"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"answered": None, "reason": "", "message": ""}, None),
+        ({"answered": True}, WELL),
+        (FAILS, TLS),
+        ({"answered": False}, AnswerReport("NotAnswered", "no answer came")),
+        ({"answered": False, "reason": "Secret key", "message": 7}, AnswerReport("NotAnswered", "7")),
+    ],
+)
+def test_an_agents_answer_is_read(answer: Any, expected: AnswerReport | None) -> None:
+    assert read_answer(answer) == expected
+
+
+@pytest.mark.parametrize("odd", [None, [], "ok", {"answered": "yes"}, {"answered": 1}])
+def test_what_is_no_answer_of_an_agent_is_none(odd: Any) -> None:
+    with pytest.raises(ValueError):
+        read_answer(odd)
+
+
+def pod(name: str, *, ready: bool = True) -> Manifest:
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    labels = {
+        "proofgate.dev/gateway": "demo",
+        "app.kubernetes.io/instance": "demo",
+        "app.kubernetes.io/component": haproxy.COMPONENT,
+    }
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}", "labels": labels},
+        "status": {"podIP": "127.0.0.1", "conditions": conditions},
+    }
+
+
+@pytest.fixture
+async def agent() -> AsyncIterator[tuple[AdminPort, dict[str, Any]]]:
+    """An agent, and what it tells."""
+    told: dict[str, Any] = {"answered": True}
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(told)
+
+    app = web.Application()
+    app.router.add_get("/answers", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = AdminPort(port=1, auditor_port=1, agent_port=runner.addresses[0][1])
+    yield port, told
+    await port.close()
+    await runner.cleanup()
+
+
+async def test_an_agent_is_asked_when_it_is_due_and_news_are_another_epoch(agent: Any) -> None:
+    port, told = agent
+    now = [0.0]
+    reports = AnswerReports(port, lambda: now[0])
+    pods = [pod("a"), pod("starts", ready=False)]
+    assert await reports.reports("team", "demo", pods) == {"a": WELL}
+    epoch = reports.epoch("team", "demo")
+    told.update(FAILS)
+    assert await reports.reports("team", "demo", pods) == {"a": WELL}, "it is not due"
+    now[0] += ASK_SECONDS
+    assert await reports.reports("team", "demo", pods) == {"a": TLS}
+    assert reports.epoch("team", "demo") != epoch
+    told.update({"answered": None})
+    now[0] += ASK_SECONDS
+    assert await reports.reports("team", "demo", pods) == {}
+    reports.forget("team", "demo")
+    assert reports.known() == [] and reports.epoch("team", "demo") == 0
+
+
+async def test_a_gateway_is_requeued_when_its_agents_tell_something_else(agent: Any) -> None:
+    port, told = agent
+    now = [0.0]
+    reports = AnswerReports(port, lambda: now[0])
+    await reports.reports("team", "demo", [pod("a")])
+
+    class Store:
+        @staticmethod
+        def of_gateway(*_: str) -> list[Manifest]:
+            return [pod("a")]
+
+    class Client:
+        store = Store()
+
+    requeued: list[tuple[str, str]] = []
+
+    class Noted(Requeues):
+        def requeue(self, namespace: str, name: str) -> None:
+            requeued.append((namespace, name))
+
+    keeper = Answers(Client(), reports, Noted())  # type: ignore[arg-type]
+    now[0] += ASK_SECONDS
+    await keeper.ask()
+    assert requeued == []
+    told.update(FAILS)
+    now[0] += ASK_SECONDS
+    await keeper.ask()
+    assert requeued == [("team", "demo")]
+
+
+async def test_an_agent_that_does_not_answer_says_nothing(agent: Any) -> None:
+    port, told = agent
+    told.clear()
+    assert await port.answers(pod("a")) is None
+    nobody = AdminPort(1, 1, 1)
+    assert await nobody.answers(pod("a")) is None
+    await nobody.close()
