@@ -155,8 +155,12 @@ def rename_a_shard(audit: Audit, _others: Others) -> None:
 
 
 def sign_all_with_another_key(audit: Audit, others: Others) -> None:
+    # Without the configurations that were named before, these would be missed.
+    named = {path.name: path.read_bytes() for path in (audit.ledger / "configurations").iterdir()}
     shutil.rmtree(audit.ledger)
     shutil.copytree(others.rekeyed, audit.ledger)
+    for name, content in named.items():
+        (audit.ledger / "configurations" / name).write_bytes(content)
 
 
 def replace_the_key(audit: Audit, others: Others) -> None:

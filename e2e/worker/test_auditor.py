@@ -175,6 +175,28 @@ def test_what_each_notices_of_an_attack_is_what_the_threat_model_says(
     assert set(codes) <= {finding["code"] for finding in audit.look()[1]}
 
 
+def test_a_configuration_that_records_name_is_missed_and_its_changes_are_found(
+    history: tuple[Audit, Others], tmp_path: Path
+) -> None:
+    audit = history[0].copy(tmp_path / "audit")
+    assert (judged(audit), audit.look()) == ("—", (0, []))
+    [file] = (audit.ledger / "configurations").iterdir()
+    content = file.read_bytes()
+    file.unlink()
+    assert judged(audit) == "incomplete"
+    code, [found] = audit.look()
+    assert (code, found["code"]) == (10, "configuration_missing")
+    assert found["origin"].endswith(audit.logs()[0].name) and file.name in found["message"]
+    file.write_bytes(content)
+    assert (judged(audit), audit.look()) == ("—", (0, []))
+    file.write_bytes(content + b"\n")
+    assert judged(audit) == "invalid"
+    code, [found] = audit.look()
+    assert (code, found["code"]) == (40, "configuration_changed")
+    file.write_bytes(content)
+    assert audit.look() == (40, [found]), "it is evidence"
+
+
 @pytest.fixture(scope="module")
 def worker_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Audit], str]]:
     """What stands in for the worker of an audit's ledger: its URL."""

@@ -17,10 +17,12 @@ class RecordedExchange:
         completion: dict[str, Any] | None = None,
         configuration: str | None = None,
         version: str = "0.0.0",
+        origin: str = "a/0/X",
         **bodies: bytes | str,
     ) -> None:
         self._begin, self._completion = begin, completion
         self._configuration, self._version, self._bodies = configuration, version, bodies
+        self._origin = origin
         self.committed: dict[str, bytes] = {}
 
     @property
@@ -38,6 +40,10 @@ class RecordedExchange:
     @property
     def version(self) -> str:
         return self._version
+
+    @property
+    def origin(self) -> str:
+        return self._origin
 
     def stored(self, answer: bool) -> bytes | str:
         return self._bodies.get("response" if answer else "request", "not_stored")

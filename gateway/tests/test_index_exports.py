@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from index_ledger import DAY, FIRST, NAME, NOON, SECOND, VKEY, Log, bring_up, own_id
 
+from proofgate import _core
 from proofgate.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -453,3 +454,38 @@ def test_a_filter_of_another_form_is_no_export(made: Path, capsys: Capture, aske
     path = made / "out" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_bytes()) | {"filter": asked}))
     assert "[bad_export]" in check(made, capsys)[1]
+
+
+def test_exchanges_of_a_log_that_cannot_be_read_are_left_out_and_the_export_says_so(
+    made: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = _core.log_records
+
+    def fail(directory: str, *more: Any) -> Any:
+        if directory.endswith(SECOND):
+            raise _core.LedgerError(f"read {directory}: Input/output error", "ledger_io")
+        return read(directory, *more)
+
+    monkeypatch.setattr(_core, "log_records", fail)
+    assert export(made, "--tenant", "acme") == 10
+    told = capsys.readouterr()
+    assert "7 exchanges" in told.out
+    assert f"left out, because it cannot be read: {NAME}/0/{SECOND}: read " in told.err
+    manifest = json.loads((made / "out" / "manifest.json").read_text())
+    assert manifest["unreadable"] == [f"{NAME}/0/{SECOND}"]
+    code, told_then = check(made, capsys)
+    assert code == 10
+    missing = f"missing: exchanges of {NAME}/0/{SECOND}, which could not be read when this was made"
+    assert missing in told_then.splitlines()
+    assert told_then.splitlines()[-1] == "incomplete"
+
+
+def test_a_list_of_unreadable_logs_that_is_none_is_refused(made: Path, capsys: Capture) -> None:
+    assert export(made, "--rule", "a") == 0
+    path = made / "out" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for wrong in ([1], 1):
+        path.write_text(json.dumps(manifest | {"unreadable": wrong}))
+        code, told = check(made, capsys)
+        assert code == 2
+        assert "[bad_export]" in told

@@ -166,6 +166,16 @@ def test_with_yes_it_is_done(tmp_path: Path, prune: list[str], capsys: Capture) 
     assert main([*prune, "--against", str(tmp_path / "nowhere")]) == 2
 
 
+@pytest.mark.parametrize("code", ["damaged", "tombstone_refused"])
+def test_a_log_of_which_something_cannot_be_read_or_believed_stays_and_the_exit_code_says_so(
+    prune: list[str], monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    reasons = [{"code": code, "text": "read X/checkpoint: Input/output error: run fsck"}]
+    monkeypatch.setattr(keeper_double, "STAYS", keeper_double.STAYS | {"reasons": reasons})
+    assert main(prune) == 10
+    assert main([*prune, "--yes", "--json"]) == 10
+
+
 @pytest.fixture
 def erase(tmp_path: Path, state: str) -> list[str]:
     return [

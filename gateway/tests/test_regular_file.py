@@ -10,7 +10,7 @@ import pytest
 from conftest import PATIENCE_SECONDS
 
 from proofgate import key_statements
-from proofgate.regular_file import read_regular
+from proofgate.regular_file import open_regular, read_regular
 
 
 def bounded(work: object) -> object:
@@ -32,6 +32,24 @@ def test_a_file_is_read_and_what_is_none_of_that_size_is_not(tmp_path: Path) -> 
     assert (read_regular(file, 4), read_regular(file, 3)) == (b"1234", None)
     for name in ("link", "pipe", ".", "missing", "file/below"):
         assert bounded(lambda name=name: [read_regular(tmp_path / name, 4)]) == [None]
+
+
+def test_a_link_to_a_file_is_opened_and_what_is_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"1234")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")
+    with open_regular(tmp_path / "link") as file:
+        assert file.read() == b"1234"
+
+    def refused(name: str) -> OSError | None:
+        try:
+            open_regular(tmp_path / name).close()
+        except OSError as error:
+            return error
+        return None
+
+    for name in ("pipe", ".", "missing", "file/below"):
+        assert isinstance(bounded(lambda name=name: refused(name)), OSError), name
 
 
 def test_a_pipe_among_the_statements_of_keys_is_left_out_and_waited_for_by_nobody(

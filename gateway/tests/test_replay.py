@@ -92,6 +92,26 @@ def test_why_nothing_was_compared_is_counted(tmp_path: Path) -> None:
     assert counted.replayed == 0
 
 
+def test_bodies_that_cannot_be_read_are_a_problem_of_their_log(tmp_path: Path) -> None:
+    known = archive(tmp_path, {"request": SAME})
+    found: list[tuple[str, bytes | str]] = [
+        ("a/0/X", "ledger_io"),
+        ("a/0/X", "ledger_io"),
+        ("a/0/Y", "erased"),
+        ("a/0/Z", b"{}"),
+        ("a/0/W", "ledger_corrupt"),
+    ]
+    exchanges = [
+        RecordedExchange(admission(), None, known, origin=origin, request=body) for origin, body in found
+    ]
+    counted = report(exchanges, tmp_path)
+    assert counted.problems == [
+        "a/0/W: 1 bodies cannot be read [ledger_corrupt]: run fsck",
+        "a/0/X: 2 bodies cannot be read [ledger_io]: run fsck",
+    ]
+    assert counted.replayed == 1
+
+
 def test_what_another_version_decided_otherwise_is_no_contradiction(tmp_path: Path) -> None:
     configuration = archive(tmp_path, {"request": OTHER})
     older = RecordedExchange(admission(), None, configuration, version="0.0.9", request=b"{}")

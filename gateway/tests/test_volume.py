@@ -41,6 +41,20 @@ def test_the_directory_of_another_ledger_is_refused_and_left_as_it_is(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == [MARKER]
 
 
+def test_a_pipe_in_the_place_of_the_mark_or_of_a_checkpoint_keeps_no_worker_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / MARKER)
+    with pytest.raises(VolumeError, match="it is no regular file") as refused:
+        claim(tmp_path, OURS)
+    assert refused.value.code == "ledger_not_writable"
+    (tmp_path / MARKER).unlink()
+    spoiled = tmp_path / "0" / "01JCX0000000000000000000AB"
+    spoiled.mkdir(parents=True)
+    os.mkfifo(spoiled / "checkpoint")
+    with_log(tmp_path, THEIRS)
+    with pytest.raises(VolumeError, match=THEIRS):
+        claim(tmp_path, OURS)
+
+
 def test_a_directory_without_a_mark_belongs_to_whose_logs_it_holds(tmp_path: Path) -> None:
     with_log(tmp_path / "ours", OURS)
     with_log(tmp_path / "theirs", THEIRS)

@@ -574,6 +574,10 @@ class RecordedExchange:
     def version(self) -> str:
         """Of the gateway that decided."""
 
+    @property
+    def origin(self) -> str:
+        """Of the log that holds its first record."""
+
     def stored(self, answer: bool) -> bytes | str:
         """The body of the request, or of the answer, as it was stored, opened and compared with what the
         record commits to; or a code: `not_stored`, `erased`, `other_body`, or one of

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 
 def read_regular(path: Path, most: int) -> bytes | None:
@@ -24,3 +26,16 @@ def read_regular(path: Path, most: int) -> bytes | None:
     finally:
         os.close(descriptor)
     return content if len(content) <= most else None
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A file, opened for reading, also through a link. Waits for no writer of a pipe.
+
+    Raises OSError, also for what is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return file

@@ -12,7 +12,11 @@ import os
 import tempfile
 from pathlib import Path
 
+from proofgate.regular_file import open_regular
+
 MARKER = "ledger-name"
+#: Of a mark or a checkpoint, as much is read.
+_MOST_TEXT = 64 << 10
 
 
 class VolumeError(Exception):
@@ -53,13 +57,19 @@ def claim(directory: Path, name: str) -> None:
 def _owner(directory: Path) -> str | None:
     """The ledger that a directory belongs to, by its mark or else by any of its logs; None: nobody's."""
     with contextlib.suppress(FileNotFoundError):
-        return (directory / MARKER).read_text().strip()
+        return _text(directory / MARKER).strip()
     for checkpoint in directory.glob("*/*/checkpoint"):
         # C2SP tlog-checkpoint: the first line is the origin, here <ledger name>/<shard>/<incarnation>.
-        with contextlib.suppress(FileNotFoundError):
-            origin = checkpoint.read_text().partition("\n")[0]
+        # One that cannot be read is for fsck to report; another one tells the same.
+        with contextlib.suppress(OSError):
+            origin = _text(checkpoint).partition("\n")[0]
             return origin.rsplit("/", 2)[0]
     return None
+
+
+def _text(path: Path) -> str:
+    with open_regular(path) as file:
+        return file.read(_MOST_TEXT).decode(errors="replace")
 
 
 def _mark(directory: Path, name: str) -> str:
@@ -83,4 +93,4 @@ def _mark(directory: Path, name: str) -> str:
             draft.replace(marker)
     finally:
         draft.unlink(missing_ok=True)
-    return marker.read_text().strip()
+    return _text(marker).strip()

@@ -45,8 +45,13 @@ class Checked:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that it claims, and the end of each exchange, is in it."""
-        return not self.missing and not self.partial
+        """Whether all that was asked for and that it claims, and the end of each exchange, is in it."""
+        return not self.missing and not self.partial and not self.unreadable
+
+    @property
+    def unreadable(self) -> list[str]:
+        """The logs of which exchanges were left out, because they could not be read."""
+        return list(self.manifest.get("unreadable", []))
 
     @property
     def claims_whole(self) -> bool:

@@ -62,6 +62,8 @@ class Written:
     exchanges: int = 0
     records: int = 0
     neighbours: int = 0
+    #: Why logs do not hold what the index says of them, by origin: their exchanges are left out.
+    unreadable: dict[str, str] = field(default_factory=dict)
 
 
 class _File:
@@ -96,8 +98,9 @@ def export(
 ) -> Written:
     """Writes an export into a new directory, or into a new archive where `out` ends in `.tar` or `.tar.gz`.
 
-    Raises IndexUnusableError, the core's LedgerError when the ledger does not hold what the index says,
-    OSError, and ValueError for a signing key that is none.
+    Exchanges of logs that do not hold what the index says are left out, and the manifest says so.
+
+    Raises IndexUnusableError, OSError, and ValueError for a signing key that is none.
     """
     with Questions(index) as questions, _place(out) as directory:
         making = _Export(questions, ledger, asked, directory, progress)
@@ -166,18 +169,21 @@ class _Export:
         self._csv.write(csv_head())
         rows = self._questions.all(self._asked)
         while part := list(islice(rows, _AT_ONCE)):
-            for row, records in with_records(self._questions, self._ledger, part):
+            for row, records in with_records(self._questions, self._ledger, part, self._unreadable):
                 self._write(row, records, neighbour=False)
             self._progress(self.written)
         if self._asked.tenant is not None and self._asked.told().keys() <= WHOLE_FILTERS:
             for part_of in self._neighbours():
-                for row, records in with_records(self._questions, self._ledger, [part_of]):
+                for row, records in with_records(self._questions, self._ledger, [part_of], self._unreadable):
                     self._write(row, records[:1], neighbour=True)
         self._files = {EXCHANGES: self._exchanges.told(), CSV: self._csv.told()}
 
     def close(self) -> None:
         self._exchanges.close()
         self._csv.close()
+
+    def _unreadable(self, origin: str, error: _core.LedgerError) -> None:
+        self.written.unreadable[origin] = f"{error} [{error.code}]"
 
     def manifest(self) -> dict[str, Any]:
         numbered = [
@@ -209,6 +215,7 @@ class _Export:
             "files": self._files,
             "logs": logs,
             "tenants": numbered,
+            **({"unreadable": sorted(self.written.unreadable)} if self.written.unreadable else {}),
         }
 
     def _write(self, row: Row, records: list[dict[str, Any]], *, neighbour: bool) -> None:

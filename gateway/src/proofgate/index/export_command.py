@@ -31,7 +31,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "export",
         run,
         "write exchanges of an index with their records and proofs, for whoever has the verifying key",
-        "Asked\nfor a tenant, a time or both, it also shows that none is left out between two others.",
+        "Asked\nfor a tenant, a time or both, it also shows that none is left out between two others.\n"
+        "Exit code 10: exchanges of logs that cannot be read are left out, and the manifest says so.",
     )
     export.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index")
     export.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger that it is of")
@@ -85,10 +86,12 @@ def run(options: argparse.Namespace) -> int:
     except ValueError:
         # The text of a key is not repeated.
         return fail("--signing-key: the file holds no signing key", EXIT_USAGE)
+    for origin, why in sorted(written.unreadable.items()):
+        fail(f"left out, because it cannot be read: {origin}: {why}", EXIT_INCOMPLETE)
     print(f"wrote {options.out}: {written.exchanges} exchanges, {written.records} records")
     print("to verify, with the ledger's verifying key, which must not come from here:")
     print(f"  proofgate verify-export {options.out} --key verifying-key")
-    return EXIT_OK
+    return EXIT_INCOMPLETE if written.unreadable else EXIT_OK
 
 
 def verify(options: argparse.Namespace) -> int:
@@ -130,6 +133,10 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     if manifest.get("left_out"):
         lines.append(f"left out, as was asked: whatever differs in {', '.join(manifest['left_out'])}")
     lines += [f"missing: {what}, which the manifest claims" for what in checked.missing]
+    lines += [
+        f"missing: exchanges of {origin}, which could not be read when this was made"
+        for origin in checked.unreadable
+    ]
     if checked.partial:
         lines.append(
             f"missing: the end, or a further attempt, of {checked.partial} exchanges{_open(checked)}"

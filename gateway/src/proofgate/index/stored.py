@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,24 @@ _ENDS = ("completion", "aborted", "rejection")
 
 
 def with_records(
-    questions: Questions, ledger: Path, rows: list[Row]
+    questions: Questions,
+    ledger: Path,
+    rows: list[Row],
+    unreadable: Callable[[str, _core.LedgerError], None] | None = None,
 ) -> Iterator[tuple[Row, list[dict[str, Any]]]]:
     """The rows, each with its records in order: `origin`, `index`, `record` (the stored text) and `path`.
 
-    A record that came after the index was opened is left out. Raises IndexUnusableError (`index_damaged`),
-    and the core's LedgerError when the ledger does not hold what the index says.
+    A record that came after the index was opened is left out. Where `unreadable` is told which logs do not
+    hold what the index says, and why, their rows are left out.
+
+    Raises IndexUnusableError (`index_damaged`), and without `unreadable` the core's LedgerError.
     """
     wanted: dict[str, set[int]] = defaultdict(set)
     for row in rows:
         for origin, number in row.records:
             wanted[origin].add(number)
     found: dict[tuple[str, int], dict[str, Any]] = {}
+    left_out: set[str] = set()
     for origin, numbers in wanted.items():
         note = questions.note(origin)
         covered = 0 if note is None else int(note.split("\n", 2)[1])
@@ -39,7 +45,14 @@ def with_records(
         if not ascending or note is None:
             continue
         directory = ledger.joinpath(*origin.split("/")[-2:])
-        stored = _core.log_records(str(directory), note, questions.ledger_key, ascending)
+        try:
+            stored = _core.log_records(str(directory), note, questions.ledger_key, ascending)
+        except _core.LedgerError as error:
+            if unreadable is None:
+                raise
+            unreadable(origin, error)
+            left_out.add(origin)
+            continue
         for number, (record, path) in zip(ascending, stored, strict=True):
             hashes = [base64.b64encode(entry).decode() for entry in path]
             found[origin, number] = {
@@ -49,6 +62,8 @@ def with_records(
                 "path": hashes,
             }
     for row in rows:
+        if any(origin in left_out for origin, _ in row.records):
+            continue
         records = [found[place] for place in row.records if place in found]
         if not records or (records[0]["origin"], records[0]["index"]) != row.records[0]:
             raise IndexUnusableError(

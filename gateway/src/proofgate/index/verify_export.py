@@ -159,6 +159,7 @@ def _manifest(content: bytes) -> dict[str, Any]:
             and isinstance(manifest["ledger"], str)
             and all(isinstance(manifest["files"][name]["sha256"], str) for name in (EXCHANGES, CSV))
             and all(isinstance(note, str) for note in manifest.get("key_successions", []))
+            and all(isinstance(origin, str) for origin in manifest.get("unreadable", []))
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         well_formed = False

@@ -11,6 +11,10 @@ from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.ledger import KeptLedger, Logs
 
+#: Of a log that stays, something cannot be read or believed.
+EXIT_UNREADABLE = 10
+_SPOILED = frozenset({"damaged", "tombstone_refused"})
+
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
@@ -20,7 +24,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "remove logs that need be kept no longer, under tombstones",
         "Whole logs go, each verified\nbefore, and of each a signed tombstone stays with what keeps the "
         "ledger provable. Without --yes\nnothing is changed: what would go is printed, and why the rest "
-        "stays.",
+        "stays. Exit code 10: of a log\nthat stays, something cannot be read or believed.",
     )
     arguments.add_ledger(parser)
     parser.add_argument(
@@ -58,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     counts = {action: sum(log["action"] == action for log in logs) for action in ("remove", "finish", "stay")}
     if options.json:
         print(json.dumps({"done": options.yes, **counts, "logs": logs}, indent=2))
-        return EXIT_OK
+        return exit_code(logs)
     for line in lines(logs, done=options.yes):
         print(line)
     going = counts["remove"] + counts["finish"]
@@ -66,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{going} logs were removed, {counts['stay']} stay")
     else:
         print(f"nothing was changed: --yes removes {going} logs, {counts['stay']} stay")
-    return EXIT_OK
+    return exit_code(logs)
 
 
 def _prune(options: argparse.Namespace) -> Logs:
@@ -76,6 +80,12 @@ def _prune(options: argparse.Namespace) -> Logs:
     why = arguments.Why(author, reason, options.ticket)
     kept = KeptLedger.of(options)
     return kept.prune(options.older_than, minimums, why, options.against, carry_out=options.yes)
+
+
+def exit_code(logs: Logs) -> int:
+    """Not 0 where a log stays of which something cannot be read or believed."""
+    codes = {reason["code"] for log in logs if log["action"] == "stay" for reason in log["reasons"]}
+    return EXIT_UNREADABLE if codes & _SPOILED else EXIT_OK
 
 
 def lines(logs: Logs, *, done: bool) -> Iterator[str]:

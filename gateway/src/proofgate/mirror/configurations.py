@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proofgate.archive import FOLDER
 from proofgate.mirror.target import CHUNK, MirrorError, Piece
-from proofgate.regular_file import read_regular
+from proofgate.regular_file import open_regular, read_regular
 
 #: In an `open` or a `config` record, by which digest it is archived: `settings`, and `config` where that is
 #: not there. Inside of a JSON string the quotes would be escaped. Admissions have 16 digits only.
@@ -24,7 +24,7 @@ def named(segment: Path) -> set[str]:
     found: set[str] = set()
     kept = b""
     try:
-        with segment.open("rb") as file:
+        with open_regular(segment) as file:
             while chunk := file.read(CHUNK):
                 text = kept + chunk
                 # What begins at the end goes on in the next chunk.

@@ -34,7 +34,7 @@ what would have been decided otherwise. Nothing of a body is printed without --s
 _EPILOG = """\
 exit codes:
   0   every verdict comes out again; with --policy: nothing would have been decided otherwise
-  1   some do not, or a log contradicts what was signed
+  1   some do not, a log contradicts what was signed, or something of one cannot be read
   2   wrong usage: arguments, configuration, a key or a ledger that cannot be read
   3   nothing could be replayed
 """
@@ -137,8 +137,9 @@ def run(options: argparse.Namespace) -> int:
     report = Report(options.examples, options.show_text)
     for replayed in _told(replays if options.policy is not None else of_this_version(replays)):
         report.add(replayed)
-    _print(report, core, options.json)
-    if report.differs or core.problems:
+    problems = core.problems + report.problems
+    _print(report, core.unverified, problems, options.json)
+    if report.differs or problems:
         return EXIT_FAILED
     return EXIT_OK if report.replayed else EXIT_NOTHING
 
@@ -153,15 +154,15 @@ def _told(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
             due = time.monotonic() + _PROGRESS
 
 
-def _print(report: Report, core: _core.RecordedExchanges, as_json: bool) -> None:
+def _print(report: Report, unverified: int, problems: list[str], as_json: bool) -> None:
     if as_json:
-        document = report.document() | {"unverified": core.unverified, "problems": core.problems}
+        document = report.document() | {"unverified": unverified, "problems": problems}
         print(json.dumps(document, indent=2))
         return
     print(report.text())
-    if core.unverified:
-        print(f"\nleft out, because no checkpoint covers them: {core.unverified} exchanges")
-    for problem in core.problems:
+    if unverified:
+        print(f"\nleft out, because no checkpoint covers them: {unverified} exchanges")
+    for problem in problems:
         print(f"\nproblem: {explained(problem)}")
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from proofgate.replay.run import Replay
 
+#: Why a body is not at hand that may be there: something of its log cannot be read.
+UNREADABLE = ("ledger_io", "ledger_corrupt")
 RESULTS = ("same", "consistent", "differs", "not_replayable")
 DIRECTIONS = ("request", "response")
 #: Characters of a text that are shown.
@@ -40,6 +42,8 @@ class Report:
     """In what differs: rules that the record names and the replay does not (`less`), or the other way round
     (`more`), by direction."""
     examples: list[dict[str, Any]] = field(default_factory=list)
+    unreadable: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Bodies that could not be read, by log and reason."""
 
     def add(self, replays: Iterable[Replay]) -> None:
         """Counts one exchange."""
@@ -50,6 +54,8 @@ class Report:
             self.results[replay.direction, replay.result] += 1
             if replay.reason is not None:
                 self.reasons[replay.direction, replay.result, replay.reason] += 1
+                if replay.reason in UNREADABLE:
+                    self.unreadable[replay.recorded.core.origin, replay.reason] += 1
             if not replay.recorded.was_admitted:
                 self.refused[replay.body is not None] += 1
             if replay.result == "differs":
@@ -67,6 +73,14 @@ class Report:
     def differs(self) -> int:
         """How many directions of exchanges have another verdict."""
         return sum(self.results[direction, "differs"] for direction in DIRECTIONS)
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read of logs, in words."""
+        return [
+            f"{origin}: {count} bodies cannot be read [{reason}]: run fsck"
+            for (origin, reason), count in sorted(self.unreadable.items())
+        ]
 
     def document(self) -> dict[str, Any]:
         """Everything, for machines."""

@@ -247,6 +247,7 @@ fn auditor(ledger: &Path, state: &Path, key: &SigningKey) -> Auditor {
         beat: 1,
         second_look: 1,
         stall: u64::MAX,
+        configurations: false,
         policy: Arc::new(TrustPolicy::unconditional()),
     };
     let state = Arc::new(StateDirectory::open(state).unwrap().unwrap());

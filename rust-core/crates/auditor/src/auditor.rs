@@ -3,6 +3,7 @@
 use crate::aggregate::Aggregate;
 use crate::catalogue::{self, Catalogue};
 use crate::chain::{self, Successions, Successors};
+use crate::configurations::Configurations;
 use crate::cosigning::Cosigning;
 use crate::entry::Entry;
 use crate::finding::{Code, Finding, Findings, Raised, Suspected};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub second_look: u64,
     /// Microseconds until records that wait for a checkpoint are a stall.
     pub stall: u64,
+    /// Whether the configurations that records name lie beside the logs: not so where each worker serves its own shard.
+    pub configurations: bool,
     /// Who has to cosign the aggregate log before it is published.
     pub policy: Arc<TrustPolicy>,
 }
@@ -115,6 +118,7 @@ pub struct Auditor {
     /// Statements of the keeper beside the shards.
     statements: Statements,
     scrub: Scrub,
+    configurations: Configurations,
     last_beat: u64,
     /// The time of the last poll; before the first one it is later than any: what is stored may be of a wrong clock.
     polled: u64,
@@ -201,6 +205,7 @@ impl Auditor {
             reads,
             statements,
             scrub: Scrub::default(),
+            configurations: Configurations::default(),
             last_beat: 0,
             polled: u64::MAX,
             glanced: None,
@@ -251,6 +256,7 @@ impl Auditor {
         self.polled = now;
         let mut raised = Raised::default();
         let (mut fresh, mut again) = (Budget::of(budget), Budget::of(scrub));
+        let mut unsettled = false;
         if let Some(there) = self.list(&mut raised) {
             keys::follow(
                 &*self.volume,
@@ -286,6 +292,7 @@ impl Auditor {
                 );
             }
             self.read_again(now, &mut again, &mut raised);
+            unsettled = self.look_at_configurations(&mut raised);
         }
         self.reads.raise(self.aggregate.name(), &mut raised);
         let delay = self.settings.second_look.max(1);
@@ -311,7 +318,7 @@ impl Auditor {
             })
             .sum();
         poll.removed = self.logs().filter(|log| log.row.removed.is_some()).count() as u64;
-        poll.suspicious = !self.suspected.is_empty() || self.scrub.suspects();
+        poll.suspicious = !self.suspected.is_empty() || self.scrub.suspects() || unsettled;
         Ok(poll)
     }
 
@@ -467,6 +474,17 @@ impl Auditor {
                 named.entry(place.0).or_default().add(log);
             }
         }
+    }
+
+    /// Whether some were never looked at.
+    fn look_at_configurations(&mut self, raised: &mut Raised) -> bool {
+        if !self.settings.configurations {
+            return false;
+        }
+        let logs = self.catalogue.values().flat_map(BTreeMap::values);
+        self.configurations
+            .look(&*self.volume, &self.settings.ledger, logs, raised);
+        !self.configurations.settled
     }
 
     fn read_again(&mut self, now: u64, budget: &mut Budget, raised: &mut Raised) {

@@ -1,9 +1,10 @@
 //! What the records of a log say of its place in the chain.
 //!
-//! Only `open`, `takeover`, `seal` and gaps in time are read as JSON; of the others the kind is enough, which a worker writes
+//! Only `open`, `config`, `takeover`, `seal` and gaps in time are read as JSON; of the others the kind is enough, which a worker writes
 //! first.
 
 use proofgate_evidence::Ulid;
+use proofgate_evidence::configurations;
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_ledger::Hash;
 use proofgate_ledger::record::{self, Record};
@@ -37,6 +38,9 @@ pub(crate) struct Facts {
     /// The largest step of its worker's clock, where one was of a minute or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<ClockStep>,
+    /// By which digests `open` and `config` records name configurations.
+    #[serde(default, with = "crate::text::hashes", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) configurations: Vec<Hash>,
 }
 
 /// A `gap` in the times of records: the worker's clock was set.
@@ -66,6 +70,8 @@ const STEP_SECONDS: u64 = 60;
 const CLOCK_STEP: &str = "clock_step";
 const SAYS_STEP: &[u8] = b"\"reason\":\"clock_step\"";
 
+/// Configurations of one log that are known; of more, a look at its files tells.
+const MOST_CONFIGURATIONS: usize = 1024;
 /// What every record begins with, before its kind.
 const BEFORE_KIND: &[u8] = b"{\"v\":1,\"kind\":\"";
 
@@ -86,11 +92,25 @@ impl Facts {
                 if kind == b"gap" {
                     self.note_step(payload);
                 }
+                if kind == b"config"
+                    && let Ok(record) = record::parse(payload)
+                {
+                    self.configure(&record);
+                }
                 self.served = true;
                 Ok(())
             }
             Some(b"aborted") if seq > 0 => Ok(()),
             _ => self.read(seq, payload),
+        }
+    }
+
+    fn configure(&mut self, record: &Record<'_>) {
+        if let Some(digest) = configurations::named(record)
+            && self.configurations.len() < MOST_CONFIGURATIONS
+            && !self.configurations.contains(&digest)
+        {
+            self.configurations.push(digest);
         }
     }
 
@@ -121,6 +141,7 @@ impl Facts {
         };
         match &record {
             Record::Open(open) if seq == 0 => {
+                self.configure(&record);
                 self.origin = Some(format!("{}/{}/{}", open.ledger, open.shard, open.incarnation));
                 self.predecessor = match &open.predecessor {
                     None => None,

@@ -51,6 +51,10 @@ pub enum Code {
     StatementMissing,
     /// A file among the ledger's statements of key succession is none that both keys signed, or they contradict each other.
     KeySuccessionRefused,
+    /// A record names a configuration by its digest that is not there.
+    ConfigurationMissing,
+    /// What stands in the place of a configuration that a record names is not what the digest is of.
+    ConfigurationChanged,
     /// What a log says of the one before is not so.
     BrokenChain,
     /// Two logs that served name one predecessor.
@@ -88,6 +92,7 @@ impl Code {
             | Self::NoSuccessor
             | Self::TooManyLogs
             | Self::ClockStep
+            | Self::ConfigurationMissing
             | Self::Stalled
             | Self::Unreadable
             | Self::WorkerUnreachable => Verdict::Incomplete,
@@ -96,6 +101,7 @@ impl Code {
             | Self::RecordsChanged
             | Self::RecordsDamaged
             | Self::PlantedLog
+            | Self::ConfigurationChanged
             | Self::TombstoneRefused
             | Self::StatementRefused
             | Self::StatementBackdated

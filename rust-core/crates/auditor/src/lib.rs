@@ -25,6 +25,7 @@ mod aggregate;
 mod auditor;
 mod catalogue;
 mod chain;
+mod configurations;
 mod cosigning;
 mod entry;
 mod error;

@@ -203,6 +203,15 @@ impl Log {
         self.passed_until = now.min(self.passed_until);
     }
 
+    /// Takes the configurations that its accepted records name: a row of a former version tells none.
+    pub(crate) fn know_configurations(&mut self, read: &Facts) {
+        let known = &mut self.row.facts.configurations;
+        if known.len() < read.configurations.len() {
+            known.clone_from(&read.configurations);
+            self.dirty = true;
+        }
+    }
+
     /// Forgets what only a log that goes on needs.
     pub(crate) fn end(&mut self) {
         if !self.row.ended || !self.row.point.peaks.is_empty() {

@@ -115,6 +115,7 @@ fn adopt(log: &mut Log, removed: &Removed, note: String, now: u64) {
         successor: rules.successor(),
         served: true,
         step: None,
+        configurations: Vec::new(),
     };
     log.row.head = Some(Head {
         size: removed.tombstone.size,

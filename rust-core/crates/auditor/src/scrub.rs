@@ -94,7 +94,7 @@ impl Scrub {
     pub(crate) fn read(
         &mut self,
         storage: &dyn ReadStorage,
-        log: &Log,
+        log: &mut Log,
         budget: &mut Budget,
         (now, delay): (u64, u64),
         raised: &mut Raised,
@@ -115,7 +115,10 @@ impl Scrub {
             .advance(storage, &log.dir, log.row.incarnation, reading.size, budget);
         let (code, message) = match step {
             Ok(Step::Paused) => return,
-            Ok(Step::Reached) if reading.tail.root() == reading.root => return self.skip(place),
+            Ok(Step::Reached) if reading.tail.root() == reading.root => {
+                log.know_configurations(&reading.tail.facts);
+                return self.skip(place);
+            }
             Ok(Step::Reached) => (
                 Code::RecordsChanged,
                 format!(

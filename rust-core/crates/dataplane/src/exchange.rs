@@ -49,7 +49,11 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         let id = open.id;
         open.end(Outcome::LedgerStopped, 503, None);
         reply.close = true;
-        return send_answer(reply, &Rejection::LEDGER_STOPPED.answer(), id.as_str()).await;
+        let rejection = match incoming.gateway.recorder.has_stopped() {
+            true => Rejection::LEDGER_STOPPED,
+            false => Rejection::LEDGER_FULL,
+        };
+        return send_answer(reply, &rejection.answer(), id.as_str()).await;
     }
     let Some(mut chosen) = chosen else {
         return Box::pin(estimate::answer(call.estimated_prompt_tokens(), reply, open)).await;

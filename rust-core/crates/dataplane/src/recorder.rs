@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::record::{Config as ConfigRecord, ConfigDigests, ConfigId, Seal};
@@ -34,6 +35,12 @@ const RECORD_BYTES: u64 = 2048;
 
 /// Room that a record of the analysis of answers needs.
 const ANALYSIS_BYTES: u64 = 3584;
+
+/// How long after a write that found no space the same is written again.
+const WRITTEN_AGAIN: Duration = Duration::from_millis(100);
+/// How many such writes those wait for whose records they are. Behind them they are refused, and the log goes on once there
+/// is space.
+const WAITED_FOR: u32 = 20;
 
 /// Room for the records of one exchange.
 pub(crate) type Room = Reservation;
@@ -115,6 +122,8 @@ pub(crate) struct Recorder {
     waiting: RefCell<Vec<Waker>>,
     refusals: RefCell<Refusals>,
     stopped: Cell<bool>,
+    /// The volume has had no space for what is to be written for so long that nobody waits for it.
+    no_space: Cell<bool>,
     /// The configuration in force.
     config: Cell<ConfigDigests>,
     delay: Arc<LedgerDelay>,
@@ -149,6 +158,7 @@ impl Recorder {
             waiting: RefCell::default(),
             refusals: RefCell::new(Refusals::none()),
             stopped: Cell::new(false),
+            no_space: Cell::new(false),
         }
     }
 
@@ -276,13 +286,13 @@ impl Recorder {
     /// Waits until the record at a position is written, in the sense of the configured durability.
     ///
     /// # Errors
-    /// [`Stopped`] when it never will be.
+    /// [`Stopped`] when it never will be, or not while there is no space for it.
     pub(crate) async fn written(&self, position: u64) -> Result<(), Stopped> {
         poll_fn(|context| {
             if self.is_written(position) {
                 return Poll::Ready(Ok(()));
             }
-            if self.has_stopped() {
+            if self.has_stopped() || self.no_space.get() {
                 return Poll::Ready(Err(Stopped));
             }
             self.waiting.borrow_mut().push(context.waker().clone());
@@ -318,7 +328,21 @@ impl Recorder {
     pub(crate) async fn write_batches(self: Rc<Self>) {
         loop {
             self.batch.notified().await;
-            self.flush();
+            let mut writes = 1;
+            while let Err(error) = self.flush() {
+                if writes == WAITED_FOR {
+                    eprintln!(
+                        "proofgate: exchanges are refused until there is space for the ledger: {error}"
+                    );
+                    self.no_space.set(true);
+                    self.wake();
+                }
+                writes += 1;
+                tokio::time::sleep(WRITTEN_AGAIN).await;
+            }
+            if self.no_space.take() && !self.has_stopped() {
+                eprintln!("proofgate: there is space for the ledger again");
+            }
         }
     }
 
@@ -346,7 +370,10 @@ impl Recorder {
             .borrow_mut()
             .seal(|seq, out| seal(seq).encode_into(out));
         sealed.map_err(|_| self.stop())?;
-        self.flush();
+        if let Err(error) = self.flush() {
+            // Nobody is left who would write it later.
+            self.watermark.borrow().poison(error.to_string());
+        }
         self.stopped.set(true);
         if self.watermark.borrow().is_poisoned() {
             Err(Stopped)
@@ -355,15 +382,25 @@ impl Recorder {
         }
     }
 
-    fn flush(&self) {
-        if self.writer.borrow_mut().flush().is_err() {
-            self.stop();
+    /// Writes the batch. A failure stops the log.
+    ///
+    /// # Errors
+    /// That there was no space for it, which stops nothing: the batch is to be written again.
+    fn flush(&self) -> Result<(), WalError> {
+        match self.writer.borrow_mut().flush() {
+            Err(error) if error.is_out_of_space() => return Err(error),
+            Err(_) => {
+                self.stopped.set(true);
+                self.wake();
+            }
+            Ok(()) => {}
         }
         self.delay.written();
         match self.durability {
             Durability::Written => self.wake(),
             Durability::Synced => (self.wake_ledger)(),
         }
+        Ok(())
     }
 
     fn wake(&self) {

@@ -23,9 +23,10 @@ use crate::key_destructions::Destroyed;
 use crate::layout::shards;
 use crate::pinned::{Pinned, PinnedFile};
 use crate::{EvidenceError, ReadStorage, ShredKeys};
-use proofgate_ledger::VerifyingKey;
+use proofgate_ledger::{Hash, VerifyingKey};
 use serde::Serialize;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 pub use held::HeldCheckpoint;
 pub use keys::KeyReport;
@@ -183,6 +184,9 @@ pub struct IncarnationReport {
     /// That it was removed by right; absent of a log that is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<RemovedReport>,
+    /// By which digests its records name configurations, each with the number of the first that does.
+    #[serde(skip)]
+    pub configurations: BTreeMap<Hash, u64>,
     /// Everything that was found, in the order of the log.
     pub findings: Vec<Finding>,
 }
@@ -190,6 +194,9 @@ pub struct IncarnationReport {
 /// What was found under a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
+    /// The ledger's directory, where all of it was checked.
+    #[serde(skip)]
+    pub ledger: Option<PathBuf>,
     /// The worst of all findings.
     pub verdict: Verdict,
     /// Exit code of the verdict.
@@ -338,7 +345,9 @@ fn check(
         .max();
     let verdict = verdict.unwrap_or(Verdict::Ok);
     let records = incarnations.iter().map(|report| report.records).sum();
+    let is_whole = of != Of::OneLog && found.iter().all(|shard| shard.dir.parent() == Some(path));
     Ok(Report {
+        ledger: is_whole.then(|| path.to_owned()),
         verdict,
         exit_code: verdict.exit_code(),
         records,

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checkpoint_file;
+pub mod configurations;
 mod consistency;
 pub mod erasures;
 mod error;

@@ -53,7 +53,8 @@ const LOOK_AT_TIME: u64 = 32;
 /// Damaged stretches are passed over: `fsck` tells of them. By time nothing is found for an id that is no UUID of version 7.
 ///
 /// # Errors
-/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
+/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]: also when a log is [spoiled](EvidenceError::is_spoiled) that may hold
+/// the exchange, or the end of it, and no other does.
 pub fn find(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -63,15 +64,19 @@ pub fn find(
     let shards = shards(storage, path)?;
     let wanted = Wanted::new(request_id);
     if search == Search::Scan {
-        let mut found = Vec::new();
+        let (mut found, mut spoiled) = (Vec::new(), Spoiled::default());
         for shard in &shards {
             for incarnation in &shard.incarnations {
                 let dir = shard.dir.join(incarnation.to_string());
-                let mut log = LogReader::open(storage, &dir, *incarnation)?;
-                wanted.read(&mut log, &dir, u64::MAX, &mut found, |_| false)?;
+                let read = LogReader::open(storage, &dir, *incarnation)
+                    .and_then(|mut log| wanted.read(&mut log, &dir, u64::MAX, &mut found, |_| false));
+                spoiled.pass_over(read)?;
             }
         }
-        return Ok(found);
+        return match has_end(&found) {
+            true => Ok(found),
+            false => spoiled.or(found),
+        };
     }
     match beginning(storage, shards, wanted, &MARGINS)? {
         Some(beginning) => beginning.to_end(),
@@ -119,6 +124,28 @@ pub fn removed_at(
     Ok(removed)
 }
 
+/// The first log that was passed over because something in it is spoiled.
+#[derive(Default)]
+struct Spoiled(Option<EvidenceError>);
+
+impl Spoiled {
+    /// What was read of a log, if it could be.
+    fn pass_over<T>(&mut self, read: Result<T, EvidenceError>) -> Result<Option<T>, EvidenceError> {
+        match read {
+            Err(error) if error.is_spoiled() => {
+                self.0.get_or_insert(error);
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+
+    /// What was found, unless it may be in a log that was passed over.
+    fn or<T>(self, found: T) -> Result<T, EvidenceError> {
+        self.0.map_or(Ok(found), Err)
+    }
+}
+
 fn beginning<'a>(
     storage: &'a dyn ReadStorage,
     shards: Vec<Shard>,
@@ -128,6 +155,7 @@ fn beginning<'a>(
     let Some(time) = time_of(wanted.id) else {
         return Ok(None);
     };
+    let mut spoiled = Spoiled::default();
     for margin in margins {
         for shard in &shards {
             let from = time.saturating_sub(*margin);
@@ -135,7 +163,8 @@ fn beginning<'a>(
             let logs = since(&shard.incarnations, from);
             for incarnation in logs.iter().filter(|log| log.timestamp_ms() <= until) {
                 let dir = shard.dir.join(incarnation.to_string());
-                if let Some((log, record)) = first_in(storage, (&dir, *incarnation), &wanted, from, until)? {
+                let first = first_in(storage, (&dir, *incarnation), &wanted, from, until);
+                if let Some((log, record)) = spoiled.pass_over(first)?.flatten() {
                     let later = logs.iter().filter(|later| *later > incarnation);
                     return Ok(Some(Beginning {
                         storage,
@@ -150,7 +179,10 @@ fn beginning<'a>(
             }
         }
     }
-    misnamed(storage, &shards, &wanted, time)
+    match misnamed(storage, &shards, &wanted, time, &mut spoiled)? {
+        Some(beginning) => Ok(Some(beginning)),
+        None => spoiled.or(None),
+    }
 }
 
 /// The same in logs whose names are of a later time than their records: a clock was wrong when they were begun, or when one
@@ -161,6 +193,7 @@ fn misnamed<'a>(
     shards: &[Shard],
     wanted: &Wanted<'a>,
     time: u64,
+    spoiled: &mut Spoiled,
 ) -> Result<Option<Beginning<'a>>, EvidenceError> {
     let margin = MARGINS[NEAR - 1];
     let (from, until) = (time.saturating_sub(margin), time.saturating_add(margin));
@@ -185,8 +218,8 @@ fn misnamed<'a>(
         // One that was rotated away a moment later may be the one before.
         for at in (begun.saturating_sub(2)..begun).rev() {
             let dir = shard.dir.join(later[at].to_string());
-            let found = first_in(storage, (&dir, later[at]), wanted, from, until)?;
-            if let Some((log, record)) = found {
+            let found = first_in(storage, (&dir, later[at]), wanted, from, until);
+            if let Some((log, record)) = spoiled.pass_over(found)?.flatten() {
                 return Ok(Some(Beginning {
                     storage,
                     shard: shard.dir.clone(),
@@ -276,15 +309,17 @@ impl Beginning<'_> {
             record,
         } = self;
         let dir = record.dir.clone();
-        let mut found = vec![record];
+        let (mut found, mut spoiled) = (vec![record], Spoiled::default());
         if !has_end(&found) {
             let until = time.saturating_add(MOST_EXCHANGES * 1000);
-            wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
+            let read = wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end);
+            spoiled.pass_over(read)?;
         }
         // A worker that was killed leaves the end to a later one, which writes it as it starts.
         if !has_end(&found) {
             for later in &later {
-                wanted.read_start(storage, &shard.join(later.to_string()), *later, &mut found)?;
+                let dir = shard.join(later.to_string());
+                spoiled.pass_over(wanted.read_start(storage, &dir, *later, &mut found))?;
                 if has_end(&found) {
                     return Ok(found);
                 }
@@ -292,7 +327,8 @@ impl Beginning<'_> {
         }
         let until = time.saturating_add(LONGEST_EXCHANGE * 1000);
         if !has_end(&found) {
-            wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
+            let read = wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end);
+            spoiled.pass_over(read)?;
         }
         // Or the log was rotated, and the one that goes on holds the end.
         for later in &later {
@@ -302,10 +338,15 @@ impl Beginning<'_> {
             if has_end(&found) || is_later {
                 break;
             }
-            let mut log = LogReader::open(storage, &dir, *later)?;
-            wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
+            let read = LogReader::open(storage, &dir, *later).and_then(|mut log| {
+                wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)
+            });
+            spoiled.pass_over(read)?;
         }
-        Ok(found)
+        match has_end(&found) {
+            true => Ok(found),
+            false => spoiled.or(found),
+        }
     }
 }
 

@@ -67,9 +67,10 @@ impl ReadStorage for FileStorage {
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path);
         // With the flag, a regular file is read as without it.
+        let leads_nowhere = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && path.is_symlink();
         match file {
             Ok(file) if file.metadata()?.is_file() => Ok(Arc::new(file)),
-            Err(error) if !is_no_file(&error) => Err(error),
+            Err(error) if !is_no_file(&error) && !leads_nowhere(&error) => Err(error),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "it is no regular file",
@@ -218,7 +219,7 @@ mod tests {
         symlink("x".repeat(300), path("long")).unwrap();
         symlink(path("nothing"), path("dangling")).unwrap();
         let _socket = UnixListener::bind(path("socket")).unwrap();
-        for name in ["loop", "long", "socket"] {
+        for name in ["loop", "long", "socket", "dangling"] {
             let refused = FileStorage.open(&path(name)).err().map(|error| error.kind());
             assert_eq!(refused, Some(io::ErrorKind::InvalidData), "{name}");
         }
@@ -227,6 +228,8 @@ mod tests {
             assert_eq!(refused, Some(io::ErrorKind::NotADirectory), "{name}");
         }
         let missing = FileStorage.list(&path("nothing")).err().map(|error| error.kind());
+        assert_eq!(missing, Some(io::ErrorKind::NotFound));
+        let missing = FileStorage.open(&path("nothing")).err().map(|error| error.kind());
         assert_eq!(missing, Some(io::ErrorKind::NotFound));
     }
 

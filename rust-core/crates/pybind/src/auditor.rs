@@ -121,6 +121,7 @@ impl Auditor {
             beat: beat_us,
             second_look: second_look_us,
             stall: stall_us,
+            configurations: served.is_none(),
             policy,
         };
         let opened = python.detach(|| {

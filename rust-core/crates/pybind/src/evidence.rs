@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_dataplane::evidence::{self, Evidence};
 use proofgate_evidence::{
-    EvidenceError, FileStorage, Keys, Search, check_consistency, key_successions, read_notes, removed_at,
+    EvidenceError, FileStorage, Keys, Search, check_consistency, configurations, key_successions, read_notes,
+    removed_at,
 };
 use proofgate_ledger::{Checkpoint, CosigningKey, KeySuccession, SigningKey, TlogProof, VerifyingKey};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -180,9 +181,12 @@ fn fsck(
             shred: shred_keys.as_ref(),
         };
         if mirror {
-            return proofgate_evidence::fsck_mirror(&FileStorage, &path, keys, &held);
+            let mut report = proofgate_evidence::fsck_mirror(&FileStorage, &path, keys, &held)?;
+            configurations::check(&FileStorage, &mut report);
+            return Ok(report);
         }
         let mut report = proofgate_evidence::fsck(&FileStorage, &path, keys, &held)?;
+        configurations::check(&FileStorage, &mut report);
         if let (Some(key), Some(opens)) = (&key, opens) {
             report.add(proofgate_payloads::check(&FileStorage, &path, key, opens)?);
         }

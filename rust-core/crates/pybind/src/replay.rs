@@ -121,6 +121,11 @@ impl RecordedExchange {
         &self.exchange.version
     }
 
+    #[getter]
+    fn origin(&self) -> &str {
+        &self.exchange.origin
+    }
+
     fn stored(&self, python: Python<'_>, answer: bool) -> PyResult<Py<PyAny>> {
         let body = python.detach(|| self.exchange.stored(&STORAGE, &self.shred_keys, field(answer)));
         Ok(match body {

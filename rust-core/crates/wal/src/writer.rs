@@ -10,6 +10,7 @@ use crate::authenticity::FrameTags;
 use crate::hand_over::{HandOver, Segment};
 use crate::recovery::Unended;
 use crate::salts::Salts;
+use crate::storage::write_full;
 use crate::watermark::Marked;
 use crate::{WalError, Watermark};
 use proofgate_evidence::frame::{
@@ -18,7 +19,6 @@ use proofgate_evidence::frame::{
 use proofgate_evidence::salts::SALT;
 use proofgate_ledger::LedgerError;
 use std::collections::VecDeque;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -119,6 +119,8 @@ pub struct Writer {
     reserved: Arc<AtomicU64>,
     for_seal: Option<Reservation>,
     sealed: bool,
+    /// The file system had no space for the batch when it was written last.
+    no_space: bool,
 }
 
 impl std::fmt::Debug for Writer {
@@ -167,6 +169,7 @@ impl Writer {
             reserved: Arc::default(),
             for_seal: None,
             sealed: false,
+            no_space: false,
         };
         writer.hand_over.take(&mut writer.ready);
         writer.for_seal = Some(writer.reserve(SEAL_BYTES)?);
@@ -235,9 +238,11 @@ impl Writer {
     /// reservation then find room whatever else is appended and whatever happens to the disk's free space.
     ///
     /// # Errors
-    /// [`WalError::Full`] when the allocated segments are spoken for, [`WalError::Poisoned`], [`WalError::Sealed`].
+    /// [`WalError::Full`] when the allocated segments are spoken for, or the batch waits for space on the file system;
+    /// [`WalError::Poisoned`], [`WalError::Sealed`].
     pub fn reserve(&mut self, bytes: u64) -> Result<Reservation, WalError> {
         self.check()?;
+        self.check_space(bytes)?;
         self.check_room(bytes)?;
         self.reserved.fetch_add(bytes, Ordering::Relaxed);
         Ok(Reservation {
@@ -304,8 +309,10 @@ impl Writer {
     /// written and the watermark says so.
     ///
     /// # Errors
-    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a write fails or is short: the log has stopped for good, and none of the batch counts as
-    /// written, though whole records of it may be found later. [`WalError::Poisoned`] ever after.
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a write fails; none of the batch counts as written then, though whole
+    /// records of it may be found later. When the file system had no space ([`WalError::is_out_of_space`]), the batch is kept,
+    /// may grow within reservations, and is written by the next call; until then nothing is reserved. Any other failure has
+    /// stopped the log for good: [`WalError::Poisoned`] ever after.
     pub fn flush(&mut self) -> Result<(), WalError> {
         self.watermark.check()?;
         self.hand_over.take(&mut self.ready);
@@ -324,23 +331,20 @@ impl Writer {
             if bytes.is_empty() {
                 continue;
             }
-            let written = run.segment.file.write_at(bytes, run.offset).and_then(|written| {
-                if written == bytes.len() {
-                    return Ok(());
-                }
-                Err(io::Error::new(
-                    io::ErrorKind::WriteZero,
-                    format!("short write: {written} of {} bytes", bytes.len()),
-                ))
-            });
-            if let Err(source) = written {
+            // The same bytes go to the same place when they are written again.
+            if let Err(source) = write_full(&*run.segment.file, bytes, run.offset) {
                 let ordinal = run.segment.ordinal;
                 let path = self.dir.join(format!("segment {ordinal}"));
                 let error = WalError::io("write", &path)(source);
-                self.watermark.poison(error.to_string());
+                self.batch.truncate(batch);
+                self.no_space = error.is_out_of_space();
+                if !self.no_space {
+                    self.watermark.poison(error.to_string());
+                }
                 return Err(error);
             }
         }
+        self.no_space = false;
         let bytes = (batch - self.rewritten) as u64;
         self.rewritten = self.end as usize % BLOCK;
         self.batch.truncate(batch);
@@ -378,6 +382,9 @@ impl Writer {
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
     ) -> Result<u64, WalError> {
         self.check()?;
+        if reservation.is_none() {
+            self.check_space(0)?;
+        }
         let start = self.batch.len();
         let unframed = Unframed {
             start,
@@ -476,6 +483,14 @@ impl Writer {
             start,
         });
         Ok(start + SEGMENT_HEADER)
+    }
+
+    /// Refuses what nobody has reserved while the batch waits for space.
+    fn check_space(&self, bytes: u64) -> Result<(), WalError> {
+        match self.no_space {
+            true => Err(WalError::Full { bytes }),
+            false => Ok(()),
+        }
     }
 
     fn check_room(&mut self, bytes: u64) -> Result<(), WalError> {

@@ -13,7 +13,7 @@ use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{EvidenceError, Options, Preparation, WalError, frame_bytes};
 use std::io;
 use std::path::PathBuf;
-use support::{Promised, Worker, filled, fresh, key, raw, small, start_with, vkey};
+use support::{Promised, Worker, filled, fresh, key, raw, records, small, start_with, vkey};
 
 #[test]
 fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
@@ -125,6 +125,51 @@ fn a_log_that_was_begun_has_salts_also_when_the_disk_is_full_by_then() {
     worker.admit("first", 10).unwrap();
     worker.flush().unwrap();
     assert_eq!(worker.writer.watermark().written(), 2);
+}
+
+#[test]
+fn a_write_that_finds_no_space_for_a_while_is_made_again_and_the_log_goes_on() {
+    for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+        let (disk, mut worker) = fresh();
+        let mut room = worker.writer.reserve(2 * frame_bytes(300)).unwrap();
+        worker.writer.append_reserved(&mut room, raw(300)).unwrap();
+        for _ in 0..3 {
+            disk.fault_now(InjectedFault::Error(kind));
+            assert!(worker.writer.flush().unwrap_err().is_out_of_space());
+        }
+        let watermark = worker.writer.watermark();
+        assert!(!watermark.is_poisoned());
+        assert_eq!(watermark.written(), 1, "only the open record");
+        assert!(matches!(worker.writer.reserve(1), Err(WalError::Full { .. })));
+        assert!(matches!(worker.writer.append(raw(1)), Err(WalError::Full { .. })));
+        worker.writer.append_reserved(&mut room, raw(300)).unwrap();
+
+        worker.writer.flush().unwrap();
+        assert_eq!(watermark.written(), 3);
+        worker.writer.reserve(1).unwrap();
+        worker.writer.append(raw(1)).unwrap();
+        worker.writer.flush().unwrap();
+        worker.step().unwrap();
+        worker.sync().unwrap();
+        disk.crash(1);
+        let found = records(&disk, &worker.promised.dir, worker.writer.incarnation());
+        let lengths: Vec<usize> = found.iter().skip(1).map(Vec::len).collect();
+        assert_eq!(lengths, [300, 300, 1]);
+    }
+}
+
+#[test]
+fn a_short_write_is_carried_on_with() {
+    let (disk, mut worker) = fresh();
+    worker.writer.append(raw(9_000)).unwrap();
+    disk.fault_now(InjectedFault::ShortWrite);
+    worker.writer.flush().unwrap();
+    assert_eq!(worker.writer.watermark().written(), 2);
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    disk.crash(1);
+    let found = records(&disk, &worker.promised.dir, worker.writer.incarnation());
+    assert_eq!(found.get(1).map(Vec::len), Some(9_000));
 }
 
 /// A worker whose next call of `prepare` has a segment to prepare.

@@ -7,7 +7,9 @@
 
 mod support;
 
-use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, Report, Verdict, fsck, fsck_pinned};
+use proofgate_evidence::{
+    EvidenceError, ReadFile, ReadStorage, Report, Search, Verdict, find, fsck, fsck_pinned,
+};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -194,4 +196,31 @@ fn a_log_that_is_to_be_mirrored_is_read_again_when_it_cannot_be_read() {
     };
     let read = fsck_pinned(&faulty, &dirs[0], Some(&vkey()), &[]);
     assert!(matches!(read, Err(EvidenceError::Io { .. })));
+}
+
+#[test]
+fn an_exchange_is_found_though_another_log_cannot_be_read_and_one_that_may_be_in_it_is_an_error() {
+    let (disk, dirs) = three_lives();
+    let segment = dirs[1].join("00000000000000000000.seg");
+    for fault in FAULTS {
+        let faulty = Faulty {
+            disk: &disk,
+            at: segment.clone(),
+            fault,
+        };
+        let search = |id| find(&faulty, Path::new("/"), id, Search::Scan);
+        for (id, there) in [
+            ("third", fault != Fault::Away),
+            ("second", false),
+            ("nobody", false),
+        ] {
+            match search(id) {
+                Ok(found) => assert!(there && found.len() == 2, "{fault:?}: {id}"),
+                Err(error) => {
+                    assert!(!there, "{fault:?}: {id}: {error}");
+                    assert!(error.to_string().contains(segment.to_str().unwrap()), "{error}");
+                }
+            }
+        }
+    }
 }

@@ -50,6 +50,7 @@ pub fn settings() -> Settings {
         beat: 10 * SECOND,
         second_look: 5 * SECOND,
         stall: 30 * SECOND,
+        configurations: false,
         policy: Arc::new(TrustPolicy::unconditional()),
     }
 }

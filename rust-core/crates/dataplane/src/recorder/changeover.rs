@@ -83,7 +83,7 @@ impl Recorder {
     /// that was set aside counts there from now on.
     fn go_over(&self, mut next: Next) {
         if self.turn(&mut next).is_err() {
-            // Too much is set aside for the room that the next log has: at the next second, perhaps.
+            // Too much is set aside for the room that the next log has, or there is no space: at the next second, perhaps.
             self.desk.lay_next(next);
             return;
         }
@@ -110,6 +110,11 @@ impl Recorder {
 
     fn turn(&self, next: &mut Next) -> Result<(), Stopped> {
         let mut writer = self.writer.borrow_mut();
+        // Without space for what is to be written, the next second is as good.
+        writer.flush().map_err(|error| match error.is_out_of_space() {
+            true => Stopped,
+            false => self.stop(),
+        })?;
         next.writer.inherit(&writer).map_err(|_| Stopped)?;
         let successor = next.incarnation.to_string();
         let seal = |seq| Seal {
@@ -122,7 +127,11 @@ impl Recorder {
         };
         let sealed = writer.seal(|seq, out| seal(seq).encode_into(out));
         sealed.map_err(|_| self.stop())?;
-        writer.flush().map_err(|_| self.stop())
+        writer.flush().map_err(|error| {
+            // Behind its seal a log takes nothing, and nobody would write it later.
+            self.watermark.borrow().poison(error.to_string());
+            self.stop()
+        })
     }
 
     /// Records how the log before ended.

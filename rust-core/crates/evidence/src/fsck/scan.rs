@@ -8,6 +8,7 @@ use super::salt_check::{SaltCheck, SaltFate};
 use super::tree_check::TreeCheck;
 use super::{CheckpointState, Finding, IncarnationReport, Keys, TreeState, Verdict, keys, removed};
 use crate::checkpoint_file::{self, CHECKPOINT};
+use crate::configurations;
 use crate::key_destructions::{Destroyed, IN_USE};
 use crate::log_reader::{Flaw, Found, LogReader};
 use crate::removal::{self, Removal};
@@ -125,6 +126,7 @@ pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
         erased_salts: 0,
         unchecked_salts: 0,
         removed: None,
+        configurations: BTreeMap::new(),
         findings: Vec::new(),
     }
 }
@@ -326,6 +328,9 @@ impl<'k> Scan<'k> {
             }
             if let Ok(Record::Analysis(analysis)) = &taken {
                 self.analyses.push(Analysed::of(analysis));
+            }
+            if let Some(digest) = taken.as_ref().ok().and_then(configurations::named) {
+                self.report.configurations.entry(digest).or_insert(stored.seq);
             }
             self.report.unknown_kinds += u64::from(matches!(taken, Ok(Record::Unknown(_))));
             taken.err()

@@ -2,6 +2,7 @@
 //! with a model of what was promised.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+use proofgate_evidence::configurations;
 use proofgate_evidence::frame::{FRAME_HEADER, SEGMENT_HEADER, frame_bytes};
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_ledger::record::{
@@ -18,6 +19,21 @@ use std::sync::Arc;
 
 pub const SHARD: &str = "/3";
 pub const LEDGER: &str = "ledger.example/demo";
+/// The configuration of its workers, and its SHA-256.
+pub const CONFIGURATION: &[u8] = b"{}";
+pub const CONFIGURATION_DIGEST: Hash = [
+    0x44, 0x13, 0x6f, 0xa3, 0x55, 0xb3, 0x67, 0x8a, 0x11, 0x46, 0xad, 0x16, 0xf7, 0xe8, 0x64, 0x9e, 0x94,
+    0xfb, 0x4f, 0xc2, 0x1f, 0xe7, 0x7e, 0x83, 0x10, 0xc0, 0x60, 0xf6, 0x1c, 0xaa, 0xff, 0x8a,
+];
+
+/// Puts what is to stand in the place of the archived configuration of its workers.
+pub fn archive(disk: &SimulatedDisk, content: &[u8]) {
+    let path = configurations::path_of(Path::new("/"), &CONFIGURATION_DIGEST);
+    let _ = disk.create_dir(path.parent().unwrap());
+    let _ = disk.remove(&path);
+    let file = disk.create(&path).unwrap();
+    assert_eq!(file.write_at(content, 0).unwrap(), content.len());
+}
 
 /// What a successor finds on the shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +79,7 @@ pub fn terms(key: &SigningKey, options: Options) -> succession::Terms<'_> {
         until: None,
         successions: &[],
         options,
-        config: ConfigDigests::of([1; 32]),
+        config: ConfigDigests::of(CONFIGURATION_DIGEST),
         version: "0",
         now: 1,
     }

@@ -1,0 +1,182 @@
+"""What may stand, or fail, in the place of a file of a ledger: the faults that every tool has to report and get over.
+
+Those that a file system can hold are put there. A bad sector, a file that may not be read (the tests may be root's) and
+a volume without space come of `faults.c`, which is preloaded.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_SOURCE = Path(__file__).with_name("faults.c")
+#: Runs commands within one process, whose calls may fail: a line of its input is one, a line of output its outcome.
+_RUN = """
+import json, sys
+from e2e.commands import proofgate
+from e2e.faults import mirrored
+out = sys.stdout
+for line in sys.stdin:
+    try:
+        command, *arguments = json.loads(line)
+        done = mirrored(*arguments) if command == "mirror" else proofgate(command, *arguments)
+        told = [done.returncode, done.stdout, done.stderr]
+    except BaseException as error:
+        told = [-1, "", f"Traceback: {error!r}"]
+    print(json.dumps(told), file=out, flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class FailingCalls:
+    """Calls of programs that begin with `environment` fail while it is told so."""
+
+    control: Path
+    library: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> FailingCalls:
+        """With its files in a folder."""
+        library = folder / "faults.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(_SOURCE), "-ldl"], check=True)
+        return cls(folder / "faults", library)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"LD_PRELOAD": str(self.library), "PROOFGATE_FAULTS": str(self.control)}
+
+    def fail(self, call: str, number: int, path: Path | str) -> None:
+        """From now on `call` (read, write or open) fails with an errno on files of whose paths this is a part."""
+        draft = self.control.with_suffix(".draft")
+        draft.write_text(f"{call} {number} {path}\n")
+        draft.replace(self.control)
+
+    def pass_(self) -> None:
+        """No call fails any more."""
+        self.control.unlink(missing_ok=True)
+
+
+def _gone(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _pipe(path: Path, _: FailingCalls) -> None:
+    _gone(path)
+    os.mkfifo(path)
+
+
+def _folder(path: Path, _: FailingCalls) -> None:
+    _gone(path)
+    path.mkdir()
+
+
+def _dangling_link(path: Path, _: FailingCalls) -> None:
+    _gone(path)
+    path.symlink_to(path.name + ".is-not-there")
+
+
+def _link_to_itself(path: Path, _: FailingCalls) -> None:
+    _gone(path)
+    path.symlink_to(path.name)
+
+
+def _endless_device(path: Path, _: FailingCalls) -> None:
+    _gone(path)
+    path.symlink_to("/dev/zero")
+
+
+def _bad_sector(path: Path, calls: FailingCalls) -> None:
+    calls.fail("read", errno.EIO, path)
+
+
+def _forbidden(path: Path, calls: FailingCalls) -> None:
+    calls.fail("open", errno.EACCES, path)
+
+
+#: By its name, what puts it in the place of a file.
+FAULTS: dict[str, Callable[[Path, FailingCalls], None]] = {
+    "bad sector": _bad_sector,
+    "forbidden": _forbidden,
+    "pipe": _pipe,
+    "folder": _folder,
+    "dangling link": _dangling_link,
+    "link to itself": _link_to_itself,
+    "endless device": _endless_device,
+}
+
+
+def mirrored(ledger: str, state: str, signing_key: str, ledger_key: str, to: str) -> subprocess.CompletedProcess[str]:
+    """One round of the mirror of an auditor that has accepted a ledger: what it finds, and why it is tried again."""
+    from proofgate import _core
+    from proofgate.mirror.directory import Directory
+    from proofgate.mirror.mirror import Mirror
+    from proofgate.mirror.target import MirrorError
+
+    hour = 3_600_000_000
+    key = Path(signing_key).read_text(encoding="utf-8").strip()
+    auditor = _core.Auditor(ledger, state, key, ledger_key, hour, hour, hour)
+    mirror = Mirror(Directory(Path(to)), auditor, Path(ledger), Path(state), second_look=0.0)
+    told = ""
+    try:
+        mirror.round()
+    except MirrorError as error:
+        told = f"{error} [{error.code}]"
+    found = [finding["message"] for finding in mirror.findings()]
+    return subprocess.CompletedProcess(["mirror"], 10 if told or found else 0, json.dumps(found), told)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a command: its exit code, what it wrote to standard output, and all that it wrote."""
+
+    code: int
+    out: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Commands:
+    """`proofgate` with calls that fail."""
+
+    process: subprocess.Popen[bytes]
+
+    def run(self, *arguments: object, seconds: float) -> Outcome:
+        """Runs a command. Raises TimeoutError when it takes longer: it waits for something that never comes."""
+        line = json.dumps([str(argument) for argument in arguments]) + "\n"
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(line.encode())
+        self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], seconds)[0]:
+            raise TimeoutError(f"proofgate {arguments[0]} does not end within {seconds} s")
+        answer = self.process.stdout.readline()
+        assert answer, f"proofgate {arguments[0]} ended the process"
+        code, out, err = json.loads(answer)
+        return Outcome(code, out, out + err)
+
+
+@contextmanager
+def commands(calls: FailingCalls) -> Iterator[Commands]:
+    """A process of its own for commands: what is preloaded is there from its beginning."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _RUN],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **calls.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        yield Commands(process)
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,157 @@
+//! The configurations that records name by their digests, as workers archive them beside the shards: which rules decided is
+//! evidence like the verdicts.
+
+use crate::fsck::{Finding, Report, Verdict};
+use crate::{EvidenceError, ReadFile, ReadStorage};
+use proofgate_ledger::Hash;
+use proofgate_ledger::record::{ConfigDigests, Record};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder of a ledger in which they are.
+pub const CONFIGURATIONS: &str = "configurations";
+/// A record names a configuration that is not there.
+pub const MISSING: &str = "configuration_missing";
+/// What has the name of a configuration is another.
+pub const CHANGED: &str = "configuration_changed";
+/// As much as a worker archives, in bytes.
+const MOST: u64 = 64 << 20;
+/// Bytes that are read at once.
+const AT_ONCE: usize = 64 << 10;
+
+/// What stands in the place of an archived configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Archived {
+    /// What the digest is of.
+    Kept,
+    /// Nothing.
+    Missing,
+    /// Something else; why.
+    Changed(&'static str),
+}
+
+/// The digest by which a configuration is archived that a record says is in force: an `open` or a `config` record.
+#[must_use]
+pub fn named(record: &Record<'_>) -> Option<Hash> {
+    let (config, settings) = match record {
+        Record::Open(open) => (open.config, open.settings),
+        Record::Config(config) => (config.config, config.settings),
+        _ => return None,
+    };
+    Some(archived_by(ConfigDigests { config, settings }))
+}
+
+/// The digest by which a configuration is archived.
+#[must_use]
+pub fn archived_by(digests: ConfigDigests) -> Hash {
+    digests.settings.map_or(digests.config, |settings| settings.0)
+}
+
+/// Where the configuration of a digest is archived.
+#[must_use]
+pub fn path_of(ledger: &Path, digest: &Hash) -> PathBuf {
+    let mut name = String::with_capacity(2 * digest.len() + 5);
+    for byte in digest {
+        let _ = write!(name, "{byte:02x}");
+    }
+    ledger.join(CONFIGURATIONS).join(name + ".json")
+}
+
+/// Looks for the configuration of a digest beside the shards of a ledger; and how many bytes were read for that.
+///
+/// # Errors
+/// [`EvidenceError::Io`] when it cannot be read.
+pub fn look(
+    storage: &dyn ReadStorage,
+    ledger: &Path,
+    digest: &Hash,
+) -> Result<(Archived, u64), EvidenceError> {
+    let path = path_of(ledger, digest);
+    let file = match storage.open(&path) {
+        Ok(file) => file,
+        Err(error) => {
+            return match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok((Archived::Missing, 0)),
+                io::ErrorKind::InvalidData => Ok((Archived::Changed("it is no regular file"), 0)),
+                _ => Err(EvidenceError::io("open", &path)(error)),
+            };
+        }
+    };
+    let read = digest_of(&*file).map_err(EvidenceError::io("read", &path))?;
+    Ok(match read {
+        None => (Archived::Changed("it is longer than any configuration"), 0),
+        Some((found, bytes)) if found == *digest => (Archived::Kept, bytes),
+        Some((_, bytes)) => (Archived::Changed("its SHA-256 is not its name"), bytes),
+    })
+}
+
+/// The SHA-256 of a file, and its bytes; `None` for one that is too long.
+fn digest_of(file: &dyn ReadFile) -> io::Result<Option<(Hash, u64)>> {
+    let (mut hasher, mut at, mut piece) = (Sha256::new(), 0, vec![0; AT_ONCE]);
+    if file.len()? > MOST {
+        return Ok(None);
+    }
+    loop {
+        match file.read_at(&mut piece, at)? {
+            0 => return Ok(Some((hasher.finalize().into(), at))),
+            read => {
+                hasher.update(&piece[..read]);
+                at += read as u64;
+            }
+        }
+        if at > MOST {
+            return Ok(None);
+        }
+    }
+}
+
+/// Adds to a report of a whole ledger what is wrong with the configurations that the records of its logs name. A report of
+/// less is left as it is: beside a log alone there is none.
+pub fn check(storage: &dyn ReadStorage, report: &mut Report) {
+    let Some(ledger) = report.ledger.clone() else {
+        return;
+    };
+    let mut findings = Vec::new();
+    let mut seen = BTreeSet::new();
+    for log in &report.incarnations {
+        for (digest, seq) in &log.configurations {
+            if !seen.insert(*digest) {
+                continue;
+            }
+            let named_by = format!("record {seq} of {} names it", log.dir);
+            let (code, verdict, message) = match look(storage, &ledger, digest) {
+                Ok((Archived::Kept, _)) => continue,
+                Ok((Archived::Missing, _)) => (
+                    MISSING,
+                    Verdict::Incomplete,
+                    format!("this configuration is not there, and {named_by}"),
+                ),
+                Ok((Archived::Changed(why), _)) => {
+                    (CHANGED, Verdict::Invalid, format!("{why}, and {named_by}"))
+                }
+                Err(error) => {
+                    let verdict = match error.is_spoiled() {
+                        true => Verdict::Invalid,
+                        false => Verdict::Incomplete,
+                    };
+                    (
+                        "unreadable",
+                        verdict,
+                        format!("it cannot be read ({error}), and {named_by}"),
+                    )
+                }
+            };
+            findings.push(Finding {
+                file: path_of(&ledger, digest).display().to_string(),
+                offset: 0,
+                verdict,
+                code: Some(code),
+                message,
+            });
+        }
+    }
+    report.add(findings);
+}

@@ -1,0 +1,114 @@
+//! The configurations that the records of a ledger name are looked for beside its logs.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+mod support;
+
+use proofgate_evidence::configurations::{check, path_of};
+use proofgate_evidence::{Finding, ReadFile, ReadStorage, Report, Verdict, fsck, fsck_mirror};
+use proofgate_wal::simulated::SimulatedDisk;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use support::{CONFIGURATION, CONFIGURATION_DIGEST, Promised, SHARD, archive, filled, start, vkey};
+
+/// Two logs of one configuration.
+fn two_logs() -> SimulatedDisk {
+    let (disk, mut worker) = filled();
+    worker.seal().unwrap();
+    let mut next = start(&disk, &mut Promised::default()).unwrap();
+    next.seal().unwrap();
+    disk
+}
+
+fn checked(storage: &dyn ReadStorage, path: &Path) -> Report {
+    let mut report = fsck(storage, path, Some(&vkey()), &[]).unwrap();
+    check(storage, &mut report);
+    report
+}
+
+fn found(report: &Report) -> Vec<(Option<&'static str>, Verdict)> {
+    let told = |found: &Finding| (found.code, found.verdict);
+    report.findings.iter().map(told).collect()
+}
+
+#[test]
+fn a_configuration_that_is_gone_or_changed_is_found_once() {
+    let disk = two_logs();
+    let report = checked(&disk, Path::new("/"));
+    assert_eq!(
+        found(&report),
+        [(Some("configuration_missing"), Verdict::Incomplete)]
+    );
+    let first = &report.incarnations[0].dir;
+    let told = &report.findings[0];
+    assert!(
+        told.message.contains(&format!("record 0 of {first}")),
+        "{}",
+        told.message
+    );
+    let path = path_of(Path::new("/"), &CONFIGURATION_DIGEST);
+    assert_eq!(Path::new(&told.file), path);
+
+    for other in [&b"{ }"[..], b""] {
+        archive(&disk, other);
+        let report = checked(&disk, Path::new("/"));
+        assert_eq!(
+            found(&report),
+            [(Some("configuration_changed"), Verdict::Invalid)]
+        );
+        assert_eq!(report.exit_code, 40);
+    }
+    archive(&disk, CONFIGURATION);
+    assert_eq!(found(&checked(&disk, Path::new("/"))), []);
+    let mut mirror = fsck_mirror(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    check(&disk, &mut mirror);
+    assert_eq!(found(&mirror), []);
+}
+
+#[test]
+fn beside_a_log_or_a_shard_alone_there_are_none() {
+    let disk = two_logs();
+    let log = checked(&disk, Path::new("/")).incarnations[0].dir.clone();
+    for path in [SHARD, &log] {
+        assert_eq!(found(&checked(&disk, Path::new(path))), [], "{path}");
+    }
+}
+
+/// A disk of which a file cannot be opened, or not be read.
+struct Faulty {
+    disk: SimulatedDisk,
+    open: io::ErrorKind,
+}
+
+impl ReadStorage for Faulty {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        match path.extension().is_some_and(|end| end == "json") {
+            true => Err(self.open.into()),
+            false => ReadStorage::open(&self.disk, path),
+        }
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        ReadStorage::list(&self.disk, path)
+    }
+}
+
+#[test]
+fn one_that_cannot_be_read_is_found_and_the_logs_are_checked_all_the_same() {
+    let disk = two_logs();
+    archive(&disk, CONFIGURATION);
+    for (open, code, verdict) in [
+        (io::ErrorKind::PermissionDenied, "unreadable", Verdict::Invalid),
+        (io::ErrorKind::TimedOut, "unreadable", Verdict::Incomplete),
+        (
+            io::ErrorKind::InvalidData,
+            "configuration_changed",
+            Verdict::Invalid,
+        ),
+    ] {
+        let disk = disk.clone();
+        let report = checked(&Faulty { disk, open }, Path::new("/"));
+        assert_eq!(found(&report), [(Some(code), verdict)]);
+        assert_eq!(report.incarnations.len(), 2);
+    }
+}
