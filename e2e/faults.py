@@ -1,7 +1,7 @@
 """What may stand, or fail, in the place of a file of a ledger: the faults that every tool has to report and get over.
 
 Those that a file system can hold are put there. A bad sector, a file that may not be read (the tests may be root's) and
-a volume without space come of `faults.c`, which is preloaded.
+a volume without space come of calls that fail, by `shim.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_SOURCE = Path(__file__).with_name("faults.c")
+from e2e.shim import Calls, Shim
+
 #: Runs commands within one process, whose calls may fail: a line of its input is one, a line of output its outcome.
 _RUN = """
 import json, sys
@@ -36,35 +37,6 @@ for line in sys.stdin:
 """
 
 
-@dataclass(frozen=True)
-class FailingCalls:
-    """Calls of programs that begin with `environment` fail while it is told so."""
-
-    control: Path
-    library: Path
-
-    @classmethod
-    def of(cls, folder: Path) -> FailingCalls:
-        """With its files in a folder."""
-        library = folder / "faults.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(_SOURCE), "-ldl"], check=True)
-        return cls(folder / "faults", library)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return {"LD_PRELOAD": str(self.library), "PROOFGATE_FAULTS": str(self.control)}
-
-    def fail(self, call: str, number: int, path: Path | str) -> None:
-        """From now on `call` (read, write or open) fails with an errno on files of whose paths this is a part."""
-        draft = self.control.with_suffix(".draft")
-        draft.write_text(f"{call} {number} {path}\n")
-        draft.replace(self.control)
-
-    def pass_(self) -> None:
-        """No call fails any more."""
-        self.control.unlink(missing_ok=True)
-
-
 def _gone(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -72,41 +44,41 @@ def _gone(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _pipe(path: Path, _: FailingCalls) -> None:
+def _pipe(path: Path, _: Shim) -> None:
     _gone(path)
     os.mkfifo(path)
 
 
-def _folder(path: Path, _: FailingCalls) -> None:
+def _folder(path: Path, _: Shim) -> None:
     _gone(path)
     path.mkdir()
 
 
-def _dangling_link(path: Path, _: FailingCalls) -> None:
+def _dangling_link(path: Path, _: Shim) -> None:
     _gone(path)
     path.symlink_to(path.name + ".is-not-there")
 
 
-def _link_to_itself(path: Path, _: FailingCalls) -> None:
+def _link_to_itself(path: Path, _: Shim) -> None:
     _gone(path)
     path.symlink_to(path.name)
 
 
-def _endless_device(path: Path, _: FailingCalls) -> None:
+def _endless_device(path: Path, _: Shim) -> None:
     _gone(path)
     path.symlink_to("/dev/zero")
 
 
-def _bad_sector(path: Path, calls: FailingCalls) -> None:
-    calls.fail("read", errno.EIO, path)
+def _bad_sector(path: Path, calls: Shim) -> None:
+    calls.fail(Calls.READING, errno.EIO, str(path))
 
 
-def _forbidden(path: Path, calls: FailingCalls) -> None:
-    calls.fail("open", errno.EACCES, path)
+def _forbidden(path: Path, calls: Shim) -> None:
+    calls.fail(Calls.OPENING, errno.EACCES, str(path))
 
 
 #: By its name, what puts it in the place of a file.
-FAULTS: dict[str, Callable[[Path, FailingCalls], None]] = {
+FAULTS: dict[str, Callable[[Path, Shim], None]] = {
     "bad sector": _bad_sector,
     "forbidden": _forbidden,
     "pipe": _pipe,
@@ -167,7 +139,7 @@ class Commands:
 
 
 @contextmanager
-def commands(calls: FailingCalls) -> Iterator[Commands]:
+def commands(calls: Shim) -> Iterator[Commands]:
     """A process of its own for commands: what is preloaded is there from its beginning."""
     process = subprocess.Popen(
         [sys.executable, "-c", _RUN],

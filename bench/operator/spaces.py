@@ -26,7 +26,7 @@ from typing import Any
 
 from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.tenant import TENANT_KIND
-from proofgate_operator.build.tenant_shards import KEYS, shard_of_key
+from proofgate_operator.build.tenant_shards import KEYS
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.resources import RESOURCES
@@ -109,16 +109,20 @@ class World:
     async def change_key(self, tenant: int, text: str) -> float:
         """Give a tenant another key; return the seconds until its gateway's shard has it."""
         digest = hashlib.sha256(text.encode()).hexdigest()
-        shard = f"{_GATEWAY}-tenants-{shard_of_key(digest):02d}"
         begun = time.monotonic()
         path = RESOURCES["Secret"].path(self._size.team_of(tenant), f"keys-{tenant}")
         await self._client.request("PATCH", path, body={"stringData": {"key": text}}, content_type=_MERGE_PATCH)
         while time.monotonic() - begun < _PATIENCE_SECONDS / 60:
-            live = await self._client.get("Secret", self._size.home_of(tenant), shard)
-            if live and digest.encode() in base64.b64decode(live["data"].get(KEYS, "")):
+            if digest in await self._keys(self._size.home_of(tenant)):
                 return time.monotonic() - begun
             await asyncio.sleep(0.02)
         raise TimeoutError(f"the key of tenant {tenant} is in no shard")
+
+    async def _keys(self, home: str) -> str:
+        """Return the lines of keys of a namespace's shards."""
+        found = await self._client.list("Secret", home)
+        shards = (live for live in found if live["metadata"]["name"].startswith(f"{_GATEWAY}-tenants-"))
+        return "".join(base64.b64decode((live.get("data") or {}).get(KEYS, "")).decode() for live in shards)
 
     async def told(self) -> int:
         """Return how many tenants are told that their keys count."""

@@ -24,9 +24,10 @@ from proofgate import _core
 from e2e.auditing import AUDITOR, Audit, ask_and_wait
 from e2e.commands import proofgate
 from e2e.evidence import exchanges_by_their_ends
-from e2e.faults import FAULTS, Commands, FailingCalls, Outcome, commands
+from e2e.faults import FAULTS, Commands, Outcome, commands
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
+from e2e.shim import Calls, Shim
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 from e2e.worker.test_keeping import KEEPER
 
@@ -220,12 +221,12 @@ TOOLS = {
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory: pytest.TempPathFactory) -> FailingCalls:
-    return FailingCalls.of(tmp_path_factory.mktemp("calls"))
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Shim:
+    return Shim(tmp_path_factory.mktemp("calls"))
 
 
 @pytest.fixture(scope="module")
-def in_one_process(calls: FailingCalls) -> Iterator[Commands]:
+def in_one_process(calls: Shim) -> Iterator[Commands]:
     with commands(calls) as process:
         yield process
 
@@ -233,14 +234,14 @@ def in_one_process(calls: FailingCalls) -> Iterator[Commands]:
 @pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_one_log_is_reported_and_the_rest_is_done(
-    history: Home, tmp_path: Path, calls: FailingCalls, in_one_process: Commands, tool: str, fault: str
+    history: Home, tmp_path: Path, calls: Shim, in_one_process: Commands, tool: str, fault: str
 ) -> None:
     for file in FILES:
         home = Home(tmp_path / file, history.key)
         shutil.copytree(history.folder, home.folder)
         spoiled = home.logs()[1]
         with ExitStack() as afterwards:
-            afterwards.callback(calls.pass_)
+            afterwards.callback(calls.heal)
             FAULTS[fault](spoiled / file, calls)
             done = TOOLS[tool].run(lambda *command: in_one_process.run(*command, seconds=PATIENCE), home, spoiled)
         where = f"{file}: exit code {done.code}, {done.text[-1500:]}"
@@ -261,18 +262,18 @@ def _status_and_code(gateway: LocalGateway) -> tuple[int, str]:
     return status, "" if status == 200 else str(error_of(answer)["code"])
 
 
-def test_a_worker_goes_on_once_a_write_of_its_log_finds_space_again(tmp_path: Path, calls: FailingCalls) -> None:
+def test_a_worker_goes_on_once_a_write_of_its_log_finds_space_again(tmp_path: Path, calls: Shim) -> None:
     failing = [f"{name}={value}" for name, value in calls.environment.items()]
     with local_gateway(tmp_path, worker_prefix=["env", *failing]) as gateway:
         assert _status_and_code(gateway) == (200, "")
         for number in (errno.ENOSPC, errno.EDQUOT):
-            calls.fail("write", number, ".seg")
+            calls.fail(Calls.WRITING, number, ".seg")
             try:
                 # The first one waits until nobody waits any longer; to the next it is known.
                 assert [_status_and_code(gateway) for _ in range(3)] == [(503, "ledger_full")] * 3
                 assert gateway.status()["not_ready"] is None
             finally:
-                calls.pass_()
+                calls.heal()
             wait_until(lambda: _status_and_code(gateway) == (200, ""), PATIENCE, "exchanges are admitted again")
         assert gateway.worker is not None and gateway.worker.stop() == 0
         ends = exchanges_by_their_ends(gateway.records())

@@ -20,7 +20,7 @@ from e2e.auditing import AUDITOR, Audit, following
 from e2e.evidence import exchanges_by_their_ends
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
-from e2e.unkind.shim import BROKEN, FULL, Calls, Shim
+from e2e.shim import BROKEN, FULL, Calls, Shim
 
 #: `make test-kills` does it 200 times; once beside each fault otherwise.
 KILLS = int(os.environ.get("PROOFGATE_KILLS", "6"))

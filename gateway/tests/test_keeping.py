@@ -79,13 +79,13 @@ def test_a_hold_and_its_release_are_stated_at_once_where_the_ledger_is_given(
     assert "go together" in capsys.readouterr().err
     assert main([*add, *where, "--signing-key", str(tmp_path / "key"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ticket"] == "2026-17"
-    assert Keeper.stated == (str(tmp_path / "ledger"), VKEY)
+    assert tuple(Keeper.stated) == (str(tmp_path / "ledger"), VKEY)
     Keeper.stated = ()
     release = ["hold", "release", "1", "--state", state, "--reason", "closed", "--ticket", "2026-18"]
     assert main([*release, *where, "--signing-key", str(tmp_path / "key"), "--json"]) == 0
     released = json.loads(capsys.readouterr().out)["released"]
     assert (released["author"], released["ticket"]) == ("officer", "2026-18")
-    assert Keeper.stated == (str(tmp_path / "ledger"), VKEY)
+    assert tuple(Keeper.stated) == (str(tmp_path / "ledger"), VKEY)
 
 
 def test_what_is_signed_names_who_answers_for_it(

@@ -21,10 +21,10 @@
 struct told {
     volatile int64_t ahead; /* nanoseconds that the wall clock is ahead of the machine's */
     volatile int32_t error; /* the errno of the calls that fail; 0: none does */
-    volatile uint32_t calls; /* which fail: 1 writing, 2 syncing, 4 reading */
-    char path[240]; /* what the path of a file holds whose calls fail */
+    volatile uint32_t calls; /* which fail: 1 writing, 2 syncing, 4 reading, 8 opening */
+    char path[1008]; /* what the path of a file holds whose calls fail */
 };
-enum { WRITING = 1, SYNCING = 2, READING = 4 };
+enum { WRITING = 1, SYNCING = 2, READING = 4, OPENING = 8 };
 
 static struct told *told;
 
@@ -42,11 +42,20 @@ __attribute__((constructor)) static void begin(void) {
 static int fails(uint32_t call, int file) {
     if (!told || !told->error || !(told->calls & call)) return 0;
     char link[64], path[4096];
+    int before = errno;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     ssize_t length = readlink(link, path, sizeof path - 1);
+    errno = before;
     if (length < 0) return 0;
     path[length] = 0;
     if (!strstr(path, told->path)) return 0;
+    errno = told->error;
+    return 1;
+}
+
+/* Whether a path cannot be opened; errno is set then. */
+static int barred(const char *path) {
+    if (!told || !told->error || !(told->calls & OPENING) || !path || !strstr(path, told->path)) return 0;
     errno = told->error;
     return 1;
 }
@@ -120,3 +129,23 @@ ssize_t pread64(int file, void *bytes, size_t length, off64_t offset) {
 ssize_t pread(int file, void *bytes, size_t length, off_t offset) {
     return pread64(file, bytes, length, offset);
 }
+
+/* Only a call that creates a file has a mode. */
+#define OPEN(name, parameters, given) \
+    int name parameters { \
+        mode_t mode = 0; \
+        if (flags & (O_CREAT | O_TMPFILE)) { \
+            va_list rest; \
+            va_start(rest, flags); \
+            mode = va_arg(rest, mode_t); \
+            va_end(rest); \
+        } \
+        static int (*next) parameters; \
+        if (!next) next = (int (*) parameters)dlsym(RTLD_NEXT, #name); \
+        return barred(path) ? -1 : next given; \
+    }
+
+OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(openat, (int at, const char *path, int flags, ...), (at, path, flags, mode))
+OPEN(openat64, (int at, const char *path, int flags, ...), (at, path, flags, mode))

@@ -11,7 +11,7 @@ from enum import IntFlag
 from pathlib import Path
 
 #: As in shim.c.
-_TOLD = struct.Struct("=qiI240s")
+_TOLD = struct.Struct("=qiI1008s")
 _NANOSECONDS = 1_000_000_000
 
 
@@ -21,6 +21,7 @@ class Calls(IntFlag):
     WRITING = 1
     SYNCING = 2
     READING = 4
+    OPENING = 8
 
 
 class Shim:
@@ -58,7 +59,7 @@ class Shim:
     def _tell(self) -> None:
         error, calls, path = self._failing
         encoded = os.fsencode(path)
-        if len(encoded) >= 240:
+        if len(encoded) >= 1008:
             raise ValueError(f"{path} is too long")
         told = _TOLD.pack(self._ahead, error, calls, encoded)
         # The errno last: nothing fails in a way that is half told.
