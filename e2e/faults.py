@@ -141,14 +141,13 @@ class Commands:
 @contextmanager
 def commands(calls: Shim) -> Iterator[Commands]:
     """A process of its own for commands: what is preloaded is there from its beginning."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", _RUN],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, **calls.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    try:
-        yield Commands(process)
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            yield Commands(process)
+        finally:
+            process.kill()
