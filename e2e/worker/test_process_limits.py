@@ -20,6 +20,8 @@ STREAMS = 500
 SILENT = 1128
 # A stream of words that goes on for longer than the test.
 PROMPT = "mock:tokens=1000 mock:interval=10000"
+# Who is silent stays, however slow the machine is.
+TIMEOUTS = {"lameDuckSeconds": 0, "drainSeconds": 1, "clientIdleSeconds": 86_400}
 LIMITED = ["prlimit", f"--nofile={FILES}:{FILES}"]
 
 
@@ -27,7 +29,7 @@ LIMITED = ["prlimit", f"--nofile={FILES}:{FILES}"]
 def gateway(folder: Path) -> Iterator[LocalGateway]:
     # An upstream of its own: streams that are cut are its business alone.
     options = {"worker_prefix": LIMITED, "upstream_arguments": ["--listen", "127.0.0.1:0"]}
-    with local_gateway(folder, settings={"timeouts": {"drainSeconds": 1}}, **options) as gateway:
+    with local_gateway(folder, settings={"timeouts": TIMEOUTS}, **options) as gateway:
         yield gateway
 
 
@@ -61,14 +63,16 @@ def test_more_streams_than_descriptors_end_no_worker(gateway: LocalGateway) -> N
 
 
 def test_silent_connections_leave_the_admin_port_its_descriptors(gateway: LocalGateway) -> None:
+    clients = gateway.status()["descriptors"]["clients"]
     with ExitStack() as stack:
-        for _ in range(SILENT):
+        for _ in range(clients):
+            stack.enter_context(connect(gateway))
+        for _ in range(SILENT - clients):
             # Beyond what the kernel's queue takes, a connection is not made; it holds nothing of the worker's.
             connection = stack.enter_context(socket.socket())
             connection.setblocking(False)
             host, port = gateway.address.rsplit(":", 1)
             connection.connect_ex((host, int(port)))
-        clients = gateway.status()["descriptors"]["clients"]
         wait_until(lambda: gateway.status()["connections"] == clients, PATIENCE, "its part is taken")
         for _ in range(20):
             assert gateway.admin_text("/healthz") == "ok\n"
