@@ -35,6 +35,7 @@ from bench.turns import take_turns
 
 RESULT = Path(__file__).parent / "results" / "data-plane.json"
 _DESCRIPTORS = 16_384
+_BEFORE = "proofgate-before"
 
 
 def main() -> None:
@@ -67,6 +68,9 @@ def main() -> None:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
     print("\n" + table.everything(result))
+    if options.before:
+        told = json.dumps(result["ratio_to"].get(_BEFORE), indent=2)
+        print(f"requests/s of today's worker to those of {options.before}, turn by turn:\n{told}")
     print(f"written: {options.output}")
 
 
@@ -99,7 +103,7 @@ def _earlier(revision: str) -> Candidate:
     package = earlier.worker(revision)
     about = f"the worker of {revision}, everything on"
     start = partial(proofgate_worker.start, package=package)
-    return Candidate("proofgate-before", about, lambda: revision, start, refuses=PROOFGATE_REFUSES)
+    return Candidate(_BEFORE, about, lambda: revision, start, refuses=PROOFGATE_REFUSES)
 
 
 def _count(text: str) -> int:
