@@ -2,14 +2,13 @@
 happens."""
 
 import asyncio
-import logging
 
 from proofgate_operator.build import haproxy
+from proofgate_operator.handlers.asking import ask_for_ever
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.kube.client import Client
 from proofgate_operator.workers.answer_reports import ASK_SECONDS, AnswerReports
 
-_log = logging.getLogger(__name__)
 _COMPONENT_LABEL = "app.kubernetes.io/component"
 
 
@@ -23,13 +22,7 @@ class Answers:
 
     async def keep(self) -> None:
         """Ask them, for ever."""
-        while True:
-            await asyncio.sleep(ASK_SECONDS)
-            try:
-                await self.ask()
-            except Exception as error:
-                # Whatever it is, the next time may find the world better.
-                _log.warning("cannot ask the agents beside HAProxy: %s", type(error).__name__)
+        await ask_for_ever("the agents beside HAProxy", ASK_SECONDS, self.ask)
 
     async def ask(self) -> None:
         """Ask those that are due, and have a gateway reconciled if its agents tell something else."""

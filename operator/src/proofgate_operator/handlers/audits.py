@@ -8,6 +8,7 @@ from dataclasses import replace
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Names
 from proofgate_operator.events import finding_event
+from proofgate_operator.handlers.asking import ask_for_ever
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.kube.apply import create
 from proofgate_operator.kube.client import Client
@@ -59,13 +60,7 @@ class Audits:
 
     async def keep(self) -> None:
         """Ask them, for ever."""
-        while True:
-            await asyncio.sleep(ASK_SECONDS)
-            try:
-                await self.ask()
-            except Exception as error:
-                # Whatever it is, the next time may find the world better.
-                _log.warning("cannot ask the auditors: %s", type(error).__name__)
+        await ask_for_ever("the auditors", ASK_SECONDS, self.ask)
 
     async def ask(self) -> None:
         """Ask each that is due, and have its gateway reconciled if it tells something else than before."""
