@@ -94,6 +94,22 @@ class Gateway:
 
         wait_until(is_done, PATIENCE, f"every {component} of {self.name} is replaced")
 
+    def encrypt_inside(self, wanted: bool) -> None:
+        """Has HAProxy speak TLS with the workers, or clear text again, and waits until nobody does otherwise."""
+        self.patch({"internalTLS": {} if wanted else None})
+
+        def is_done() -> bool:
+            volumes = [
+                {volume["name"] for volume in pod["spec"]["volumes"]}
+                for component in ("worker", "load-balancer")
+                for pod in self.pods(component)
+            ]
+            lines = (self.namespace.get("configmap", f"{self.name}-config") or {})["data"]["gateway.yaml"].splitlines()
+            facts = {"tls:" in lines, "  acceptPlain: false" in lines, *("internal-tls" in names for names in volumes)}
+            return facts == {wanted} and self.settled()
+
+        wait_until(is_done, PATIENCE, f"inside {self.name} is {'TLS' if wanted else 'clear text'} alone")
+
     def kill(self, pod: str, program: bytes) -> None:
         """SIGKILL to the process of a pod whose command line holds `program`."""
         os.kill(process_in(self.namespace, pod, program), signal.SIGKILL)

@@ -251,6 +251,11 @@ def _voluntary(gateway: Gateway) -> dict[str, Callable[[SteadyLoad], None]]:
         gateway.namespace.kubectl("rollout", "restart", f"deployment/{gateway.name}-haproxy")
         gateway.namespace.kubectl("rollout", "status", f"deployment/{gateway.name}-haproxy", "--timeout", "180s")
 
+    def encrypt(load: SteadyLoad) -> None:
+        gateway.encrypt_inside(True)
+        load.goes_on(50)
+        gateway.encrypt_inside(False)
+
     return {
         "scale 2 to 4 to 2": scale,
         "new image": lambda _: gateway.roll("worker", lambda: gateway.patch({"worker": {"image": image}})),
@@ -259,6 +264,7 @@ def _voluntary(gateway: Gateway) -> dict[str, Callable[[SteadyLoad], None]]:
         ),
         "load balancers replaced": balancers,
         "node drained": drain,
+        "TLS inside and back": encrypt,
         "key rotated": rotate,
         "operator replaced": lambda _: operations.restart_operator(),
     }

@@ -64,6 +64,15 @@ def test_a_node_is_drained_unnoticed(ops: Gateway, under_load: Runner) -> None:
     nobody_noticed(under_load(drain))
 
 
+def test_connections_inside_come_to_tls_and_back_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    def change_over(load: SteadyLoad) -> None:
+        ops.encrypt_inside(True)
+        load.goes_on(100)
+        ops.encrypt_inside(False)
+
+    nobody_noticed(under_load(change_over))
+
+
 def test_another_operator_replaces_no_worker(ops: Gateway, under_load: Runner) -> None:
     before = ops.uids("worker") | ops.uids("load-balancer")
     nobody_noticed(under_load(lambda _: operations.restart_operator()))
