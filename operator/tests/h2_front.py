@@ -111,9 +111,7 @@ class Front:
             configuration = kubernetes_client.Configuration(
                 host=f"https://127.0.0.1:{port}", ssl_ca_cert=str(folder / "front.pem")
             )
-            # As `Client.connect` has it.
-            configuration.connection_pool_maxsize = 0
-            client = Client(kubernetes_client.ApiClient(configuration))
+            client = Client.of(configuration)
             try:
                 yield client
             finally:

@@ -11,12 +11,14 @@ from urllib.parse import urlencode
 from aiohttp import ClientError, ClientResponse
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
+from yarl import URL
 
 from proofgate_operator import metrics
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR, Manifest
 from proofgate_operator.kube.errors import ApiError, Fenced, checked
+from proofgate_operator.kube.proxy import proxy_of_the_environment
 from proofgate_operator.kube.reads import Look, Read, ReadFailed, ReadOutcome, is_unknown, outcome_of, reading
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
@@ -65,8 +67,16 @@ class Client:
                 kubernetes_config.load_incluster_config(configuration)
             except kubernetes_config.ConfigException:
                 await kubernetes_config.load_kube_config(client_configuration=configuration)
+        return cls.of(configuration)
+
+    @classmethod
+    def of(cls, configuration: kubernetes_client.Configuration) -> "Client":
+        """Return a client for an API server, which is reached by the environment's proxy if there is one."""
         # Where watches cannot share connections, each holds one: a pool with a limit would be full of them.
         configuration.connection_pool_maxsize = 0
+        # Otherwise it is looked up for each request, and a file of passwords too, in threads.
+        configuration.client_session_kwargs = {"trust_env": False}
+        configuration.proxy = configuration.proxy or proxy_of_the_environment(URL(configuration.host))
         return cls(kubernetes_client.ApiClient(configuration))
 
     async def close(self) -> None:

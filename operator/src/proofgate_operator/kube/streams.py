@@ -6,7 +6,6 @@ The latter where the API server, or what stands before it, speaks no HTTP/2 or i
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
-from urllib.request import getproxies, proxy_bypass
 
 from aiohttp import ClientResponse, ClientTimeout
 from kubernetes.aio.client.rest import RESTClientObject
@@ -67,9 +66,7 @@ class Streams:
             self._shared.close()
 
     def _may_share(self, url: URL) -> bool:
-        configuration = self._api.configuration
-        proxied = configuration.proxy or (getproxies().get(url.scheme) and not proxy_bypass(url.host or ""))
-        return url.scheme == "https" and not proxied
+        return url.scheme == "https" and not self._api.configuration.proxy
 
     def _multiplexer(self) -> Multiplexer:
         if self._shared is None:
