@@ -52,8 +52,14 @@ class _Compiled:
                 position = match.start() + 1
                 continue
             position = match.end()
-            if self.check is None or self.check(text):
-                yield Span(match.start(), match.end())
+            value = Span(*match.span("value" if self._holds_value(match) else 0))
+            if self.check is None or self.check(hay[value.start : value.end]):
+                yield value
+
+    @staticmethod
+    def _holds_value(match: re.Match[str]) -> bool:
+        """Whether the group that the rule is about takes part in a match."""
+        return match.groupdict().get("value") is not None
 
 
 def compiled(rule: Rule) -> _Compiled:
@@ -64,9 +70,10 @@ def compiled(rule: Rule) -> _Compiled:
             raise ValueError(f"{rule.id} has neither literals nor a regex")
         pattern = "|".join(re.escape(folded(literal)) for literal in rule.literals)
         return _Compiled(rule, re.compile(pattern, re.ASCII), (), check)
+    regex = rule.regex.replace("(?<value>", "(?P<value>")
     if rule.view == "text":
-        return _Compiled(rule, re.compile(rule.regex, re.ASCII), tuple(map(plain, rule.literals)), check)
-    pattern = "".join(c if c.isascii() else fold(c) for c in rule.regex)
+        return _Compiled(rule, re.compile(regex, re.ASCII), tuple(map(plain, rule.literals)), check)
+    pattern = "".join(c if c.isascii() else fold(c) for c in regex)
     return _Compiled(rule, re.compile(pattern, re.ASCII), tuple(map(folded, rule.literals)), check)
 
 

@@ -97,6 +97,17 @@ def test_a_match_that_fails_its_check_takes_its_characters_with_it() -> None:
     assert spans("aa1a1b", rule(regex="[a-z0-9]{3}", check="mixed")) == {(0, 3), (3, 6)}
 
 
+def test_only_the_value_of_a_match_is_reported() -> None:
+    assignment = rule(regex='key"? ?[=:] ?"?(?<value>[^ "]{3,9})')
+    assert spans('{"Key": "abc"}', assignment) == {(9, 12)}
+    assert spans("k&#101;y =  \u0430bc\u200b", assignment) == {(12, 16)}
+    assert spans("sk-1 key=abc", rule(regex="key=(?<value>[a-z]{3})|sk-1")) == {(0, 4), (9, 12)}
+
+
+def test_a_check_is_about_the_value() -> None:
+    assert spans("k=12345 k=a1234", rule(regex="k=(?P<value>[a-z0-9]{5})", check="mixed")) == {(10, 15)}
+
+
 def test_a_pattern_of_the_folded_view_is_folded_itself() -> None:
     assert spans("PRECEDENT", rule(regex="pr\u00e9c\u00e9dent")) == {(0, 9)}
     assert spans("\u0438\u0433\u043d\u043e\u0440", rule(literals=("\u0438\u0433\u043d\u043e\u0440",))) == {(0, 10)}

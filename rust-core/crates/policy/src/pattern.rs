@@ -1,8 +1,11 @@
 //! A rule's regex: the part of the syntax that every engine reads alike, with ASCII classes and a bounded length.
 
-use regex_automata::meta::Regex;
+use std::ops::Range;
+
+use regex_automata::meta::{Cache, Regex};
+use regex_automata::{Anchored, Input};
 use regex_syntax::ast::{self, Ast};
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{Hir, HirKind};
 
 use crate::View;
 use crate::automaton::every_match;
@@ -14,6 +17,8 @@ pub(crate) const LONGEST_MATCH: usize = 1024;
 const NFA_BYTES: usize = 8 << 20;
 const LAZY_DFA_BYTES: usize = 1 << 20;
 const BEGINS_BYTES: usize = 1 << 20;
+/// The group of a match that a rule is about.
+const VALUE: &str = "value";
 
 /// A compiled regex that matches at least one and at most `longest` bytes.
 #[derive(Debug)]
@@ -22,9 +27,34 @@ pub(crate) struct Pattern {
     pub(crate) regex: Regex,
     pub(crate) longest: usize,
     pub(crate) begins: Begins,
+    /// Whether it has the group [`VALUE`], which then is its only one.
+    has_value: bool,
 }
 
 impl Pattern {
+    /// What of `candidate`, a match that was searched for up to `end` of `text`, the rule is about: its value, or without
+    /// one all of it.
+    pub(crate) fn value(
+        &self,
+        cache: &mut Cache,
+        text: &[u8],
+        candidate: Range<usize>,
+        end: usize,
+    ) -> Range<usize> {
+        if !self.has_value {
+            return candidate;
+        }
+        let input = Input::new(text)
+            .range(candidate.start..end)
+            .anchored(Anchored::Yes);
+        let mut slots = [None; 4];
+        self.regex.search_slots_with(cache, &input, &mut slots);
+        match slots {
+            [_, _, Some(start), Some(end)] => start.get()..end.get(),
+            _ => candidate,
+        }
+    }
+
     /// Compiles a regex as a person wrote it.
     pub(crate) fn parse(source: &str, view: View, table: &FoldTable) -> Result<Self, String> {
         let ast = ast::parse::Parser::new()
@@ -77,6 +107,7 @@ impl Pattern {
                 ));
             }
         };
+        let has_value = check_value(&hir)?;
         let config = Regex::config()
             .utf8_empty(false)
             // Where a match can be is known already, and a search for digits stops at every number.
@@ -94,7 +125,36 @@ impl Pattern {
             regex,
             longest,
             begins,
+            has_value,
         })
+    }
+}
+
+/// Whether a pattern has the group [`VALUE`]. Engines agree on what it holds if it takes part once at most, and a value
+/// without a character could not be replaced.
+fn check_value(hir: &Hir) -> Result<bool, String> {
+    let repeated = || Err("the group value must not be repeated; repeat what is in it".to_owned());
+    match hir.kind() {
+        HirKind::Capture(group) => match group.sub.properties().minimum_len() {
+            Some(least) if least > 0 => Ok(true),
+            _ => Err("the group value can be empty; require at least one character of it".to_owned()),
+        },
+        HirKind::Repetition(repetition) => {
+            let has_value = check_value(&repetition.sub)?;
+            if has_value && repetition.max != Some(1) {
+                repeated()
+            } else {
+                Ok(has_value)
+            }
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            let mut any = false;
+            for part in parts {
+                any |= check_value(part)?;
+            }
+            Ok(any)
+        }
+        _ => Ok(false),
     }
 }
 
@@ -178,6 +238,26 @@ impl Reader<'_> {
         }
     }
 
+    /// Of groups only [`VALUE`] is kept, so that it is the first one.
+    fn group(&mut self, group: &ast::Group) -> Result<(), String> {
+        match &group.kind {
+            ast::GroupKind::NonCapturing(flags) if !flags.items.is_empty() => {
+                Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
+            }
+            ast::GroupKind::CaptureName { name, .. } if name.name != VALUE => Err(format!(
+                "there is no group {:?}; what is redacted is the group (?<value>…), others are (?:…)",
+                name.name
+            )),
+            ast::GroupKind::CaptureIndex(_) => {
+                let mut opening = group.span;
+                opening.end.offset = opening.start.offset + 1;
+                self.change(&opening, "(?:");
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn perl_class(&mut self, class: &ast::ClassPerl, in_class: bool) {
         let members = match class.kind {
             ast::ClassPerlKind::Digit => "0-9",
@@ -206,15 +286,7 @@ impl ast::Visitor for Reader<'_> {
             Ast::Flags(_) => {
                 Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
             }
-            Ast::Group(group) => match &group.kind {
-                ast::GroupKind::NonCapturing(flags) if !flags.items.is_empty() => {
-                    Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
-                }
-                ast::GroupKind::CaptureName {
-                    starts_with_p: false, ..
-                } => Err("(?<name>…) is not portable; groups are not used, write (?:…)".to_owned()),
-                _ => Ok(()),
-            },
+            Ast::Group(group) => self.group(group),
             Ast::Assertion(assertion) => match assertion.kind {
                 ast::AssertionKind::WordBoundary => {
                     self.change(&assertion.span, r"(?-u:\b)");

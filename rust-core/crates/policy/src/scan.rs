@@ -15,7 +15,8 @@ pub(crate) const WINDOW: usize = 16 * 1024;
 /// Bytes that are held at most because a match is undecided.
 pub(crate) const MOST_HELD: usize = 64 * 1024;
 
-/// A rule matched `start..end` (bytes) of a text; in a text that arrives in pieces, counted from its beginning.
+/// A rule matched, and is about `start..end` (bytes) of a text: the group `value` of its regex, or without one all of the
+/// match. In a text that arrives in pieces, counted from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
     /// The rule.

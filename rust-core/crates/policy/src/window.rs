@@ -230,8 +230,8 @@ impl Rule {
         }
     }
 
-    /// Calls `found` with the matches that begin in the stretches of `hits`, behind `consumed`. Returns the end of the last
-    /// candidate, matched or not by the rule's check.
+    /// Calls `found` with the values of the matches that begin in the stretches of `hits`, behind `consumed`. Returns the end
+    /// of the last candidate, matched or not by the rule's check.
     fn search(
         &self,
         cache: &mut meta::Cache,
@@ -279,8 +279,9 @@ impl Rule {
                 }
                 consumed = candidate.end();
                 at = consumed;
-                if self.check.is_none_or(|check| check(matched)) {
-                    found(candidate.start(), candidate.end());
+                let value = self.pattern.value(cache, bytes, candidate.range(), end);
+                if self.check.is_none_or(|check| check(&bytes[value.clone()])) {
+                    found(value.start, value.end);
                 }
             }
         }

@@ -142,13 +142,26 @@ fn a_regex_that_engines_read_differently_is_refused() {
         ("[a-z--b]", "not portable"),
         ("[a~~b]", "not portable"),
         (r"\x{41}", "not portable"),
-        ("(?<name>a)", "not portable"),
         ("^a", "has no meaning here"),
         ("a$", "has no meaning here"),
         (r"\Aa", "has no meaning here"),
         (r"a\z", "has no meaning here"),
         ("(?=a)a", ""),
         (r"(a)\1", ""),
+    ] {
+        refused_regex(regex, said);
+    }
+}
+
+#[test]
+fn a_group_that_is_no_value_or_cannot_be_one_is_refused() {
+    for (regex, said) in [
+        ("(?<name>a)", "there is no group \"name\""),
+        ("(?P<name>a)", "there is no group \"name\""),
+        ("(?<value>a)(?<value>b)", ""),
+        ("a(?<value>b?)", "can be empty"),
+        ("(?:a(?<value>b)){2}", "must not be repeated"),
+        ("(?<value>a){1,3}", "must not be repeated"),
     ] {
         refused_regex(regex, said);
     }

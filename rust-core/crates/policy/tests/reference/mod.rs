@@ -77,7 +77,8 @@ impl Reference {
 impl Rule {
     fn matches(&self, hay: &str) -> Vec<(usize, usize)> {
         let (mut found, mut at) = (Vec::new(), 0);
-        while let Some(candidate) = self.regex.find_at(hay, at) {
+        while let Some(groups) = self.regex.captures_at(hay, at) {
+            let candidate = groups.get(0).unwrap();
             let matched = candidate.as_str();
             let holds = |literal: &String| fold::plain(matched).contains(literal);
             if !self.required.is_empty() && !self.required.iter().any(holds) {
@@ -85,8 +86,9 @@ impl Rule {
                 continue;
             }
             at = candidate.end();
-            if self.check.is_none_or(|check| check(matched)) {
-                found.push((candidate.start(), candidate.end()));
+            let value = groups.name("value").unwrap_or(candidate);
+            if self.check.is_none_or(|check| check(value.as_str())) {
+                found.push((value.start(), value.end()));
             }
         }
         found
