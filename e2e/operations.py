@@ -96,7 +96,7 @@ class Gateway:
 
     def encrypt_inside(self, wanted: bool) -> None:
         """Has HAProxy speak TLS with the workers, or clear text again, and waits until nobody does otherwise."""
-        self.patch({"internalTLS": {} if wanted else None})
+        self.patch({"internalTLS": {"mode": "Operator" if wanted else "None"}})
 
         def is_done() -> bool:
             volumes = [

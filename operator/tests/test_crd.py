@@ -182,3 +182,11 @@ def test_secrets_are_found_wherever_a_manifest_names_them() -> None:
     assert len({name for name, _ in named}) >= 3
     assert set(_named({"env": [{"valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]})) == {("a", "b")}
     assert set(_named({"tls": {"certificateSecretRef": {"name": "c"}}})) == {("c", None)}
+
+
+def test_what_an_absent_section_is_filled_with_is_what_its_empty_form_would_be() -> None:
+    """An API server stores defaults: an empty section, applied over the stored one, changes nothing."""
+    for path, schema in _nodes(_schema()):
+        fields = schema.get("properties", {})
+        for name, value in (schema.get("default") or {}).items() if fields else ():
+            assert fields[name].get("default", value) == value, f"{path}.{name}"

@@ -12,7 +12,7 @@ from proofgate_operator.build.internal_authority import renewed
 from proofgate_operator.build.internal_tls import haproxy_side, worker_side
 from tests.gateways import gateway
 
-GATEWAY = gateway(internalTLS={})
+GATEWAY = gateway(internalTLS={"mode": "Operator"})
 SIDES = worker_side(GATEWAY), haproxy_side(GATEWAY)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORKERS, HAPROXY = "demo-workers.team.svc", "demo-haproxy.team.svc"
@@ -111,7 +111,9 @@ def test_what_cannot_be_read_is_made_anew(entry: str, spoilt: str) -> None:
 
 
 def test_a_certificate_for_another_name_is_issued_anew() -> None:
-    other = renewed({}, (worker_side(gateway(internalTLS={}, ledger={})), SIDES[1]), START.timestamp())
+    other = renewed(
+        {}, (worker_side(gateway(internalTLS={"mode": "Operator"}, ledger={})), SIDES[1]), START.timestamp()
+    )
     made = at(0)
     foreign = made | {"worker.crt": other["worker.crt"], "worker.key": other["worker.key"]}
     mended = at(0, foreign)

@@ -319,7 +319,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
             "spec.internalTLS: mode Secret needs workerSecretRef and haproxySecretRef",
         ),
         (
-            {"internalTLS": {"workerSecretRef": {"name": "worker-tls"}}},
+            {"internalTLS": {"mode": "Operator", "workerSecretRef": {"name": "worker-tls"}}},
             "spec.internalTLS: mode Secret needs workerSecretRef and haproxySecretRef",
         ),
         (

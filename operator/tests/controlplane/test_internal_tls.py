@@ -17,7 +17,9 @@ def settled(namespace: Namespace) -> Namespace:
     """A namespace with a gateway that has both, and is Ready."""
     namespace.give_secrets()
     namespace.start(RESYNC_SECONDS="1")
-    namespace.apply(gateway_manifest(internalTLS={}, loadBalancer={"acceptProxyProtocol": True}))
+    namespace.apply(
+        gateway_manifest(internalTLS={"mode": "Operator"}, loadBalancer={"acceptProxyProtocol": True})
+    )
     namespace.settle()
     return namespace
 
@@ -62,7 +64,7 @@ def test_who_uses_the_service_of_clients_inside_is_served_when_nobody_comes_with
         return port
 
     assert target() == "inside"
-    settled.apply(gateway_manifest(internalTLS={}))
+    settled.apply(gateway_manifest(internalTLS={"mode": "Operator"}))
     wait_for(lambda: target() == "http", "the Service leads to where all clients go")
     settled.settle()
     assert settled.there("ggw", "demo")["status"]["endpoint"].startswith("http://demo.")

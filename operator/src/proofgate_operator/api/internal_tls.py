@@ -18,7 +18,7 @@ class InternalTlsMode(StrEnum):
 class InternalTls(Section):
     """TLS 1.3 between HAProxy and the workers, in which each side shows a certificate."""
 
-    mode: InternalTlsMode = InternalTlsMode.OPERATOR
+    mode: InternalTlsMode
     """Operator: the operator makes an authority and certificates for this gateway alone, and renews them.
     Secret: they stand in Secrets, for example those of cert-manager Certificates. None: connections are in
     clear. A change closes no connection; workers and HAProxy are replaced for it, and from one kind of
