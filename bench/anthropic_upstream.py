@@ -56,13 +56,10 @@ def main() -> int:
     record, about = Record(), machine.describe()
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as scratch:
         folder = Path(scratch)
-        with (
-            upstream.run(built, folder, paced=False, events="anthropic") as source,
-            upstream.run(built, folder, paced=False) as other,
-        ):
+        with upstream.run(built, folder, paced=False) as source:
             chosen = [
                 candidate
-                for candidate in candidates(built, other.address)
+                for candidate in candidates(built)
                 if not options.only or candidate.name in options.only.split(",")
             ]
             ready = [candidate for candidate in chosen if _prepare(candidate, record)]
@@ -85,12 +82,12 @@ def _prepare(candidate: Candidate, record: Record) -> bool:
     return True
 
 
-def candidates(stream_load: Path, openai: str) -> list[Candidate]:
-    """What is compared; `openai` is the address of an upstream that speaks as OpenAI does."""
+def candidates(stream_load: Path) -> list[Candidate]:
+    """What is compared."""
     worker = partial(proofgate_worker.start, change=before_anthropic)
     found = [
         Candidate(NULL, "the upstream, asked directly", lambda: "", partial(_null, stream_load)),
-        Candidate(OPENAI, "one worker, in front of OpenAI's", lambda: "", partial(_elsewhere, openai)),
+        Candidate(OPENAI, "one worker, in front of OpenAI's", lambda: "", proofgate_worker.start),
         Candidate(PASSED, "one worker, asked in Anthropic's dialect", lambda: "", partial(_in_messages, worker)),
         Candidate(PRODUCT, "one worker, which translates", lambda: "", worker),
         Candidate(
@@ -115,8 +112,7 @@ def candidates(stream_load: Path, openai: str) -> list[Candidate]:
 
 def before_anthropic(document: dict[str, Any]) -> None:
     """Puts a worker in front of a provider that speaks as Anthropic does."""
-    [provider] = document["providers"]
-    provider["type"] = "Anthropic"
+    document["providers"][0]["type"] = "Anthropic"
 
 
 @contextmanager
@@ -127,14 +123,8 @@ def _with_a_maximum(start: Start, folder: Path, address: str) -> Iterator[System
 
 @contextmanager
 def _null(stream_load: Path, folder: Path, _upstream: str) -> Iterator[System]:
-    with upstream.run(stream_load, folder, GATEWAY_CORE, paced=False, events="anthropic") as system:
+    with upstream.run(stream_load, folder, GATEWAY_CORE, paced=False) as system:
         yield replace(system, path=MESSAGES)
-
-
-@contextmanager
-def _elsewhere(address: str, folder: Path, _upstream: str) -> Iterator[System]:
-    with proofgate_worker.start(folder, address) as system:
-        yield system
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The data plane beside other gateways: in one run, on one pinned core, against the same upstream and load.
 
-    make bench                              everything, about 25 minutes; writes bench/results/data-plane.json
-    python -m bench.data_plane --quick      once and short, about 5 minutes; writes elsewhere
+    make bench                              everything, about 35 minutes; writes bench/results/data-plane.json
+    python -m bench.data_plane --quick      once and short, about 6 minutes; writes elsewhere
     python -m bench.data_plane --only haproxy,envoy,proofgate --turns 15
     python -m bench.data_plane --before REVISION --only proofgate     today's worker beside an earlier one's
 
@@ -19,6 +19,7 @@ import resource
 import signal
 import sys
 import tempfile
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,11 @@ from bench.report import table
 from bench.scenarios import Tools
 from bench.summary import Record, summarise
 from bench.system import Candidate, UnavailableError
-from bench.systems import CANDIDATES, PROOFGATE_REFUSES
+from bench.systems import BEFORE, CANDIDATES, PROOFGATE_REFUSES
 from bench.turns import take_turns
 
 RESULT = Path(__file__).parent / "results" / "data-plane.json"
 _DESCRIPTORS = 16_384
-_BEFORE = "proofgate-before"
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
     options.output.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
     print("\n" + table.everything(result))
     if options.before:
-        told = json.dumps(result["ratio_to"].get(_BEFORE), indent=2)
+        told = json.dumps(result["ratio_to"].get(BEFORE), indent=2)
         print(f"requests/s of today's worker to those of {options.before}, turn by turn:\n{told}")
     print(f"written: {options.output}")
 
@@ -103,7 +103,7 @@ def _earlier(revision: str) -> Candidate:
     package = earlier.worker(revision)
     about = f"the worker of {revision}, everything on"
     start = partial(proofgate_worker.start, package=package)
-    return Candidate(_BEFORE, about, lambda: revision, start, refuses=PROOFGATE_REFUSES)
+    return Candidate(BEFORE, about, lambda: revision, start, refuses=PROOFGATE_REFUSES)
 
 
 def _count(text: str) -> int:
@@ -132,7 +132,7 @@ def _method(options: argparse.Namespace, length: scenarios.Length) -> dict[str, 
     return {
         "turns": options.turns,
         "paced_turns": options.paced_turns,
-        "seconds": vars(length),
+        "seconds": asdict(length),
         "prompt_bytes": scenarios.PROMPT_BYTES,
         "answer_bytes": len(upstream.ANSWER),
         "open_loop_rate": scenarios.OPEN_RATE,

@@ -12,7 +12,7 @@ import yaml
 from proofgate import _core
 
 from bench.processes import GATEWAY_CORE, free_port, pinned
-from bench.request import KEY, MODEL
+from bench.request import CLAUDE, KEY, MODEL
 from bench.system import System
 
 _LEDGER = "proofgate.dev/bench/bench"
@@ -51,8 +51,11 @@ def configuration(home: Path, upstream: str, port: int) -> dict[str, Any]:
         },
         "listen": f"127.0.0.1:{port}",
         "admin": {"listen": f"127.0.0.1:{free_port()}"},
-        "providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream}/v1"}],
-        "models": [{"name": MODEL, "provider": "mock"}],
+        "providers": [
+            {"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream}/v1"},
+            {"name": "claude", "type": "Anthropic", "baseURL": f"http://{upstream}/v1"},
+        ],
+        "models": [{"name": MODEL, "provider": "mock"}, {"name": CLAUDE, "provider": "claude"}],
         "tenants": [tenant],
         "timeouts": {"lameDuckSeconds": 0},
     }
@@ -60,6 +63,11 @@ def configuration(home: Path, upstream: str, port: int) -> dict[str, Any]:
         document["policy"] = POLICY
         tenant["limits"] = LIMITS
     return document
+
+
+def without_rules(document: dict[str, Any]) -> None:
+    """Leaves the rules out of a configuration."""
+    document.pop("policy", None)
 
 
 @contextmanager

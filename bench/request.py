@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 MODEL = "gpt-4o-mini"
+#: The one that Anthropic's messages ask for.
+CLAUDE = "claude-bench"
 KEY = "bench-key-0123456789abcdef0123456789"
 WRONG_KEY = "bench-key-of-nobody-9876543210fedcba"
 

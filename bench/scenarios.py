@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import request
+from bench.agents import scenarios as agents
 from bench.cell import Cell
 from bench.load import open_loop, streams, wrk
 from bench.system import Candidate, System
-from bench.systems import SPINNING
+from bench.systems import BEFORE, NO_RULES, PLAIN_PROXY, PRODUCT, SPINNING
 
 OPEN_RATE = 1_000
 PROMPT_BYTES = 1_024
@@ -19,6 +20,8 @@ LARGER_PROMPTS_KB = (16, 128)
 ATTACKS = ("bad_key", "malformed", "blocked_prompt")
 #: The last is about what the load core can drive: asked directly, it is nearly full then.
 STREAMS = (100, 1_000, 1_500)
+#: Who is asked what agents ask.
+AGENTS = (PLAIN_PROXY, PRODUCT, NO_RULES, BEFORE)
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,12 @@ class Length:
     open_loop: int
     attacks: int
     streams: int
+    #: In milliseconds, and what agents ask in them.
+    agents: agents.Extent
 
 
-FULL = Length(closed_loop=1, slow_closed_loop=3, open_loop=2, attacks=1, streams=3)
-QUICK = Length(closed_loop=1, slow_closed_loop=2, open_loop=2, attacks=1, streams=2)
+FULL = Length(closed_loop=1, slow_closed_loop=3, open_loop=2, attacks=1, streams=3, agents=agents.FULL)
+QUICK = Length(closed_loop=1, slow_closed_loop=2, open_loop=2, attacks=1, streams=2, agents=agents.QUICK)
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,13 @@ def streamed(stream_load: Path, count: int, seconds: int) -> Callable[[System, P
 
 def at_once(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenario]:
     """In front of an upstream that answers at once."""
+    if candidate.name in AGENTS:
+        for point, ask in agents.bodies(tools.stream_load, length.agents):
+            yield Scenario("agents", point, ask)
+        for point, ask in agents.sessions(tools.stream_load, length.agents):
+            yield Scenario("sessions", point, ask)
+    if candidate.name == NO_RULES:
+        return
     seconds = length.slow_closed_loop if candidate.slow else length.closed_loop
     for connections in CONNECTIONS:
         measure = closed(connections, PROMPT_BYTES, seconds)
@@ -138,8 +150,11 @@ def paced(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenar
     """In front of an upstream that takes its time, as models do."""
     if candidate.name == SPINNING:
         return
+    if candidate.name in AGENTS:
+        for point, ask in agents.tool_streams(tools.stream_load, length.streams):
+            yield Scenario("tool_streams", point, ask)
     for count in STREAMS:
-        if count <= 100 or not candidate.slow:
+        if count <= 100 or not (candidate.slow or candidate.name == NO_RULES):
             yield Scenario("streams", f"s{count}", streamed(tools.stream_load, count, length.streams))
-    if not candidate.slow:
+    if not candidate.slow and candidate.name != NO_RULES:
         yield Scenario("open_loop", "after_50ms", _open(tools, length.open_loop))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.cell import Cell
-from bench.systems import NULL, PRODUCT, SPINNING
+from bench.systems import NO_RULES, NULL, PLAIN_PROXY, PRODUCT, SPINNING
 
 SCHEMA = 3
 
@@ -81,10 +81,13 @@ def summarise(record: Record, about: dict[str, Any]) -> dict[str, Any]:
             }
     for systems in scenarios.get("open_loop", {}).items():
         _add_differences(record, *systems)
+    for group in ("agents", "sessions", "streams", "tool_streams"):
+        for point, systems in scenarios.get(group, {}).items():
+            _compare_with_plain_proxy(record, group, point, systems)
     closed = scenarios.get("closed_loop", {})
     names = list(dict.fromkeys(system for row in closed.values() for system in row))
     best = {name: _best(closed, name) for name in names}
-    others = [name for name in names if name not in (NULL, PRODUCT, SPINNING)]
+    others = [name for name in names if name not in (NULL, PRODUCT, SPINNING, NO_RULES)]
     ratios = {name: _ratios(record, closed, PRODUCT, name) for name in others}
     return {
         "schema": SCHEMA,
@@ -147,9 +150,31 @@ def _ratios(record: Record, closed: dict[str, Any], system: str, other: str) -> 
 def _add_differences(record: Record, point: str, systems: dict[str, Any]) -> None:
     """Beside each latency of the open loop, what it is above the null server and above plain HAProxy."""
     for name, row in systems.items():
-        for base, title in ((NULL, "added"), ("haproxy", "above_haproxy")):
+        for base, title in ((NULL, "added"), (PLAIN_PROXY, "above_haproxy")):
             for figure in ("p50", "p99"):
                 one = record.series("open_loop", point, name, f"{figure}_us")
                 pair = paired(one, record.series("open_loop", point, base, f"{figure}_us"), ratio=False)
                 if pair and name not in (base, NULL):
                     row[f"{title}_{figure}_us"] = pair
+
+
+def _compare_with_plain_proxy(record: Record, group: str, point: str, systems: dict[str, Any]) -> None:
+    """Beside each system's figures what they are to plain HAProxy's, turn by turn: rate, CPU time, lateness."""
+    for name, row in systems.items():
+        if name in (PLAIN_PROXY, NULL):
+            continue
+
+        def pair(figure: str, *, ratio: bool = False, system: str = name) -> Spread | None:
+            one = record.series(group, point, system, figure)
+            return paired(one, record.series(group, point, PLAIN_PROXY, figure), ratio=ratio)
+
+        found = {
+            "rate_to_haproxy": pair("requests_per_second", ratio=True),
+            "cpu_above_haproxy_us": pair("cpu_us_per_request"),
+            "late_above_haproxy_p50_us": pair("late_p50_us"),
+            "late_above_haproxy_p99_us": pair("late_p99_us"),
+        }
+        row.update({figure: values for figure, values in found.items() if values})
+        if (above := found["cpu_above_haproxy_us"]) and "kilobytes" in row:
+            kilobytes = row["kilobytes"]["median"]
+            row["cpu_above_haproxy_us_per_kb"] = {bound: round(us / kilobytes, 3) for bound, us in above.items()}

@@ -15,6 +15,10 @@ from bench.system import Candidate
 NULL = "null-server"
 PRODUCT = "proofgate"
 SPINNING = "proofgate-spinning"
+NO_RULES = "proofgate-no-rules"
+#: The worker of an earlier revision.
+BEFORE = "proofgate-before"
+PLAIN_PROXY = "haproxy"
 #: What a worker with everything on has to refuse.
 PROOFGATE_REFUSES = frozenset({"malformed", "bad_key", "blocked_prompt"})
 
@@ -31,7 +35,7 @@ CANDIDATES = (
         lambda folder, _upstream: upstream.run(tools.stream_load(), folder, GATEWAY_CORE, paced=False),
         refuses=frozenset(),
     ),
-    Candidate("haproxy", "HAProxy, a plain proxy", haproxy.version, haproxy.plain_proxy),
+    Candidate(PLAIN_PROXY, "HAProxy, a plain proxy", haproxy.version, haproxy.plain_proxy),
     Candidate(
         PRODUCT,
         "one worker, everything on",
@@ -57,5 +61,11 @@ CANDIDATES = (
         "proofgate with a Python thread that computes without rest, at the lowest priority",
         _product_version,
         partial(proofgate_worker.start, spin=True),
+    ),
+    Candidate(
+        NO_RULES,
+        "proofgate without rules: what is left is reading, limits and the ledger",
+        _product_version,
+        partial(proofgate_worker.start, change=proofgate_worker.without_rules),
     ),
 )

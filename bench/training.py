@@ -3,7 +3,7 @@
 python -m bench.training
 
 Counts are what matters, so it may run on a busy machine. It runs what `make bench` runs, only shorter: plain requests
-of three sizes, streams, and what is refused.
+of three sizes, agents' requests and sessions, streams, and what is refused.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench import scenarios, systems
+from bench.agents import scenarios as agents
 from bench.load import tools, upstream
 from bench.scenarios import Length, Scenario, Tools
 from bench.system import Candidate
 
-LENGTH = Length(closed_loop=3, slow_closed_loop=3, open_loop=2, attacks=1, streams=3)
+LENGTH = Length(closed_loop=3, slow_closed_loop=3, open_loop=2, attacks=1, streams=3, agents=agents.QUICK)
 
 
 def main() -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from bench.cell import Cell, CellError
 from bench.load.upstream import TOKENS
+from bench.load.window import read_window
 from bench.processes import LOAD_CORE, Pinned
 
 _RAMP_MS = 1_000
@@ -50,15 +50,5 @@ def measure(
         *("--ramp-ms", str(_RAMP_MS), "--window-ms", str(seconds * 1_000)),
         *(word for name, text in headers.items() for word in ("--header", f"{name}: {text}")),
     ]
-    opened = closed = 0.0
-    last = ""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as client:
-        assert client.stdout is not None  # it was asked for
-        for line in client.stdout:
-            if line.startswith("window opens"):
-                opened = system.cpu_seconds()
-            elif line.startswith("window closes"):
-                closed = system.cpu_seconds()
-            else:
-                last = line
-    return parse(last, closed - opened)
+    last, cpu = read_window(command, system)
+    return parse(last, cpu)

@@ -21,9 +21,6 @@ MESSAGE = (
     + "The quick brown fox jumps over the lazy dog. " * 3
     + '"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":57,"output_tokens":31}}'
 )
-# What is answered that is no stream, by whose events a stream has.
-_ANSWERS = {"openai": ANSWER, "anthropic": MESSAGE}
-
 # 50 tokens per second; a stream of four seconds is long enough that opening it is little of its cost.
 INTERVAL_US = 20_000
 TOKENS = 200
@@ -32,21 +29,21 @@ LATENCY_US = 50_000
 
 
 @contextmanager
-def run(
-    stream_load: Path, folder: Path, core: int = LOAD_CORE, *, paced: bool, events: str = "openai"
-) -> Iterator[System]:
+def run(stream_load: Path, folder: Path, core: int = LOAD_CORE, *, paced: bool) -> Iterator[System]:
     """Runs it; streams have a pace in any case, other answers come after a time when it is `paced`.
 
-    `events`: whose answers it gives, `openai` or `anthropic`.
+    It answers as OpenAI does, and as Anthropic does where the path is that of messages. A stream to a request with
+    tools thinks, speaks and calls a tool.
     """
-    name = f"upstream-{core}-{events}-{'paced' if paced else 'at-once'}"
-    answer = folder / f"{events}.json"
-    answer.write_text(_ANSWERS[events])
+    name = f"upstream-{core}-{'paced' if paced else 'at-once'}"
+    answers = {"completion": ANSWER, "message": MESSAGE}
+    for kind, answer in answers.items():
+        (folder / f"{kind}.json").write_text(answer)
     port = free_port()
     command = [
         *(str(stream_load), "upstream", "--listen", f"127.0.0.1:{port}", "--interval-us", str(INTERVAL_US)),
-        *("--tokens", str(TOKENS), "--latency-us", str(LATENCY_US if paced else 0), "--answer", str(answer)),
-        *("--events", events),
+        *("--tokens", str(TOKENS), "--latency-us", str(LATENCY_US if paced else 0)),
+        *(word for kind in answers for word in (f"--{kind}", str(folder / f"{kind}.json"))),
     ]
     with pinned(core, command, folder / f"{name}.log", ready="listening ") as process:
         yield System(f"127.0.0.1:{port}", process)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.report.plot import Bar, Row, bars
-from bench.systems import CANDIDATES, NULL, PRODUCT, SPINNING
+from bench.systems import CANDIDATES, NO_RULES, NULL, PRODUCT, SPINNING
 
 # Under which section of the page each chart stands.
 CHARTS = {
@@ -14,7 +14,7 @@ CHARTS = {
     "prompts": "prompt-size.svg",
     "streams": "stream-cost.svg",
 }
-_LEFT_OUT = (NULL, SPINNING)
+_LEFT_OUT = (NULL, SPINNING, NO_RULES)
 
 
 def all_charts(result: dict[str, Any]) -> dict[str, str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from bench.systems import CANDIDATES, NULL, PRODUCT, SPINNING
+from bench.report import agents
+from bench.report.markdown import NOTHING, cell, median, table
+from bench.systems import CANDIDATES, NO_RULES, NULL, PRODUCT, SPINNING
 
 Result = dict[str, Any]
 
 _ORDER = [candidate.name for candidate in CANDIDATES]
 _POINTS = {"c1": "c=1", "c16": "c=16", "c64": "c=64"}
-_NOTHING = "-"
 _UPSTREAMS = {"at_once": "at once", "after_50ms": "after 50 ms"}
 _ATTACKS = {"bad_key": "a wrong key", "malformed": "malformed heads", "blocked_prompt": "a blocked prompt"}
 
@@ -31,7 +32,7 @@ def machine(result: Result) -> str:
             f"Python {where['python']}; load average {where['load_before']} before the run. {how['turns']} turns, "
             f"{how['paced_turns']} in front of the paced upstream. "
             f"Proofgate with: {', '.join(how['proofgate'])}.",
-            _table(["", "version"], rows),
+            table(["", "version"], rows),
         ]
     )
 
@@ -43,7 +44,7 @@ def closed(result: Result) -> str:
     for name in _systems(group):
         rates = [_median(group, point, name, "requests_per_second", "{:,.0f}") for point in _POINTS]
         best = result["rps_per_core_spread"].get(name)
-        told = f"{best['min']:,.0f} to {best['max']:,.0f}" if best else _NOTHING
+        told = f"{best['min']:,.0f} to {best['max']:,.0f}" if best else NOTHING
         latency = [_median(group, "c16", name, f"{figure}_us", "{:,.0f}") for figure in ("p50", "p99")]
         last = "c64" if name in group.get("c64", {}) else "c16"
         cost = _median(group, last, name, "cpu_us_per_request", "{:.1f}")
@@ -51,24 +52,24 @@ def closed(result: Result) -> str:
         rows.append([_code(name), *rates, told, cost, busy, " / ".join(latency)])
     head = ["system", *_POINTS.values(), "spread at its best", "CPU µs/request", "load core busy"]
     head.append("p50 / p99 µs at c=16")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def ratios(result: Result) -> str:
     """Proofgate's rate over that of each other system."""
     rows = [
-        [_code(name), *(_spread(points.get(point), "{:.3g}") for point in _POINTS)]
+        [_code(name), *(cell(points.get(point), "{:.3g}") for point in _POINTS)]
         for name in _ORDER
         if (points := result["ratio_to"].get(name))
     ]
-    return _table(["proofgate over", *_POINTS.values()], rows)
+    return table(["proofgate over", *_POINTS.values()], rows)
 
 
 def spinning(result: Result) -> str:
     """The rate with a spinning Python thread over that without."""
     points = result["spinning_python_ratio"]
-    row = ["with over without", *(_spread(points.get(point), "{:.3f}") for point in _POINTS)]
-    return _table(["", *_POINTS.values()], [row] if points else [])
+    row = ["with over without", *(cell(points.get(point), "{:.3f}") for point in _POINTS)]
+    return table(["", *_POINTS.values()], [row] if points else [])
 
 
 def open_loop(result: Result) -> str:
@@ -80,10 +81,10 @@ def open_loop(result: Result) -> str:
             row = group[point][name]
             told = [f"{row['p50_us']['median']:,.0f} / {row['p99_us']['median']:,.0f}"]
             for base in ("added", "above_haproxy"):
-                told.extend(_spread(row.get(f"{base}_{figure}_us"), "{:,.0f}") for figure in ("p50", "p99"))
+                told.extend(cell(row.get(f"{base}_{figure}_us"), "{:,.0f}") for figure in ("p50", "p99"))
             rows.append([title, _code(name), *told, f"{row['cpu_us_per_request']['median']:.1f}"])
     head = ["upstream answers", "system", "p50 / p99 µs", "added p50 µs", "added p99 µs"]
-    return _table([*head, "p50 above HAProxy", "p99 above HAProxy", "CPU µs/request"], rows)
+    return table([*head, "p50 above HAProxy", "p99 above HAProxy", "CPU µs/request"], rows)
 
 
 def prompts(result: Result) -> str:
@@ -95,7 +96,7 @@ def prompts(result: Result) -> str:
         costs = [_median(sizes, size, name, "cpu_us_per_request", "{:,.1f}") for size in sizes]
         rows.append([_code(name), *rates, *costs])
     head = ["system", *(f"{size}, requests/s" for size in sizes), *(f"{size}, CPU µs" for size in sizes)]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def attacks(result: Result) -> str:
@@ -108,7 +109,7 @@ def attacks(result: Result) -> str:
             cost = [f"{row[f'{side}_cpu_us_per_request']['median']:.1f}" for side in ("gateway", "attacker")]
             rate = f"{row['requests_per_second']['median']:,.0f}"
             rows.append([title, _code(name), f"{row['refused_share']['median']:.0%}", rate, *cost])
-    return _table(["attack", "system", "refused", "requests/s", "gateway CPU µs", "attacker CPU µs"], rows)
+    return table(["attack", "system", "refused", "requests/s", "gateway CPU µs", "attacker CPU µs"], rows)
 
 
 def streams(result: Result) -> str:
@@ -119,12 +120,12 @@ def streams(result: Result) -> str:
         for name in _systems({point: systems}):
             row = systems[name]
             late = [f"{row[f'late_{figure}_us']['median'] / 1000:,.2f}" for figure in ("p50", "p99")]
-            cost = _spread(row["cpu_us_per_chunk"], "{:.1f}")
+            cost = cell(row["cpu_us_per_chunk"], "{:.1f}")
             busy = f"{row['load_core_busy_share']['median']:.0%}"
             rows.append(
                 [f"{int(point[1:]):,}", _code(name), f"{row['chunks_per_second']['median']:,.0f}", *late, cost, busy]
             )
-    return _table(
+    return table(
         ["streams", "system", "tokens/s", "late p50 ms", "late p99 ms", "CPU µs/token", "load core busy"], rows
     )
 
@@ -142,7 +143,7 @@ def memory(result: Result) -> str:
         for name in _systems(group)
         if name != NULL
     ]
-    return _table(["system", "at the start", "after the requests", "after the streams"], rows)
+    return table(["system", "at the start", "after the requests", "after the streams"], rows)
 
 
 def standing(result: Result) -> str:
@@ -155,13 +156,13 @@ def standing(result: Result) -> str:
         better: list[str] = []
         worse: list[str] = []
         for name in _ORDER:
-            if name in (NULL, PRODUCT, SPINNING) or figure not in systems.get(name, {}):
+            if name in (NULL, PRODUCT, SPINNING, NO_RULES) or figure not in systems.get(name, {}):
                 continue
             other = systems[name][figure]["median"]
             ahead = other > own["median"] if higher else other < own["median"]
             (better if ahead else worse).append(f"{name} {form.format(other)}")
         rows.append([title, form.format(own["median"]), ", ".join(better) or "none", ", ".join(worse) or "none"])
-    return _table(["", "proofgate", "better", "not better"], rows)
+    return table(["", "proofgate", "better", "not better"], rows)
 
 
 def missing(result: Result) -> str:
@@ -170,10 +171,13 @@ def missing(result: Result) -> str:
     rows += [
         [_code(void["system"]), f"{void['scenario']}, turn {void['turn']}", void["reason"]] for void in result["voided"]
     ]
-    return _table(["system", "without figures", "reason"], rows) or "Every system ran and no measurement is void."
+    return table(["system", "without figures", "reason"], rows) or "Every system ran and no measurement is void."
 
 
 SECTIONS: dict[str, Callable[[Result], str]] = {
+    "agents": agents.bodies,
+    "sessions": agents.sessions,
+    "lateness": agents.lateness,
     "machine": machine,
     "standing": standing,
     "closed": closed,
@@ -231,24 +235,8 @@ def _systems(points: dict[str, Any]) -> list[str]:
 
 
 def _median(group: dict[str, Any], point: str, name: str, figure: str, form: str) -> str:
-    spread = group.get(point, {}).get(name, {}).get(figure)
-    return form.format(spread["median"]) if spread else _NOTHING
-
-
-def _spread(spread: dict[str, float] | None, form: str) -> str:
-    if not spread:
-        return _NOTHING
-    median, low, high = (form.format(spread[name]) for name in ("median", "min", "max"))
-    return f"{median} ({low} to {high})"
+    return median(group.get(point, {}).get(name, {}), figure, form)
 
 
 def _code(name: str) -> str:
     return f"`{name}`"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    clean = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-    lines = [list(head), ["---"] * len(head), *clean]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

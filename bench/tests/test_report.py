@@ -34,7 +34,13 @@ ABOUT = {
 @pytest.fixture
 def result() -> dict[str, Any]:
     record = Record()
-    for system, rate in (("null-server", 200_000), ("haproxy", 100_000), ("proofgate", 80_000), ("envoy", 20_000)):
+    for system, rate in (
+        ("null-server", 200_000),
+        ("haproxy", 100_000),
+        ("proofgate", 80_000),
+        ("envoy", 20_000),
+        ("proofgate-no-rules", 90_000),
+    ):
         figures = {
             "requests_per_second": rate,
             "p50_us": 1e7 / rate,
@@ -50,6 +56,7 @@ def result() -> dict[str, Any]:
             "load_core_busy_share": 0.8,
             "start_mb": 10,
             "after_mb": 12,
+            "kilobytes": 120,
         }
         for group, point in (
             ("closed_loop", "c1"),
@@ -62,6 +69,10 @@ def result() -> dict[str, Any]:
             ("streams", "s100"),
             ("streams", "s1000"),
             ("memory", "requests"),
+            ("agents", "chat-120KB-first"),
+            ("agents", "chat-120KB-20th"),
+            ("sessions", "20x50"),
+            ("tool_streams", "messages-s100"),
         ):
             record.add(Sample(1, group, point, system, Cell(figures)))
     record.void(1, "envoy", "streams/s1000", "3 streams failed | the first: closed")
@@ -88,6 +99,28 @@ def test_a_page_that_lacks_a_section_is_refused(result: dict[str, Any]) -> None:
 def test_losses_stand_beside_wins(result: dict[str, Any]) -> None:
     row = next(line for line in table.standing(result).splitlines() if line.startswith("| requests/s, c=64"))
     assert row == "| requests/s, c=64 | 80,000 | haproxy 100,000 | envoy 20,000 |"
+
+
+def test_agents_requests_stand_beside_plain_haproxys_with_rules_and_without(result: dict[str, Any]) -> None:
+    head, _, row, _ = table.SECTIONS["agents"](result).splitlines()
+    cells = dict(zip(head.strip("| ").split(" | "), row.strip("| ").split(" | "), strict=True))
+    assert (cells["request"], cells["turn"]) == ("chat, 120 KB", "first")
+    assert cells["all packs: rate to HAProxy's"] == "0.800 (0.800 to 0.800)"
+    assert cells["no rules: rate to HAProxy's"] == "0.900 (0.900 to 0.900)"
+    assert cells["all packs: µs/KB above HAProxy"] == "0.02 (0.02 to 0.02)"
+
+
+def test_sessions_and_streams_of_agents_have_rows(result: dict[str, Any]) -> None:
+    assert "| 20 of 50 turns | 120 |" in table.SECTIONS["sessions"](result)
+    rows = table.SECTIONS["lateness"](result).splitlines()[2:]
+    kinds = [tuple(row.strip("| ").split(" | ")[:2]) for row in rows]
+    plain, agents = "text", "messages: thinking, text, a tool's call"
+    assert kinds == [(kind, who) for kind in (plain, agents) for who in ("HAProxy", "all packs", "no rules")]
+
+
+def test_agents_figures_stand_before_those_of_every_other_request() -> None:
+    names = [part.split(" ", 2)[1] for part in PAGE.read_text().split("<!-- figures:")[1:]]
+    assert names[1:4] == ["agents", "sessions", "lateness"]
 
 
 def test_what_has_no_figures_is_told_with_its_reason(result: dict[str, Any]) -> None:

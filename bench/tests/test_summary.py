@@ -79,3 +79,26 @@ def test_a_cell_with_failures_has_a_reason_and_no_figures() -> None:
 def test_a_system_that_could_not_be_had_is_named(record: Record) -> None:
     record.absent["portkey"] = "npm is not installed"
     assert summarise(record, {})["absent"] == {"portkey": "npm is not installed"}
+
+
+def test_agents_requests_are_compared_with_plain_haproxy_turn_by_turn() -> None:
+    record = Record()
+    for number, pace in ((1, 1.0), (2, 0.5)):
+        for system, rate, cpu in (("haproxy", 10_000, 70.0), ("proofgate", 4_000, 190.0)):
+            figures = {"requests_per_second": rate * pace, "cpu_us_per_request": cpu, "kilobytes": 120.0}
+            record.add(Sample(number, "agents", "chat-120KB-first", system, Cell(figures)))
+    rows = summarise(record, {})["scenarios"]["agents"]["chat-120KB-first"]
+    assert rows["proofgate"]["rate_to_haproxy"] == {"median": 0.4, "min": 0.4, "max": 0.4}
+    assert rows["proofgate"]["cpu_above_haproxy_us_per_kb"]["median"] == 1
+    assert "rate_to_haproxy" not in rows["haproxy"]
+
+
+def test_lateness_is_compared_with_plain_haproxys_of_the_same_turn() -> None:
+    record = Record()
+    for number, drift in ((1, 0), (2, 900)):
+        for system, late in (("haproxy", 300.0), ("proofgate-no-rules", 1_300.0)):
+            figures = {"late_p50_us": late + drift, "late_p99_us": 2.0 * late + drift}
+            record.add(Sample(number, "tool_streams", "chat-s100", system, Cell(figures)))
+    row = summarise(record, {})["scenarios"]["tool_streams"]["chat-s100"]["proofgate-no-rules"]
+    assert row["late_above_haproxy_p50_us"] == {"median": 1_000, "min": 1_000, "max": 1_000}
+    assert row["late_above_haproxy_p99_us"]["median"] == 2_000

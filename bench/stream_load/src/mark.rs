@@ -5,7 +5,8 @@
 use memchr::memmem;
 use rustix::time::{ClockId, clock_gettime};
 
-const PREFIX: &[u8] = b"tick-";
+/// What every mark begins with.
+pub const PREFIX: &[u8] = b"tick-";
 const LETTERS: usize = 10;
 
 /// Bytes of one mark.

@@ -20,11 +20,7 @@ impl Report {
     #[must_use]
     pub fn to_json(&mut self) -> String {
         self.lateness_us.sort_unstable();
-        let reason = self
-            .first_failure
-            .as_deref()
-            .unwrap_or("")
-            .replace(['"', '\\'], "'");
+        let reason = plain(self.first_failure.as_deref().unwrap_or(""));
         format!(
             concat!(
                 r#"{{"chunks":{},"completed":{},"failed":{},"window_us":{},"late_p50_us":{},"late_p99_us":{},"#,
@@ -34,16 +30,21 @@ impl Report {
             self.completed,
             self.failed,
             self.window_us,
-            self.quantile(50),
-            self.quantile(99),
-            self.quantile(100),
+            quantile(&self.lateness_us, 50),
+            quantile(&self.lateness_us, 99),
+            quantile(&self.lateness_us, 100),
             reason,
         )
     }
+}
 
-    /// Nearest-rank percentile of sorted latenesses; 0 when there are none.
-    fn quantile(&self, percent: usize) -> u32 {
-        let rank = (self.lateness_us.len() * percent).div_ceil(100);
-        self.lateness_us.get(rank.saturating_sub(1)).copied().unwrap_or(0)
-    }
+/// Nearest-rank percentile of sorted values; 0 when there are none.
+pub(crate) fn quantile(sorted: &[u32], percent: usize) -> u32 {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+}
+
+/// A text as it can stand in a JSON string.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace(['"', '\\'], "'").replace(char::is_control, " ")
 }

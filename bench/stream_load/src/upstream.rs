@@ -13,7 +13,7 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use rustix::time::{timerfd_create, timerfd_settime};
 
 use crate::arguments::Arguments;
-use crate::events::Events;
+use crate::events::{Events, Stream};
 use crate::{mark, request};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -39,10 +39,11 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         tokens: u32::try_from(arguments.number("tokens")?).map_err(|_| "--tokens: too many".to_owned())?,
         latency_us: arguments.number("latency-us")?,
     };
-    let events = Events::named(arguments.text("events")?)?;
-    let answer = arguments.text("answer")?;
-    let answer = std::fs::read(answer).map_err(|error| format!("{answer}: {error}"))?;
-    Upstream::bind(address, pace, events, &answer)
+    let answers = Answers {
+        completion: answer(arguments.text("completion")?)?,
+        message: answer(arguments.text("message")?)?,
+    };
+    Upstream::bind(address, pace, answers)
         .and_then(|mut upstream| {
             println!("listening {}", upstream.listener.local_addr()?);
             let mut events = mio::Events::with_capacity(1024);
@@ -51,6 +52,30 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             }
         })
         .map_err(|error: std::io::Error| format!("upstream: {error}"))
+}
+
+/// What is answered that is no stream, each with its head.
+struct Answers {
+    completion: Vec<u8>,
+    message: Vec<u8>,
+}
+
+impl Answers {
+    fn to(&self, events: Events) -> &[u8] {
+        match events {
+            Events::OpenAi => &self.completion,
+            Events::Anthropic => &self.message,
+        }
+    }
+}
+
+/// The answer whose JSON is in a file.
+fn answer(file: &str) -> Result<Vec<u8>, String> {
+    let json = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+    let length = json.len();
+    let head =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
+    Ok([head.as_bytes(), &json].concat())
 }
 
 struct Pace {
@@ -63,8 +88,10 @@ struct Connection {
     socket: TcpStream,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Tokens still to send of the stream that is open.
-    left: u32,
+    /// Whose answers its requests get, the last one's.
+    events: Events,
+    /// The stream that is open.
+    stream: Option<Stream>,
     busy: bool,
 }
 
@@ -77,9 +104,7 @@ struct Upstream {
     // The timeout of poll has whole milliseconds, a twentieth of the pace.
     timer: OwnedFd,
     pace: Pace,
-    events: Events,
-    /// The answer to what is no stream, with its head.
-    answer: Vec<u8>,
+    answers: Answers,
     /// Where every read goes first.
     piece: Box<[u8]>,
     // Numbers are never used twice, so a due token can never reach another connection.
@@ -89,7 +114,7 @@ struct Upstream {
 }
 
 impl Upstream {
-    fn bind(address: SocketAddr, pace: Pace, events: Events, json: &[u8]) -> std::io::Result<Self> {
+    fn bind(address: SocketAddr, pace: Pace, answers: Answers) -> std::io::Result<Self> {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(address)?;
         poll.registry()
@@ -97,16 +122,12 @@ impl Upstream {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)?;
         poll.registry()
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
-        let length = json.len();
-        let head =
-            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
         Ok(Self {
             poll,
             listener,
             timer,
             pace,
-            events,
-            answer: [head.as_bytes(), json].concat(),
+            answers,
             piece: vec![0; READ].into(),
             connections: Default::default(),
             next: 0,
@@ -168,7 +189,8 @@ impl Upstream {
                         socket,
                         input: Vec::new(),
                         output: Vec::new(),
-                        left: 0,
+                        events: Events::OpenAi,
+                        stream: None,
                         busy: false,
                     };
                     self.connections.insert(number, connection);
@@ -200,16 +222,19 @@ impl Upstream {
             && let Some(request) = request::read(&connection.input)
         {
             connection.input.drain(..request.length);
+            connection.events = request.events;
             let wait = if request.stream {
-                connection.left = self.pace.tokens;
+                let stream = Stream::new(request.events, request.calls_tools, self.pace.tokens);
                 connection.output.extend_from_slice(STREAM_HEAD);
-                self.events.begin(&mut connection.output);
+                stream.begin(&mut connection.output);
+                connection.stream = Some(stream);
                 self.pace.interval_us
             } else {
                 self.pace.latency_us
             };
             if wait == 0 {
-                connection.output.extend_from_slice(&self.answer);
+                let answer = self.answers.to(request.events);
+                connection.output.extend_from_slice(answer);
             } else {
                 connection.busy = true;
                 self.due.push(Reverse((mark::now_us() + wait, number)));
@@ -231,13 +256,14 @@ impl Upstream {
             let Some(connection) = self.connections.get_mut(&number) else {
                 continue;
             };
-            if connection.left > 0 {
-                connection.send_token(self.events, due);
+            if connection.stream.is_some() {
+                connection.send_token(due);
             } else {
-                connection.output.extend_from_slice(&self.answer);
+                let answer = self.answers.to(connection.events);
+                connection.output.extend_from_slice(answer);
                 connection.busy = false;
             }
-            let again = connection.left > 0;
+            let again = connection.stream.is_some();
             if !connection.flush() {
                 self.connections.remove(&number);
             } else if again {
@@ -284,13 +310,13 @@ impl Connection {
         true
     }
 
-    fn send_token(&mut self, events: Events, due: u64) {
+    fn send_token(&mut self, due: u64) {
+        let Some(stream) = &mut self.stream else { return };
         let mark = mark::write(due);
         let mark = String::from_utf8_lossy(&mark);
-        events.token(&mut self.output, &format!(" {mark}"));
-        self.left -= 1;
-        if self.left == 0 {
-            events.end(&mut self.output);
+        stream.token(&mut self.output, &format!(" {mark}"));
+        if stream.is_over() {
+            self.stream = None;
             self.busy = false;
         }
     }

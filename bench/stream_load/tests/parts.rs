@@ -1,9 +1,14 @@
 //! The parts that both ends are made of.
 
+#![allow(clippy::unwrap_used)]
+
 use stream_load::body::{Body, Framing, Head, read_head};
+use stream_load::events::{Events, Stream};
+use stream_load::latency::Latencies;
 use stream_load::mark;
 use stream_load::report::Report;
 use stream_load::request;
+use stream_load::session::Session;
 
 #[test]
 fn a_mark_is_read_as_it_was_written_wherever_it_stands_in_a_line() {
@@ -100,7 +105,9 @@ fn a_request_is_taken_only_when_its_body_is_whole() {
         request::read(whole.as_bytes()),
         Some(request::Request {
             length: head.len() + 15,
-            stream: true
+            stream: true,
+            calls_tools: false,
+            events: Events::OpenAi,
         })
     );
 }
@@ -112,7 +119,9 @@ fn a_chunked_request_is_understood() {
         request::read(text.as_bytes()),
         Some(request::Request {
             length: text.len(),
-            stream: true
+            stream: true,
+            calls_tools: false,
+            events: Events::OpenAi,
         })
     );
 }
@@ -133,4 +142,131 @@ fn a_report_gives_nearest_rank_percentiles() {
 #[test]
 fn a_report_of_nothing_is_still_a_report() {
     assert!(Report::default().to_json().contains(r#""chunks":0"#));
+}
+
+#[test]
+fn the_path_says_whose_answer_it_is_and_tools_that_it_calls_one() {
+    let body = r#"{"tools":[],"stream":true}"#;
+    let text = format!(
+        "POST /v1/messages HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let request = request::read(text.as_bytes()).unwrap();
+    assert_eq!((request.events, request.calls_tools), (Events::Anthropic, true));
+}
+
+/// A whole stream of six tokens, each `t` and its number, without the framing of its chunks.
+fn streamed(events: Events, with_tools: bool) -> String {
+    let mut stream = Stream::new(events, with_tools, 6);
+    let mut wire = Vec::new();
+    stream.begin(&mut wire);
+    for number in 0..6 {
+        assert!(!stream.is_over());
+        stream.token(&mut wire, &format!("t{number}"));
+    }
+    assert!(stream.is_over());
+    let mut body = Body::new(Framing::Chunked);
+    let mut payload = Vec::new();
+    body.push(&wire, &mut payload);
+    assert!(body.ended());
+    String::from_utf8(payload).unwrap()
+}
+
+#[test]
+fn a_stream_with_a_tools_call_thinks_speaks_and_calls() {
+    let text = streamed(Events::OpenAi, true);
+    let order = [
+        r#"{"reasoning_content":"t1"}"#,
+        r#"{"content":"t2"}"#,
+        r#""function":{"name":"write_file","arguments":""}"#,
+        r#"{"arguments":"{\"content\":\""}"#,
+        r#"{"arguments":"t5"}"#,
+        r#"{"arguments":"\"}"}"#,
+        r#""finish_reason":"tool_calls""#,
+        "data: [DONE]",
+    ];
+    let places: Vec<_> = order.iter().map(|part| text.find(part)).collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{places:?} in {text}"
+    );
+}
+
+#[test]
+fn a_message_with_a_tools_call_has_three_blocks() {
+    let text = streamed(Events::Anthropic, true);
+    let order = [
+        r#""index":0,"content_block":{"type":"thinking""#,
+        r#""index":0,"delta":{"type":"thinking_delta","thinking":"t1"}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#""index":1,"delta":{"type":"text_delta","text":"t2"}"#,
+        r#""index":2,"content_block":{"type":"tool_use""#,
+        r#""index":2,"delta":{"type":"input_json_delta","partial_json":"t5"}"#,
+        r#"{"type":"content_block_stop","index":2}"#,
+        r#""stop_reason":"tool_use""#,
+        "event: message_stop",
+    ];
+    let places: Vec<_> = order.iter().map(|part| text.find(part)).collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{places:?} in {text}"
+    );
+}
+
+#[test]
+fn a_stream_without_tools_is_text_alone() {
+    for events in [Events::OpenAi, Events::Anthropic] {
+        let text = streamed(events, false);
+        assert!(
+            !text.contains("thinking") && !text.contains("reasoning") && !text.contains("tool"),
+            "{text}"
+        );
+        assert!(text.contains("t0") && text.contains("t5"), "{text}");
+    }
+}
+
+fn session() -> Session {
+    Session::read(
+        b"{\"at\":\"tick-aaaaaaaaaa\",\"messages\":[\n\"one tick-aaaaaaaaaa\"\n\"two\",\"tick-aaaaaaaaaa\"\n",
+    )
+    .unwrap()
+}
+
+#[test]
+fn a_request_of_a_turn_is_the_conversation_up_to_it() {
+    let session = session();
+    assert_eq!(session.turns(), 2);
+    for turn in [1, 2] {
+        let mut body = Vec::new();
+        session.write(turn, 1, 1, &mut body);
+        assert_eq!(body.len(), session.length(turn));
+    }
+    let mut body = Vec::new();
+    session.write(2, 1, 2, &mut body);
+    let text = r#"{"at":"tick-aaaaaaaaab","messages":["one tick-aaaaaaaaab","two","tick-aaaaaaaaac"]}"#;
+    assert_eq!(String::from_utf8(body).unwrap(), text);
+}
+
+#[test]
+fn a_session_without_a_turn_is_none() {
+    assert!(Session::read(b"{\"messages\":[\n").is_err());
+}
+
+#[test]
+fn latencies_are_reported_with_their_bytes_and_the_first_failure() {
+    let mut found = Latencies::default();
+    for latency in 1..=100 {
+        found.add(latency, 10);
+    }
+    found.fail("status 403: \"no\"\n".to_owned());
+    found.fail("closed".to_owned());
+    let json = found.to_json();
+    assert!(
+        json.contains(r#""requests":100,"bytes":1000,"failed":2"#),
+        "{json}"
+    );
+    assert!(
+        json.contains(r#""p50_us":50,"p99_us":99,"first_failure":"status 403: 'no' ""#),
+        "{json}"
+    );
 }
