@@ -6,6 +6,7 @@
 //! and leave every other byte as it came.
 #![forbid(unsafe_code)]
 
+mod block;
 mod case;
 mod error;
 mod event;
@@ -14,6 +15,7 @@ mod number;
 mod reader;
 mod run;
 mod text;
+mod unescape;
 
 pub use case::equals_but_for_case;
 pub use error::JsonError;

@@ -1,33 +1,40 @@
 //! Finds where a run of plain characters ends inside a string.
 
+use crate::block::{BLOCK, specials};
+
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Bytes looked at together; the compiler makes vector instructions of a block.
-const BLOCK: usize = 64;
-
 /// The first offset from `at` on whose byte is a quote, a backslash or a control character; the length if none is.
 #[inline]
-pub(crate) fn plain_run_end(bytes: &[u8], mut at: usize) -> usize {
-    // Most strings of a chat body are short: two words are tried before blocks are worth their start.
+pub(crate) fn plain_run_end(bytes: &[u8], at: usize) -> usize {
+    match short_run_end(bytes, at) {
+        Ok(end) => end,
+        Err(at) => long_run_end(bytes, at),
+    }
+}
+
+/// The same within two words; `Err` has where the run goes on.
+#[inline]
+pub(crate) fn short_run_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     for _ in 0..2 {
         match bytes.get(at..).and_then(<[u8]>::first_chunk) {
             Some(word) => match first_special(u64::from_le_bytes(*word)) {
-                Some(offset) => return at + offset,
+                Some(offset) => return Ok(at + offset),
                 None => at += 8,
             },
-            None => return finish(bytes, at),
+            None => return Ok(finish(bytes, at)),
         }
     }
-    long_run_end(bytes, at)
+    Err(at)
 }
 
 fn long_run_end(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
-        if holds_special(block) {
-            break;
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        match specials(block) {
+            0 => at += BLOCK,
+            found => return at + found.trailing_zeros() as usize,
         }
-        at += BLOCK;
     }
     finish(bytes, at)
 }
@@ -47,12 +54,6 @@ fn finish(bytes: &[u8], mut at: usize) -> usize {
 
 fn is_special(byte: u8) -> bool {
     byte == b'"' || byte == b'\\' || byte < 0x20
-}
-
-fn holds_special(block: &[u8; BLOCK]) -> bool {
-    block.iter().fold(false, |found, &byte| {
-        found | (byte == b'"') | (byte == b'\\') | (byte < 0x20)
-    })
 }
 
 /// Which of eight bytes, the first one lowest, is special. A borrow can only falsify bytes above a true find

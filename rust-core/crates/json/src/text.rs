@@ -1,7 +1,9 @@
 use std::ops::Range;
 
+use crate::block::{BLOCK, specials};
 use crate::error::JsonError;
-use crate::run::plain_run_end;
+use crate::run::{plain_run_end, short_run_end};
+use crate::unescape::unescape_into;
 
 /// A string of a document as it stands there, escapes and all. They have been checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,22 +18,7 @@ impl<'d> Str<'d> {
     #[inline]
     pub(crate) fn scan(text: &'d str, start: usize) -> Result<Self, JsonError> {
         let bytes = text.as_bytes();
-        let mut at = start;
-        let mut escaped = false;
-        loop {
-            at = plain_run_end(bytes, at);
-            match bytes.get(at) {
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    escaped = true;
-                    at += read_escape(&bytes[at..])
-                        .map_err(|flaw| flaw.at(at, bytes.len()))?
-                        .1;
-                }
-                Some(_) => return Err(JsonError::ControlCharacter { at }),
-                None => return Err(JsonError::UnexpectedEnd { at: bytes.len() }),
-            }
-        }
+        let (at, escaped) = string_end(bytes, start)?;
         Ok(Str {
             raw: &text[start..at],
             start,
@@ -70,15 +57,9 @@ impl<'d> Str<'d> {
 
     /// Appends the string's value.
     pub fn unescape_into(&self, out: &mut String) {
-        if !self.escaped {
-            return out.push_str(self.raw);
-        }
-        out.reserve(self.raw.len());
-        for piece in self.pieces() {
-            match piece {
-                Piece::Plain(plain) => out.push_str(plain),
-                Piece::Escape { decoded, .. } => out.push(decoded),
-            }
+        match self.escaped {
+            true => unescape_into(self.raw, out),
+            false => out.push_str(self.raw),
         }
     }
 
@@ -150,8 +131,63 @@ impl<'d> Iterator for Pieces<'d> {
     }
 }
 
+/// Where the string ends that begins at `start`, and whether it holds escapes.
+#[inline]
+fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
+    // Most strings of a chat body are short: two words are tried before a block is worth its start.
+    match short_run_end(bytes, start) {
+        Ok(end) if bytes.get(end) == Some(&b'"') => Ok((end, false)),
+        Ok(at) | Err(at) => long_string_end(bytes, at),
+    }
+}
+
+fn long_string_end(bytes: &[u8], mut at: usize) -> Result<(usize, bool), JsonError> {
+    let mut escaped = false;
+    'blocks: while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let mut found = specials(block);
+        while found != 0 {
+            let place = found.trailing_zeros() as usize;
+            let next = match block[place] {
+                b'"' => return Ok((at + place, escaped)),
+                b'\\' => place + escape_length(bytes, at + place)?,
+                _ => return Err(JsonError::ControlCharacter { at: at + place }),
+            };
+            escaped = true;
+            if next >= BLOCK {
+                at += next;
+                continue 'blocks;
+            }
+            // What an escape ends in is no special byte.
+            found &= u64::MAX << next;
+        }
+        at += BLOCK;
+    }
+    loop {
+        at = plain_run_end(bytes, at);
+        match bytes.get(at) {
+            Some(b'"') => return Ok((at, escaped)),
+            Some(b'\\') => at += escape_length(bytes, at)?,
+            Some(_) => return Err(JsonError::ControlCharacter { at }),
+            None => return Err(JsonError::UnexpectedEnd { at: bytes.len() }),
+        }
+        escaped = true;
+    }
+}
+
+/// The length of the escape at `at`.
+#[inline]
+fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+    if let Some(b'"' | b'\\' | b'n' | b't') = bytes.get(at + 1) {
+        return Ok(2);
+    }
+    match read_escape(&bytes[at..]) {
+        Ok((_, length)) => Ok(length),
+        Err(flaw) => Err(flaw.at(at, bytes.len())),
+    }
+}
+
 /// What is wrong with an escape.
-enum Flaw {
+pub(crate) enum Flaw {
     Ended,
     Invalid,
     Lone,
@@ -168,7 +204,7 @@ impl Flaw {
 }
 
 /// Reads the escape, or the surrogate pair, at the beginning of `bytes`: its character and its length.
-fn read_escape(bytes: &[u8]) -> Result<(char, usize), Flaw> {
+pub(crate) fn read_escape(bytes: &[u8]) -> Result<(char, usize), Flaw> {
     let decoded = match bytes.get(1).ok_or(Flaw::Ended)? {
         b'"' => '"',
         b'\\' => '\\',

@@ -1,0 +1,237 @@
+//! Writes the value of a string that has escapes.
+
+use crate::block::{BLOCK, backslashes};
+use crate::text::read_escape;
+
+/// Bytes of the value that are put together before they are appended: they stay in the processor's first cache.
+const ROOM: usize = 2048;
+/// Bytes that are copied together.
+const COPIED: usize = 32;
+/// What one step looks at: a block, and what is copied with the end of it.
+const WINDOW: usize = BLOCK + COPIED;
+
+/// Appends the value of `raw`, the characters between the quotes of a string that was accepted. Of other text, an escape
+/// that is none ends the value.
+///
+/// Runs between escapes are short in code and JSON. More is copied than such a run has, and what follows it is written
+/// over the rest: that costs no call and no branch.
+pub(crate) fn unescape_into(raw: &str, out: &mut String) {
+    let bytes = raw.as_bytes();
+    out.reserve(bytes.len());
+    let mut value = Value {
+        room: [0; ROOM + WINDOW + COPIED],
+        length: 0,
+    };
+    let mut at = 0;
+    while let Some(window) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        match value.step(window, BLOCK, &bytes[at..]) {
+            Some(read) => at += read,
+            None => return value.append(out),
+        }
+        if value.length >= ROOM {
+            value.append(out);
+        }
+    }
+    // Two steps at most, since a window is left that is not full.
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let mut window = [0; WINDOW];
+        window[..rest.len()].copy_from_slice(rest);
+        match value.step(&window, rest.len().min(BLOCK), rest) {
+            Some(read) => at += read,
+            None => break,
+        }
+    }
+    value.append(out);
+}
+
+/// Bytes of a value that have not been appended yet.
+struct Value {
+    room: [u8; ROOM + WINDOW + COPIED],
+    length: usize,
+}
+
+impl Value {
+    /// Takes the first `length` bytes of a window, and the rest of an escape that they end in; `rest` is the text from
+    /// there on. Returns how many bytes of it were taken; `None` at an escape that is none.
+    #[inline]
+    fn step(&mut self, window: &[u8; WINDOW], length: usize, rest: &[u8]) -> Option<usize> {
+        let (block, _) = window.split_first_chunk::<BLOCK>()?;
+        let mut escapes = backslashes(block);
+        let mut done = 0;
+        while escapes != 0 {
+            let place = escapes.trailing_zeros() as usize;
+            self.copy(window, done, place);
+            done = match SIMPLE[usize::from(window[place + 1])] {
+                0 => place + self.decode(&rest[place..])?,
+                byte => {
+                    self.room[self.length] = byte;
+                    self.length += 1;
+                    place + 2
+                }
+            };
+            if done >= BLOCK {
+                return Some(done);
+            }
+            // The second of two backslashes begins nothing.
+            escapes &= u64::MAX << done;
+        }
+        self.copy(window, done, length);
+        Some(length)
+    }
+
+    /// Copies the bytes of a window from `start` to `end`, which lies in its block, and some that do not count.
+    #[inline]
+    fn copy(&mut self, window: &[u8; WINDOW], start: usize, end: usize) {
+        let length = end.saturating_sub(start);
+        for skipped in (0..length.max(1)).step_by(COPIED) {
+            let from = window[start + skipped..].first_chunk::<COPIED>();
+            let to = self.room[self.length + skipped..].first_chunk_mut::<COPIED>();
+            if let (Some(from), Some(to)) = (from, to) {
+                *to = *from;
+            }
+        }
+        self.length += length;
+    }
+
+    /// Takes the character of the escape at the beginning of `rest`; the escape's length.
+    #[cold]
+    fn decode(&mut self, rest: &[u8]) -> Option<usize> {
+        let (decoded, length) = read_escape(rest).ok()?;
+        let written = decoded.encode_utf8(&mut self.room[self.length..]).len();
+        self.length += written;
+        Some(length)
+    }
+
+    /// Appends what has come; the begin of a character whose end has not stays.
+    fn append(&mut self, out: &mut String) {
+        let bytes = &self.room[..self.length];
+        let whole = match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                out.push_str(text);
+                bytes.len()
+            }
+            Err(error) => {
+                let whole = error.valid_up_to();
+                out.push_str(std::str::from_utf8(&bytes[..whole]).unwrap_or_default());
+                whole
+            }
+        };
+        self.room.copy_within(whole..self.length, 0);
+        self.length -= whole;
+    }
+}
+
+/// What a backslash and this byte stand for, if that is one byte of a character that is known at once; else 0.
+const SIMPLE: [u8; 256] = {
+    let mut table = [0; 256];
+    let pairs = [
+        (b'"', b'"'),
+        (b'\\', b'\\'),
+        (b'/', b'/'),
+        (b'b', 8),
+        (b'f', 12),
+        (b'n', b'\n'),
+        (b'r', b'\r'),
+        (b't', b'\t'),
+    ];
+    let mut index = 0;
+    while index < pairs.len() {
+        table[pairs[index].0 as usize] = pairs[index].1;
+        index += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{BLOCK, ROOM, unescape_into};
+    use crate::{Piece, Pieces, escape_into};
+
+    fn unescaped(raw: &str) -> String {
+        let mut out = "before ".to_owned();
+        unescape_into(raw, &mut out);
+        assert!(out.starts_with("before "));
+        out.split_off("before ".len())
+    }
+
+    /// The value piece by piece.
+    fn plainly(raw: &str) -> String {
+        let mut out = String::new();
+        for piece in Pieces::of(raw) {
+            match piece {
+                Piece::Plain(plain) => out.push_str(plain),
+                Piece::Escape { decoded, .. } => out.push(decoded),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn every_escape_is_decoded_wherever_it_stands_in_a_block() {
+        let escapes = [
+            r#"\""#,
+            r"\\",
+            r"\/",
+            r"\b",
+            r"\f",
+            r"\n",
+            r"\r",
+            r"\t",
+            r"\u0000",
+            r"\u00e9",
+            r"\u20AC",
+            r"\ud83d\ude00",
+            r"\\n",
+            r"\\\\",
+            r"\\\n",
+        ];
+        for escape in escapes {
+            for filling in ["x", "é", "語", "😀"] {
+                for before in 0..BLOCK + 34 {
+                    for after in [0, 1, 30, BLOCK] {
+                        let raw = format!("{}{escape}{}", filling.repeat(before), filling.repeat(after));
+                        assert_eq!(unescaped(&raw), plainly(&raw), "{raw}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_character_that_lies_across_two_appended_parts_is_whole() {
+        for shift in 0..8 {
+            let raw = format!(r"{}\n{}\t", "x".repeat(shift), "語😀é".repeat(ROOM));
+            assert_eq!(unescaped(&raw), plainly(&raw));
+        }
+    }
+
+    #[test]
+    fn an_escape_that_is_none_ends_the_value() {
+        for raw in [
+            r"ab\",
+            r"ab\q cd",
+            r"ab\u12",
+            r"ab\ud83d",
+            r"ab\ud83dxx",
+            &format!(r"ab\{}", "x".repeat(200)),
+        ] {
+            assert_eq!(unescaped(raw), "ab", "{raw}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_escaped_comes_back(text in "(\\PC|[\"\\\\/\n\t\u{1}]|[a-z ]{0,40}){0,200}") {
+            let mut raw = Vec::new();
+            escape_into(&text, &mut raw);
+            prop_assert_eq!(unescaped(std::str::from_utf8(&raw).unwrap()), text);
+        }
+
+        #[test]
+        fn any_text_is_read_as_it_is_piece_by_piece(raw in r#"(\\[bfnrtuxq"\\/]?|\\u[0-9a-fA-FD]{0,4}|[a-zé語😀 ]{0,70}){0,60}"#) {
+            prop_assert_eq!(unescaped(&raw), plainly(&raw));
+        }
+    }
+}
