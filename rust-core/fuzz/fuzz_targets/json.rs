@@ -34,6 +34,14 @@ fn check(bytes: &[u8], text: Str<'_>, buffers: &mut Buffers) {
         })
         .sum();
     assert_eq!(covered, text.raw().len());
+    let plainly = text.pieces().flat_map(|piece| {
+        let (plain, escape) = match piece {
+            Piece::Plain(plain) => (plain, None),
+            Piece::Escape { decoded, .. } => ("", Some(decoded)),
+        };
+        plain.chars().chain(escape)
+    });
+    assert!(plainly.eq(text.decoded(&mut buffers.decoded).chars()));
 
     let Buffers {
         string,

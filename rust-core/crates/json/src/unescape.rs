@@ -9,6 +9,8 @@ const ROOM: usize = 2048;
 const COPIED: usize = 32;
 /// What one step looks at: a block, and what is copied with the end of it.
 const WINDOW: usize = BLOCK + COPIED;
+/// Room for what is put together, and for what the last steps write beyond.
+const SPACE: usize = ROOM + WINDOW + COPIED;
 
 /// Appends the value of `raw`, the characters between the quotes of a string that was accepted. Of other text, an escape
 /// that is none ends the value.
@@ -19,7 +21,7 @@ pub(crate) fn unescape_into(raw: &str, out: &mut String) {
     let bytes = raw.as_bytes();
     out.reserve(bytes.len());
     let mut value = Value {
-        room: [0; ROOM + WINDOW + COPIED],
+        room: [0; SPACE],
         length: 0,
     };
     let mut at = 0;
@@ -46,7 +48,7 @@ pub(crate) fn unescape_into(raw: &str, out: &mut String) {
 
 /// Bytes of a value that have not been appended yet.
 struct Value {
-    room: [u8; ROOM + WINDOW + COPIED],
+    room: [u8; SPACE],
     length: usize,
 }
 
@@ -57,40 +59,32 @@ impl Value {
     fn step(&mut self, window: &[u8; WINDOW], length: usize, rest: &[u8]) -> Option<usize> {
         let (block, _) = window.split_first_chunk::<BLOCK>()?;
         let mut escapes = backslashes(block);
-        let mut done = 0;
+        let (mut done, mut to) = (0, self.length);
         while escapes != 0 {
-            let place = escapes.trailing_zeros() as usize;
-            self.copy(window, done, place);
+            let place = escapes.trailing_zeros() as usize % BLOCK;
+            to = copy(window, done, place, &mut self.room, to);
             done = match SIMPLE[usize::from(window[place + 1])] {
-                0 => place + self.decode(&rest[place..])?,
+                0 => {
+                    self.length = to;
+                    let length = self.decode(&rest[place..])?;
+                    to = self.length;
+                    place + length
+                }
                 byte => {
-                    self.room[self.length] = byte;
-                    self.length += 1;
+                    self.room[to] = byte;
+                    to += 1;
                     place + 2
                 }
             };
             if done >= BLOCK {
+                self.length = to;
                 return Some(done);
             }
             // The second of two backslashes begins nothing.
             escapes &= u64::MAX << done;
         }
-        self.copy(window, done, length);
+        self.length = copy(window, done, length, &mut self.room, to);
         Some(length)
-    }
-
-    /// Copies the bytes of a window from `start` to `end`, which lies in its block, and some that do not count.
-    #[inline]
-    fn copy(&mut self, window: &[u8; WINDOW], start: usize, end: usize) {
-        let length = end.saturating_sub(start);
-        for skipped in (0..length.max(1)).step_by(COPIED) {
-            let from = window[start + skipped..].first_chunk::<COPIED>();
-            let to = self.room[self.length + skipped..].first_chunk_mut::<COPIED>();
-            if let (Some(from), Some(to)) = (from, to) {
-                *to = *from;
-            }
-        }
-        self.length += length;
     }
 
     /// Takes the character of the escape at the beginning of `rest`; the escape's length.
@@ -118,6 +112,26 @@ impl Value {
         };
         self.room.copy_within(whole..self.length, 0);
         self.length -= whole;
+    }
+}
+
+/// Copies the bytes of a window's block from `start` to `end` to the place `to`, and some behind them that do not count;
+/// returns where what counts ends.
+#[inline]
+fn copy(window: &[u8; WINDOW], start: usize, end: usize, room: &mut [u8; SPACE], to: usize) -> usize {
+    copy_some(window, start, room, to);
+    let length = end.saturating_sub(start);
+    if length > COPIED {
+        copy_some(window, start + COPIED, room, to + COPIED);
+    }
+    to + length
+}
+
+#[inline]
+fn copy_some(window: &[u8; WINDOW], start: usize, room: &mut [u8; SPACE], to: usize) {
+    let from = window[start % BLOCK..].first_chunk::<COPIED>();
+    if let (Some(from), Some(to)) = (from, room[to..].first_chunk_mut()) {
+        *to = *from;
     }
 }
 
