@@ -207,7 +207,7 @@ async fn read_json<'c>(
     let read = Call::read_text(incoming.dialect, body, &mut reading.workspace, &mut reading.text);
     reading.end_reading();
     if body.len() > AT_ONCE {
-        reading.text.shrink();
+        reading.fit_text();
     }
     incoming.span.lap_now(Stage::Parse);
     let mut call = read.map_err(Rejection::from)?;
@@ -235,8 +235,11 @@ async fn route_and_admit<'c>(
     call: Call<'c>,
     mut room: Share,
 ) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
-    room.resize(reading.text.size())
-        .map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let held = match incoming.body.len() > AT_ONCE {
+        true => reading.text.capacity(),
+        false => reading.text.size(),
+    };
+    room.resize(held).map_err(|Exhausted| Rejection::OVERLOADED)?;
     let tenant = &incoming.identity.tenant;
     let model = match incoming.stored {
         None => incoming

@@ -90,6 +90,14 @@ impl Reading {
         }
     }
 
+    /// Gives back what the text of a long document does not need: of one that is a picture, nearly all of its memory. What
+    /// the next document can use stays, since the system gives new memory slowly.
+    pub(crate) fn fit_text(&mut self) {
+        if self.text.capacity() > KEPT.min(self.text.size().saturating_mul(2)) {
+            self.text.shrink();
+        }
+    }
+
     /// Leaves the buffers to the next request, without what only a large one needs.
     pub(crate) fn give_back_to(mut self, gateway: &Gateway) {
         if self.text.capacity() > KEPT {
@@ -278,5 +286,27 @@ impl Gateway {
             let _ = self.recorder.written(seq).await;
         }
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEPT, Reading};
+
+    #[test]
+    fn a_text_keeps_the_memory_that_the_next_one_can_use_and_no_more() {
+        let mut reading = Reading::default();
+        reading.text.make_ready(500_000).for_each(drop);
+        reading.text.plain(&"x".repeat(400_000));
+        reading.fit_text();
+        assert!(reading.text.capacity() >= 500_000);
+        reading.text.plain("of a picture, this is all that is left");
+        reading.fit_text();
+        assert!(reading.text.capacity() < 16 << 10);
+        reading.text.plain(&"x".repeat(KEPT + 1));
+        reading.text.make_ready(2 * KEPT).for_each(drop);
+        reading.text.plain(&"x".repeat(KEPT + 1));
+        reading.fit_text();
+        assert!(reading.text.capacity() < KEPT + (16 << 10));
     }
 }

@@ -4,12 +4,19 @@
 //! beyond that is taken from the budget before the memory is, and goes back with it. Nothing waits for room: what
 //! finds none is refused. A quarter of the budget is for what every exchange needs, so that small requests are served
 //! however many large ones there are.
+//!
+//! Large buffers that are done with serve the next ones, as long as nobody needs their room: the system takes a page
+//! back at once, and gives another one slowly.
+
+mod kept;
 
 use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
 
 use prometheus_client::metrics::gauge::Gauge;
+
+use self::kept::{KeptBuffers, LARGE};
 
 /// Bytes that a buffer has without asking.
 pub(crate) const OWN: usize = 8 * 1024;
@@ -26,6 +33,8 @@ pub(crate) struct Budget {
     used: Cell<u64>,
     most: Cell<u64>,
     gauge: Gauge,
+    /// Memory that nobody uses: together with what is taken it is no more than the budget.
+    kept: KeptBuffers,
 }
 
 /// The budget has no room.
@@ -39,6 +48,7 @@ impl Budget {
             used: Cell::new(0),
             most: Cell::new(most),
             gauge,
+            kept: KeptBuffers::default(),
         }
     }
 
@@ -59,6 +69,12 @@ impl Budget {
         })
     }
 
+    /// Keeps the memory of a buffer that is done with, if there is room for it.
+    fn keep(&self, memory: Vec<u8>) {
+        let room = self.most.get().saturating_sub(self.used.get());
+        self.kept.put(memory, room);
+    }
+
     /// What bodies and held answers may take.
     fn most_of_bodies(&self) -> u64 {
         self.most.get() - self.most.get() / 4
@@ -70,6 +86,7 @@ impl Budget {
         if after > before && used > most {
             return Err(Exhausted);
         }
+        self.kept.shrink_to(self.most.get().saturating_sub(used));
         self.used.set(used);
         self.gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
         Ok(())
@@ -150,12 +167,11 @@ impl Buffer {
             return Ok(());
         }
         let ahead = self.bytes.capacity().min(STEP);
-        // What would be spare is not insisted on.
-        self.resize(needed.max(self.bytes.capacity().saturating_add(ahead)))
-            .or_else(|Exhausted| self.resize(needed))
+        self.resize_generously(needed.max(self.bytes.capacity().saturating_add(ahead)), needed)
     }
 
-    /// Makes room for `more` bytes and no more than these.
+    /// Makes room for `more` bytes, and of a large buffer for a few more: what comes next is about as long, and the memory
+    /// serves it then.
     ///
     /// # Errors
     /// [`Exhausted`]; the buffer stays as it was.
@@ -163,8 +179,24 @@ impl Buffer {
         let needed = self.bytes.len().checked_add(more).ok_or(Exhausted)?;
         match needed <= self.bytes.capacity() {
             true => Ok(()),
-            false => self.resize(needed),
+            false => self.resize_generously(kept::rounded(needed), needed),
         }
+    }
+
+    /// Gives the buffer about `wanted` bytes, or at least `needed`: what would be spare is not insisted on.
+    fn resize_generously(&mut self, wanted: usize, needed: usize) -> Result<(), Exhausted> {
+        if needed >= LARGE
+            && let Some(kept) = self.share.budget.kept.take(needed)
+        {
+            if self.share.resize(kept.capacity()).is_ok() {
+                let before = std::mem::replace(&mut self.bytes, kept);
+                self.bytes.extend_from_slice(&before);
+                self.share.budget.keep(before);
+                return Ok(());
+            }
+            self.share.budget.keep(kept);
+        }
+        self.resize(wanted).or_else(|Exhausted| self.resize(needed))
     }
 
     fn resize(&mut self, capacity: usize) -> Result<(), Exhausted> {
@@ -224,12 +256,33 @@ impl Buffer {
 
     /// Drops the first `length` bytes, and gives memory back that the rest does not need.
     pub(crate) fn consume(&mut self, length: usize) {
+        let rest = self.bytes.get(length..).unwrap_or_default();
+        if self.bytes.capacity() >= LARGE && rest.len() <= KEPT {
+            let rest = rest.to_vec();
+            let memory = std::mem::replace(&mut self.bytes, rest);
+            self.give_back_to_budget(memory);
+            return;
+        }
         self.bytes.drain(..length);
         if self.bytes.capacity() > KEPT {
             self.bytes.shrink_to(KEPT);
             // What becomes less is never refused.
             let _ = self.share.resize(self.bytes.capacity());
         }
+    }
+
+    /// Leaves memory that the buffer had to the next one.
+    fn give_back_to_budget(&mut self, memory: Vec<u8>) {
+        // What becomes less is never refused.
+        let _ = self.share.resize(self.bytes.capacity());
+        self.share.budget.keep(memory);
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let memory = std::mem::take(&mut self.bytes);
+        self.give_back_to_budget(memory);
     }
 }
 
@@ -242,109 +295,5 @@ impl Deref for Buffer {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::rc::Rc;
-
-    use bytes::BufMut;
-    use prometheus_client::metrics::gauge::Gauge;
-
-    use super::{Budget, Buffer, Exhausted, KEPT, OWN, STEP, Share};
-
-    fn budget(most: u64) -> (Rc<Budget>, Gauge) {
-        let gauge = Gauge::default();
-        (Rc::new(Budget::new(most, gauge.clone())), gauge)
-    }
-
-    #[test]
-    fn a_buffer_takes_its_share_before_it_grows_and_gives_it_back_with_its_memory() {
-        let (budget, used) = budget(1 << 20);
-        let mut buffer = Buffer::new(&budget);
-        buffer.reserve_exact(OWN).unwrap();
-        assert_eq!(used.get(), 0);
-        buffer.reserve_exact(OWN + 1000).unwrap();
-        assert_eq!(used.get(), 1000);
-        buffer.extend(&[7; OWN + 1001]).unwrap();
-        assert_eq!(used.get() as usize, buffer.len() + buffer.room() - OWN);
-        drop(buffer);
-        assert_eq!(used.get(), 0);
-    }
-
-    #[test]
-    fn what_has_no_room_is_refused_and_changes_nothing() {
-        let (budget, used) = budget(13_333);
-        let mut buffer = Buffer::new(&budget);
-        buffer.extend(&[7; OWN + 9000]).unwrap();
-        let before = (used.get(), buffer.room());
-        assert_eq!(buffer.extend(&[7; 1001]), Err(Exhausted));
-        assert_eq!(buffer.write(1001, |_| ()), Err(Exhausted));
-        assert_eq!((used.get(), buffer.room()), before);
-        assert_eq!(buffer.len(), OWN + 9000);
-        // The last bytes of the budget are not lost to growth ahead of its need.
-        assert_eq!(buffer.extend(&[7; 1000]), Ok(()));
-        assert_eq!(used.get(), 10_000);
-        let mut other = Buffer::new(&budget);
-        assert_eq!(other.extend(&[7; OWN]), Ok(()));
-        assert_eq!(other.extend(&[7; 1]), Err(Exhausted));
-    }
-
-    #[test]
-    fn what_is_consumed_takes_its_memory_along() {
-        let (budget, used) = budget(1 << 20);
-        let mut buffer = Buffer::new(&budget);
-        buffer.extend(&[7; 100_000]).unwrap();
-        buffer.extend(b"next").unwrap();
-        buffer.consume(100_000);
-        assert_eq!(&buffer[..], b"next");
-        assert_eq!(used.get(), 0);
-        assert!(buffer.room() <= KEPT);
-    }
-
-    #[test]
-    fn a_large_buffer_grows_by_steps_and_not_by_its_own_size() {
-        let (budget, _) = budget(1 << 30);
-        let mut buffer = Buffer::new(&budget);
-        for _ in 0..10_000 {
-            buffer.extend(&[7; 1000]).unwrap();
-            assert!(buffer.room() <= STEP, "{}", buffer.room());
-        }
-    }
-
-    #[test]
-    fn no_more_is_read_into_a_buffer_than_its_share_covers() {
-        let (budget, _) = budget(1 << 20);
-        let mut buffer = Buffer::new(&budget);
-        buffer.reserve_exact(10).unwrap();
-        let room = buffer.room();
-        assert_eq!(buffer.spare().remaining_mut(), room);
-        buffer.spare().put_bytes(7, room);
-        assert_eq!((buffer.len(), buffer.room()), (room, 0));
-    }
-
-    #[test]
-    fn a_smaller_budget_holds_for_what_comes_and_takes_nothing_away() {
-        let (budget, used) = budget(120_000);
-        let mut share = Share::new(&budget);
-        share.resize(OWN + 90_000).unwrap();
-        budget.set_most(50_000);
-        assert_eq!(share.resize(OWN + 90_001), Err(Exhausted));
-        assert_eq!(used.get(), 90_000);
-        share.resize(OWN + 60_000).unwrap();
-        assert_eq!(used.get(), 60_000);
-        drop(share);
-        assert_eq!(used.get(), 0);
-    }
-
-    #[test]
-    fn bodies_leave_a_quarter_to_what_every_exchange_needs() {
-        let (budget, used) = budget(100_000);
-        let mut bodies = Share::new(&budget);
-        bodies.resize(OWN + 75_000).unwrap();
-        assert_eq!(bodies.resize(OWN + 75_001), Err(Exhausted));
-        let exchange = budget.share(25_000).unwrap();
-        assert!(budget.share(1).is_err());
-        assert_eq!(used.get(), 100_000);
-        drop(exchange);
-        assert!(budget.share(1).is_ok());
-        assert_eq!(used.get(), 75_000);
-    }
-}
+#[path = "memory_tests.rs"]
+mod tests;

@@ -91,15 +91,16 @@ impl BodyText {
     }
 
     /// Has the memory ready for the text of a document of so many bytes, a piece at each step of the iterator: the system
-    /// gives a page when it is first written to, and all those of a long document take it milliseconds. The text is
-    /// empty then.
+    /// gives a page when it is first written to, and all those of a long document take it milliseconds. Memory that a
+    /// document before it has left is ready. The text is empty then.
     pub fn make_ready(&mut self, bytes: usize) -> impl Iterator<Item = ()> + '_ {
         const PIECE: usize = 64 << 10;
         static ZEROS: [u8; PIECE] = [0; PIECE];
         self.clear();
-        self.text.reserve_exact(bytes);
+        let missing = if bytes > self.text.capacity() { bytes } else { 0 };
+        self.text.reserve_exact(missing);
         std::iter::from_fn(move || {
-            let left = bytes - self.text.len();
+            let left = missing - self.text.len();
             let zeros = std::str::from_utf8(&ZEROS[..left.min(PIECE)]).unwrap_or_default();
             self.text.push_str(zeros);
             if zeros.is_empty() {

@@ -445,6 +445,16 @@ fn memory_that_was_made_ready_holds_the_text_and_the_rest_of_it_goes_back() {
     assert!(text.text().contains("what is this"), "{}", text.text());
 }
 
+#[test]
+fn memory_that_a_document_has_left_is_ready_for_the_next_one() {
+    let mut text = BodyText::new();
+    assert_eq!(text.make_ready(300_000).count(), 5);
+    text.plain("a document");
+    assert_eq!(text.make_ready(300_000).count(), 0);
+    assert!(text.text().is_empty() && text.capacity() >= 300_000);
+    assert_eq!(text.make_ready(400_000).count(), 7);
+}
+
 fn chat_with_picture(url: &str) -> String {
     let parts = format!(
         r#"[{{"type":"text","text":"what is this"}},{{"type":"image_url","image_url":{{"url":"{url}"}}}}]"#
