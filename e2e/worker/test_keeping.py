@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proofgate import _core, aggregate_log
+from proofgate import _core, aggregate_log, auditor_port
 from proofgate.keeping import arguments
 
 from e2e import go_binaries
@@ -66,14 +66,16 @@ class Kept:
         report: dict[str, Any] = json.loads(text)
         return code, report
 
-    def by_plan(self, plan: dict[str, Any], kill_after: str = "") -> tuple[int, dict[str, Any]]:
+    def by_plan(
+        self, plan: dict[str, Any], kill_after: str = "", more: tuple[str, ...] = ()
+    ) -> tuple[int, dict[str, Any]]:
         """Carries out a plan in a year, in a process that is killed after a step if one is named."""
         folder = self.audit.folder
         (folder / "plan").write_text(json.dumps(plan))
         (folder / "report").write_text("{}")
         where = ["--ledger", str(self.audit.ledger), "--state", str(folder / "kept"), "--ledger-key", self.audit.key]
-        more = ["--signing-key", str(folder / "keeper"), "--plan", str(folder / "plan")]
-        options = [*where, *more, "--report", str(folder / "report")]
+        named = ["--signing-key", str(folder / "keeper"), "--plan", str(folder / "plan")]
+        options = [*where, *named, *more, "--report", str(folder / "report")]
         if kill_after:
             command = [sys.executable, "-c", KILLED_IN_A_YEAR, kill_after, *options]
             code = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).returncode
@@ -234,6 +236,57 @@ def test_what_waits_for_the_auditors_log_goes_once_that_has_it(kept: Kept) -> No
     assert kept.keep(*waits)[0] == 0
     assert (audit.logs()[0] / "salts").read_bytes() != salts
     assert kept.check() == 0 and audit.look() == (0, [])
+
+
+def auditors(kept: Kept, url: str, patience: float) -> tuple[str, ...]:
+    """The options by which a plan waits for the auditor at a URL."""
+    public = _core.verifying_key((kept.audit.folder / "auditor-key").read_text())
+    return ("--auditor", url, "--auditor-key", public, "--auditor-patience", f"{patience:.0f}")
+
+
+def test_a_plan_waits_for_an_auditor_that_is_away_and_goes_on_once_it_is_back(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = kept.audit
+    hold = CASE | {"name": "other", "tenant": "globex"}
+    plan = {"begin": True, "retention": RETENTION, "holds": [hold]}
+    before = {path: path.read_bytes() for path in audit.ledger.glob("0/*/*") if path.is_file()}
+    with following(audit) as (program, url):
+        assert program.stop() == 0
+    code, report = kept.by_plan(plan, more=auditors(kept, url, 0))
+    assert (code, report["result"], report["anchor"], report["holds"]) == (1, "auditor_unreachable", "auditor", 1)
+    assert {path: path.read_bytes() for path in audit.ledger.glob("0/*/*") if path.is_file()} == before
+    # One that stands still answers nothing, either.
+    plan = {"known": 1, "retention": RETENTION, "holds": [hold]}
+    with following(audit) as (program, url):
+        program.process.send_signal(signal.SIGSTOP)
+        with monkeypatch.context() as patched:
+            patched.setattr(auditor_port, "_ANSWER_SECONDS", 0.2)
+            stopped = kept.by_plan(plan, more=auditors(kept, url, 0))
+        assert (stopped[0], stopped[1]["result"]) == (1, "auditor_unreachable")
+        program.process.send_signal(signal.SIGCONT)
+        code, report = kept.by_plan(plan, more=auditors(kept, url, PATIENCE))
+        assert (code, report["result"], report["removedNow"], report["erasedNow"]) == (0, "ok", 2, 6), report
+        assert "not_anchored" not in report["staying"]
+        reads = json.loads((audit.folder / "kept" / "auditor-log").read_text())["size"]
+        again = kept.by_plan(plan, more=auditors(kept, url, PATIENCE))[1]
+        assert (again["result"], again["removedNow"], again["erasedNow"]) == ("ok", 0, 0)
+        assert json.loads((audit.folder / "kept" / "auditor-log").read_text())["size"] >= reads > 0
+        assert program.stop() == 0
+    public = _core.verifying_key((audit.folder / "auditor-key").read_text())
+    told = aggregate_log.statements(audit.state, public)
+    for note in audit.ledger.glob("0/*/tombstone"):
+        assert hashlib.sha256(note.read_bytes()).hexdigest() in told
+        assert "(no anchor)" not in note.read_text()
+    assert kept.check() == 0
+    assert kept.found_today() == {"statement_postdated"}
+
+
+def test_what_is_destroyed_without_an_auditor_says_that_it_has_no_anchor(kept: Kept) -> None:
+    code, report = kept.by_plan({"begin": True, "retention": RETENTION})
+    assert (code, report["anchor"], report["removed"]) == (0, "none", 2)
+    notes = [note.read_text() for note in kept.audit.ledger.glob("0/*/tombstone")]
+    assert [("reason the retention of 180 days (no anchor)\n" in note) for note in notes] == [True, True]
 
 
 def test_no_clock_dates_an_erasure_before_its_exchange(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

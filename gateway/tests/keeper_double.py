@@ -36,6 +36,9 @@ class Keeper:
     shreds: ClassVar[list[tuple[Any, ...]]] = []
     held: ClassVar[dict[str, set[str]]] = {}
     exchanges: ClassVar[int] = 2
+    #: SHA-256 of the tombstone and of the erasure that the auditor's log has to have, where it is asked for.
+    tombstone: ClassVar[str] = ""
+    erasure: ClassVar[str] = ""
 
     def __init__(self, state: str, begin: tuple[str, str] | None = None) -> None:
         self._file = Path(state) / "holds"
@@ -95,6 +98,8 @@ class Keeper:
         assert now_us > 0
         Keeper.anchored = anchored
         Keeper.pruned = (ledger, ledger_key, days, tenant_days, why, against, carry_out)
+        if anchored is not None and Keeper.tombstone and Keeper.tombstone not in anchored:
+            return json.dumps([LOG | _waits(Keeper.tombstone), STAYS])
         return json.dumps(
             [LOG, STAYS, LOG | {"action": "finish", "left": ["salts"]}, LOG | {"action": "removed"}]
         )
@@ -124,6 +129,8 @@ class Keeper:
             "exchanges": 3,
             "reasons": [],
         }
+        if anchored is not None and Keeper.erasure and Keeper.erasure not in anchored:
+            return json.dumps([log | _waits(Keeper.erasure)])
         if exchange is not None:
             return json.dumps([log | {"exchanges": 1}])
         return json.dumps(
@@ -158,6 +165,11 @@ class Keeper:
                 for key in keys
             ]
         )
+
+
+def _waits(digest: str) -> dict[str, Any]:
+    reason = {"code": "not_anchored", "text": "it is signed", "statement": digest}
+    return {"action": "stay", "reasons": [reason]}
 
 
 def _told(why: tuple[str, str, str | None]) -> dict[str, Any]:

@@ -64,7 +64,13 @@ def place(tmp_path: Path) -> Place:
 def test_the_first_run_begins_and_a_state_that_is_lost_later_stops_everything(place: Place) -> None:
     retention = {"maximumDays": 180}
     assert place.keep(begin=True, retention=retention)[0] == 0
-    assert Keeper.pruned[2:] == (180, {}, ("officer", "the retention of 180 days", None), [], True)
+    assert Keeper.pruned[2:] == (
+        180,
+        {},
+        ("officer", "the retention of 180 days (no anchor)", None),
+        [],
+        True,
+    )
     (place.folder / "state" / "holds").unlink()
     Keeper.pruned = ()
     code, report = place.keep(known=0, retention=retention)
@@ -165,7 +171,7 @@ def test_tenants_are_erased_up_to_midnight_and_minimums_hold_for_all_of_it(
     assert Keeper.erased[3:] == (
         ("acme", 910 * DAY),
         (30, {"acme": 30, "globex": 730}),
-        ("officer", "the retention of its tenant", None),
+        ("officer", "the retention of its tenant (no anchor)", None),
         True,
     )
     assert (report["removed"], report["removedNow"], report["erased"], report["erasedNow"]) == (3, 2, 6, 3)

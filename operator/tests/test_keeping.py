@@ -21,7 +21,7 @@ from proofgate_operator.plan.observed import Observed, Ref, is_run, ref_of
 from tests.auditing import AUDITOR
 from tests.auditing import KEY as AUDITORS_KEY
 from tests.auditing import key_secret as auditors_secret
-from tests.gateways import DEFAULTS, gateway
+from tests.gateways import DEFAULTS, NAMESPACE, gateway
 from tests.keepers import KEEPING, KEY, key_secret, report, run, said
 from tests.world import World
 
@@ -192,6 +192,9 @@ def test_the_status_tells_what_the_last_run_did() -> None:
         ("keeping_state_corrupt", "StateCorrupt"),
         ("clock_doubtful", "ClockDoubtful"),
         ("keeper_key_differs", "KeyDiffers"),
+        ("not_anchored", "NotAnchored"),
+        ("auditor_unreachable", "AuditorUnreachable"),
+        ("auditor_log_refused", "AuditorLogRefused"),
         ("usage", "Failed"),
         ("io", "Failed"),
     ],
@@ -240,6 +243,8 @@ GARBAGE = [
     json.dumps(report(staying={"No": 1})),
     json.dumps(report(staying={"a": "1"})),
     json.dumps(report(message=7)),
+    json.dumps(report(anchor="a witness")),
+    json.dumps(report(anchor=["auditor"])),
     json.dumps(report(message="m" * 4096)),
 ]
 
@@ -317,6 +322,76 @@ def test_a_suspended_keeper_runs_not_and_says_so() -> None:
     kept = Kept(keeping={**KEEPING, "suspend": True})
     assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is True
     assert kept.condition()[:2] == ("Unknown", "Suspended")
+
+
+def command(kept: Kept) -> list[str]:
+    """What a run is started with."""
+    pod = kept.world.child("CronJob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    found: list[str] = pod["containers"][0]["command"]
+    return found
+
+
+def egress(kept: Kept) -> list[Manifest]:
+    found: list[Manifest] = kept.world.child("NetworkPolicy", "demo-keeper")["spec"].get("egress", [])
+    return found
+
+
+def test_a_keeper_waits_for_the_log_of_its_gateways_auditor_and_may_ask_nobody_else() -> None:
+    kept = Kept(auditor=AUDITOR)
+    url = f"http://demo-auditor.{NAMESPACE}.svc.cluster.local:9091"
+    assert command(kept)[-4:] == ["--auditor", url, "--auditor-key", AUDITORS_KEY.verifying_text]
+    names, asked = egress(kept)
+    assert {port["port"] for port in names["ports"]} == {53, 5353}
+    assert "to" not in names
+    [auditor] = asked["to"]
+    assert auditor["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "auditor"
+    assert asked["ports"] == [{"port": 9091, "protocol": "TCP"}]
+    [readers] = kept.world.child("NetworkPolicy", "demo-auditor")["spec"]["ingress"]
+    keepers = [{"podSelector": kept.world.child("NetworkPolicy", "demo-keeper")["spec"]["podSelector"]}]
+    assert [peer for peer in readers["from"] if "keeper" in str(peer)] == keepers
+
+
+@pytest.mark.parametrize("auditor", [None, {**AUDITOR, "enabled": False}])
+def test_without_an_auditor_it_waits_for_none_and_says_that_there_is_no_anchor(
+    auditor: Manifest | None,
+) -> None:
+    kept = Kept(auditor=auditor)
+    assert "--auditor" not in command(kept)
+    assert egress(kept) == []
+    ended = said(plan=digest(), anchor="none")
+    message = "what is over is gone, and 1 holds hold; no anchor: there is no auditor"
+    assert kept.condition(ended) == ("True", "Kept", message)
+    assert kept.status["anchor"] == "none"
+    # One comes, and with the next run the word goes.
+    kept.condition(ended, said(day=2, plan=digest(), anchor="auditor"))
+    assert kept.status["anchor"] == "auditor"
+    assert "anchor" not in kept.plan().status.condition(ConditionType.KEPT).message
+
+
+def test_what_waits_for_the_auditors_log_is_told_until_a_run_finds_it_there() -> None:
+    kept = Kept(auditor=AUDITOR)
+    template = copy.deepcopy(kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"])
+    kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
+    why = "what is signed of 2 logs waits until the auditor's log has it"
+    left = {"result": "not_anchored", "message": why, "staying": {"not_anchored": 2}, "removed": 1}
+    waits = said(exit_code=10, plan=digest(), anchor="auditor", **left)
+    assert kept.condition(waits) == ("False", "NotAnchored", why)
+    assert kept.status["staying"] == [{"reason": "not_anchored", "count": 2}]
+    assert kept.status["removedLogs"] == 1
+    assert kept.condition(waits, said(day=2, plan=digest(), anchor="auditor"))[:2] == ("True", "Kept")
+
+
+def test_nothing_runs_while_nobody_knows_by_which_key_the_auditor_signs() -> None:
+    kept = Kept(auditor=AUDITOR)
+    template = copy.deepcopy(kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"])
+    kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
+    kept.world.secrets["auditor-key"] = None
+    assert kept.condition()[:2] == ("Unknown", "WaitingForAuditor")
+    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is True
+    assert kept.carried["keeper"] == "", "by hand neither"
+    kept.world.secrets["auditor-key"] = auditors_secret()
+    kept.hear()
+    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is False
 
 
 def test_nothing_is_removed_before_the_auditor_knows_whose_tombstones_hold() -> None:

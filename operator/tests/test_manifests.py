@@ -252,6 +252,34 @@ def test_a_manifest_of_the_keeper_is_as_its_golden_file(found: Manifest) -> None
     assert path.read_text() == text
 
 
+def of_a_keeper_that_waits() -> list[Manifest]:
+    """Return what a keeper and an auditor have beside each other, and neither alone."""
+    alone = [*manifests(keeping=KEEPING), *manifests(auditor=AUDITOR)]
+    return [found for found in manifests(auditor=AUDITOR, keeping=KEEPING) if found not in alone]
+
+
+def test_a_keeper_and_an_auditor_know_of_each_other_and_change_nothing_else() -> None:
+    names = {
+        f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_a_keeper_that_waits()
+    }
+    assert {path.name for path in (GOLDEN / "keeping-audited").glob("*.yaml")} == names
+    assert names == {
+        *("cronjob-demo-keeper.yaml", "networkpolicy-demo-keeper.yaml"),
+        *("statefulset-demo-auditor.yaml", "networkpolicy-demo-auditor.yaml"),
+    }
+
+
+@pytest.mark.parametrize(
+    "found", of_a_keeper_that_waits(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
+)
+def test_a_manifest_of_a_keeper_that_waits_is_as_its_golden_file(found: Manifest) -> None:
+    path = GOLDEN / "keeping-audited" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
+    text = yaml.safe_dump(found, sort_keys=False, width=110)
+    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
 def pod_specs() -> list[Manifest]:
     found = manifests(auditor=AUDITOR, keeping=KEEPING)
     [job] = [each["spec"]["jobTemplate"] for each in found if each["kind"] == "CronJob"]

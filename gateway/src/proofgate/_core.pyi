@@ -869,7 +869,8 @@ class Keeper:
         Returns a JSON list of `{"origin", "dir", "action", "records", "exchanges", "bytes", "newest",
         "reasons", "left"}`; `action` is `remove`, `finish`, `removed` or `stay`. With `anchored`, the
         SHA-256 of the statements in the auditor's log, nothing goes whose tombstone is not among them, and
-        no hold counts as released before its release is; so also in `erase` and `shred`. Raises ValueError
+        no hold counts as released before its release is; so also in `erase` and `shred`. Its reason
+        `not_anchored` has the SHA-256 that is waited for, as `statement`; not in `shred`. Raises ValueError
         and KeepingError.
         """
 

@@ -1,4 +1,8 @@
-"""The auditor's log as its state keeps it: entries in bundles of tiles, compared with what was signed."""
+"""The auditor's log: entries in bundles of tiles, compared with what was signed.
+
+They are read where the auditor keeps them, or from its port; neither is believed before the entries lead to
+the root that the auditor signed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 from proofgate import _core
 from proofgate.mirror.aggregate import WIDTH, path_of, split
@@ -16,50 +22,101 @@ class AggregateLogError(Exception):
     """The entries are not those that the auditor signed."""
 
 
-def entries(state: Path, size: int) -> Iterator[bytes]:
-    """The first `size` entries in an auditor's state. Raises OSError and AggregateLogError."""
-    for number in range(-(-size // WIDTH)):
+class Source(Protocol):
+    """Where the auditor's log is read."""
+
+    def checkpoint(self) -> bytes:
+        """The newest checkpoint that is published."""
+
+    def bundle(self, number: int, count: int) -> bytes:
+        """A bundle of at least so many entries."""
+
+
+@dataclass(frozen=True)
+class StateFiles:
+    """The files in an auditor's state, or in a copy of it. Reading raises OSError."""
+
+    state: Path
+
+    def __str__(self) -> str:
+        return str(self.state)
+
+    def checkpoint(self) -> bytes:
+        """The newest checkpoint."""
+        return (self.state / "checkpoint").read_bytes()
+
+    def bundle(self, number: int, count: int) -> bytes:
+        """A bundle of at least so many entries: the auditor may have put a wider one in its place."""
+        path = self.state / path_of("entries", number)
+        folder = path.with_name(f"{path.name}.p")
+        names = [part.name for part in folder.iterdir()] if folder.is_dir() else []
+        parted = [int(name) for name in names if name.isascii() and name.isdigit()]
+        for width in sorted(width for width in parted if width >= count):
+            return (folder / str(width)).read_bytes()
+        return path.read_bytes()
+
+
+@dataclass
+class Statements:
+    """What a keeper signed and the auditor's log has, as far as the log was read: the SHA-256 of each, in
+    hexadecimal, and the tree over the entries up to there."""
+
+    origin: str
+    tree: _core.Tree = field(default_factory=_core.Tree)
+    digests: set[str] = field(default_factory=set)
+
+
+def entries(source: Source, size: int, first: int = 0) -> Iterator[bytes]:
+    """The entries from `first` on of the first `size`. Raises AggregateLogError, and as the source does."""
+    numbers = range(first // WIDTH, -(-size // WIDTH)) if first < size else ()
+    for number in numbers:
         count = min(WIDTH, size - number * WIDTH)
-        found = list(split(_bundle(state, number, count)))
+        found = list(split(source.bundle(number, count)))
         if len(found) < count:
             raise AggregateLogError(f"bundle {number} of the auditor's log is cut off")
-        yield from found[:count]
+        yield from found[max(0, first - number * WIDTH) : count]
 
 
-def _bundle(state: Path, number: int, count: int) -> bytes:
-    """A bundle of at least so many entries: the auditor may have put a wider one in its place."""
-    path = state / path_of("entries", number)
-    folder = path.with_name(f"{path.name}.p")
-    names = [part.name for part in folder.iterdir()] if folder.is_dir() else []
-    parted = [int(name) for name in names if name.isascii() and name.isdigit()]
-    for width in sorted(width for width in parted if width >= count):
-        return (folder / str(width)).read_bytes()
-    return path.read_bytes()
+def read_on(source: Source, key: str, before: Statements | None = None) -> Statements:
+    """Everything that a keeper signed and that is in the auditor's log, by its verifying key.
+
+    The log is read behind what was read before, and whole where that is of another log; it leads to what the
+    auditor signed. Raises AggregateLogError, and as the source does.
+    """
+    try:
+        signed = json.loads(_core.verify_checkpoint(source.checkpoint().decode(), key))
+    except (_core.ProofError, UnicodeDecodeError) as error:
+        raise AggregateLogError(f"the checkpoint of {source} is not the auditor's: {error}") from None
+    origin, size = signed["origin"], signed["size"]
+    if origin != key.partition("+")[0]:
+        raise AggregateLogError(f"the checkpoint of {source} is of {origin}")
+    known = before if before is not None and before.origin == origin else Statements(origin)
+    if size < known.tree.size:
+        raise AggregateLogError(f"the auditor's log has {size} entries, and had {known.tree.size}")
+    tree = _core.Tree(known.tree.size, known.tree.peaks)
+    found = set(known.digests)
+    for entry in entries(source, size, tree.size):
+        tree.push(entry)
+        if (digest := _statement_in(entry)) is not None:
+            found.add(digest)
+    if tree.root != base64.b64decode(signed["root"]):
+        raise AggregateLogError("the entries of the auditor's log do not lead to the root that it signed")
+    return Statements(origin, tree, found)
+
+
+def _statement_in(entry: bytes) -> str | None:
+    """The SHA-256 of the statement that an entry tells; None where it tells none."""
+    try:
+        told: dict[str, Any] = json.loads(entry)
+        if told["kind"] == "statement":
+            return str(told["statement"]["sha256"])
+        if told["kind"] == "removed":
+            return hashlib.sha256(str(told["tombstone"]).encode()).hexdigest()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise AggregateLogError("an entry of the auditor's log is none") from None
+    return None
 
 
 def statements(state: Path, key: str) -> set[str]:
-    """The SHA-256 of everything that a keeper signed and that is in the auditor's log, by its verifying key.
-
-    The log is read whole, and leads to what the auditor signed. Raises OSError and AggregateLogError.
-    """
-    try:
-        note = (state / "checkpoint").read_text(encoding="utf-8")
-        signed = json.loads(_core.verify_checkpoint(note, key))
-    except (_core.ProofError, UnicodeDecodeError) as error:
-        raise AggregateLogError(f"the checkpoint in {state} is not the auditor's: {error}") from None
-    if signed["origin"] != key.partition("+")[0]:
-        raise AggregateLogError(f"the checkpoint in {state} is of {signed['origin']}")
-    tree, found = _core.Tree(), set[str]()
-    for entry in entries(state, signed["size"]):
-        tree.push(entry)
-        try:
-            told = json.loads(entry)
-            if told["kind"] == "statement":
-                found.add(str(told["statement"]["sha256"]))
-            elif told["kind"] == "removed":
-                found.add(hashlib.sha256(str(told["tombstone"]).encode()).hexdigest())
-        except (ValueError, KeyError, TypeError):
-            raise AggregateLogError("an entry of the auditor's log is none") from None
-    if tree.root != base64.b64decode(signed["root"]):
-        raise AggregateLogError("the entries of the auditor's log do not lead to the root that it signed")
-    return found
+    """What `read_on` finds in an auditor's state. Raises OSError and AggregateLogError."""
+    return read_on(StateFiles(state), key).digests

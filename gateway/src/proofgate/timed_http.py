@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import io
 import socket
 import time
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import SplitResult
 
 
 class TimedResponse(http.client.HTTPResponse):
@@ -38,3 +41,52 @@ class _TimedReader(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+class TimedConnection:
+    """A connection to the http(s) URL that was taken apart, kept between requests; for one thread.
+
+    Raises ValueError for a port that is none.
+    """
+
+    def __init__(self, parts: SplitResult) -> None:
+        made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        # Reading the port refuses one that is none.
+        self._connection = made(parts.hostname or "", parts.port)
+        self._path = parts.path.rstrip("/")
+        self._fresh = True
+
+    def get(
+        self, target: str, headers: Mapping[str, str], connect_seconds: float, answer_seconds: float
+    ) -> http.client.HTTPResponse:
+        """The answer to a GET, whose reading raises TimeoutError once `answer_seconds` have passed.
+
+        Raises OSError, UnicodeError and HTTPException; `close` it then.
+        """
+        fresh = self._fresh
+        try:
+            return self._ask(target, headers, connect_seconds, answer_seconds)
+        except (ConnectionError, http.client.BadStatusLine):
+            if fresh:
+                raise
+            # The server has closed a connection on which nothing was asked for some seconds.
+            self.close()
+            return self._ask(target, headers, connect_seconds, answer_seconds)
+
+    def _ask(
+        self, target: str, headers: Mapping[str, str], connect_seconds: float, answer_seconds: float
+    ) -> http.client.HTTPResponse:
+        if self._fresh:
+            self._connection.timeout = connect_seconds
+            self._connection.connect()
+            self._fresh = False
+        self._connection.response_class = functools.partial(  # type: ignore[assignment]
+            TimedResponse, deadline=time.monotonic() + answer_seconds
+        )
+        self._connection.request("GET", self._path + target, headers=dict(headers))
+        return self._connection.getresponse()
+
+    def close(self) -> None:
+        """Lets the connection go; the next request makes one."""
+        self._connection.close()
+        self._fresh = True

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.auditing import AUDITOR
+from tests.auditing import KEY as AUDITORS_KEY
 from tests.controlplane.api import secret
 from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import wait_for
@@ -70,3 +72,35 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
     kept.apply(gateway_manifest())
     wait_for(lambda: kept.get("cronjob", "demo-keeper") is None, "without spec.keeping nothing runs")
     assert "persistentvolumeclaim/demo-keeper" in kept.objects()
+
+
+def test_a_keeper_beside_an_auditor_waits_for_its_log_and_says_so(kept: Namespace) -> None:
+    kept.apply(secret("auditor-key", signing_key=AUDITORS_KEY.signing_text))
+    kept.apply(gateway_manifest(keeping={**KEEPING, "schedule": "0 0 1 1 *"}, auditor=AUDITOR))
+
+    def command() -> list[str]:
+        pod = kept.there("cronjob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        found: list[str] = pod["containers"][0]["command"]
+        return found
+
+    wait_for(lambda: "--auditor" in command(), "it knows whom to ask")
+    assert command()[-1] == AUDITORS_KEY.verifying_text
+    wait_for(
+        lambda: kept.there("cronjob", "demo-keeper")["spec"]["suspend"] is False,
+        "the auditor that is made knows the keeper's key",
+    )
+    names, asked = kept.there("networkpolicy", "demo-keeper")["spec"]["egress"]
+    assert ("to" in names, asked["ports"][0]["port"]) == (False, 9091)
+    kept.kubectl("create", "job", "--from=cronjob/demo-keeper", "demo-keeper-now")
+    wait_for(lambda: len(kept.names("pod", COMPONENT)) == 1, "the Job has its pod")
+    why = "what is signed of 2 logs waits until the auditor's log has it"
+    said = report(result="not_anchored", message=why, anchor="auditor", staying={"not_anchored": 2})
+    ended = {"exitCode": 10, "finishedAt": "2026-12-01T02:31:00Z", "message": json.dumps(said)}
+    container = {
+        **{"name": "keeper", "ready": False, "restartCount": 0, "image": "i", "imageID": "i"},
+        **{"state": {"terminated": {**ended, "containerID": "containerd://x"}}},
+    }
+    status = {"phase": "Failed", "containerStatuses": [container]}
+    kept.plane.api.patch_status("pod", kept.names("pod", COMPONENT)[0], status, kept.name)
+    assert why in kept.wait_condition("Kept", "False", "NotAnchored")
+    assert kept.there("ggw", "demo")["status"]["keeping"]["anchor"] == "auditor"

@@ -6,7 +6,6 @@ none. What it says is believed by nobody before it is verified.
 
 from __future__ import annotations
 
-import functools
 import http.client
 import json
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from proofgate.reading.files import MOST_NAMES
-from proofgate.timed_http import TimedResponse
+from proofgate.timed_http import TimedConnection
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 5.0
@@ -47,14 +46,9 @@ class WorkerFiles:
             raise ValueError(f"{url} is not an http(s) URL")
         if parts.username is not None or parts.password is not None:
             raise ValueError("a URL of a worker holds no password: name a --worker-token")
-        secure = parts.scheme == "https"
-        made = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        # Reading the port refuses one that is none.
-        self._connection = made(parts.hostname, parts.port, timeout=CONNECT_SECONDS)
-        self._path = parts.path.rstrip("/")
+        self._connection = TimedConnection(parts)
         self._token_file = token_file
         self._headers: dict[str, str] = {}
-        self._fresh = True
         self._closed = False
         self._look_seconds = look_seconds
         self._spent = 0.0
@@ -104,11 +98,7 @@ class WorkerFiles:
     def close(self) -> None:
         """Lets the connection go, for good."""
         self._closed = True
-        self._disconnect()
-
-    def _disconnect(self) -> None:
         self._connection.close()
-        self._fresh = True
 
     def _get(self, target: str, most: int) -> tuple[bytes, str | None]:
         began = time.monotonic()
@@ -119,21 +109,13 @@ class WorkerFiles:
         except (OSError, UnicodeError, http.client.HTTPException) as error:
             if isinstance(error, FileNotFoundError | UnreadableError):
                 raise
-            self._disconnect()
+            self._connection.close()
             raise _worker_error(error) from None
         finally:
             self._spent += time.monotonic() - began
 
     def _exchange(self, target: str, most: int) -> tuple[bytes, str | None]:
-        fresh = self._fresh
-        try:
-            response = self._ask(target)
-        except (ConnectionError, http.client.BadStatusLine):
-            if fresh:
-                raise
-            # The worker has closed a connection on which nothing was asked for some seconds.
-            self._disconnect()
-            response = self._ask(target)
+        response = self._connection.get(target, self._headers, CONNECT_SECONDS, ANSWER_SECONDS)
         with response:
             limit = most if response.status == http.client.OK else _MOST_REFUSED
             body = response.read(limit + 1)
@@ -142,17 +124,6 @@ class WorkerFiles:
             if response.status != http.client.OK:
                 raise _refusal(response.status, body)
             return body, response.getheader(_LENGTH)
-
-    def _ask(self, target: str) -> http.client.HTTPResponse:
-        if self._fresh:
-            self._connection.timeout = CONNECT_SECONDS
-            self._connection.connect()
-            self._fresh = False
-        self._connection.response_class = functools.partial(  # type: ignore[assignment]
-            TimedResponse, deadline=time.monotonic() + ANSWER_SECONDS
-        )
-        self._connection.request("GET", self._path + target, headers=self._headers)
-        return self._connection.getresponse()
 
 
 def _refusal(status: int, body: bytes) -> OSError:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core
-from proofgate.aggregate_log import AggregateLogError, entries
+from proofgate.aggregate_log import AggregateLogError, StateFiles, entries
 from proofgate.commands import EXIT_USAGE, fail
 from proofgate.evidence import VERDICTS, read_text, read_verifying_key
 from proofgate.index.access_log import AccessLogError, Part, parts, replay
@@ -112,7 +112,7 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
     against = None if held is None else _believed(held, key)
     tree, told = _core.Tree(), dict[int, list[Told]]()
     compared = against is None or against["size"] == 0
-    for entry in entries(state, signed["size"]):
+    for entry in entries(StateFiles(state), signed["size"]):
         tree.push(entry)
         if against is not None and tree.size == against["size"]:
             compared = True

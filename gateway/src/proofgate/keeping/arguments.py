@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofgate import _core, aggregate_log, evidence, times
+from proofgate.auditor_port import AuditorPort
+from proofgate.keeping.anchors import MEMORY, Anchors, AnchorsError
 
 _DAYS = re.compile(r"([0-9]{1,6})d")
 _MICROSECONDS = 1_000_000
@@ -133,29 +135,44 @@ def add_ticket(parser: argparse.ArgumentParser, *others: str) -> None:
 
 def add_auditor(parser: argparse.ArgumentParser) -> None:
     """Adds the auditor's log, for which is waited before anything is destroyed."""
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--auditor",
+        metavar="URL",
+        help="the auditor's port: nothing is destroyed, and no hold counts as released, before the statement "
+        "of that is in its log",
+    )
+    where.add_argument(
         "--auditor-state",
         type=Path,
         metavar="DIR",
-        help="the auditor's --state, or a copy: nothing is destroyed, and no hold counts as released, before "
-        "the statement of that is in its log",
+        help="in its place: the auditor's --state, or a copy",
     )
     parser.add_argument("--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file")
 
 
+def anchors(options: argparse.Namespace) -> Anchors | None:
+    """The statements in the auditor's log; None where nothing waits for it. Raises UsageError."""
+    if options.auditor_state is None and options.auditor is None and options.auditor_key is None:
+        return None
+    if (options.auditor_state is None and options.auditor is None) or options.auditor_key is None:
+        raise UsageError("--auditor, or --auditor-state, and --auditor-key go together")
+    key = evidence.read_verifying_key(options.auditor_key)
+    if options.auditor_state is not None:
+        return Anchors(aggregate_log.StateFiles(options.auditor_state), key)
+    try:
+        return Anchors(AuditorPort(options.auditor), key, options.state / MEMORY)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 def anchored(options: argparse.Namespace) -> set[str] | None:
     """SHA-256 of the statements in the auditor's log; None where nothing waits for it. Raises UsageError."""
-    if options.auditor_state is None and options.auditor_key is None:
-        return None
-    if options.auditor_state is None or options.auditor_key is None:
-        raise UsageError("--auditor-state and --auditor-key go together")
+    found = anchors(options)
     try:
-        key = evidence.read_verifying_key(options.auditor_key)
-        return aggregate_log.statements(options.auditor_state, key)
-    except aggregate_log.AggregateLogError as error:
+        return None if found is None else found.read()
+    except AnchorsError as error:
         raise UsageError(f"{error}: nothing is done") from None
-    except OSError as error:
-        raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
 def author(options: argparse.Namespace, *, signs: bool) -> str:

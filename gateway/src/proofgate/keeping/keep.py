@@ -9,15 +9,17 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofgate import _core, evidence
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments, erasing, pruning
+from proofgate.keeping.anchors import Anchors, AnchorsError
 from proofgate.keeping.ledger import KeptLedger, Logs
 
 if TYPE_CHECKING:
@@ -33,6 +35,13 @@ _VERSION = 1
 _NEEDS_SOMEBODY = frozenset({"damaged", "unknown_kinds", "future", "tombstone_refused", "held_unknown"})
 #: Why salts do: an erasure is not done before all logs are.
 _NOT_ERASED = _NEEDS_SOMEBODY | {"not_ended", "locked", "uncovered", "removal_unfinished"}
+#: What is signed waits for the auditor's log.
+NOT_ANCHORED = "not_anchored"
+#: How long a run waits for the auditor, in seconds: that looks at what lies beside a log that has ended
+#: within `ended logs / 256` seconds.
+AUDITOR_SECONDS = 600.0
+#: What a report says of where statements have their anchor.
+_BY_AUDITOR, _NO_ANCHOR = "auditor", "none"
 _DAY = 86_400_000_000
 #: The folder of a log is named by a ULID, whose first ten characters are milliseconds (github.com/ulid/spec).
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -57,6 +66,7 @@ class Report:
     keeper: str = ""
     result: str = "ok"
     message: str = ""
+    anchor: str = ""
     holds: int | None = None
     known: int | None = None
     outside: tuple[str, ...] = ()
@@ -74,6 +84,8 @@ class Report:
         found: dict[str, Any] = {"v": _VERSION, "plan": self.plan[:64], "result": self.result}
         if self.keeper:
             found["keeper"] = self.keeper[:_MAX_MESSAGE]
+        if self.anchor:
+            found["anchor"] = self.anchor
         if self.message:
             found["message"] = self.message.encode()[:_MAX_MESSAGE].decode(errors="ignore")
         if self.known is not None:
@@ -85,6 +97,21 @@ class Report:
         found |= {"removed": self.removed, "removedNow": self.removed_now}
         found |= {"erased": self.erased, "erasedNow": self.erased_now}
         return found | {"staying": dict(sorted(self.staying.items()))}
+
+    def begin_pass(self) -> None:
+        """Forgets what the pass before found; what this run did counts on."""
+        self.result, self.message, self.removed, self.erased = "ok", "", 0, 0
+        self.staying, self.removal, self.erasures = Counter(), [], {}
+
+    def awaited(self) -> set[str]:
+        """The SHA-256 of the statements for which something waits."""
+        logs = [*self.removal, *(log for found in self.erasures.values() for log in found)]
+        return {
+            reason["statement"]
+            for log in logs
+            for reason in log["reasons"]
+            if reason["code"] == NOT_ANCHORED and reason.get("statement")
+        }
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -100,6 +127,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     arguments.add_ledger(parser)
     arguments.add_author(parser)
+    parser.add_argument(
+        "--auditor-patience",
+        type=_seconds,
+        default=AUDITOR_SECONDS,
+        metavar="SECONDS",
+        help="how long to wait for the auditor's log, where one is named; what it does not have by then "
+        f"waits for the next run (default: {AUDITOR_SECONDS:g})",
+    )
     parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan, JSON")
     parser.add_argument(
         "--report",
@@ -109,6 +144,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="change nothing, and print what would be")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise argparse.ArgumentTypeError("expected whole seconds, such as 600")
+    return float(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -133,20 +174,21 @@ def _carried_out(options: argparse.Namespace, report: Report) -> int:
         # The text of a key is not in it.
         report.result, report.message = "usage", str(error)
         return fail(str(error), EXIT_USAGE)
-    except (KeepError, _core.ProofgateError) as error:
+    except (KeepError, AnchorsError, _core.ProofgateError) as error:
         report.result, report.message = error.code, str(error)
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     except OSError as error:
         report.result, report.message = "io", f"{error.filename}: {error.strerror}"
         return fail(f"{report.message} [io]", EXIT_FAILED)
-    return EXIT_STAYS if report.result == "staying" else EXIT_OK
+    return EXIT_STAYS if report.result in ("staying", NOT_ANCHORED) else EXIT_OK
 
 
 def _keep(options: argparse.Namespace, report: Report) -> None:
     from proofgate.keeping import plans
 
     plan, report.plan = plans.read(options.plan)
-    author, anchored = arguments.author(options, signs=not options.dry_run), arguments.anchored(options)
+    author, anchors = arguments.author(options, signs=not options.dry_run), arguments.anchors(options)
+    report.anchor = _NO_ANCHOR if anchors is None else _BY_AUDITOR
     key = evidence.read_verifying_key(options.ledger_key)
     signing = arguments.signing_key(options.signing_key)
     own = _core.verifying_key(signing.strip())
@@ -169,7 +211,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
         state = json.loads(keeper.holds())
     report.known, report.holds = len(state), sum("released" not in hold for hold in state)
     report.outside, report.changed = changes.outside, changes.changed
-    kept = KeptLedger(options.ledger, key, signing, keeper, anchored)
+    kept = KeptLedger(options.ledger, key, signing, keeper)
     if not options.dry_run:
         # Also where nothing goes: that they hold is known outside the state from then on.
         kept.state_holds()
@@ -180,7 +222,34 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
             "hold_changed",
         )
     _require_clock(options.ledger, plan)
-    _carry_out(kept, plan, author, report, carry_out=not options.dry_run)
+    if anchors is None:
+        _carry_out(kept, plan, author, report, carry_out=not options.dry_run)
+    elif options.dry_run:
+        kept = replace(kept, anchored=anchors.forgetful().read())
+        _carry_out(kept, plan, author, report, carry_out=False)
+    else:
+        _carry_out_once_anchored(kept, plan, author, report, anchors, options.auditor_patience)
+
+
+def _carry_out_once_anchored(
+    kept: KeptLedger, plan: KeepingPlan, author: str, report: Report, anchors: Anchors, patience: float
+) -> None:
+    """Signs what goes, and carries it out as the auditor's log has it. What that does not have by the end of
+    the patience, in seconds, is for the next run; of an auditor that does not answer, nothing is signed.
+
+    Raises AnchorsError.
+    """
+    deadline = time.monotonic() + patience
+    anchored, known = anchors.wait((), deadline), None
+    while known is None or anchored & report.awaited() > known & report.awaited():
+        known = anchored
+        report.begin_pass()
+        _carry_out(replace(kept, anchored=set(known)), plan, author, report, carry_out=True)
+        if awaited := report.awaited():
+            try:
+                anchored = anchors.wait(awaited, deadline)
+            except AnchorsError as error:
+                report.message = f"{report.message}; {error}"
 
 
 def _require_key(plan: KeepingPlan, own: str) -> None:
@@ -257,16 +326,18 @@ def _bring_in(keeper: _core.Keeper, changes: Changes, author: str) -> None:
 def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report, *, carry_out: bool) -> None:
     """Removes and erases. What a hold, or anything else, keeps is told by reason."""
     overdue: Counter[str] = Counter()
+    # It is signed with each: where nothing was waited for, the time is the keeper's word alone.
+    without = " (no anchor)" if report.anchor == _NO_ANCHOR else ""
     if plan.removal is not None:
         days, minimums = plan.removal
-        why = arguments.Why(author, f"the retention of {days} days")
+        why = arguments.Why(author, f"the retention of {days} days{without}")
         report.removal = kept.prune(days, minimums, why, carry_out=carry_out)
         gone = [log for log in report.removal if log["action"] != "stay"]
         report.removed = len(gone)
-        report.removed_now = sum(log["action"] != "removed" for log in gone)
+        report.removed_now += sum(log["action"] != "removed" for log in gone)
         overdue += _stay(report, report.removal, _NEEDS_SOMEBODY)
     for tenant, until in plan.erasures(arguments.now()).items():
-        why = arguments.Why(author, "the retention of its tenant")
+        why = arguments.Why(author, f"the retention of its tenant{without}")
         logs = kept.erase(None, (tenant, until), plan.minimums, why, carry_out=carry_out)
         report.erasures[tenant] = logs
         report.erased += sum(log["exchanges"] for log in logs if log["action"] != "stay")
@@ -275,6 +346,11 @@ def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report,
     if overdue:
         told = ", ".join(f"{code} ({count})" for code, count in sorted(overdue.items()))
         report.result, report.message = "staying", f"logs stay beyond their time, or keep salts: {told}"
+    # It ends by itself, and others may be told for its sake: of a log that is going, salts are left.
+    if waiting := report.staying[NOT_ANCHORED]:
+        report.result = NOT_ANCHORED
+        told = f"; {report.message}" if report.message else ""
+        report.message = f"what is signed of {waiting} logs waits until the auditor's log has it{told}"
 
 
 def _stay(report: Report, logs: Logs, overdue: frozenset[str]) -> Counter[str]:

@@ -231,6 +231,12 @@ def keeping_schema() -> dict[str, Any]:
             "result": {"type": "string", "maxLength": 64, "description": "ok, or a code of why not."},
             "message": {**text, "description": "Why not, in a sentence."},
             "plan": {"type": "string", "maxLength": 64, "description": "Digest of what it carried out."},
+            "anchor": {
+                "type": "string",
+                "maxLength": 16,
+                "description": "auditor: it waits until what it signed is in the auditor's log; none: there"
+                " is no auditor, and when something was signed is the keeper's word.",
+            },
             "holds": {**number, "description": "Holds that hold."},
             "knownHolds": {
                 **number,

@@ -1,5 +1,6 @@
 """The keeper: a CronJob that mounts the ledger's volume and a state of its own, and carries out what the
-manifest says of holds and retention.
+manifest says of holds and retention. Of a gateway with an auditor, it asks that one whether what it signed is
+in its log, and destroys nothing before.
 
 Never two at once: the next run is left out while one goes on, and an exclusive lock in the state is the last
 fence. A run that ends says in its last words what it did: the pod's status is all that the operator reads.
@@ -10,6 +11,7 @@ import json
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.keeping import Keeping
+from proofgate_operator.build import auditor
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
 from proofgate_operator.build.naming import (
     KEEPING_PLAN_ANNOTATION,
@@ -97,11 +99,12 @@ def cronjob(
     known: int | None,
     suspend: bool,
     defaults: Defaults,
+    auditor_key: str | None = None,
 ) -> Manifest:
     """Return the CronJob of the keeper.
 
     `ledger_key` is the ledger's verifying key; `key` and `known` are as for `plan`; `suspend` keeps it from
-    running.
+    running. `auditor_key` is the verifying key of the auditor for whose log it waits; None: for none.
     """
     # Of one piece with the pod: no run carries out a plan that is older than the CronJob it was made from.
     template = {
@@ -109,7 +112,7 @@ def cronjob(
             "labels": labels(gateway, COMPONENT),
             "annotations": {KEEPING_PLAN_ANNOTATION: plan(gateway, keeping, key, known)},
         },
-        "spec": _pod(gateway, keeping, ledger_key, defaults),
+        "spec": _pod(gateway, keeping, ledger_key, auditor_key, defaults),
     }
     return {
         **child(gateway, "batch/v1", "CronJob", names(gateway).keeper, COMPONENT),
@@ -148,7 +151,18 @@ def cronjob(
     }
 
 
-def _pod(gateway: Gateway, keeping: Keeping, ledger_key: str, defaults: Defaults) -> Manifest:
+def _auditor_options(gateway: Gateway, key: str | None, defaults: Defaults) -> tuple[str, ...]:
+    """Return by what a run waits for the auditor's log. Plain HTTP: what is read leads to what the auditor
+    signed, so whoever stands between can delay a run, and no more."""
+    if key is None:
+        return ()
+    host = f"{names(gateway).auditor}.{gateway.namespace}.svc.{defaults.cluster_domain}"
+    return ("--auditor", f"http://{host}:{auditor.PORT}", "--auditor-key", key)
+
+
+def _pod(
+    gateway: Gateway, keeping: Keeping, ledger_key: str, auditor_key: str | None, defaults: Defaults
+) -> Manifest:
     own, key = names(gateway), keeping.signing_key_secret_ref
     plan_of = {"fieldPath": f"metadata.annotations['{KEEPING_PLAN_ANNOTATION}']"}
     return {
@@ -171,6 +185,7 @@ def _pod(gateway: Gateway, keeping: Keeping, ledger_key: str, defaults: Defaults
                     *("--report", _REPORT),
                     # Who answers for what a run signs: whoever may edit this manifest.
                     *("--author", f"GovernanceGateway {gateway.namespace}/{gateway.name}"),
+                    *_auditor_options(gateway, auditor_key, defaults),
                 ],
                 "resources": {"requests": _SIZE, "limits": _SIZE},
                 "securityContext": container_security(),

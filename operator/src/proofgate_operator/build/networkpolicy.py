@@ -86,14 +86,13 @@ def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     The operator asks workers on their admin port whether they may go; the auditor reads there what lies on
     their volumes, where they have one each.
     """
-    balancer = {"podSelector": {"matchLabels": selector_labels(gateway, haproxy.COMPONENT)}}
+    balancer = _pods(gateway, haproxy.COMPONENT)
     ingress: list[dict[str, Any]] = [
         {"from": [balancer], "ports": _ports(TRAFFIC_PORT, ADMIN_PORT)},
         {"from": _monitoring(gateway), "ports": _ports(ADMIN_PORT)},
     ]
     if gateway.auditor and auditor_workers.are_asked(gateway):
-        reader = {"podSelector": {"matchLabels": selector_labels(gateway, auditor.COMPONENT)}}
-        ingress.append({"from": [reader], "ports": _ports(ADMIN_PORT)})
+        ingress.append({"from": [_pods(gateway, auditor.COMPONENT)], "ports": _ports(ADMIN_PORT)})
     if operator := _operator(defaults):
         ingress.append({"from": operator, "ports": _ports(ADMIN_PORT)})
     return _policy(gateway, names(gateway).worker, statefulset.COMPONENT, ingress)
@@ -128,11 +127,12 @@ def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
 def auditor_policy(
     gateway: Gateway, wanted: Auditor, defaults: Defaults, witness_ports: Sequence[int] = ()
 ) -> Manifest:
-    """Its port is read by monitoring, the operator, and whom the spec names. It calls witnesses at these
-    ports, its mirrors, its sinks, workers that have a volume each, and name servers for that; without any
-    nobody, not even for names."""
+    """Its port is read by monitoring, the operator, the keeper, and whom the spec names. It calls witnesses
+    at these ports, its mirrors, its sinks, workers that have a volume each, and name servers for
+    that; without any nobody, not even for names."""
     allowed = [peer.as_written() for peer in wanted.allow_from or ()]
-    readers = [*_monitoring(gateway), *_operator(defaults), *allowed]
+    keepers = [_pods(gateway, keeper.COMPONENT)] if gateway.spec.keeping is not None else []
+    readers = [*_monitoring(gateway), *_operator(defaults), *keepers, *allowed]
     ingress = [{"from": readers, "ports": _ports(auditor.PORT)}]
     policy = _policy(gateway, names(gateway).auditor, auditor.COMPONENT, ingress)
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
@@ -143,22 +143,33 @@ def auditor_policy(
         *siem.egress(wanted.siem),
     ]
     if asked:
-        by_udp = [{"port": port, "protocol": "UDP"} for port in _NAME_PORTS]
-        policy["spec"]["egress"] = [{"ports": [*by_udp, *_ports(*_NAME_PORTS)]}, *asked]
+        policy["spec"]["egress"] = [_to_name_servers(), *asked]
     return policy
 
 
+def _pods(gateway: Gateway, component: str) -> Manifest:
+    return {"podSelector": {"matchLabels": selector_labels(gateway, component)}}
+
+
+def _to_name_servers() -> Manifest:
+    by_udp = [{"port": port, "protocol": "UDP"} for port in _NAME_PORTS]
+    return {"ports": [*by_udp, *_ports(*_NAME_PORTS)]}
+
+
 def _to_workers(gateway: Gateway) -> Manifest:
-    workers = {"podSelector": {"matchLabels": selector_labels(gateway, statefulset.COMPONENT)}}
-    return {"to": [workers], "ports": _ports(ADMIN_PORT)}
+    return {"to": [_pods(gateway, statefulset.COMPONENT)], "ports": _ports(ADMIN_PORT)}
 
 
 def keeper_policy(gateway: Gateway) -> Manifest:
-    """Nobody reaches it, and it calls nobody, not even for names."""
+    """Nobody reaches it. It asks the auditor, and name servers for that; without one nobody, not even for
+    names."""
     policy = _policy(gateway, names(gateway).keeper, keeper.COMPONENT, [])
     # The API server leaves out a list without an item, which says the same.
     del policy["spec"]["ingress"]
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
+    if gateway.auditor is not None:
+        asked = {"to": [_pods(gateway, auditor.COMPONENT)], "ports": _ports(auditor.PORT)}
+        policy["spec"]["egress"] = [_to_name_servers(), asked]
     return policy
 
 

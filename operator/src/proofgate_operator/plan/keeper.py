@@ -55,13 +55,19 @@ def keeper_manifests(
         # A run begins also while nobody suspends it: by hand, or while no operator is there.
         signer, known = "" if waits else key.verifying_text, known_holds(gateway, seen, key)
         suspend = wanted.suspend or waits
-        yield keeper.cronjob(gateway, wanted, ledger, signer, known, suspend, defaults)
+        # Named by the key alone: of an auditor that cannot be asked, nothing that waits for it is destroyed.
+        waited = configuration.auditor_key
+        anchor = waited.verifying_file if gateway.auditor is not None and waited is not None else None
+        yield keeper.cronjob(gateway, wanted, ledger, signer, known, suspend, defaults, anchor)
 
 
 def waits_for_auditor(gateway: Gateway, seen: Observed, configuration: Configuration) -> bool:
-    """Return whether the auditor does not know yet whose tombstones hold: it would take each for a loss."""
+    """Return whether the auditor does not know yet whose tombstones hold: it would take each for a loss; or
+    nobody knows by which key it signs, so that nothing could wait for its log."""
     if gateway.auditor is None:
         return False
+    if configuration.auditor_key is None:
+        return True
     key = keeping_key(gateway, configuration)
     live = seen.child("StatefulSet", names(gateway).auditor)
     if live is None or key is None:

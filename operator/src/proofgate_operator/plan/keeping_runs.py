@@ -22,6 +22,9 @@ _MAX_NUMBER = 2**53 - 1
 _MAX_ITEMS = 16
 #: What a run is told to have ended with that said nothing that can be read.
 UNREADABLE = "report_unreadable"
+#: It waited for nobody's log: when something was signed is the keeper's word.
+NO_ANCHOR = "none"
+_ANCHORS = ("", "auditor", NO_ANCHOR)
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class Run:
     """A run that has ended. `began` is when its pod was made, in seconds since 1970, by the clock of the API
     server: that of its node may be wrong. `result` is `ok`, or a code of why not;
     `keeper` the name of its key, empty where it could not read that. `holds` and `known` are None where it
-    did not come to read its state, or to say so; `planned` is as for `planned_holds`."""
+    did not come to read its state, or to say so; `planned` is as for `planned_holds`. `anchor` says for whose
+    log it waited, `auditor` or `none`; a run of an earlier release does not say it."""
 
     began: float
     result: str
@@ -43,6 +47,7 @@ class Run:
     outside_count: int = 0
     removed: int = 0
     erased: int = 0
+    anchor: str = ""
     staying: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -123,6 +128,7 @@ def _read(began: float, words: str) -> Run:
         outside_count=_number(said, "outsideCount") if "outsideCount" in said else 0,
         removed=_number(said, "removed"),
         erased=_number(said, "erased"),
+        anchor=_anchor(said.get("anchor", "")),
         staying=_counts(said.get("staying", {})),
     )
 
@@ -145,6 +151,12 @@ def _line(value: Any) -> str:
     if not isinstance(value, str):
         raise _Unreadable("message that is none")
     return "".join(char if char.isprintable() else " " for char in value)[:_MAX_MESSAGE]
+
+
+def _anchor(value: Any) -> str:
+    if value not in _ANCHORS:
+        raise _Unreadable("anchor that is none")
+    return str(value)
 
 
 def _names(value: Any) -> list[str]:

@@ -24,6 +24,9 @@ REASONS = {
     "keeping_state_corrupt": "StateCorrupt",
     "clock_doubtful": "ClockDoubtful",
     "keeper_key_differs": "KeyDiffers",
+    "not_anchored": "NotAnchored",
+    "auditor_unreachable": "AuditorUnreachable",
+    "auditor_log_refused": "AuditorLogRefused",
 }
 #: Reasons that are news whatever was the case before.
 NEWS = ("StateLost", "StateSetBack", "HoldChanged", "HeldOutsideManifest")
@@ -73,9 +76,13 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
             f" the manifest, or somebody by hand, ends them{_since(situation, told)}"
         )
         return (_kept(True, "HeldOutsideManifest", message),)
-    return (
-        _kept(True, "Kept", f"what is over is gone, and {told['holds']} holds hold{_since(situation, told)}"),
-    )
+    done = f"what is over is gone, and {told['holds']} holds hold{_anchor(told)}"
+    return (_kept(True, "Kept", f"{done}{_since(situation, told)}"),)
+
+
+def _anchor(told: Manifest) -> str:
+    """Return that nothing but the keeper's word says when something was signed."""
+    return "; no anchor: there is no auditor" if told.get("anchor") == keeping_runs.NO_ANCHOR else ""
 
 
 def _since(situation: Situation, told: Manifest) -> str:
@@ -125,7 +132,7 @@ def keeping_status(situation: Situation) -> Manifest:
 def _after(found: Manifest, run: Run) -> Manifest:
     """Return the status once a run has ended."""
     found = {**found, "lastRunTime": time_of(run.began), "result": run.result}
-    for name, value in (("message", run.message), ("plan", run.plan)):
+    for name, value in (("message", run.message), ("plan", run.plan), ("anchor", run.anchor)):
         found.pop(name, None)
         if value:
             found[name] = value
@@ -135,7 +142,7 @@ def _after(found: Manifest, run: Run) -> Manifest:
         found["holds"] = run.holds
         found["holdsNotInManifest"] = list(run.outside)
         found["holdsNotInManifestCount"] = max(run.outside_count, len(run.outside))
-    if run.result in (_OK, "staying"):
+    if run.result in (_OK, "staying", "not_anchored"):
         found["removedLogs"], found["erasedExchanges"] = run.removed, run.erased
         found["staying"] = [{"reason": code, "count": count} for code, count in run.staying.items()]
     return found

@@ -33,8 +33,11 @@ impl Anchors {
     }
 }
 
-/// Why what is signed is not carried out yet.
-pub(crate) fn not_anchored() -> Reason {
+/// Why what this note says is not carried out yet; `None` where there is none.
+pub(crate) fn not_anchored(note: Option<&str>) -> Reason {
     let text = "it is signed, and the auditor's log does not have that yet: run this again";
-    reason("not_anchored", text)
+    Reason {
+        statement: note.map(digest),
+        ..reason("not_anchored", text)
+    }
 }

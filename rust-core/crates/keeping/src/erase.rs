@@ -189,7 +189,7 @@ fn carry_out(
     if let Some(anchors) = request.keeper.anchors()
         && !signed.iter().any(|note| anchors.has(note))
     {
-        return Ok(Some(not_anchored()));
+        return Ok(Some(not_anchored(signed.last().map(String::as_str))));
     }
     destroy(storage, &log.dir, &log.admissions)?;
     punch(storage, &log.dir, &log.admissions)?;

@@ -59,6 +59,10 @@ pub struct Reason {
     pub code: &'static str,
     /// In a sentence.
     pub text: String,
+    /// Of `not_anchored`: the SHA-256 of the signed note that the auditor's log has to have, in 64 lower-case hexadecimal
+    /// digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
 }
 
 /// A log that may go: its tombstone, not signed yet, and the files that stay of it, by name.
@@ -191,6 +195,7 @@ pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> Reason {
     Reason {
         code,
         text: text.into(),
+        statement: None,
     }
 }
 

@@ -80,10 +80,11 @@ fn carry_out(
         }
         staying.remove(&log.incarnation);
     }
-    if let Some(anchors) = what.keeper.anchors()
-        && !removal::read_tombstone(storage, &log.dir)?.is_some_and(|note| anchors.has(&note))
-    {
-        return Ok(Some(not_anchored()));
+    if let Some(anchors) = what.keeper.anchors() {
+        let note = removal::read_tombstone(storage, &log.dir)?;
+        if !note.as_ref().is_some_and(|note| anchors.has(note)) {
+            return Ok(Some(not_anchored(note.as_deref())));
+        }
     }
     clear(storage, &log.dir)
 }

@@ -266,7 +266,7 @@ pub fn shred(
         {
             let files = stated.files_of(request.tenant, key.key);
             if !files.iter().any(|file| anchors.has_file(file)) {
-                key.fate = KeyFate::Stay(vec![not_anchored()]);
+                key.fate = KeyFate::Stay(vec![not_anchored(None)]);
             }
         }
     }

@@ -237,6 +237,8 @@ fn salts_are_destroyed_once_the_auditors_log_has_their_erasure() {
             panic!("nobody has told it")
         };
         assert_eq!(reasons[0].code, "not_anchored");
+        let awaited = digest(&text(&disk, &dir(&workers[1]).join(ERASURES)));
+        assert_eq!(reasons[0].statement, Some(awaited), "it names what is waited for");
         assert_eq!(disk.read(&salts), before);
     }
     let note = text(&disk, &dir(&workers[1]).join(ERASURES));

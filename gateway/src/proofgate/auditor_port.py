@@ -1,0 +1,89 @@
+"""The auditor's log, read from its port.
+
+Who answers may be anybody: an answer is whole, in time and bounded, or it is none, and what it says is
+believed by nobody before it leads to what the auditor signed. So it needs no TLS: whoever stands between can
+keep an answer back, or give an older one, and make nothing up.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from urllib.parse import urlsplit
+
+from proofgate.mirror.aggregate import path_of
+from proofgate.timed_http import TimedConnection
+
+_CONNECT_SECONDS = 3.0
+_ANSWER_SECONDS = 10.0
+_MOST_CHECKPOINT = 1 << 16
+#: Of 256 entries, each behind its length in two bytes.
+_MOST_BUNDLE = 256 * (2 + 0xFFFF)
+_MOST_REFUSED = 1 << 16
+
+
+class AuditorSilentError(Exception):
+    """The auditor gave no answer that can be used."""
+
+
+class AuditorPort:
+    """The log of the auditor at an http(s) URL. For one thread. Raises ValueError for a URL that is none."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"{url} is not an http(s) URL")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("the URL of the auditor holds no password: its log is read without one")
+        self._url = url
+        self._connection = TimedConnection(parts)
+
+    def __str__(self) -> str:
+        return self._url
+
+    def checkpoint(self) -> bytes:
+        """The newest checkpoint. Raises AuditorSilentError, also while none is published."""
+        return self._get("/checkpoint", _MOST_CHECKPOINT)
+
+    def bundle(self, number: int, count: int) -> bytes:
+        """A bundle of so many entries. Raises AuditorSilentError."""
+        return self._get(f"/{path_of('entries', number, count)}", _MOST_BUNDLE)
+
+    def _get(self, target: str, most: int) -> bytes:
+        try:
+            return self._exchange(target, most)
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise AuditorSilentError(f"the auditor at {self._url} {_why(error)}") from None
+        except AuditorSilentError:
+            self._connection.close()
+            raise
+
+    def _exchange(self, target: str, most: int) -> bytes:
+        with self._connection.get(target, {}, _CONNECT_SECONDS, _ANSWER_SECONDS) as response:
+            limit = most if response.status == http.client.OK else _MOST_REFUSED
+            body = response.read(limit + 1)
+            if len(body) > limit or response.length:
+                raise AuditorSilentError(f"the auditor at {self._url} answered with too much, or with a part")
+            if response.status != http.client.OK:
+                status = f"status {response.status} ({_code(body)})"
+                raise AuditorSilentError(f"the auditor at {self._url} answered with {status}")
+            return body
+
+
+def _code(body: bytes) -> str:
+    try:
+        code = str(json.loads(body)["error"]["code"])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return "no code"
+    return code if code.replace("_", "").isalnum() and code.isascii() and len(code) <= 64 else "no code"
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"gave no whole answer within {_ANSWER_SECONDS:g} s"
+    if isinstance(error, OSError):
+        return f"cannot be reached: {error.strerror or 'the connection failed'}"
+    if isinstance(error, UnicodeError):
+        return "cannot be reached: the name of its host is none"
+    return "answered with no HTTP"

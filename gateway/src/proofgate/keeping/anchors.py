@@ -1,0 +1,111 @@
+"""What the auditor's log has of a keeper's statements: where that is asked for, nothing is destroyed before.
+
+The log grows for as long as there is one. So what was read of it is remembered beside the holds, and each
+time the entries behind that are read. Without that memory the log is read from its beginning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.aggregate_log import AggregateLogError, Source, Statements, read_on
+from proofgate.auditor_port import AuditorSilentError
+
+#: The file in the keeper's state.
+MEMORY = "auditor-log"
+_VERSION = 1
+#: The auditor looks once a second.
+_PAUSE_SECONDS = 1.0
+_DIGEST_BYTES = 32
+
+
+class AnchorsError(Exception):
+    """Nobody knows what the auditor's log has; `code` is why."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Anchors:
+    """The statements in an auditor's log, by its verifying key. `memory` is the file with what was read of it
+    before, which is to be used under the lock of the keeper's state; None remembers nothing."""
+
+    def __init__(self, source: Source, key: str, memory: Path | None = None) -> None:
+        self._source, self._key, self._memory = source, key, memory
+        self._known: Statements | None = None
+
+    def forgetful(self) -> Anchors:
+        """The same, which writes no memory."""
+        return Anchors(self._source, self._key)
+
+    def read(self) -> set[str]:
+        """The SHA-256 of each, in hexadecimal. Raises AnchorsError."""
+        if self._known is None and self._memory is not None:
+            self._known = _remembered(self._memory)
+        before = self._known
+        try:
+            self._known = read_on(self._source, self._key, before)
+        except AuditorSilentError as error:
+            raise AnchorsError(str(error), "auditor_unreachable") from None
+        except AggregateLogError as error:
+            remembered = "" if before is None else f"; what was read of it before is in {self._memory}"
+            raise AnchorsError(f"{error}{remembered}", "auditor_log_refused") from None
+        except OSError as error:
+            message = f"{error.filename or self._source} cannot be read: {error.strerror}"
+            raise AnchorsError(message, "auditor_unreachable") from None
+        if self._memory is not None and (before is None or self._known.tree.size != before.tree.size):
+            _remember(self._memory, self._known)
+        return self._known.digests
+
+    def wait(
+        self, wanted: Collection[str], deadline: float, pause: Callable[[float], None] = time.sleep
+    ) -> set[str]:
+        """Reads until all that is wanted is there, or for as long as `time.monotonic()` is before the
+        deadline, and at least once. Returns what is there. Raises AnchorsError where the last time came to
+        nothing."""
+        while True:
+            try:
+                found = self.read()
+            except AnchorsError:
+                if time.monotonic() >= deadline:
+                    raise
+            else:
+                if found.issuperset(wanted) or time.monotonic() >= deadline:
+                    return found
+            pause(_PAUSE_SECONDS)
+
+
+def _remembered(path: Path) -> Statements | None:
+    """What was read before. What cannot be read is none: the log is read from its beginning."""
+    try:
+        told = json.loads(path.read_bytes())
+        if told["v"] != _VERSION:
+            return None
+        tree = _core.Tree(told["size"], [bytes.fromhex(peak) for peak in told["peaks"]])
+        digests = {str(digest) for digest in told["statements"]}
+        if any(len(bytes.fromhex(digest)) != _DIGEST_BYTES for digest in digests):
+            return None
+        return Statements(str(told["origin"]), tree, digests)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def _remember(path: Path, known: Statements) -> None:
+    """Keeps what was read. Without it the next time costs more, and that is all."""
+    told = {
+        "v": _VERSION,
+        "origin": known.origin,
+        "size": known.tree.size,
+        "peaks": [peak.hex() for peak in known.tree.peaks],
+        "statements": sorted(known.digests),
+    }
+    aside = path.with_name(f"{path.name}.new")
+    with contextlib.suppress(OSError):
+        aside.write_text(json.dumps(told), encoding="ascii")
+        aside.replace(path)

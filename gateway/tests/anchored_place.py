@@ -1,0 +1,98 @@
+"""An auditor's port whose log a test writes, and a keeper that waits for it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from loopback import Handler, answer, answering
+
+from proofgate import _core
+
+ORIGIN = "audit.example.com/demo"
+KEY = f"{ORIGIN}+1a2b3c4d+cHVibGlj"
+TOMBSTONE = hashlib.sha256(b"a note\n").hexdigest()
+ERASURE = "0a" * 32
+
+
+def head(number: int) -> dict[str, Any]:
+    """An entry of which a keeper needs nothing."""
+    return {"v": 1, "kind": "head", "origin": "a/0/X", "size": number, "checkpoint": "note"}
+
+
+def removed() -> dict[str, Any]:
+    """The entry of the tombstone."""
+    return {"v": 1, "kind": "removed", "tombstone": "a note\n"}
+
+
+def erased() -> dict[str, Any]:
+    """The entry of the erasure."""
+    return {"v": 1, "kind": "statement", "statement": {"kind": "erasure", "sha256": ERASURE, "signed": 1}}
+
+
+class Auditor:
+    """What it has told, and what it was asked for. Each time that its checkpoint is asked for, the next of
+    `events` happens before: it goes away (503), tells more, or is there again."""
+
+    def __init__(self) -> None:
+        self.origin = ORIGIN
+        self.entries: list[bytes] = []
+        self.root: bytes | None = None
+        self.away = False
+        self.asked: list[str] = []
+        self.events: list[Callable[[], None]] = []
+        self.url = ""
+
+    def tell(self, *entries: dict[str, Any]) -> None:
+        self.entries += [json.dumps(entry).encode() for entry in entries]
+
+    def leave(self) -> None:
+        self.away = True
+
+    def come_back(self) -> None:
+        self.away = False
+
+    def stay(self) -> None:
+        """Nothing happens."""
+
+    def respond(self, handler: Handler) -> None:
+        path = urlsplit(handler.path).path
+        self.asked.append(path)
+        if path == "/checkpoint" and self.events:
+            self.events.pop(0)()
+        if self.away:
+            refused = {"error": {"code": "not_cosigned", "message": "none is published"}}
+            return answer(json.dumps(refused).encode(), 503)(handler)
+        if path == "/checkpoint":
+            return answer(self.checkpoint())(handler)
+        begin, _, rest = path.removeprefix("/tile/entries/").partition(".p/")
+        first = int(begin.replace("/", "").replace("x", "")) * 256
+        bundle = self.entries[first : first + int(rest or 256)]
+        return answer(b"".join(len(entry).to_bytes(2, "big") + entry for entry in bundle))(handler)
+
+    def checkpoint(self) -> bytes:
+        tree = _core.Tree()
+        for entry in self.entries:
+            tree.push(entry)
+        root = base64.b64encode(self.root or tree.root).decode()
+        return f"{self.origin}\n{tree.size}\n{root}\n\n- signed\n".encode()
+
+    @property
+    def bundles(self) -> list[str]:
+        """The bundles that it was asked for, since this was asked last."""
+        asked, self.asked = self.asked, []
+        return [path for path in asked if path != "/checkpoint"]
+
+
+@contextlib.contextmanager
+def auditor() -> Iterator[Auditor]:
+    """An auditor that answers."""
+    it = Auditor()
+    with answering(it.respond) as url:
+        it.url = url.partition("/jwks")[0]
+        yield it
