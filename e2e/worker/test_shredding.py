@@ -49,7 +49,7 @@ def ask(gateway: LocalGateway, text: str) -> Exchange:
     worker = f"http://{gateway.admin}", exchange.id, 30, gateway.folder / "admin-token"
 
     def is_signed() -> bool:
-        return "completion" in {record.kind for record in prove_from_worker(*worker)}
+        return "completion" in {record.kind for record in prove_from_worker(*worker).records}
 
     wait_until(is_signed, PATIENCE, "the records are under a checkpoint")
     return exchange

@@ -553,4 +553,8 @@ def _proofs(request_id: str, shred_key_missing: str | None = None) -> str:
     record = {"kind": "admission", "index": 3, "record": RECORD, "proof": proof}
     if shred_key_missing is not None:
         record["shred_key_missing"] = shred_key_missing
+    if request_id == "exchange-unreadable":
+        record["salt_unreadable"] = "read 0/X/salts: Input/output error [ledger_io]"
+        unproven = ["record 9 of 0/Y: open 0/Y/checkpoint: Permission denied [ledger_io]"]
+        return json.dumps({"records": [record], "unproven": unproven})
     return json.dumps({"records": [record]})

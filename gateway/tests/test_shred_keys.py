@@ -391,6 +391,25 @@ def test_nothing_to_shred_and_what_contradicts_itself_are_told(shred: list[str],
     assert main([*shred, "--tenant-minimum", "acme=1d"]) == 2
 
 
+def test_what_cannot_be_read_of_an_exchange_is_told_and_the_rest_is_proved(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    prove = ["prove", "exchange-unreadable", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(prove) == 10
+    told = capsys.readouterr()
+    assert "its salt cannot be read, and no body can be shown without: read 0/X/salts: Input" in told.err
+    assert "record 9 of 0/Y: open 0/Y/checkpoint: Permission denied [ledger_io]" in told.err
+    assert "wrote " in told.out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "exchange-unreadable.admission.json",
+        "exchange-unreadable.admission.tlog-proof",
+    ]
+    (tmp_path / "body").write_text("hello")
+    reveal = ["reveal", "exchange-unreadable", "--ledger", str(tmp_path), "--body", str(tmp_path / "body")]
+    assert main([*reveal, "--key", VKEY]) != 0
+    assert "its salt cannot be read" in capsys.readouterr().err
+
+
 def test_a_salt_whose_key_is_not_there_is_told_by_name(tmp_path: Path, folder: Path, capsys: Capture) -> None:
     prove = ["prove", "exchange-split", "--ledger", str(tmp_path), "--out", str(tmp_path)]
     assert main(prove) == 0

@@ -137,7 +137,8 @@ class Worker:
     def prove(self, request_id: str, timeout_seconds: float) -> str:
         """Proofs of the records of one exchange, as JSON:
         `{"records": [{"kind", "index", "record": "<stored text>", "proof": "<tlog-proof text>"}]}`, and
-        `shred_key_missing` where the salt needs a key of that id which is not at hand.
+        `shred_key_missing` where the salt needs a key of that id which is not at hand, `salt_unreadable` with
+        why it cannot be read.
 
         Waits until a checkpoint covers the records. Raises KeyError for an unknown exchange, LedgerError
         when no checkpoint covered it in time.
@@ -947,7 +948,8 @@ def prove(
     shred_keys: str | None = None,
 ) -> str:
     """`Worker.prove` from the files of a ledger, without a worker. With a key, signatures are checked; with a
-    folder of shred keys, salts that need one are made.
+    folder of shred keys, salts that need one are made. `unproven` has why records cannot be proved, where
+    others can.
 
     Looks near the time in the id; with `scan` it reads everything. Raises KeyError or a ProofgateError.
     """

@@ -18,6 +18,8 @@ from proofgate.terminal import show_bytes
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+#: What is there was done, and something of it cannot be read.
+EXIT_INCOMPLETE = 10
 EXIT_INVALID_EVIDENCE = 40
 
 
@@ -133,7 +135,7 @@ def prove(options: argparse.Namespace) -> int:
     from proofgate import evidence
 
     if options.ledger is not None:
-        records = evidence.prove_from_ledger(
+        proven = evidence.prove_from_ledger(
             options.ledger,
             options.request_id,
             options.key,
@@ -141,9 +143,10 @@ def prove(options: argparse.Namespace) -> int:
             shred_keys=options.shred_keys,
         )
     else:
-        records = evidence.prove_from_worker(
+        proven = evidence.prove_from_worker(
             options.admin, options.request_id, options.timeout, options.token_file
         )
+    records = proven.records
     written = evidence.write_proofs(records, options.request_id, options.out)
     for proof, record in written:
         print(f"wrote {record}\nwrote {proof}")
@@ -152,7 +155,9 @@ def prove(options: argparse.Namespace) -> int:
     print("to verify, with the ledger's verifying key in the file verifying-key:")
     for proof, record in written:
         print(f"  proofgate verify {proof} --record {record} --key verifying-key")
-    return EXIT_OK
+    for finding in proven.findings:
+        fail(finding, EXIT_INCOMPLETE)
+    return EXIT_INCOMPLETE if proven.findings else EXIT_OK
 
 
 def verify(options: argparse.Namespace) -> int:

@@ -47,6 +47,22 @@ class ProvenRecord:
     proof: str
     shred_key_missing: str | None = None
     """The shred key that its salt needs, where that was not at hand: the proof carries no salt then."""
+    salt_unreadable: str | None = None
+    """Why its salt cannot be read: the proof carries none then."""
+
+
+@dataclass(frozen=True)
+class ProvenExchange:
+    """What can be proved of an exchange, and why other records of it cannot."""
+
+    records: list[ProvenRecord]
+    unproven: list[str]
+
+    @property
+    def findings(self) -> list[str]:
+        """What cannot be read, or believed, of what was asked for."""
+        salts = {record.salt_unreadable for record in self.records if record.salt_unreadable}
+        return [*self.unproven, *(unreadable_salt(why) for why in sorted(salts))]
 
 
 def prove_from_ledger(
@@ -56,7 +72,7 @@ def prove_from_ledger(
     *,
     scan: bool = False,
     shred_keys: Path | None = None,
-) -> list[ProvenRecord]:
+) -> ProvenExchange:
     """Proofs from the files of a ledger, near the time in the id or, with `scan`, wherever they are. Salts
     that need a shred key are made with those of a folder.
 
@@ -78,7 +94,7 @@ def prove_from_ledger(
 
 def prove_from_worker(
     admin: str, request_id: str, timeout_seconds: float, token_file: Path | None = None
-) -> list[ProvenRecord]:
+) -> ProvenExchange:
     """Proofs from a worker's admin port; waits up to the timeout for a covering checkpoint.
 
     Raises EvidenceError.
@@ -144,7 +160,11 @@ def reveal_from_ledger(
     """Which bodies of an exchange in a ledger's files a body is. Raises EvidenceError."""
     held, content = read_verifying_key(key), _read(body)
     revealed, refusals = [], []
-    for proven in prove_from_ledger(directory, request_id, key, shred_keys=shred_keys):
+    exchange = prove_from_ledger(directory, request_id, key, shred_keys=shred_keys)
+    for proven in exchange.records:
+        if proven.salt_unreadable is not None:
+            refusals.append(f"{proven.kind}: {unreadable_salt(proven.salt_unreadable)}")
+            continue
         if proven.shred_key_missing is not None:
             refusals.append(f"{proven.kind}: {no_shred_key(proven.shred_key_missing)}")
             continue
@@ -153,13 +173,18 @@ def reveal_from_ledger(
         except _core.ProofError as error:
             refusals.append(f"{proven.kind}: {error}")
     if not revealed:
-        raise EvidenceError("; ".join(refusals))
+        raise EvidenceError("; ".join([*exchange.unproven, *refusals]))
     return revealed
 
 
 def no_shred_key(key: str) -> str:
     """What to say of a salt whose shred key is not at hand."""
     return f"its salt needs the shred key {key}, which is not at hand [shred_key_missing]"
+
+
+def unreadable_salt(why: str) -> str:
+    """What to say of a salt that cannot be read."""
+    return f"its salt cannot be read, and no body can be shown without: {why}"
 
 
 def consistency(old: Path, new: Path, key: str, ledger: Path | None, proof: Path | None) -> dict[str, Any]:
@@ -265,28 +290,34 @@ def _require_request_id(request_id: str) -> None:
         raise EvidenceError("a request id has letters, digits and . _ : - only")
 
 
-def _proven(answer: str) -> list[ProvenRecord]:
+def _proven(answer: str) -> ProvenExchange:
     try:
+        document = json.loads(answer)
+        unproven = document.get("unproven", [])
         records = [
             ProvenRecord(
                 kind=entry["kind"],
                 record=entry["record"],
                 proof=entry["proof"],
                 shred_key_missing=entry.get("shred_key_missing"),
+                salt_unreadable=entry.get("salt_unreadable"),
             )
-            for entry in json.loads(answer)["records"]
+            for entry in document["records"]
         ]
         kinds = [proven.kind for proven in records]
         well_formed = (
             all(_KIND.fullmatch(kind) for kind in kinds)  # a kind becomes part of a file name
             and all(isinstance(text, str) for proven in records for text in (proven.record, proven.proof))
             and all(isinstance(proven.shred_key_missing, str | None) for proven in records)
+            and all(isinstance(proven.salt_unreadable, str | None) for proven in records)
+            and isinstance(unproven, list)
+            and all(isinstance(why, str) for why in unproven)
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         well_formed = False
     if not well_formed:
         raise EvidenceError("the answer is not a list of proven records: is this a Proofgate admin port?")
-    return records
+    return ProvenExchange(records, unproven)
 
 
 def read_text(path: Path) -> str:

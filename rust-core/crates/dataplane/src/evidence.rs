@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proofgate_evidence::prove::{self, SaltIs};
 use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, Search, ShredKeys};
-use proofgate_ledger::{VerifyingKey, record};
+use proofgate_ledger::{TlogProof, VerifyingKey, record};
 use serde::Serialize;
 
 /// One record and the proof that it is in the log.
@@ -21,6 +21,36 @@ pub struct Evidence {
     /// The shred key that its salt needs, which was not at hand: the proof carries no salt. In hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shred_key_missing: Option<String>,
+    /// Why its salt cannot be read: the proof carries none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub salt_unreadable: Option<String>,
+}
+
+impl Evidence {
+    fn of(found: &FoundRecord, proof: &TlogProof, salt: Result<SaltIs, EvidenceError>) -> Self {
+        let kind = record::parse(&found.record);
+        Self {
+            kind: kind.map_or_else(|_| "unknown".to_owned(), |record| record.kind().to_owned()),
+            index: found.seq,
+            record: String::from_utf8_lossy(&found.record).into_owned(),
+            proof: proof.encode(),
+            shred_key_missing: match salt {
+                Ok(SaltIs::Locked(id)) => Some(id.to_string()),
+                _ => None,
+            },
+            salt_unreadable: salt.err().map(|error| format!("{error} [{}]", error.code())),
+        }
+    }
+}
+
+/// What can be proved of an exchange.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Proven {
+    /// Its records that can be.
+    pub records: Vec<Evidence>,
+    /// Why others cannot: something of their logs cannot be read, or believed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<String>,
 }
 
 /// Finds all records of an exchange below `path`: a gateway's directory, a shard's or an incarnation's.
@@ -42,30 +72,62 @@ pub fn prove(
 ) -> Result<Vec<Evidence>, EvidenceError> {
     let mut proven = Vec::with_capacity(found.len());
     let mut uncovered = None;
-    for FoundRecord { dir, seq, record } in found {
-        let (proof, salt) = match prove::proof_with(&FileStorage, &dir, seq, &record, key, shred_keys) {
-            Ok(proven) => proven,
+    for found in found {
+        match prove::proof_with(
+            &FileStorage,
+            &found.dir,
+            found.seq,
+            &found.record,
+            key,
+            shred_keys,
+        ) {
+            Ok((proof, salt)) => proven.push(Evidence::of(&found, &proof, Ok(salt?))),
             Err(error @ EvidenceError::NotCovered { .. }) => {
                 uncovered.get_or_insert(error);
-                continue;
             }
             Err(error) => return Err(error),
-        };
-        let kind =
-            record::parse(&record).map_or_else(|_| "unknown".to_owned(), |record| record.kind().to_owned());
-        proven.push(Evidence {
-            kind,
-            index: seq,
-            record: String::from_utf8_lossy(&record).into_owned(),
-            proof: proof.encode(),
-            shred_key_missing: match salt {
-                SaltIs::Locked(id) => Some(id.to_string()),
-                _ => None,
-            },
-        });
+        }
     }
     match uncovered {
         Some(error) if proven.is_empty() => Err(error),
+        _ => Ok(proven),
+    }
+}
+
+/// As [`prove`], as far as it can be read: a salt that cannot be, and a record of a log that is spoiled, are told.
+///
+/// # Errors
+/// What is wrong with the first record where none can be proved; a failure of the storage.
+pub fn prove_readable(
+    found: Vec<FoundRecord>,
+    key: Option<&VerifyingKey>,
+    shred_keys: Option<&ShredKeys>,
+) -> Result<Proven, EvidenceError> {
+    let mut proven = Proven::default();
+    let mut first = None;
+    for found in found {
+        match prove::proof_with(
+            &FileStorage,
+            &found.dir,
+            found.seq,
+            &found.record,
+            key,
+            shred_keys,
+        ) {
+            Ok((proof, salt)) => proven.records.push(Evidence::of(&found, &proof, salt)),
+            Err(error) => {
+                if error.is_spoiled() {
+                    let text = format!("record {} of {}: {error}", found.seq, found.dir.display());
+                    proven.unproven.push(format!("{text} [{}]", error.code()));
+                } else if !matches!(error, EvidenceError::NotCovered { .. }) {
+                    return Err(error);
+                }
+                first.get_or_insert(error);
+            }
+        }
+    }
+    match first {
+        Some(error) if proven.records.is_empty() => Err(error),
         _ => Ok(proven),
     }
 }

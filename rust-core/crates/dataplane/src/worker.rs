@@ -582,7 +582,12 @@ impl Worker {
         let shred_keys = self.config().shred_keys.clone();
         let shred_keys = shred_keys.map(|directory| ShredKeys::read(&FileStorage, Path::new(&directory)));
         let shred_keys = shred_keys.transpose().map_err(failed)?;
-        evidence::prove(found, Some(&running.verifying_key), shred_keys.as_ref()).map_err(failed)
+        let proven = evidence::prove_readable(found, Some(&running.verifying_key), shred_keys.as_ref());
+        let proven = proven.map_err(failed)?;
+        match proven.unproven.into_iter().next() {
+            Some(why) => Err(Error::Ledger(why)),
+            None => Ok(proven.records),
+        }
     }
 
     /// Retires the worker, or takes that back; returns whether it is on its way out then.

@@ -44,7 +44,9 @@ pub fn proof_of(
     record: &[u8],
     key: Option<&VerifyingKey>,
 ) -> Result<TlogProof, EvidenceError> {
-    Ok(proof_with(storage, incarnation_dir, seq, record, key, None)?.0)
+    let (proof, salt) = proof_with(storage, incarnation_dir, seq, record, key, None)?;
+    salt?;
+    Ok(proof)
 }
 
 /// What became of the salt of a record's commitment.
@@ -60,7 +62,8 @@ pub enum SaltIs {
     Locked(ShredKeyId),
 }
 
-/// As [`proof_of`], with the keys of tenants, for salts that need one; and what became of the salt.
+/// As [`proof_of`], with the keys of tenants, for salts that need one; and what became of the salt, or why it cannot be read:
+/// the proof is there all the same.
 ///
 /// # Errors
 /// As [`proof`].
@@ -71,7 +74,7 @@ pub fn proof_with(
     record: &[u8],
     key: Option<&VerifyingKey>,
     shred_keys: Option<&ShredKeys>,
-) -> Result<(TlogProof, SaltIs), EvidenceError> {
+) -> Result<(TlogProof, Result<SaltIs, EvidenceError>), EvidenceError> {
     let leaf = leaf_hash(record);
     let not_covered = |size| EvidenceError::NotCovered {
         dir: incarnation_dir.to_owned(),
@@ -107,11 +110,14 @@ pub fn proof_with(
         hashes,
         checkpoint: note,
     };
-    let salt = salt_of(storage, incarnation_dir, record, shred_keys)?;
-    if let Ok(salt) = &salt {
-        proof.carry_salt(salt);
-    }
-    Ok((proof, salt.err().unwrap_or(SaltIs::Carried)))
+    let salt = salt_of(storage, incarnation_dir, record, shred_keys).map(|salt| match salt {
+        Ok(salt) => {
+            proof.carry_salt(&salt);
+            SaltIs::Carried
+        }
+        Err(other) => other,
+    });
+    Ok((proof, salt))
 }
 
 /// The path from the leaf at `seq` to the root of a checkpoint of the log, which the caller believes. Nodes come from the

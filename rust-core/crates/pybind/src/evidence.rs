@@ -119,11 +119,11 @@ fn prove(
         let key = follow(&path, key)?;
         let shred_keys = read_shred_keys(shred_keys.as_deref())?;
         let found = evidence::find(&path, request_id, search)?;
-        evidence::prove(found, key.as_ref(), shred_keys.as_ref())
+        evidence::prove_readable(found, key.as_ref(), shred_keys.as_ref())
     });
-    let records = found.map_err(|error| evidence_error(python, &error))?;
-    if !records.is_empty() {
-        return to_json(&records);
+    let proven = found.map_err(|error| evidence_error(python, &error))?;
+    if !proven.records.is_empty() {
+        return serde_json::to_string(&proven).map_err(|error| PyValueError::new_err(error.to_string()));
     }
     let removed = removed_at(&FileStorage, &path, request_id);
     let removed = removed.map_err(|error| evidence_error(python, &error))?;
