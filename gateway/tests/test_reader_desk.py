@@ -10,15 +10,18 @@ import os
 import re
 import socket
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
 import auditor_double
 import payloads_double
 import pytest
-from conftest import HTTP, serving
+from conftest import HTTP, PATIENCE_SECONDS, serving
 from index_ledger import NOON, VKEY, Log, bring_up, own_id
 from test_index_readers import ACME, ALL, FILE, GLOBEX, READERS, ask, code_of, digest, recorded
 
@@ -26,11 +29,11 @@ from proofgate import _core
 from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import Watch
 from proofgate.cli import main
-from proofgate.index import room
+from proofgate.index import places, room
 from proofgate.index.access_log import AccessLog
 from proofgate.index.audited import Kept
 from proofgate.index.by_hand import append, tell_place
-from proofgate.index.readers import Readers
+from proofgate.index.readers import Reader, Readers
 from proofgate.index.refused import MOST_LINES
 from proofgate.index.routes import Desk
 from proofgate.index.show import csv_line
@@ -84,6 +87,32 @@ def test_a_reader_that_fills_its_part_of_the_record_costs_nobody_else_an_answer(
         ("access_log_full", "acme's"),
         ("access_log_full", "globex's"),
     ]
+
+
+def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, asked, answered = Desk._page, threading.Semaphore(0), threading.Event()
+
+    def slow(desk: Desk, reader: Reader, *rest: Any) -> Any:
+        if reader.tenant is not None:
+            asked.release()
+            assert answered.wait(PATIENCE_SECONDS)
+        return page(desk, reader, *rest)
+
+    monkeypatch.setattr(Desk, "_page", slow)
+    with ThreadPoolExecutor(8) as pool:
+        acmes = [pool.submit(ask, url, ACME) for _ in range(4)]
+        assert all(asked.acquire(timeout=PATIENCE_SECONDS) for _ in range(places.OF_ONE))
+        first = islice(as_completed(acmes, PATIENCE_SECONDS), 4 - places.OF_ONE)
+        assert [code_of(one.result()) for one in first] == [(503, "busy")] * 2
+        globexs = pool.submit(ask, url, GLOBEX)
+        assert asked.acquire(timeout=PATIENCE_SECONDS), "another tenant has a place, too"
+        assert ask(url, ALL)[0] == 200
+        answered.set()
+        assert globexs.result(PATIENCE_SECONDS)[0] == 200
+    assert sorted(one.result()[0] for one in acmes) == [200, 200, 503, 503]
+    assert ask(url, ACME)[0] == 200
 
 
 def test_whose_part_is_full_is_known_again_after_a_start(url: str, folder: Path, desk: Desk) -> None:

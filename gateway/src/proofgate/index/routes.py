@@ -4,10 +4,8 @@ first."""
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -24,6 +22,7 @@ from proofgate.index.audited_index import Standing
 from proofgate.index.budgets import budgets
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
+from proofgate.index.places import NoPlaceError, Places
 from proofgate.index.query import MOST_ROWS, Questions, Row
 from proofgate.index.readers import Reader, Readers, ReadersError
 from proofgate.index.refused import WINDOW_SECONDS, Refused, cut
@@ -49,8 +48,6 @@ _STATUS = {
 SECONDS = 10.0
 #: Of a question's path and query, in characters: all of it is recorded.
 _LONGEST_QUESTION = 4096
-#: Questions at a time: other readers of the port need threads too.
-AT_ONCE = 4
 _PRIVATE = {"Cache-Control": "no-store"}
 _LISTS = ("exchanges", "tenants", "records", "windows", "answers")
 
@@ -84,7 +81,7 @@ class Desk:
         self._refused = Refused()
         #: Readers whose part of the record is full, since when (unix microseconds) and why.
         self._full: dict[str, tuple[int, str]] = {}
-        self._places = threading.BoundedSemaphore(AT_ONCE)
+        self._places = Places()
         self._watching = Watching()
 
     @property
@@ -272,16 +269,6 @@ class Desk:
             )
         return row
 
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        if not self._places.acquire(blocking=False):
-            message = "others are asking: ask again in a moment"
-            raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
-        try:
-            yield
-        finally:
-            self._places.release()
-
     def _answer(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
     ) -> JSONResponse:
@@ -290,7 +277,7 @@ class Desk:
         refused: Refusal | None = None
         answer: dict[str, Any] = {}
         try:
-            with self._place():
+            with self._places.of(reader):
                 answer = ask()
         except IndexUnusableError as error:
             status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -303,6 +290,9 @@ class Desk:
             log.error("records cannot be read: %s [%s]", error, error.code)  # noqa: TRY400
             status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
             refused = _refusal(status, error.code, "the ledger does not give the records of this now")
+        except NoPlaceError:
+            message = "as many questions as may be are being answered: ask again in a moment"
+            refused = _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
         except Refusal as error:
             refused = error
         watched = (reader.name, reader.tenant, *sorted(asked.items()))
