@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from proofgate.another_key import ANOTHER_KEY, explained, verdict
+from proofgate.evidence import UNREAD, VERDICTS, render_report
 
 OWN, GIVEN = "proofgate.dev/a+11111111+AQID", "proofgate.dev/b+22222222+AQID"
 
@@ -27,3 +28,18 @@ def test_the_code_decides_and_not_the_words(message: str) -> None:
     assert verdict(report({"message": message}), GIVEN) is None
     other = {"code": "tombstone_refused", "message": message}
     assert verdict(report({"code": "another_key", "message": message}, other), GIVEN) is None
+
+
+def test_a_log_that_cannot_be_read_is_not_said_to_have_been_changed() -> None:
+    bad_sector = {"verdict": "invalid", "code": "unreadable", "message": "Input/output error"}
+    behind = {"verdict": "incomplete", "message": "records are under no checkpoint"}
+    changed = {"verdict": "invalid", "message": "a checksum differs"}
+    for of_log, of_ledger, told in (
+        ([bad_sector, behind], [], UNREAD),
+        ([behind], [bad_sector], UNREAD),
+        ([bad_sector], [changed], VERDICTS[40]),
+        ([bad_sector, changed], [], VERDICTS[40]),
+        ([], [], VERDICTS[40]),
+    ):
+        found = {"incarnations": [{"findings": of_log}], "findings": of_ledger}
+        assert render_report(40, found).splitlines()[-1] == told

@@ -26,6 +26,8 @@ VERDICTS = {
     30: "diverged: the log contradicts a checkpoint that was signed before",
     40: "invalid: the log was changed after it was written",
 }
+#: Of a ledger in which nothing else is invalid.
+UNREAD = "invalid: a part of the ledger cannot be read, and was not checked"
 
 _VERIFYING_KEY = re.compile(r"[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
@@ -255,10 +257,19 @@ def render_report(exit_class: int, report: dict[str, Any], key: str | None = Non
     wrong one is told from logs that were changed. Raises EvidenceError for a key that is none."""
     lines = list(_outline(report, 0))
     told = VERDICTS.get(exit_class, f"unknown exit class {exit_class}")
+    if exit_class == EXIT_INVALID and _is_unread_alone(report):
+        told = UNREAD
     if exit_class == EXIT_INVALID and key is not None:
         told = another_key.verdict(report, read_verifying_key(key)) or told
     lines.append(told)
     return "\n".join(lines)
+
+
+def _is_unread_alone(report: dict[str, Any]) -> bool:
+    """Whether what cannot be read is all that is invalid: nobody need have changed anything."""
+    of_logs = (found for log in report.get("incarnations", []) for found in log.get("findings", []))
+    invalid = [found for found in (*report.get("findings", []), *of_logs) if found["verdict"] == "invalid"]
+    return bool(invalid) and all(found.get("code") == "unreadable" for found in invalid)
 
 
 def read_verifying_key(text: str) -> str:
