@@ -30,6 +30,7 @@ mod generated;
 mod growth;
 mod hosted_tools;
 mod json_edits;
+mod kept_item;
 mod members;
 mod prompt_size;
 mod refused_key;

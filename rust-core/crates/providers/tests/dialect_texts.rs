@@ -129,6 +129,63 @@ fn what_an_account_of_openai_keeps_is_noted_by_name() {
         ),
         (
             Dialect::Responses,
+            r#"{"model":"m","input":[{"role":"user","content":"Hi"},{"id":"i"}]}"#,
+            Some("item_reference"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":[{"type":null,"id":"i","role":"user","content":null}]}"#,
+            Some("item_reference"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":[{"\u0069d":"i","\u0074ype":"item\u005freference"}]}"#,
+            Some("item_reference"),
+        ),
+        (
+            Dialect::ResponseTokens,
+            r#"{"model":"m","input":[{"id":"ig","type":"image_generation_call","result":null}]}"#,
+            Some("image_generation_call"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":[{"id":"i","role":"user","content":"Hi"},{"id":"ig","type":"image_generation_call","result":"aa"}]}"#,
+            None,
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":"Hi","tools":[{"type":"code_interpreter","container":"cntr"}]}"#,
+            Some("container"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":"Hi","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["f"]}}]}"#,
+            Some("file_ids"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":"Hi","tools":[{"type":"shell","environment":{"type":"container_reference","container_id":"c"}}]}"#,
+            Some("container_id"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":"Hi","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":[]}},
+               {"type":"computer_use_preview","environment":"browser"},
+               {"type":"function","name":"f","parameters":{"properties":{"container":{"type":"string"},"file_ids":{}}}}]}"#,
+            None,
+        ),
+        (
+            Dialect::Chat,
+            r#"{"model":"m","audio":{"voice":"alloy"},"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]}"#,
+            Some("audio"),
+        ),
+        (
+            Dialect::Chat,
+            r#"{"model":"m","audio":{"voice":"alloy"},"messages":[{"role":"assistant","audio":null,"content":"Hi","id":"i"}]}"#,
+            None,
+        ),
+        (
+            Dialect::Responses,
             r#"{"model":"m","input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}"#,
             Some("file_id"),
         ),

@@ -14,6 +14,12 @@ use crate::hosted_tools::{HostedTool, MOST_HOSTED_TOOLS, is_of_client};
 /// The field of Anthropic's tools that bounds their calls.
 const MAX_USES: &str = "max_uses";
 
+/// A container that the provider keeps, by its id, or how a new one is made (openai-python 2, `types/responses/tool_param.py`).
+const CONTAINER: &str = "container";
+/// The fields of OpenAI's tools that say where these are run, and what may be named in them of what the provider keeps.
+const RUN_IN: [&str; 2] = [CONTAINER, "environment"];
+const KEPT_IN_PLACES: [&str; 2] = ["container_id", "file_ids"];
+
 /// What a tool says of how often it may be called.
 struct Calls {
     most: Result<Option<u64>, BadRequest>,
@@ -61,6 +67,7 @@ impl<'b> Walk<'b, '_, '_> {
             let (meaning, is_type) = (meaning(name), name == "type");
             let is_of_calls = name == MAX_USES;
             calls.is_ambiguous |= !is_of_calls && equals_but_for_case(name, MAX_USES);
+            let runs_in = RUN_IN.into_iter().find(|field| *field == name);
             let is_of_client = self.dialect.is_field_of_client_tools(name);
             let is_free = is_free(name);
             if !is_type && equals_but_for_case(name, "type") {
@@ -83,10 +90,49 @@ impl<'b> Walk<'b, '_, '_> {
                 hosted_field = hosted_field.or(field);
             }
             self.is_free = is_free;
-            self.collect(value, meaning)?;
+            match runs_in.filter(|_| self.dialect.asks_as_responses()) {
+                Some(field) => self.place(field, value, meaning)?,
+                None => self.collect(value, meaning)?,
+            }
             self.is_free = false;
         }
         self.note_tool(begin, kind, hosted_field, has_client_field, calls)
+    }
+
+    /// Takes where a provider is to run a tool: in a container of its own, or one that it has kept with what others left in
+    /// it, and with which of the files that it keeps.
+    fn place(&mut self, field: &'static str, value: Event<'b>, under: Meaning) -> Result<(), BadRequest> {
+        if value != Event::ObjectStart {
+            let kept = (field == CONTAINER && matches!(value, Event::String(_))).then_some(CONTAINER);
+            self.note_kept(kept, value)?;
+            return self.collect(value, under);
+        }
+        while let Event::Key(key) = self.reader.read()? {
+            let name = key.decoded(&mut self.name);
+            let meaning = meaning(name);
+            let kept = KEPT_IN_PLACES
+                .into_iter()
+                .find(|kept| equals_but_for_case(name, kept));
+            if meaning == Meaning::Unknown {
+                self.text.push_key(key);
+            }
+            let value = self.reader.read()?;
+            if kept.is_none() || value != Event::ArrayStart {
+                self.note_kept(kept, value)?;
+                self.collect(value, meaning)?;
+                continue;
+            }
+            loop {
+                match self.reader.read()? {
+                    Event::ArrayEnd => break,
+                    id => {
+                        self.note_kept(kept, id)?;
+                        self.collect(id, meaning)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Notes who runs a tool that begins at `begin` and ends where the walk is.

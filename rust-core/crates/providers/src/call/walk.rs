@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use proofgate_json::{Event, Reader, Str, Workspace};
+use proofgate_json::{Event, Reader, Str, Workspace, equals_but_for_case};
 
 use super::{ATTACHMENT, is_short};
 use crate::bad_request::BadRequest;
@@ -12,7 +12,11 @@ use crate::client_ids::{ClientIds, IdObject};
 use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, is_schema_type, is_word, meaning};
 use crate::hosted_tools::Tools;
+use crate::kept_item::{Item, Member};
 use crate::prompt_size::{Attached, PromptSize, is_web_address};
+
+/// What an assistant has said before, by its id (openai-python 2, `types/chat/chat_completion_assistant_message_param.py`).
+const AUDIO: &str = "audio";
 
 /// One pass over a body.
 pub(super) struct Walk<'b, 'w, 't> {
@@ -101,25 +105,30 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         };
         let start = self.text.next_start();
         let mut is_instructions = false;
+        let mut item = Item::default();
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
             let (meaning, is_role) = (meaning(name), name == "role");
-            let (is_type, kept) = (name == "type", kept(self.dialect, self.refuses_ids, name));
+            let kept = kept(self.dialect, self.refuses_ids, name).or_else(|| {
+                let is_audio = self.dialect == Dialect::Chat && equals_but_for_case(name, AUDIO);
+                is_audio.then_some(AUDIO)
+            });
+            let member = Member::of(name);
             self.is_free = is_free(name);
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
             }
             let value = self.reader.read()?;
-            if let Event::String(word) = value {
-                if is_role {
-                    is_instructions = matches!(word.decoded(&mut self.name), "system" | "developer");
-                } else if self.refuses_ids && is_type && word.decoded(&mut self.name) == "item_reference" {
-                    self.note_kept(Some("item_reference"), value)?;
-                }
+            if is_role && let Event::String(word) = value {
+                is_instructions = matches!(word.decoded(&mut self.name), "system" | "developer");
             }
+            item.note(member, value, &mut self.name);
             self.note_kept(kept, value)?;
             self.collect(value, meaning)?;
             self.is_free = false;
+        }
+        if self.dialect.asks_as_responses() && self.kept.is_none() {
+            self.kept = item.kept();
         }
         if is_instructions {
             self.text.mark_instructions(start);
