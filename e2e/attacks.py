@@ -180,6 +180,26 @@ def replace_the_key(audit: Audit, others: Others) -> None:
     (folder / f"{hashlib.sha256(note.encode()).hexdigest()[:32]}.note").write_text(note)
 
 
+def exchange_two_segments(audit: Audit, _others: Others) -> None:
+    one, other = (first_segment(log) for log in audit.logs()[:2])
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+
+
+def let_two_logs_change_places(audit: Audit, _others: Others) -> None:
+    one, other = audit.logs()[:2]
+    aside = one.with_name("aside")
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+
+
+def add_a_log_by_another_key(audit: Audit, others: Others) -> None:
+    newest = max(path for path in (others.rekeyed / "0").iterdir() if path.is_dir())
+    shutil.copytree(newest, audit.ledger / "0" / newest.name)
+
+
 def change_a_salt(audit: Audit, _others: Others) -> None:
     change(audit.logs()[0] / "salts", lambda data: data.__setitem__(slice(32, 64), bytes(range(32))))
 
@@ -224,6 +244,9 @@ ATTACKS: dict[str, Callable[[Audit, Others], None]] = {
     "rename a shard": rename_a_shard,
     "another history, signed with another key": sign_all_with_another_key,
     "replace the key, by a statement that the new one alone has signed": replace_the_key,
+    "exchange the first segments of two logs": exchange_two_segments,
+    "let two logs change places": let_two_logs_change_places,
+    "add a log that another key has signed": add_a_log_by_another_key,
     "change a salt": change_a_salt,
     "zero a salt": zero_a_salt,
     "delete the records of a log under a forged tombstone": delete_a_log_under_a_forged_tombstone,
