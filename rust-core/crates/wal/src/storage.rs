@@ -128,7 +128,12 @@ impl Storage for FileStorage {
     }
 
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        Ok(Arc::new(OpenDirectory(File::open(path)?)))
+        // A pipe in its place would be waited for.
+        let directory = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::DIRECTORY.bits().cast_signed())
+            .open(path)?;
+        Ok(Arc::new(OpenDirectory(directory)))
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
@@ -141,7 +146,13 @@ impl Storage for FileStorage {
     }
 
     fn open_synced(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let file = File::open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(no_regular_file());
+        }
         file.sync_data()?;
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
         Ok(Arc::new(file))
@@ -157,10 +168,7 @@ impl Storage for FileStorage {
         match file {
             Ok(file) if file.metadata()?.is_file() => Ok(Arc::new(file)),
             Err(error) if !is_link(&error) && error.kind() != io::ErrorKind::IsADirectory => Err(error),
-            _ => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "it is no regular file",
-            )),
+            _ => Err(no_regular_file()),
         }
     }
 
@@ -175,6 +183,10 @@ impl Storage for FileStorage {
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_dir(path)
     }
+}
+
+fn no_regular_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is no regular file")
 }
 
 struct OpenDirectory(File);

@@ -10,6 +10,7 @@ mod support;
 use proofgate_evidence::{Verdict, fsck};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{FileStorage, Storage, Ulid, WalError, frame_bytes, give_back};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::Path;
 use support::{Promised, SHARD, Worker, begin_in, filled, fresh, inspect, raw, small, start, vkey};
 
@@ -45,6 +46,18 @@ fn a_link_in_the_place_of_a_file_is_not_followed() {
         assert_eq!(kind, Some(std::io::ErrorKind::InvalidData), "{name}");
     }
     assert!(FileStorage.open_writable(&folder.path().join("other")).is_ok());
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_or_of_a_directory_is_waited_for_by_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let opened = FileStorage.open_synced(&pipe).err().map(|error| error.kind());
+    assert_eq!(opened, Some(std::io::ErrorKind::InvalidData));
+    let opened = FileStorage.open_dir(&pipe).err().map(|error| error.kind());
+    assert_eq!(opened, Some(std::io::ErrorKind::NotADirectory));
+    assert!(FileStorage.open_dir(folder.path()).is_ok());
 }
 
 #[test]
