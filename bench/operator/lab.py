@@ -252,9 +252,12 @@ def _voluntary(gateway: Gateway) -> dict[str, Callable[[SteadyLoad], None]]:
         gateway.namespace.kubectl("rollout", "status", f"deployment/{gateway.name}-haproxy", "--timeout", "180s")
 
     def encrypt(load: SteadyLoad) -> None:
+        # A load balancer that goes lasts as long as its oldest connection.
+        gateway.patch({"timeouts": {"connectionAgeSeconds": 8}})
         gateway.encrypt_inside(True)
         load.goes_on(50)
         gateway.encrypt_inside(False)
+        gateway.patch({"timeouts": {"connectionAgeSeconds": None}})
 
     return {
         "scale 2 to 4 to 2": scale,

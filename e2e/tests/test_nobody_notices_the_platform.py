@@ -65,6 +65,10 @@ def test_a_node_is_drained_unnoticed(ops: Gateway, under_load: Runner) -> None:
 
 
 def test_connections_inside_come_to_tls_and_back_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    # A load balancer that goes lasts as long as its oldest connection, and until then workers take clear text.
+    ops.patch({"timeouts": {"connectionAgeSeconds": 8}})
+    ops.wait_settled(2)
+
     def change_over(load: SteadyLoad) -> None:
         ops.encrypt_inside(True)
         load.goes_on(100)
