@@ -12,6 +12,7 @@ from proofgate_operator.api.conditions import Condition, ConditionType
 from proofgate_operator.build.naming import FOUND_CONDITION
 from proofgate_operator.plan.balancers import BalancerReport
 from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.lasting import FirstSights
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
 from proofgate_operator.plan.rfc3339 import time_of
@@ -110,6 +111,7 @@ class MovingWorld:
     conditions: tuple[Manifest, ...] = ()
     shards: tuple[Manifest, ...] = ()
     bound: bool = True
+    first_sights: FirstSights = field(default_factory=FirstSights)
 
     def __post_init__(self) -> None:
         ledger = {"volume": {**SPEC["ledger"]["volume"], "mode": self.volumes}}
@@ -158,6 +160,7 @@ class MovingWorld:
             reports={number: pod.report() for number, pod in self.pods.items() if not pod.ending},
             balancers=self.asked_balancers(),
             now=self.now,
+            lasting=self.first_sights.look([pod.manifest(self.now) for pod in self.pods.values()], self.now),
         )
 
     def asked_balancers(self) -> dict[str, BalancerReport]:

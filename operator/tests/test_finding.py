@@ -208,9 +208,9 @@ def pod(address: str = "10.0.0.1", served: float | None = 100.0, *, found: bool 
     }
 
 
-def sight(*reports: BalancerReport, of: Manifest | None = None) -> Sight:
+def sight(*reports: BalancerReport, of: Manifest | None = None, served: float = 100.0) -> Sight:
     named = {f"haproxy-{number}": report for number, report in enumerate(reports)}
-    return Balancers(tuple(named), named).sight(of or pod(), NOW)
+    return Balancers(tuple(named), named).sight(of or pod(), served)
 
 
 def says(address: str | None, state: str, seconds: int = 3) -> BalancerReport:
@@ -250,8 +250,8 @@ def test_what_is_missing_is_told(
 
 
 def test_a_worker_that_has_not_served_for_long_is_not_late() -> None:
-    assert not sight(says("10.0.0.9", "up", 600), of=pod(served=59.0)).late
-    assert not sight(says("10.0.0.9", "up", 600), of=pod(served=None)).late
+    assert not sight(says("10.0.0.9", "up", 600), served=59.0).late
+    assert not sight(says("10.0.0.9", "up", 600), of=pod(served=None), served=0.0).late
 
 
 def test_addresses_are_compared_as_numbers() -> None:
@@ -262,8 +262,8 @@ def test_addresses_are_compared_as_numbers() -> None:
 
 
 def test_a_haproxy_that_was_not_asked_counts_as_one_that_says_nothing() -> None:
-    found = Balancers(("haproxy-0",), {}).sight(pod(), NOW)
-    assert found.missing and not found.blind and not is_found(pod(), found, NOW)
+    found = Balancers(("haproxy-0",), {}).sight(pod(), 100.0)
+    assert found.missing and not found.blind and not is_found(found, 100.0)
 
 
 @pytest.mark.parametrize(

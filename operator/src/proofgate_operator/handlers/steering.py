@@ -31,6 +31,7 @@ async def with_reports(
         seen,
         shards=tuple(status.get("shards") or ()),
         now=workers.now(),
+        lasting=workers.lasting(*key, seen.worker_pods),
         reports=workers.last(*key, seen.worker_pods),
     )
     live = seen.child("StatefulSet", names(gateway).worker)

@@ -12,8 +12,8 @@ from typing import Any
 from proofgate_operator.build import haproxy
 from proofgate_operator.build.haproxy_config import server_name
 from proofgate_operator.build.naming import FOUND_CONDITION, Manifest
+from proofgate_operator.plan.lasting import Lasting
 from proofgate_operator.plan.pods import is_ready, ordinal, pod_conditions
-from proofgate_operator.plan.rfc3339 import seconds_of
 
 #: A worker that serves is found by every HAProxy within a few seconds. From this many on, a roll that waits
 #: for that counts as stalled. It goes no further, and goes on by itself once the worker is found.
@@ -80,9 +80,8 @@ class Balancers:
         """Whether there are some and none has answered for long."""
         return bool(self.ready) and all(self._report(name).given_up for name in self.ready)
 
-    def sight(self, pod: Manifest, now: float) -> Sight:
-        """Return what they say of one worker."""
-        served = served_seconds(pod, now)
+    def sight(self, pod: Manifest, served: float) -> Sight:
+        """Return what they say of one worker, which has passed the kubelet's probe for `served` seconds."""
         missing: list[str] = []
         late, up_at = False, []
         for name in self.ready:
@@ -116,13 +115,10 @@ def ready_balancers(pods: Iterable[Manifest], reports: Mapping[str, BalancerRepo
     return Balancers(tuple(sorted(pod["metadata"]["name"] for pod in pods if counts(pod))), reports)
 
 
-def served_seconds(pod: Manifest, now: float) -> float:
+def served_seconds(pod: Manifest, lasting: Lasting) -> float:
     """Return for how long a worker has passed the kubelet's probe; 0 while it does not."""
-    conditions = pod_conditions(pod)
-    passed = conditions.get("ContainersReady") or conditions.get("Ready") or {}
-    if passed.get("status") != "True":
-        return 0.0
-    return max(0.0, now - (seconds_of(passed.get("lastTransitionTime")) or 0.0))
+    told = "ContainersReady" if "ContainersReady" in pod_conditions(pod) else "Ready"
+    return lasting.true(pod, told)
 
 
 def waits_to_be_found(pod: Manifest) -> bool:
@@ -135,13 +131,13 @@ def waits_to_be_found(pod: Manifest) -> bool:
     return served and conditions.get(FOUND_CONDITION, {}).get("status") != "True"
 
 
-def is_found(pod: Manifest, sight: Sight, now: float) -> bool:
-    """Return whether a pod that waits to be found may be Ready.
+def is_found(sight: Sight, served: float) -> bool:
+    """Return whether a pod that waits to be found, and has served for so many seconds, may be Ready.
 
     Where no HAProxy answers the operator, it may be after a while: a node must be possible to drain.
     """
     if sight.blind:
-        return served_seconds(pod, now) >= FOUND_DEADLINE_SECONDS
+        return served >= FOUND_DEADLINE_SECONDS
     return sight.missing is None
 
 

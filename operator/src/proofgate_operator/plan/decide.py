@@ -300,7 +300,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     stop_auditor = False
     contested: tuple[str, ...] = ()
     publish = unpublished and not gateway.spec.paused
-    found = newly_found(shards, seen.now)
+    found = newly_found(shards)
     if gateway.spec.paused and live_set:
         # Where workers are is no change of the gateway, and goes on.
         moved = sealed(addresses(gateway, seen, movement.replicas))

@@ -7,12 +7,12 @@ from proofgate_operator.plan.balancers import is_found, waits_to_be_found
 from proofgate_operator.plan.shards import Shard
 
 
-def newly_found(shards: Iterable[Shard], now: float) -> tuple[Manifest, ...]:
+def newly_found(shards: Iterable[Shard]) -> tuple[Manifest, ...]:
     """Return the pods that may be Ready: every HAProxy sends them connections, and nobody has said so yet."""
     return tuple(
         shard.pod
         for shard in shards
-        if waits_to_be_found(shard.pod) and is_found(shard.pod, shard.sight, now)
+        if waits_to_be_found(shard.pod) and is_found(shard.sight, shard.served_seconds)
     )
 
 

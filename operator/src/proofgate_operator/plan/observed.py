@@ -11,6 +11,7 @@ from proofgate_operator.plan.answers import AnswerReport
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.plan.balancers import BalancerReport
 from proofgate_operator.plan.drift import Applied
+from proofgate_operator.plan.lasting import Lasting
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.unread import Unread
 
@@ -60,6 +61,8 @@ class Observed:
     #: What the agents beside HAProxy tell of their requests, by the names of their pods.
     answers: Mapping[str, AnswerReport] = field(default_factory=dict)
     now: float = 0.0
+    #: For how long the pods have been as they are.
+    lasting: Lasting = field(default_factory=Lasting)
     #: `.status.ledger` as the reconcile before left it.
     ledger: Manifest = field(default_factory=dict)
     #: What came of the operator's own writes.

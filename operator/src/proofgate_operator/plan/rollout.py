@@ -24,7 +24,7 @@ def needs_surge(replicas: int, surge: bool, shards: Iterable[Shard]) -> bool:
 
 
 def next_rollout(
-    shards: Sequence[Shard], target: int, asked: int, begun: bool, now: float, obstacle: str | None
+    shards: Sequence[Shard], target: int, asked: int, begun: bool, obstacle: str | None
 ) -> Rollout | None:
     """Return the roll of the workers that are to stay, `target` of `asked`; None when there is none.
 
@@ -39,7 +39,7 @@ def next_rollout(
         return None
     if obstacle:
         return Rollout(None, "the volume", obstacle)
-    stuck = [shard for shard in staying if not shard.outdated and shard.stuck(now)]
+    stuck = [shard for shard in staying if not shard.outdated and shard.stuck]
     if stuck:
         unfound = stuck[0].sight.missing if waits_to_be_found(stuck[0].pod) else None
         return Rollout(None, stuck[0].name, unfound or pod_trouble(stuck[0].pod))

@@ -120,7 +120,7 @@ def next_movement(
         purpose = Purpose.ROLLING if surges else None
         return Movement(target, purpose, stay=_staying(shards, None, asked), waits_for="a second worker")
 
-    roll = next_rollout(shards, target, asked, begun, now, obstacle or unfit)
+    roll = next_rollout(shards, target, asked, begun, obstacle or unfit)
     if surges and roll is None:
         # The roll is done: what is left is to take the surplus worker away.
         target = desired

@@ -7,7 +7,8 @@ from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build.naming import Manifest
-from proofgate_operator.plan.balancers import Sight, ready_balancers
+from proofgate_operator.plan.balancers import Sight, ready_balancers, served_seconds
+from proofgate_operator.plan.lasting import Lasting
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.pods import STARTING, is_ready, ordinal, pod_conditions, unfinished
 from proofgate_operator.plan.reports import WorkerReport
@@ -41,6 +42,8 @@ class Shard:
     outdated: bool = False
     #: What every HAProxy says of it.
     sight: Sight = field(default_factory=Sight)
+    #: For how long it has been as it is.
+    lasting: Lasting = field(default_factory=Lasting)
 
     @property
     def ordinal(self) -> int:
@@ -62,10 +65,14 @@ class Shard:
         """Whether the worker serves, and every HAProxy has sent it connections since its pod was made."""
         return is_ready(self.pod)
 
-    def ready_for(self, now: float, seconds: float) -> bool:
-        """Whether it has been ready for so long."""
-        since = seconds_of(pod_conditions(self.pod).get("Ready", {}).get("lastTransitionTime")) or 0.0
-        return self.ready and now - since >= seconds
+    def ready_for(self, seconds: float) -> bool:
+        """Whether it has been ready for so long, as far as this operator saw."""
+        return self.ready and self.lasting.true(self.pod, "Ready") >= seconds
+
+    @property
+    def served_seconds(self) -> float:
+        """For how long it has passed the kubelet's probe; 0 while it does not."""
+        return served_seconds(self.pod, self.lasting)
 
     @property
     def retiring(self) -> bool:
@@ -95,10 +102,10 @@ class Shard:
         unscheduled = pod_conditions(self.pod).get("PodScheduled", {}).get("status") == "False"
         return status.get("phase") == "Failed" or unscheduled
 
-    def stuck(self, now: float) -> bool:
+    @property
+    def stuck(self) -> bool:
         """Whether there is no use in waiting for it."""
-        made = seconds_of(self.pod["metadata"].get("creationTimestamp"))
-        return self.failed or (not self.ready and made is not None and now - made > STUCK_SECONDS)
+        return self.failed or (not self.ready and self.lasting.seen(self.pod) > STUCK_SECONDS)
 
     def phase(self, asked: int) -> Phase:
         """Return where it is in its life; `asked` is how many workers its StatefulSet is to have."""
@@ -148,7 +155,8 @@ def read_shards(seen: Observed, statefulset: Manifest | None) -> tuple[Shard, ..
             seen.reports.get(number),
             _retiring_since(pod, before.get(number), seen.now),
             bool(revision and made_from and made_from != revision),
-            balancers.sight(pod, seen.now),
+            balancers.sight(pod, served_seconds(pod, seen.lasting)),
+            seen.lasting,
         )
 
     return tuple(sorted(map(shard, seen.worker_pods), key=lambda found: found.ordinal))

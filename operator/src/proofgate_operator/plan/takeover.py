@@ -49,7 +49,7 @@ def _stage(stage: Stage | None, shard: Shard | None, now: float) -> Stage | None
         return stage
     assert shard is not None
     if stage is None:
-        due = shard.ready_for(now, STAGE_SECONDS)
+        due = shard.ready_for(STAGE_SECONDS)
         return Stage(STAGES[1], math.ceil(now)) if due else None
     # A clock that was set back must not make anybody wait for it.
     if stage.percent == STAGES[-1] or abs(now - stage.since) < STAGE_SECONDS:

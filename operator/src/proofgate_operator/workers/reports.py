@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Manifest
+from proofgate_operator.plan.lasting import FirstSights, Lasting
 from proofgate_operator.plan.pods import ordinal, pod_conditions
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.workers.admin_port import AdminPort, address_of
@@ -58,6 +59,7 @@ class WorkerReports:
         self._time = time_now
         #: By the pod's namespace, gateway and uid.
         self._kept: dict[tuple[str, str], dict[str, _Kept]] = {}
+        self._first: dict[tuple[str, str], FirstSights] = {}
 
     def now(self) -> float:
         """Return the time of a reconcile, in seconds since 1970."""
@@ -66,9 +68,14 @@ class WorkerReports:
     def forget(self, namespace: str, gateway: str) -> None:
         """Drop what is kept of a gateway that is gone."""
         self._kept.pop((namespace, gateway), None)
+        self._first.pop((namespace, gateway), None)
         self.audits.forget(namespace, gateway)
         self.balancers.forget(namespace, gateway)
         self.answers.forget(namespace, gateway)
+
+    def lasting(self, namespace: str, gateway: str, pods: Iterable[Manifest]) -> Lasting:
+        """Return for how long a gateway's pods have been as they are."""
+        return self._first.setdefault((namespace, gateway), FirstSights()).look(pods, self._clock())
 
     def awaited(self, namespace: str, gateway: str) -> bool:
         """Return whether a worker may soon tell something else: it may not have said yet what it makes of a

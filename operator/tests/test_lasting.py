@@ -1,0 +1,82 @@
+"""How long pods have been as they are: by the operator's own steady clock, whatever clocks there are."""
+
+from typing import Any
+
+import pytest
+
+from proofgate_operator.plan.balancers import served_seconds
+from proofgate_operator.plan.lasting import FirstSights
+from proofgate_operator.plan.rfc3339 import time_of
+from proofgate_operator.plan.shards import STUCK_SECONDS, Shard
+from tests.moving_world import MovingWorld, Pod
+
+BEGIN = 1_900_000_000.0
+#: By how much the clock of the API server and the nodes differs from the operator's.
+SKEWS = [sign * seconds for seconds in (1, 7200, 86_400, 40 * 86_400, 3652 * 86_400) for sign in (1, -1)]
+
+
+def pod(ready_since: float | None, uid: str = "uid-0", made: float = BEGIN) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": "False" if ready_since is None else "True"}
+    if ready_since is not None:
+        condition["lastTransitionTime"] = time_of(ready_since)
+    metadata = {"name": "demo-worker-0", "uid": uid, "creationTimestamp": time_of(made)}
+    return {"metadata": metadata, "status": {"conditions": [condition]}}
+
+
+def shard(sights: FirstSights, seen: dict[str, Any], now: float) -> Shard:
+    return Shard(seen, lasting=sights.look([seen], now))
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_pod_is_ready_for_as_long_as_it_was_seen_whatever_its_node_calls_that_time(skew: float) -> None:
+    sights, seen = FirstSights(), pod(BEGIN + skew)
+    assert not shard(sights, seen, 100.0).ready_for(2)
+    assert not shard(sights, seen, 101.5).ready_for(2)
+    assert shard(sights, seen, 102.0).ready_for(2)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_pod_is_stuck_once_it_was_seen_for_so_long_and_not_before(skew: float) -> None:
+    sights, seen = FirstSights(), pod(None, made=BEGIN + skew)
+    assert not shard(sights, seen, 100.0).stuck
+    assert not shard(sights, seen, 100.0 + STUCK_SECONDS).stuck
+    assert shard(sights, seen, 101.0 + STUCK_SECONDS).stuck
+
+
+def test_another_transition_and_another_pod_begin_anew() -> None:
+    sights = FirstSights()
+    sights.look([pod(BEGIN)], 100.0)
+    assert served_seconds(pod(BEGIN), sights.look([pod(BEGIN)], 110.0)) == 10.0
+    assert served_seconds(pod(None), sights.look([pod(None)], 111.0)) == 0.0
+    # Ready again, and nobody saw that it was not for a moment.
+    for seen in (pod(BEGIN + 5), pod(BEGIN + 5, uid="uid-1")):
+        assert served_seconds(seen, sights.look([seen], 120.0)) == 0.0
+        assert served_seconds(seen, sights.look([seen], 123.0)) == 3.0
+
+
+def test_pods_that_are_gone_are_forgotten() -> None:
+    sights = FirstSights()
+    sights.look([pod(BEGIN)], 100.0)
+    sights.look([], 101.0)
+    assert served_seconds(pod(BEGIN), sights.look([pod(BEGIN)], 200.0)) == 0.0
+
+
+@pytest.mark.parametrize("skew", [-7200.0, 7200.0])
+def test_a_new_worker_takes_its_tenants_in_stages_beside_nodes_of_another_time(
+    skew: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Pod.manifest
+
+    def skewed(of: Pod, now: float) -> dict[str, Any]:
+        manifest = told(of, now)
+        for condition in manifest["status"]["conditions"]:
+            if "lastTransitionTime" in condition:
+                since = max(filter(None, (of.serves_since, of.found_since)), default=now)
+                condition["lastTransitionTime"] = time_of(since + skew)
+        return manifest
+
+    monkeypatch.setattr(Pod, "manifest", skewed)
+    world = MovingWorld(2)
+    world.scale(3)
+    world.settle()
+    assert world.asked == 3 and all(worker.ready(world.now) for worker in world.pods.values())
