@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from datetime import datetime, tzinfo
 from typing import cast
 
 import core_double
@@ -99,6 +100,28 @@ def test_workers_do_not_ask_all_at_once(issuer: Issuer, spread: float, second: f
 
     run(scenario)
     assert issuer.fetched_at == [1000, second]
+
+
+@pytest.mark.parametrize("step", [1, 7200, 86_400, 40 * 86_400, 3652 * 86_400])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_wall_clock_that_is_set_changes_nothing_of_when_keys_are_fetched(
+    issuer: Issuer, step: int, direction: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wall(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Wall:
+            moved = 1_800_000_000 + (direction * step if issuer.now > 1100 else 0)
+            return cls.fromtimestamp(moved, tz)
+
+    monkeypatch.setattr("proofgate.key_sets.datetime", Wall)
+
+    async def scenario() -> None:
+        await issuer.at(1000)
+        await issuer.every_second_until(1700)
+
+    run(scenario)
+    assert issuer.fetched_at == [1000, 1300, 1600]
+    assert issuer.worker.key_sets == {ISSUER: TWO_KEYS}
 
 
 def test_a_token_with_an_unknown_key_brings_the_fetch_forward(issuer: Issuer) -> None:

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::Range;
 
 use crate::Credential;
 use crate::digest::same_digest;
@@ -14,8 +15,8 @@ const SETS: usize = 1024;
 pub(super) struct Verified {
     /// SHA-256 of the token.
     pub(super) token: [u8; 32],
-    /// The first second, since 1970, at which it is no longer valid.
-    pub(super) expires_at: u64,
+    /// The seconds since 1970 in which it is valid: a clock that is set back can come to before their beginning.
+    pub(super) valid: Range<u64>,
     pub(super) issuer: usize,
     /// Of the key set that it was verified with.
     pub(super) generation: u64,
@@ -32,7 +33,7 @@ pub(crate) struct Subject {
 
 const EMPTY: Verified = Verified {
     token: [0; 32],
-    expires_at: 0,
+    valid: 0..0,
     issuer: 0,
     generation: 0,
     subject: None,

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -31,12 +32,13 @@ impl Claims {
         object(payload).ok_or(AuthError::InvalidClaims)
     }
 
-    /// Checks for whom and for when the token is, and returns the first second at which it is no longer valid.
+    /// Checks for whom and for when the token is, and returns the seconds in which it is valid. When it was issued (`iat`)
+    /// decides nothing (RFC 7519 section 4.1.6).
     ///
     /// # Errors
     /// [`AuthError::WrongAudience`], [`AuthError::ExpiredToken`], [`AuthError::TokenNotYetValid`]; [`AuthError::InvalidClaims`]
     /// without `aud` or `exp`.
-    pub(super) fn check(&self, issuer: &Issuer, now_unix_seconds: u64) -> Result<u64, AuthError> {
+    pub(super) fn check(&self, issuer: &Issuer, now_unix_seconds: u64) -> Result<Range<u64>, AuthError> {
         let audiences = match self.aud.as_ref().ok_or(AuthError::InvalidClaims)? {
             Audience::One(audience) => std::slice::from_ref(audience),
             Audience::Several(audiences) => audiences,
@@ -52,12 +54,13 @@ impl Claims {
         if now_unix_seconds >= end {
             return Err(AuthError::ExpiredToken);
         }
-        match self.nbf {
-            Some(NumericDate(start)) if now_unix_seconds.saturating_add(issuer.leeway_seconds) < start => {
-                Err(AuthError::TokenNotYetValid)
-            }
-            _ => Ok(end),
+        let begin = self.nbf.map_or(0, |NumericDate(start)| {
+            start.saturating_sub(issuer.leeway_seconds)
+        });
+        if now_unix_seconds < begin {
+            return Err(AuthError::TokenNotYetValid);
         }
+        Ok(begin..end)
     }
 }
 

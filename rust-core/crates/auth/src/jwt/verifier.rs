@@ -31,7 +31,7 @@ struct CurrentKeySet {
 }
 
 fn is_live(key_sets: &[CurrentKeySet], entry: &Verified, now_unix_seconds: u64) -> bool {
-    now_unix_seconds < entry.expires_at && key_sets[entry.issuer].generation == entry.generation
+    entry.valid.contains(&now_unix_seconds) && key_sets[entry.issuer].generation == entry.generation
 }
 
 impl JwtVerifier {
@@ -84,7 +84,7 @@ impl JwtVerifier {
         if !issuer.algorithms.contains(&token.header.algorithm) {
             return Err(AuthError::UnsupportedAlgorithm);
         }
-        let expires_at = claims.check(issuer, now_unix_seconds)?;
+        let valid = claims.check(issuer, now_unix_seconds)?;
         self.check_signature(&token, index, key_sets[index].keys.as_ref())?;
         let tenant_name = text_claim(&token.payload, &issuer.tenant_claim).ok_or(AuthError::UnknownTenant)?;
         let tenant = TenantName::new(tenant_name.into());
@@ -94,7 +94,7 @@ impl JwtVerifier {
         let subject = Subject { tenant, credential };
         let verified = Verified {
             token: *digest,
-            expires_at,
+            valid,
             issuer: index,
             generation: key_sets[index].generation,
             subject: Some(subject.clone()),
