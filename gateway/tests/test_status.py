@@ -380,6 +380,23 @@ def test_limits_fit_a_terminal_and_of_many_tenants_the_most_used_are_shown() -> 
     assert text._limits(from_answer({"tenants": [], "more": 0})) == ["no tenant has limits"]
 
 
+def test_limits_that_a_namespace_shares_are_shown_among_those_of_tenants_and_the_most_is_the_newest() -> None:
+    def told(spent: int) -> dict[str, object]:
+        shared = used("", requests_per_minute=(spent, 10)) | {"namespace": "team-blue", "plan": "gold"}
+        tenants = [used("acme", requests_per_minute=(5, 10))]
+        return {"tenants": tenants, "more": 0, "namespaces": [shared], "more_namespaces": 1}
+
+    limits = merged([from_answer(told(8)), from_answer(told(9))])
+    assert [(one.tenant, one.requests_per_minute) for one in limits.namespaces] == [
+        ("team-blue/* (gold)", Used(9, 10))
+    ]
+    assert limits.more_namespaces == 1
+    lines = text._limits(limits)
+    assert lines[1].startswith("team-blue/* (gold)")
+    assert lines[2].startswith("acme")
+    assert lines[-1] == "and 1 more that have used less"
+
+
 def test_of_budgets_the_one_that_is_used_most_is_shown_where_there_are_any() -> None:
     rich = used("rich", requests_per_minute=(1, 4))
     rich["nanodollars_per_day"] = {"used": 1_999, "limit": 10_000}

@@ -97,6 +97,22 @@ def test_a_tenant_has_one_worker_whatever_key_it_uses(shared: Bench) -> None:
     assert table(shared, 0) == table(shared, 1)
 
 
+def test_tenants_that_share_limits_have_one_worker_wherever_their_names_would_be(
+    haproxy: Bench, haproxy_binary: str
+) -> None:
+    groups = {tenant: f"team-{number % 4}_gold" for number, tenant in enumerate(KEYS)}
+    haproxy.owner_map.write_text("".join(f"{tenant} ..{group}\n" for tenant, group in groups.items()))
+    haproxy.restart(haproxy_binary)
+    haproxy.set_ready(3)
+    ring = Ring(worker.ordinal for worker in haproxy.workers)
+    assert table(haproxy) == {tenant: ring.shard(group) for tenant, group in groups.items()}
+    haproxy.set_ready(2)
+    found = table(haproxy)
+    for number in range(4):
+        same = {found[tenant] for tenant, group in groups.items() if group == f"team-{number}_gold"}
+        assert len(same) == 1
+
+
 def test_every_worker_has_its_share(shared: Bench) -> None:
     shares = list(table(shared).values())
     assert all(shares.count(ordinal) > TENANTS / 6 for ordinal in range(3))

@@ -4,10 +4,12 @@ import hashlib
 from typing import Any
 
 import pytest
+import yaml
 
 from proofgate_operator.build.tenant_shards import SHARDS
 from proofgate_operator.build.worker_config import worker_config_text
 from proofgate_operator.plan import tenant_book
+from proofgate_operator.plan.budgets import budgets_note
 from tests.gateways import DEFAULTS, gateway
 from tests.test_attached_tenants import World, digest_of, key_of, secret_of, tenant
 
@@ -129,6 +131,67 @@ def test_what_plans_say_of_namespaces_is_none_of_the_workers_business() -> None:
     more = {**GOLD, "allowedNamespaces": {"names": ["team-blue"]}, "perNamespace": {"tenants": 2}}
     full = gateway(plans=[more], allowedTenants={})
     assert worker_config_text(full, 1 << 30, DEFAULTS) == worker_config_text(bare, 1 << 30, DEFAULTS)
+
+
+def shared_world(affinity: str) -> World:
+    found = World(
+        plans=[{**GOLD, "perNamespace": {"limits": {"tokensPerDay": 1000}}}, BASIC],
+        loadBalancer={"affinity": affinity},
+    )
+    for name in ("app", "batch", "chat"):
+        add(found, name, "team-blue")
+    add(found, "green", "team-green")
+    add(found, "modest", "team-blue", plan="basic")
+    found.settle()
+    return found
+
+
+def owners_of(found: World) -> dict[str, str]:
+    lines = "".join(files["owners"] for files in found.shards().values()).splitlines()
+    return {line.split()[0]: line.split()[1] for line in lines}
+
+
+def test_who_shares_limits_has_one_place_on_the_ring_and_nobody_else_is_named() -> None:
+    found = shared_world("Preferred")
+    blue = {f"team-blue/{name}": "..team-blue_gold" for name in ("app", "batch", "chat")}
+    assert owners_of(found) == {**blue, "team-green/green": "..team-green_gold"}
+    gold = found.cluster.find("GovernanceGateway", "demo")
+    del gold["spec"]["plans"][0]["perNamespace"]
+    gold["metadata"]["generation"] += 1
+    found.settle()
+    assert owners_of(found) == {}
+
+
+def test_who_shares_limits_has_one_owner_where_affinity_is_required() -> None:
+    found = owners_of(shared_world("Required"))
+    assert len(found) == 5, "everybody has an owner"
+    assert len({found[f"team-blue/{name}"] for name in ("app", "batch", "chat")}) == 1
+
+
+def test_where_any_worker_serves_any_tenant_nobody_has_a_place() -> None:
+    assert owners_of(shared_world("None")) == {}
+
+
+def test_one_that_takes_a_plan_that_is_shared_gets_its_place() -> None:
+    found = shared_world("Preferred")
+    modest = found.cluster.find("GatewayTenant", "modest", "team-blue")
+    modest["spec"]["plan"] = "gold"
+    modest["metadata"]["generation"] += 1
+    found.settle()
+    assert owners_of(found)["team-blue/modest"] == "..team-blue_gold"
+
+
+def test_workers_are_told_what_a_namespace_shares() -> None:
+    limits = {"dollarsPerDay": "500", "concurrency": 3}
+    shared = gateway(plans=[{**GOLD, "perNamespace": {"tenants": 2, "limits": limits}}], allowedTenants={})
+    told = yaml.safe_load(worker_config_text(shared, 1 << 30, DEFAULTS))
+    assert told["plans"] == [{**GOLD, "namespaceLimits": limits}]
+
+
+def test_a_shared_budget_in_money_needs_prices_as_any_other_does() -> None:
+    plans = [{**GOLD, "perNamespace": {"limits": {"dollarsPerDay": "500"}}}]
+    note = budgets_note(gateway(plans=plans, allowedTenants={}))
+    assert note is not None and "spec.plans[gold] has a budget in money" in note
 
 
 def _chosen(count: int, shard: int = 0) -> list[str]:

@@ -26,7 +26,7 @@ def tenant(name: str, *keys: str, created: str = "2026-01-01T00:00:00Z", plan: s
     return Attached(f"team/{name}", plan, created, tuple(map(key, keys)))
 
 
-def nobody(_: str) -> None:
+def nobody(*_: str) -> None:
     return None
 
 
@@ -56,7 +56,9 @@ def test_a_key_has_a_line_and_its_tenant_another_with_its_owner() -> None:
     of_key, of_tenant = (next(iter(shards.values())) for shards in places(book))
     assert book.files(of_key, nobody)[KEYS] == (f"{found.digest} team/acme ci not_after=1893456000\n")
     assert book.files(of_tenant, nobody)[TENANTS] == "team/acme gold\n"
-    assert book.files(of_tenant, lambda name: "worker-3")[OWNERS] == "team/acme worker-3\n"
+    assert (
+        book.files(of_tenant, lambda name, plan: f"worker-3..{plan}")[OWNERS] == "team/acme worker-3..gold\n"
+    )
     assert book.shards_of("team/acme", (found, key("another's"))) == {of_key, of_tenant}
 
 

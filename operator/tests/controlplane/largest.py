@@ -151,7 +151,7 @@ def everything() -> Manifest:
                 "deniedBetas": ["context-management", "effort-2025-11-24"],
                 **{"modelBudgets": [budget], "policy": policy, "policies": ["names"]},
                 "allowedNamespaces": {"names": ["team-acme"], "selector": {"matchLabels": {"llm": "gold"}}},
-                "perNamespace": {"tenants": 5},
+                "perNamespace": {"tenants": 5, "limits": quota},
             }
         ],
         "allowedTenants": {"namespaces": {"from": "All"}},
@@ -303,7 +303,17 @@ def largest() -> Manifest:
             "policies": [policy["name"] for policy in policies[-8:]],
             # With all of their names, the object would be larger than etcd takes.
             "allowedNamespaces": {"names": [f"team-{number}"]},
-            "perNamespace": {"tenants": 10_000},
+            "perNamespace": {
+                "tenants": 10_000,
+                "limits": {
+                    "requestsPerMinute": 1_000_000_000_000,
+                    "tokensPerMinute": 1_000_000_000_000,
+                    "tokensPerDay": 1_000_000_000_000,
+                    "concurrency": 1_000_000_000_000,
+                    "dollarsPerDay": "999999999.999999999",
+                    "dollarsPerMonth": "999999999.999999999",
+                },
+            },
         }
         for number in range(32)
     ]

@@ -68,7 +68,8 @@ def test_a_tenant_is_named_so_that_records_can_name_it(plane: ControlPlane) -> N
             "spec.plans: allowedNamespaces has names, a selector, or both",
         ),
         ({"plans": [{**GOLD, "allowedNamespaces": {"names": []}}]}, "spec.plans[0].allowedNamespaces.names"),
-        ({"plans": [{**GOLD, "perNamespace": {}}]}, "spec.plans[0].perNamespace.tenants"),
+        ({"plans": [{**GOLD, "perNamespace": {}}]}, "spec.plans: perNamespace has tenants"),
+        ({"plans": [{**GOLD, "perNamespace": {"limits": {}}}]}, "spec.plans: perNamespace has tenants"),
         (
             {"plans": [{**GOLD, "perNamespace": {"tenants": 0}}]},
             "spec.plans[0].perNamespace.tenants",

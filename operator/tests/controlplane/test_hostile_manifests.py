@@ -139,6 +139,24 @@ HOSTILE: dict[str, tuple[Changes, str]] = {
         {"plans": [{"name": "gold", "perNamespace": {"tenants": 0}}], "allowedTenants": {}},
         "perNamespace.tenants",
     ),
+    "share-of-nothing": (
+        {"plans": [{"name": "gold", "perNamespace": {"limits": {}}}], "allowedTenants": {}},
+        "perNamespace has tenants",
+    ),
+    "shared-budget-below-nothing": (
+        {
+            "plans": [{"name": "gold", "perNamespace": {"limits": {"dollarsPerDay": "-1"}}}],
+            "allowedTenants": {},
+        },
+        "perNamespace.limits.dollarsPerDay",
+    ),
+    "shared-budget-without-a-price": (
+        {
+            "plans": [{"name": "gold", "perNamespace": {"limits": {"dollarsPerDay": "25.5"}}}],
+            "allowedTenants": {},
+        },
+        "price",
+    ),
     "selector-that-selects-nothing": (
         {"plans": [{"name": "gold"}], "allowedTenants": {"namespaces": {"from": "Selector"}}},
         "spec.allowedTenants",

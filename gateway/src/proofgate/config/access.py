@@ -124,6 +124,14 @@ class Plan(Section):
     """Whether requests and answers are stored; as `ledger.payloads` says when it is not set."""
 
 
+class NamedPlan(Plan):
+    """A plan that tenants name, also those that come in shards."""
+
+    namespace_limits: Quota = Quota()
+    """What the tenants of `tenantShards` share that have this plan and are of one namespace, by their names
+    `<namespace>/<name>`: of all of them together, besides `limits` of each. `tenants` share nothing."""
+
+
 class TenantShards(Section):
     """Tenants and keys that come and go without a new configuration, in 32 parts that change one by one."""
 

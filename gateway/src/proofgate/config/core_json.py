@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from proofgate.config.access import ModelBudget, Plan, Quota
+from proofgate.config.access import ModelBudget, NamedPlan, Plan, Quota
 from proofgate.config.auth import is_signed, takes_access_token
 from proofgate.config.policy import Policy, Rule, TenantPolicy
 from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
@@ -196,7 +196,7 @@ def _public(config: Config) -> Json:
             for model in settings.models
         ],
         "prices": prices_of(settings),
-        "plans": [{"name": plan.name, **_terms(plan, settings.ledger.payloads)} for plan in settings.plans],
+        "plans": [_named_plan(plan, settings.ledger.payloads) for plan in settings.plans],
         "tenants": _tenants(config),
         "tenant_shards": settings.tenant_shards is not None,
         "shred_keys": settings.ledger.shred_keys_directory is not None,
@@ -330,6 +330,13 @@ def _terms(plan: Plan, payloads: Payloads | None) -> Json:
         "policies": list(plan.policies),
         "payload_bytes": _payload_bytes(plan, payloads),
     }
+
+
+def _named_plan(plan: NamedPlan, payloads: Payloads | None) -> Json:
+    shared = _quota(plan.namespace_limits)
+    named = {"name": plan.name, **_terms(plan, payloads)}
+    # A plan whose tenants share nothing has the digest that it has had.
+    return {**named, "namespace_limits": shared} if any(shared.values()) else named
 
 
 def _payload_bytes(plan: Plan, payloads: Payloads | None) -> int | None:

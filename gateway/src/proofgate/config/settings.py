@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proofgate.config.access import Jwt, PayloadMode, Plan, Tenant, TenantShards
+from proofgate.config.access import Jwt, NamedPlan, PayloadMode, Tenant, TenantShards
 from proofgate.config.analysis import Analysis
 from proofgate.config.auth import Auth
 from proofgate.config.fields import (
@@ -417,7 +417,7 @@ class Settings(Section):
     default_prices: bool = False
     """Whether the prices that come with the gateway hold where `prices` say nothing. They are dated, and as
     old as the gateway: `proofgate prices` lists what holds."""
-    plans: Listed[Plan] = ()
+    plans: Listed[NamedPlan] = ()
     tenants: Listed[Tenant] = ()
     tenant_shards: TenantShards | None = None
     jwt: Jwt | None = None

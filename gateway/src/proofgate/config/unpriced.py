@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from proofgate.config.access import Plan
+from proofgate.config.access import NamedPlan, Plan
 from proofgate.config.core_json import targets_of
 from proofgate.config.document import FieldPath
 from proofgate.config.prices import Price, default_prices_of
@@ -41,7 +41,9 @@ def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Plan]]:
 
 def _counted(settings: Settings, plan: Plan) -> set[str]:
     """The models whose cost a budget of the plan counts."""
-    quotas = (plan.limits, plan.key_limits)
+    quotas = [plan.limits, plan.key_limits]
+    if isinstance(plan, NamedPlan):
+        quotas.append(plan.namespace_limits)
     if any(quota.dollars_per_day or quota.dollars_per_month for quota in quotas):
         return set(plan.models if plan.models is not None else (model.name for model in settings.models))
     return {budget.model for budget in plan.model_budgets}

@@ -9,7 +9,7 @@ import json
 import re
 import select
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -42,20 +42,24 @@ def ask_limits(admin: str, token_file: Path) -> Limits:
 
 def from_answer(told: Mapping[str, Any]) -> Limits:
     """The limits in an answer of `/tenants/limits`. Raises KeyError, TypeError, ValueError."""
-    tenants = (
-        TenantLimits(
-            tenant=str(found["tenant"]),
-            requests_per_minute=_used(found["requests_per_minute"]),
-            tokens_per_minute=_used(found["tokens_per_minute"]),
-            tokens_per_day=_used(found["tokens_per_day"]),
-            concurrency=_used(found["concurrency"]),
-            # Workers of the release before tell none.
-            nanodollars_per_day=_used(found.get("nanodollars_per_day")),
-            nanodollars_per_month=_used(found.get("nanodollars_per_month")),
-        )
-        for found in told["tenants"]
+    tenants = tuple(_limits(str(found["tenant"]), found) for found in told["tenants"])
+    # Workers of the release before tell none.
+    shared = told.get("namespaces", ())
+    namespaces = tuple(_limits(f"{found['namespace']}/* ({found['plan']})", found) for found in shared)
+    return Limits(tenants, int(told["more"]), namespaces, int(told.get("more_namespaces", 0)))
+
+
+def _limits(name: str, found: Mapping[str, Any]) -> TenantLimits:
+    return TenantLimits(
+        tenant=name,
+        requests_per_minute=_used(found["requests_per_minute"]),
+        tokens_per_minute=_used(found["tokens_per_minute"]),
+        tokens_per_day=_used(found["tokens_per_day"]),
+        concurrency=_used(found["concurrency"]),
+        # Workers of the release before tell none.
+        nanodollars_per_day=_used(found.get("nanodollars_per_day")),
+        nanodollars_per_month=_used(found.get("nanodollars_per_month")),
     )
-    return Limits(tuple(tenants), int(told["more"]))
 
 
 def _used(found: Mapping[str, Any] | None) -> Used | None:
@@ -87,13 +91,20 @@ def with_limits(gateway: Gateway, token_file: Path, context: str | None) -> Gate
 def merged(told: Sequence[Limits]) -> Limits:
     """What several workers tell of limits. Each counts what the others had of a tenant, a little late, so of
     what they tell of one tenant the most is the newest."""
+    tenants = _most(tenant for limits in told for tenant in limits.tenants)
+    known = max((len(limits.tenants) + limits.more for limits in told), default=0)
+    namespaces = _most(namespace for limits in told for namespace in limits.namespaces)
+    shared = max((len(limits.namespaces) + limits.more_namespaces for limits in told), default=0)
+    return Limits(tenants, max(0, known - len(tenants)), namespaces, max(0, shared - len(namespaces)))
+
+
+def _most(told: Iterable[TenantLimits]) -> tuple[TenantLimits, ...]:
+    """Of what is told of one name the most, most used first."""
     found: dict[str, TenantLimits] = {}
-    for tenant in (tenant for limits in told for tenant in limits.tenants):
+    for tenant in told:
         if tenant.tenant not in found or tenant.part > found[tenant.tenant].part:
             found[tenant.tenant] = tenant
-    known = max((len(limits.tenants) + limits.more for limits in told), default=0)
-    tenants = sorted(found.values(), key=lambda tenant: (-tenant.part, tenant.tenant))
-    return Limits(tuple(tenants), max(0, known - len(tenants)))
+    return tuple(sorted(found.values(), key=lambda tenant: (-tenant.part, tenant.tenant)))
 
 
 @contextmanager

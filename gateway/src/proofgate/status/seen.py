@@ -102,10 +102,15 @@ class TenantLimits:
 
 @dataclass(frozen=True)
 class Limits:
-    """Tenants that have limits, most used first; `more` of them are left out, because these are used more."""
+    """Tenants that have limits, most used first; `more` of them are left out, because these are used more.
+
+    `namespaces` are the limits that tenants of one namespace share by a plan, named `<namespace>/* (<plan>)`.
+    """
 
     tenants: tuple[TenantLimits, ...]
     more: int
+    namespaces: tuple[TenantLimits, ...] = ()
+    more_namespaces: int = 0
 
 
 @dataclass(frozen=True)

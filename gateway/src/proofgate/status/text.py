@@ -94,8 +94,9 @@ def _tenant(tenant: Tenant, now: datetime) -> tuple[str, ...]:
 def _limits(limits: Limits | None) -> list[str]:
     if limits is None:
         return []
-    shown = limits.tenants[:TENANTS_SHOWN]
-    hidden = len(limits.tenants) - len(shown) + limits.more
+    known = sorted((*limits.tenants, *limits.namespaces), key=lambda one: (-one.part, one.tenant))
+    shown = known[:TENANTS_SHOWN]
+    hidden = len(known) - len(shown) + limits.more + limits.more_namespaces
     rows = [(tenant.tenant, *map(_used, tenant.counts)) for tenant in shown]
     heading: tuple[str, ...] = _LIMITS
     if any(tenant.budget for tenant in shown):

@@ -92,6 +92,16 @@ class Quota(Section):
     """The same, in a UTC month."""
 
 
+_LIMITED = (
+    "requestsPerMinute",
+    "tokensPerMinute",
+    "tokensPerDay",
+    "concurrency",
+    "dollarsPerDay",
+    "dollarsPerMonth",
+)
+
+
 class ModelBudget(Section):
     """What may be spent on one model; what is absent is not limited."""
 
@@ -230,8 +240,13 @@ class PlanNamespaces(Section):
 class PlanShare(Section):
     """What the GatewayTenants of one namespace may have of a plan."""
 
-    tenants: Annotated[int, Field(ge=1, le=10_000)]
-    """How many may take the plan. Each has the plan's limits for itself. Of more, the oldest have it."""
+    tenants: Annotated[int | None, Field(ge=1, le=10_000)] = None
+    """How many may take the plan. Each has the plan's limits for itself. Of more, the oldest have it. Absent:
+    as many as the namespace makes."""
+    limits: Quota | None = None
+    """What all of them may use together, besides the plan's limits for each. Exact while all of their
+    connections reach one worker: they are sent to the same one, as a single tenant's are; see
+    spec.loadBalancer.affinity. What one that is gone, or has another plan by now, has used still counts."""
 
 
 class Plan(Terms):
@@ -252,9 +267,26 @@ class Plan(Terms):
     ] = None
     """Namespaces whose GatewayTenants may take the plan, of those that spec.allowedTenants lets attach.
     Absent: every one of them. It does not concern spec.tenants."""
-    per_namespace: PlanShare | None = None
+    per_namespace: Annotated[
+        PlanShare | None,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "has(self.tenants) || (has(self.limits) && ("
+                    + " || ".join(f"has(self.limits.{name})" for name in _LIMITED)
+                    + "))",
+                    "message": "spec.plans: perNamespace has tenants, limits that are not empty, or both",
+                }
+            )
+        ),
+    ] = None
     """What the GatewayTenants of one namespace may have of the plan. Absent: as many as the namespace makes
     may take it, each with all of its limits."""
+
+    @property
+    def shared_limits(self) -> Quota | None:
+        """What the tenants of one namespace may use together; None where each has its own limits alone."""
+        return self.per_namespace.limits if self.per_namespace else None
 
 
 #: What a plan says to the operator alone.

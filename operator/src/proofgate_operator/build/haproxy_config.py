@@ -66,7 +66,8 @@ class Balancer:
     """Everything that differs between two configurations.
 
     `tenant_map` and `owner_map` are paths of map files: digest of a key, or a tenant's own name, to tenant,
-    and tenant to worker, which the one that stands in for it may follow after OWNER_SEPARATOR. `routing_map`
+    and tenant to worker, which the one that stands in for it may follow after OWNER_SEPARATOR, and after
+    another one what the ring goes by in the place of the tenant's name. `routing_map`
     is the path of one with the key by which workers know HAProxy, as ROUTING_KEY. `issuers`: whose tokens
     name tenants. `pinned`: whether each tenant has a worker of its own; otherwise connections go to the
     worker with the fewest. `proxied`: whether clients come through a load balancer that writes a PROXY
@@ -216,6 +217,7 @@ def _found_tenant(balancer: Balancer) -> list[str]:
         *(_tenant_of_token(balancer, issuer) for issuer in balancer.issuers),
         f"tcp-request content set-var(txn.owner) {_owner(balancer, 1)}",
         *_standing_in(balancer),
+        *_on_the_ring(balancer),
         # The worker that the tenant's last connection reached: where this one would have to wait.
         "tcp-request content set-var(txn.last) var(txn.tenant),table_server_id(workers),sub(1)",
     ]
@@ -240,7 +242,7 @@ def _quoted(text: str) -> str:
 
 
 def _owner(balancer: Balancer, place: int) -> str:
-    """Return the expression that finds a tenant's owner (1) or its stand-in (2)."""
+    """Return what finds a tenant's owner (1), its stand-in (2), or what the ring goes by (3)."""
     return f"var(txn.tenant),map({balancer.owner_map}),field({place},{OWNER_SEPARATOR})"
 
 
@@ -257,6 +259,18 @@ def _standing_in(balancer: Balancer) -> list[str]:
         f"tcp-request content set-var(txn.stand_in) {_owner(balancer, 2)}",
         "tcp-request content set-var(txn.owner) var(txn.stand_in)"
         " if !{ var(txn.present) -m found } { var(txn.stand_in) -m len gt 0 }",
+    ]
+
+
+def _on_the_ring(balancer: Balancer) -> list[str]:
+    """Return what the ring decides by: the tenant, or what it has in common with others that are to be served
+    by the same worker."""
+    if balancer.strict:
+        return []
+    return [
+        "tcp-request content set-var(txn.ring) var(txn.tenant)",
+        f"tcp-request content set-var(txn.group) {_owner(balancer, 3)}",
+        "tcp-request content set-var(txn.ring) var(txn.group) if { var(txn.group) -m len gt 0 }",
     ]
 
 
@@ -297,7 +311,7 @@ def _workers(balancer: Balancer) -> list[str]:
     resolution = f" init-addr {_NOWHERE} disabled" if balancer.resolve else ""
     return [
         "log global",
-        *(_pinning() if balancer.pinned else ["balance leastconn"]),
+        *(_pinning(balancer) if balancer.pinned else ["balance leastconn"]),
         *_redispatch(balancer),
         "option httpchk",
         "http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host worker",
@@ -331,13 +345,13 @@ def _to_workers(tls: ToWorkers | None) -> str:
     )
 
 
-def _pinning() -> list[str]:
+def _pinning(balancer: Balancer) -> list[str]:
     """Return what keeps each tenant on one worker."""
     return [
         # An owner that is down is passed over, and the ring decides.
-        "use-server %[var(txn.owner)] if { var(txn.owner) -m found }",
+        "use-server %[var(txn.owner)] if { var(txn.owner) -m len gt 0 }",
         # A connection without a known key goes round robin: refusing it is any worker's work.
-        "balance hash var(txn.tenant)",
+        f"balance hash var({'txn.tenant' if balancer.strict else 'txn.ring'})",
         "hash-type consistent sdbm avalanche",
         f"stick-table type string len {MAX_ROUTED_TENANT + 1} size 1k expire 1h",
         "stick store-request var(txn.tenant)",

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.load_balancer import Affinity
 from proofgate_operator.build import haproxy_config
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.haproxy_config import server_name
-from proofgate_operator.build.owners import Owner, Shares, owners, weights
+from proofgate_operator.build.owners import Owner, Shares, group_of, owner, owners, sharing_plans, weights
 from proofgate_operator.build.tenant_keys import KeyDigest
 
 TENANT_MAP = "tenants.map"
@@ -43,9 +44,24 @@ def haproxy_maps(
     }
 
 
-def entry_of(owner: Owner) -> str:
+def attached_entry(gateway: Gateway, tenant: str, plan: str, workers: int, shares: Shares) -> str | None:
+    """Return the entry of a GatewayTenant in the map of owners; None where the ring decides by its name.
+
+    The ring goes by a third name there, if there is one.
+    """
+    group = group_of(tenant, plan) if plan in sharing_plans(gateway) else None
+    match gateway.spec.load_balancer.affinity:
+        case Affinity.REQUIRED:
+            return entry_of(owner(group or tenant, None, workers, shares))
+        case Affinity.PREFERRED if group is not None:
+            return f"{haproxy_config.OWNER_SEPARATOR * 2}{group}"
+        case _:
+            return None
+
+
+def entry_of(owned: Owner) -> str:
     """Return a tenant's owner, and who stands in, as the map has them: in one entry, they change together."""
-    both = (owner.ordinal,) if owner.stand_in is None else (owner.ordinal, owner.stand_in)
+    both = (owned.ordinal,) if owned.stand_in is None else (owned.ordinal, owned.stand_in)
     return haproxy_config.OWNER_SEPARATOR.join(map(server_name, both))
 
 

@@ -128,6 +128,17 @@ def owner(tenant: str, placement: int | None, count: int, shares: Shares) -> Own
     return Owner(ordinal, others[0] if others else None)
 
 
+def sharing_plans(gateway: Gateway) -> tuple[str, ...]:
+    """Return the plans whose limits the GatewayTenants of one namespace share."""
+    return tuple(sorted(plan.name for plan in gateway.spec.plans if plan.shared_limits is not None))
+
+
+def group_of(tenant: str, plan: str) -> str:
+    """Return what the place of a GatewayTenant comes from that shares the limits of its plan: whoever shares
+    them has the same, so that one worker counts all of them. No name has a `_`."""
+    return f"{tenant.partition('/')[0]}_{plan}"
+
+
 def owners(gateway: Gateway, count: int, shares: Shares) -> dict[str, Owner]:
     """Return the worker of each tenant that HAProxy's ring does not decide on, among `count` workers.
 

@@ -7,7 +7,7 @@ import hashlib
 
 import yaml
 
-from proofgate_operator.api.access import PLAN_ATTACHMENT, TERMS, Tenant
+from proofgate_operator.api.access import PLAN_ATTACHMENT, TERMS, Plan, Tenant
 from proofgate_operator.api.auth import Auth
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import PayloadMode
@@ -283,12 +283,16 @@ def _plans(gateway: Gateway) -> Manifest:
     if gateway.spec.default_prices:
         content["defaultPrices"] = True
     if gateway.spec.plans:
-        content["plans"] = [
-            {field: said for field, said in plan.as_written().items() if field not in PLAN_ATTACHMENT}
-            for plan in gateway.spec.plans
-        ]
+        content["plans"] = [_plan(plan) for plan in gateway.spec.plans]
     if gateway.spec.allowed_tenants is not None:
         content["tenantShards"] = {"directory": SHARDS_FOLDER}
+    return content
+
+
+def _plan(plan: Plan) -> Manifest:
+    content = {field: said for field, said in plan.as_written().items() if field not in PLAN_ATTACHMENT}
+    if plan.shared_limits is not None:
+        content["namespaceLimits"] = plan.shared_limits.as_written()
     return content
 
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Set
 from proofgate_operator import metrics
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.tenant import TENANT_KIND
-from proofgate_operator.build.haproxy_maps import entry_of
+from proofgate_operator.build.haproxy_maps import attached_entry
 from proofgate_operator.build.naming import names
-from proofgate_operator.build.owners import Shares, owner
+from proofgate_operator.build.owners import Shares
 from proofgate_operator.build.tenant_shards import SHARDS, TENANTS, shard_secret
 from proofgate_operator.handlers.roster import (
     Roster,
@@ -137,8 +137,8 @@ class Attachments:
             return False, []
         owning = owning_of(gateway, workers, shares)
 
-        def owner_of(tenant: str) -> str | None:
-            return entry_of(owner(tenant, None, workers, shares)) if owning else None
+        def owner_of(tenant: str, plan: str) -> str | None:
+            return attached_entry(gateway, tenant, plan, workers, shares) if owning else None
 
         changed = False
         for shard in roster.book.emptiest_first:

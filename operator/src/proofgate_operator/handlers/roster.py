@@ -23,7 +23,13 @@ from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.holds import Holds
 from proofgate_operator.kube.reads import ReadFailed, ReadOutcome
 from proofgate_operator.plan.api_keys import KeyList, entry
-from proofgate_operator.plan.attachment import Admission, beyond_share, selected_before, selectors_of
+from proofgate_operator.plan.attachment import (
+    Admission,
+    beyond_share,
+    selected_before,
+    selectors_of,
+    tenant_shares,
+)
 from proofgate_operator.plan.front_door import tenant_stamp
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.problems import Problem
@@ -183,7 +189,7 @@ def admission_of(
     """Return what tenants are let in by. Where plans are shared within a namespace, a change of one tenant
     is one of all of its namespace: they are added to `changed`."""
     admission = Admission(selected)
-    if not any(plan.per_namespace for plan in gateway.spec.plans):
+    if not tenant_shares(gateway):
         return admission
     own = (gateway.namespace, gateway.name)
     namespaces = {namespace for namespace, _ in changed}

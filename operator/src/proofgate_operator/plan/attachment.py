@@ -80,10 +80,16 @@ def selected_before(gateway: Gateway, plans: Mapping[str, str]) -> dict[str, fro
     return {selector: frozenset(namespaces) for selector, namespaces in found.items()}
 
 
+def tenant_shares(gateway: Gateway) -> dict[str, int]:
+    """Return how many tenants of one namespace may take each plan that says so."""
+    shared = ((plan.name, plan.per_namespace) for plan in gateway.spec.plans)
+    return {name: share.tenants for name, share in shared if share is not None and share.tenants is not None}
+
+
 def beyond_share(gateway: Gateway, admission: Admission, tenants: Iterable[GatewayTenant]) -> frozenset[Name]:
     """Return those of whole namespaces that have to do without their plans, because older ones have the
     share of their namespace. Who may not have the plan anyway takes none of it."""
-    shares = {plan.name: plan.per_namespace.tenants for plan in gateway.spec.plans if plan.per_namespace}
+    shares = tenant_shares(gateway)
     sharing: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for tenant in tenants:
         if tenant.spec.plan in shares and refusal(gateway, tenant, admission) is None:

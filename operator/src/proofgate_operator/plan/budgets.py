@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofgate_operator.api.access import Terms
+from proofgate_operator.api.access import Plan, Quota, Terms
 from proofgate_operator.api.gateway import Gateway, GatewaySpec
 from proofgate_operator.api.prices import Price
 from proofgate_operator.api.upstream import ModelRoute
@@ -55,10 +55,14 @@ def _terms(spec: GatewaySpec) -> Iterator[tuple[str, Terms]]:
 
 def _counted(spec: GatewaySpec, terms: Terms) -> set[str]:
     """Return the models whose cost a budget counts."""
-    quotas = [quota for quota in (terms.limits, terms.key_limits) if quota is not None]
+    quotas = [quota for quota in (terms.limits, terms.key_limits, _shared(terms)) if quota is not None]
     if any(quota.dollars_per_day or quota.dollars_per_month for quota in quotas):
         return set(terms.models if terms.models is not None else (route.name for route in spec.models))
     return {budget.model for budget in terms.model_budgets or ()}
+
+
+def _shared(terms: Terms) -> Quota | None:
+    return terms.shared_limits if isinstance(terms, Plan) else None
 
 
 def _unpriced(spec: GatewaySpec, model: ModelRoute) -> str | None:

@@ -9,7 +9,7 @@ from proofgate_operator.api.load_balancer import Affinity
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.haproxy_maps import OWNER_MAP, haproxy_maps, map_digest
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, RENEWED_ANNOTATION, Manifest
-from proofgate_operator.build.owners import Shares
+from proofgate_operator.build.owners import Shares, sharing_plans
 from proofgate_operator.plan.balancers import BalancerReport
 from proofgate_operator.plan.configuration import Configuration
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
@@ -33,10 +33,14 @@ class FrontDoor:
 
 def owning_of(gateway: Gateway, workers: int, shares: Shares) -> str:
     """Return what the owners of tenants without a placement are made from; empty where they have none."""
-    if gateway.spec.load_balancer.affinity is not Affinity.REQUIRED:
-        return ""
-    annotations = shares.annotations
-    return " ".join([f"workers={workers}", *(f"{name}={annotations[name]}" for name in sorted(annotations))])
+    affinity = gateway.spec.load_balancer.affinity
+    found = []
+    if affinity is Affinity.REQUIRED:
+        annotations = shares.annotations
+        found = [f"workers={workers}", *(f"{name}={annotations[name]}" for name in sorted(annotations))]
+    if affinity is not Affinity.NONE and (sharing := sharing_plans(gateway)):
+        found.append(f"sharing={','.join(sharing)}")
+    return " ".join(found)
 
 
 def tenant_stamp(digests: Sequence[str], owning: str) -> str:

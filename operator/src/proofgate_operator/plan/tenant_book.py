@@ -163,12 +163,12 @@ class TenantBook:
         """Return who has a key; None if nobody has."""
         return self._holders.get(digest)
 
-    def files(self, shard: int, owner_of: Callable[[str], str | None]) -> dict[str, str]:
-        """Return the files of a shard; `owner_of` tells a tenant's entry in the map of owners, if it has
-        one."""
+    def files(self, shard: int, owner_of: Callable[[str, str], str | None]) -> dict[str, str]:
+        """Return the files of a shard; `owner_of` tells what the map of owners has of a tenant and its plan,
+        if it has anything."""
         lines = self._key_lines[shard]
         names = sorted(self._names[shard])
-        owners = ((name, owner_of(name)) for name in names)
+        owners = ((name, owner_of(name, self._tenants[name].plan)) for name in names)
         return {
             KEYS: "".join(lines[digest] for digest in sorted(lines)),
             TENANTS: "".join(f"{name} {self._tenants[name].plan}\n" for name in names),
@@ -184,7 +184,7 @@ class TenantBook:
     def digest(self, shard: int) -> str:
         """Return a digest of a shard's keys and tenants."""
         if shard not in self._digests:
-            made = self.files(shard, lambda _: None)
+            made = self.files(shard, lambda *_: None)
             self._digests[shard] = shard_digest(made[KEYS], made[TENANTS])
         return self._digests[shard]
 

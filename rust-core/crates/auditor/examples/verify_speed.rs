@@ -170,6 +170,7 @@ fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
                 shred_key: None,
                 reserved: Some(300),
                 reserved_nanodollars: None,
+                shared_plan: None,
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,

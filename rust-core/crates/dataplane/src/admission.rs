@@ -402,12 +402,14 @@ async fn admit<'c>(
     let plan = catalog.terms.plan(tenant);
     let key = credential(incoming.identity);
     let endpoint = incoming.endpoint();
-    let turn_away = |rejection, counted: Option<CredentialId>, outcome, policy| {
+    let turn_away = |rejection, counted: Option<Counted>, outcome, policy| {
+        let shared_plan = counted.as_ref().and_then(|counted| counted.shared_plan.clone());
         Box::new(RejectedCall {
             rejection,
             refused: Some(RejectedRequest {
                 tenant: Some(&*tenant.name),
-                counted: counted.map(|key| key.to_string()),
+                counted: counted.map(|counted| counted.key.to_string()),
+                shared_plan,
                 endpoint: Some(endpoint),
                 bytes: incoming.as_it_came.len(),
                 policy,
@@ -482,6 +484,13 @@ async fn admit<'c>(
         })
     })?;
     let mut granted = Granted::new(gateway, &tenant.name, grant);
+    let shared_plan = granted.shared_plan();
+    let counted = || {
+        limited.then(|| Counted {
+            key,
+            shared_plan: shared_plan.clone(),
+        })
+    };
     let judged = match incoming.form {
         None => {
             request_policy::judge(
@@ -508,12 +517,7 @@ async fn admit<'c>(
     };
     incoming.span.lap_now(Stage::Policy);
     let turn_denied_away = |denied: Box<DeniedRequest<'c>>| {
-        turn_away(
-            denied.rejection,
-            limited.then_some(key),
-            RequestOutcome::Denied,
-            denied.note,
-        )
+        turn_away(denied.rejection, counted(), RequestOutcome::Denied, denied.note)
     };
     let mut judged = judged.map_err(turn_denied_away)?;
     if let Some(form) = incoming.form.filter(|form| !form.said.lines.lines.is_empty()) {
@@ -582,9 +586,10 @@ async fn admit<'c>(
             let translated = translate(incoming, pairs, &said, target, &named.model, reply.extra);
             // It has had its rules, which cost more than anything else here: it counts as a request.
             let note = || judged.note.clone();
-            Some(translated.map_err(|rejection| {
-                turn_away(rejection, limited.then_some(key), RequestOutcome::Refused, note())
-            })?)
+            Some(
+                translated
+                    .map_err(|rejection| turn_away(rejection, counted(), RequestOutcome::Refused, note()))?,
+            )
         }
     };
     let mut dropped = Cow::Borrowed(
@@ -653,6 +658,13 @@ async fn admit<'c>(
         translated,
         stripped: stripped.map(|stripped| stripped.rewritten),
     })
+}
+
+/// Where a request counts that is turned away after it had passed the limits.
+struct Counted {
+    key: CredentialId,
+    /// The plan whose limits its tenant's namespace shares.
+    shared_plan: Option<Arc<str>>,
 }
 
 /// Who sends a request, as limits and records name it.

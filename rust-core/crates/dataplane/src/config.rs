@@ -430,6 +430,9 @@ pub(crate) struct Plan {
     /// What may be spent on models.
     #[serde(default)]
     pub model_budgets: Vec<proofgate_limits::ModelBudget>,
+    /// What the tenants of shards share that are of one namespace and have this plan.
+    #[serde(default)]
+    pub namespace_limits: proofgate_limits::Limits,
     /// How long a request waits that fits once others have given back what they reserved.
     #[serde(rename = "wait_ms", default, deserialize_with = "milliseconds")]
     pub wait: Duration,

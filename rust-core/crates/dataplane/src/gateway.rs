@@ -235,8 +235,10 @@ impl Gateway {
                 match catalog.terms.limits_of(tenant) {
                     Some(limits) => {
                         let is_new = limiter.find(&tenant.name).is_none();
-                        self.limits_changed.set(self.limits_changed.get() || is_new);
+                        let counted = limiter.subjects();
                         limiter.set_tenant(&limits);
+                        let begins = is_new || limiter.subjects() > counted;
+                        self.limits_changed.set(self.limits_changed.get() || begins);
                     }
                     None => limiter.remove_tenant(&tenant.name),
                 }

@@ -102,7 +102,7 @@ pub use config::Config;
 pub use descriptors::DescriptorShares;
 pub use error::Error;
 pub use hooks::{Failure, PolicyItem, PolicyQueue, Replacement, Verdict};
-pub use limit_use::{LimitUse, TenantUse, Used};
+pub use limit_use::{LimitUse, NamespaceUse, TenantUse, UseOfLimits, Used};
 pub use panics::tell_places_alone;
 pub use price_list::prices_at;
 pub use telemetry::ExchangeQueue;

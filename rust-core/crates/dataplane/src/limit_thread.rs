@@ -59,10 +59,10 @@ impl SharedStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What all workers together have consumed of each tenant's limits, as far as it was told. Waits while files are
-    /// read or written.
-    pub(crate) fn tenants(&self) -> HashMap<Arc<str>, Totals> {
-        self.lock().tenants(unix_micros())
+    /// What all workers together have consumed of the limits of tenants and namespaces, as far as it was told. Waits while
+    /// files are read or written.
+    pub(crate) fn totals(&self) -> HashMap<SubjectName, Totals> {
+        self.lock().totals(unix_micros())
     }
 }
 
@@ -182,6 +182,7 @@ fn replay(
                     model: blueprint.name_of(&open.model),
                     reserved,
                     reserved_cost: open.reserved_nanodollars,
+                    shared_plan: open.shared_plan.as_deref(),
                 });
             }
         }
@@ -226,6 +227,7 @@ fn take(
                     model: blueprint.name_of(&admission.model),
                     reserved,
                     reserved_cost: admission.reserved_nanodollars,
+                    shared_plan: admission.shared_plan.as_deref(),
                 });
             }
         }
@@ -238,7 +240,8 @@ fn take(
         }
         Record::Rejection(rejection) => {
             if let (Some(tenant), Some(key)) = (&rejection.tenant, &rejection.counted) {
-                replay.counted_rejection(at, rejection.ts, tenant, CredentialId::parse(key));
+                let shared_plan = rejection.shared_plan.as_deref();
+                replay.counted_rejection(at, rejection.ts, tenant, CredentialId::parse(key), shared_plan);
             }
         }
         _ => {}

@@ -88,3 +88,46 @@ fn a_replay_counts_what_was_asked_for_by_other_names_where_it_was_counted_before
         });
     assert_eq!(spent.collect::<Vec<_>>(), [("vendor/*", 540)]);
 }
+
+#[test]
+fn a_replay_counts_what_namespaces_share_by_the_plans_that_records_name() {
+    let blueprint = Blueprint::new(&models(config("gold", "one"), &["m"]), None).unwrap();
+    let mut replay = Replay::new(Snapshot::empty(Origin {
+        shard: 0,
+        incarnation: 1,
+    }));
+    let shared = |text: String, tenant: &str| {
+        let mut record: Value = serde_json::from_str(&text).unwrap();
+        record["tenant"] = tenant.into();
+        record["shared_plan"] = "gold".into();
+        record.to_string()
+    };
+    let denied = json!({"tenant": "blue/chat", "counted": "0123abcd", "shared_plan": "gold", "status": 403, "code": "denied",
+        "endpoint": null});
+    for text in [
+        shared(admission(0, "m"), "blue/app"),
+        shared(admission(1, "m"), "blue/batch"),
+        shared(admission(2, "m"), "red/app"),
+        admission(3, "m"),
+        completion(4, 1, 40),
+        record("rejection", 5, &denied),
+    ] {
+        let record = parse(text.as_bytes()).unwrap();
+        take(&mut replay, &blueprint, &record, record.seq(), |admission, _| {
+            Some(admission)
+        });
+    }
+    let ended = replay.finish(6, NOW);
+    let shared = ended
+        .subjects
+        .iter()
+        .filter_map(|(name, usage)| match &name.part {
+            Part::Shared(plan) => {
+                let requests: u32 = usage.seconds.iter().map(|second| second.requests).sum();
+                Some((&*name.tenant, &**plan, usage.day_cost, requests))
+            }
+            _ => None,
+        });
+    let expected = [("blue", "gold", 540, 3), ("red", "gold", 500, 1)];
+    assert_eq!(shared.collect::<Vec<_>>(), expected);
+}

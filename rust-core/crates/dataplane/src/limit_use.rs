@@ -1,30 +1,54 @@
 //! How much of its limits each tenant has used, for whoever asks the admin port. The limits thread's store tells it, about
 //! a second late; the data-plane thread has no part in it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use proofgate_limits::{Limits, Totals};
+use proofgate_limits::{Limits, Part, SubjectName, Totals};
 use serde::Serialize;
 
-use crate::config::Config;
+use crate::config::{Config, Plan};
 use crate::tenant_shards::TenantShards;
 
-/// The tenants that have limits, by how much of them is used.
+/// The tenants and namespaces that have limits, by how much of them is used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimitUse {
     /// Most used first: by the limit of which the greatest part is used, then by name.
     pub tenants: Vec<TenantUse>,
     /// Tenants with limits that are left out, because these are used more.
     pub more: usize,
+    /// Limits that the tenants of a namespace share, most used first.
+    pub namespaces: Vec<NamespaceUse>,
+    /// Those that are left out, because these are used more.
+    pub more_namespaces: usize,
 }
 
-/// One tenant's limits and what is used of them; `None` is no limit.
+/// The limits that the tenants of one namespace share by a plan, and what is used of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NamespaceUse {
+    /// The namespace.
+    pub namespace: String,
+    /// The plan.
+    pub plan: String,
+    /// What is used of each limit.
+    #[serde(flatten)]
+    pub used: UseOfLimits,
+}
+
+/// One tenant's limits and what is used of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TenantUse {
     /// Its name.
     pub tenant: String,
+    /// What is used of each limit.
+    #[serde(flatten)]
+    pub used: UseOfLimits,
+}
+
+/// What is used of each limit; `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct UseOfLimits {
     /// Requests of the last minute.
     pub requests_per_minute: Option<Used>,
     /// Tokens reserved or used in the last minute.
@@ -48,85 +72,113 @@ pub struct Used {
     pub limit: NonZeroU64,
 }
 
-/// What is used of each limit that there is, in the order of the fields of [`TenantUse`].
-fn used(limits: &Limits, totals: &Totals) -> [Option<Used>; 6] {
-    [
-        (totals.requests, limits.requests_per_minute),
-        (totals.tokens, limits.tokens_per_minute),
-        (totals.day_tokens, limits.tokens_per_day),
-        (totals.in_flight, limits.concurrency),
-        (totals.day_cost, limits.nanodollars_per_day),
-        (totals.month_cost, limits.nanodollars_per_month),
-    ]
-    .map(|(used, limit)| limit.map(|limit| Used { used, limit }))
-}
-
-/// The greatest part of a limit that is used.
-fn part(used: &[Option<Used>; 6]) -> f64 {
-    let parts = used
-        .iter()
-        .flatten()
-        .map(|one| one.used as f64 / one.limit.get() as f64);
-    parts.fold(0.0, f64::max)
-}
-
-impl TenantUse {
-    fn new(tenant: &str, used: [Option<Used>; 6]) -> Self {
-        let [
-            requests_per_minute,
-            tokens_per_minute,
-            tokens_per_day,
-            concurrency,
-            nanodollars_per_day,
-            nanodollars_per_month,
-        ] = used;
-        TenantUse {
-            tenant: tenant.to_owned(),
-            requests_per_minute,
-            tokens_per_minute,
-            tokens_per_day,
-            concurrency,
-            nanodollars_per_day,
-            nanodollars_per_month,
+impl UseOfLimits {
+    fn new(limits: &Limits, totals: &Totals) -> Self {
+        let of = |used, limit: Option<NonZeroU64>| limit.map(|limit| Used { used, limit });
+        UseOfLimits {
+            requests_per_minute: of(totals.requests, limits.requests_per_minute),
+            tokens_per_minute: of(totals.tokens, limits.tokens_per_minute),
+            tokens_per_day: of(totals.day_tokens, limits.tokens_per_day),
+            concurrency: of(totals.in_flight, limits.concurrency),
+            nanodollars_per_day: of(totals.day_cost, limits.nanodollars_per_day),
+            nanodollars_per_month: of(totals.month_cost, limits.nanodollars_per_month),
         }
+    }
+
+    /// The greatest part of a limit that is used.
+    fn part(&self) -> f64 {
+        let limits = [
+            self.requests_per_minute,
+            self.tokens_per_minute,
+            self.tokens_per_day,
+            self.concurrency,
+            self.nanodollars_per_day,
+            self.nanodollars_per_month,
+        ];
+        let parts = limits
+            .iter()
+            .flatten()
+            .map(|one| one.used as f64 / one.limit.get() as f64);
+        parts.fold(0.0, f64::max)
     }
 }
 
+/// The `most` of which most is used, and how many are left out.
+fn most_used<N: Ord>(mut found: Vec<(N, UseOfLimits)>, most: usize) -> (Vec<(N, UseOfLimits)>, usize) {
+    found.sort_unstable_by(|one, other| {
+        let by_part = other.1.part().total_cmp(&one.1.part());
+        by_part.then_with(|| one.0.cmp(&other.0))
+    });
+    let more = found.len().saturating_sub(most);
+    found.truncate(most);
+    (found, more)
+}
+
 impl LimitUse {
-    /// The `most` tenants that have used most of what they may, of those in a configuration and in its shards.
+    /// The `most` tenants, and as many namespaces, that have used most of what they may, of those in a configuration and in
+    /// its shards.
     pub(crate) fn new(
         config: &Config,
         shards: &TenantShards,
-        totals: &HashMap<Arc<str>, Totals>,
+        totals: &HashMap<SubjectName, Totals>,
         most: usize,
     ) -> Self {
-        let plans: HashMap<&str, &Limits> = config
+        let plans: HashMap<&str, &Plan> = config
             .plans
             .iter()
-            .map(|plan| (plan.name.as_str(), &plan.limits))
+            .map(|plan| (plan.name.as_str(), plan))
             .collect();
-        let configured = config
-            .tenants
-            .iter()
-            .map(|tenant| (tenant.name.as_str(), &tenant.limits));
-        let sharded = shards
-            .in_service()
-            .iter()
-            .flat_map(|shard| shard.tenants())
-            .filter_map(|tenant| Some((&*tenant.name, *plans.get(&*tenant.plan)?)));
-        let mut tenants: Vec<_> = configured
-            .chain(sharded)
-            .filter(|(_, limits)| !limits.is_empty())
-            .map(|(name, limits)| {
-                let used = used(limits, &totals.get(name).copied().unwrap_or_default());
-                (part(&used), name, used)
-            })
-            .collect();
-        tenants.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-        let shown = tenants.iter().take(most);
+        let used = |tenant: &Arc<str>, part: Part, limits: &Limits| {
+            let tenant = Arc::clone(tenant);
+            let totals = totals.get(&SubjectName { tenant, part });
+            UseOfLimits::new(limits, &totals.copied().unwrap_or_default())
+        };
+        let mut tenants: Vec<(Arc<str>, UseOfLimits)> = Vec::new();
+        for tenant in config.tenants.iter().filter(|tenant| !tenant.limits.is_empty()) {
+            let name = Arc::from(tenant.name.as_str());
+            let used = used(&name, Part::Whole, &tenant.limits);
+            tenants.push((name, used));
+        }
+        let mut sharing: BTreeSet<(&str, &str)> = BTreeSet::new();
+        for tenant in shards.in_service().iter().flat_map(|shard| shard.tenants()) {
+            let Some(plan) = plans.get(&*tenant.plan) else {
+                continue;
+            };
+            if !plan.limits.is_empty() {
+                let used = used(&tenant.name, Part::Whole, &plan.limits);
+                tenants.push((Arc::clone(&tenant.name), used));
+            }
+            if !plan.namespace_limits.is_empty()
+                && let Some((namespace, _)) = tenant.name.split_once('/')
+            {
+                sharing.insert((namespace, &plan.name));
+            }
+        }
+        let namespaces = sharing.into_iter().filter_map(|(namespace, plan)| {
+            let limits = &plans.get(plan)?.namespace_limits;
+            let used = used(&namespace.into(), Part::Shared(plan.into()), limits);
+            Some(((namespace, plan), used))
+        });
+        let (tenants, more) = most_used(tenants, most);
+        let (namespaces, more_namespaces) = most_used(namespaces.collect(), most);
         LimitUse {
-            tenants: shown.map(|&(_, name, used)| TenantUse::new(name, used)).collect(),
-            more: tenants.len().saturating_sub(most),
+            tenants: tenants
+                .into_iter()
+                .map(|(name, used)| TenantUse {
+                    tenant: name.to_string(),
+                    used,
+                })
+                .collect(),
+            more,
+            namespaces: namespaces
+                .into_iter()
+                .map(|((namespace, plan), used)| NamespaceUse {
+                    namespace: namespace.to_owned(),
+                    plan: plan.to_owned(),
+                    used,
+                })
+                .collect(),
+            more_namespaces,
         }
     }
 }

@@ -117,13 +117,19 @@ impl<'g> Granted<'g> {
             counts: true,
         }
     }
+
+    /// The plan whose limits its tenant's namespace shares.
+    pub(crate) fn shared_plan(&self) -> Option<Arc<str>> {
+        self.grant.as_ref()?.shared_plan().cloned()
+    }
 }
 
 impl Drop for Granted<'_> {
     fn drop(&mut self) {
         if let Some(grant) = self.grant.take() {
+            let is_shared = grant.shared_plan().is_some();
             self.gateway.limiter.borrow_mut().refund(grant, self.counts);
-            self.gateway.queues.settled(self.tenant);
+            self.gateway.queues.settled(self.tenant, is_shared);
         }
     }
 }
@@ -243,6 +249,7 @@ impl OpenExchange {
             shred_key: shred_key.map(|key| key.id()),
             reserved: grant.reserved(),
             reserved_nanodollars: grant.reserved_cost(),
+            shared_plan: grant.shared_plan().map(|plan| (&**plan).into()),
             policy: admitted.policy.clone(),
             dropped: named(admitted.dropped),
             dropped_unnamed: unnamed(admitted.dropped),
@@ -260,6 +267,7 @@ impl OpenExchange {
             key: admitted.key,
             reserved: grant.reserved(),
             reserved_nanodollars: grant.reserved_cost(),
+            shared_plan: grant.shared_plan().cloned(),
             model: Arc::clone(admitted.model),
         });
         gateway.metrics.in_flight.inc();
@@ -604,6 +612,7 @@ impl OpenExchange {
             return (None, cost);
         };
         let counted = grant.reserved().is_some();
+        let is_shared = grant.shared_plan().is_some();
         let mut limiter = self.gateway.limiter.borrow_mut();
         match used {
             Some(tokens) => {
@@ -613,7 +622,7 @@ impl OpenExchange {
             None => limiter.keep(grant),
         }
         drop(limiter);
-        self.gateway.queues.settled(&self.tenant.name);
+        self.gateway.queues.settled(&self.tenant.name, is_shared);
         (used.filter(|_| counted), cost)
     }
 

@@ -21,6 +21,7 @@ pub(crate) struct Entry {
     pub(crate) key: CredentialId,
     pub(crate) reserved: Option<u64>,
     pub(crate) reserved_nanodollars: Option<u64>,
+    pub(crate) shared_plan: Option<Arc<str>>,
     pub(crate) model: Arc<str>,
 }
 
@@ -59,6 +60,7 @@ impl OpenTable {
                 key: entry.key.hex().as_str().to_owned(),
                 reserved: entry.reserved,
                 reserved_nanodollars: entry.reserved_nanodollars,
+                shared_plan: entry.shared_plan.as_deref().map(str::to_owned),
                 model: entry.model.to_string(),
             }
         });

@@ -36,6 +36,8 @@ pub(crate) struct RejectedRequest<'r> {
     pub(crate) tenant: Option<&'r str>,
     /// The key, when the request had passed the limits and counts there.
     pub(crate) counted: Option<String>,
+    /// The plan whose limits its tenant's namespace shares, when it counts there.
+    pub(crate) shared_plan: Option<Arc<str>>,
     pub(crate) endpoint: Option<&'r str>,
     /// Bytes of it that were read.
     pub(crate) bytes: usize,

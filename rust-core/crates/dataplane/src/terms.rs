@@ -107,17 +107,14 @@ impl Terms {
             Ok(plan)
         });
         let named = config.plans.iter().map(|plan| {
+            let quotas = Quotas::with_budgets(&plan.limits, &plan.key_limits, &plan.model_budgets);
             let plan = Plan {
                 allowed: AllowList {
                     models: plan.models.clone(),
                     endpoints: plan.endpoints.clone(),
                     hosted_tools: plan.hosted_tools.clone(),
                 },
-                quotas: Arc::new(Quotas::with_budgets(
-                    &plan.limits,
-                    &plan.key_limits,
-                    &plan.model_budgets,
-                )),
+                quotas: Arc::new(quotas.shared_in_namespaces(&plan.name, &plan.namespace_limits)),
                 denied_betas: plan.denied_betas.clone(),
                 tool_calls: plan.tool_calls.into(),
                 wait: plan.wait,

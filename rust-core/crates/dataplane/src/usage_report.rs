@@ -19,6 +19,8 @@ struct Usage<'u> {
     tenant: Tenant<'u>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     key: Parts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<Namespace<'u>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     models: BTreeMap<&'u str, Parts>,
 }
@@ -26,6 +28,15 @@ struct Usage<'u> {
 #[derive(Serialize)]
 struct Tenant<'u> {
     name: &'u str,
+    #[serde(flatten)]
+    parts: Parts,
+}
+
+/// What the tenants of a namespace have used together that share the limits of a plan.
+#[derive(Serialize)]
+struct Namespace<'u> {
+    name: &'u str,
+    plan: String,
     #[serde(flatten)]
     parts: Parts,
 }
@@ -61,7 +72,12 @@ pub(crate) fn tell(gateway: &Gateway, identity: &Identity, now: u64) -> Result<V
     let tenant = limiter
         .find(name)
         .ok_or_else(|| Rejection::from(AuthError::UnknownKey))?;
-    let Report { tenant, key, models } = limiter.report(tenant, credential(identity), now);
+    let Report {
+        tenant,
+        key,
+        namespace,
+        models,
+    } = limiter.report(tenant, credential(identity), now);
     let of_models = models.iter().map(|(model, counted)| (&**model, parts(counted)));
     let usage = Usage {
         object: "usage",
@@ -71,6 +87,11 @@ pub(crate) fn tell(gateway: &Gateway, identity: &Identity, now: u64) -> Result<V
             parts: parts(&tenant),
         },
         key: parts(&key),
+        namespace: namespace.map(|(plan, counted)| Namespace {
+            name: name.split_once('/').map_or("", |(namespace, _)| namespace),
+            plan: plan.to_string(),
+            parts: parts(&counted),
+        }),
         models: of_models.collect(),
     };
     // Strings and numbers always serialise.

@@ -53,8 +53,9 @@ impl Queues {
         })
     }
 
-    /// Something that a tenant had reserved is free again: the first that waits tries anew.
-    pub(crate) fn settled(&self, tenant: &str) {
+    /// Something that a tenant had reserved is free again: the first that waits tries anew. `is_shared`: of what it shares
+    /// with others of its namespace, so that the first of each of those tries as well.
+    pub(crate) fn settled(&self, tenant: &str, is_shared: bool) {
         let queues = self.by_tenant.borrow();
         if queues.is_empty() {
             return;
@@ -62,7 +63,23 @@ impl Queues {
         if let Some(first) = queues.get(tenant).and_then(VecDeque::front) {
             first.notify_one();
         }
+        let namespace = namespace_of(tenant).filter(|_| is_shared);
+        if namespace.is_none() {
+            return;
+        }
+        for (other, queue) in queues.iter() {
+            if namespace_of(other) == namespace
+                && let Some(first) = queue.front()
+            {
+                first.notify_one();
+            }
+        }
     }
+}
+
+/// The namespace of a tenant that has one.
+fn namespace_of(tenant: &str) -> Option<&str> {
+    tenant.split_once('/').map(|(namespace, _)| namespace)
 }
 
 /// How one request waits.
@@ -189,8 +206,8 @@ mod tests {
         let first = queues.join(&acme, PATIENCE).unwrap();
         let second = queues.join(&acme, PATIENCE).unwrap();
         assert!(first.is_first() && !second.is_first());
-        queues.settled("globex");
-        queues.settled("acme");
+        queues.settled("globex", false);
+        queues.settled("acme", false);
         first.comes(PATIENCE).await;
         drop(first);
         second.comes(PATIENCE).await;
@@ -198,6 +215,25 @@ mod tests {
         drop(second);
         assert!(queues.by_tenant.borrow().is_empty());
         assert_eq!(queues.waiting.get(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_shares_with_others_of_its_namespace_tries_when_one_of_them_is_done() {
+        let queues = queues();
+        let [one, other] = ["blue/app", "red/app"].map(Arc::from);
+        let (blue, red) = (
+            queues.join(&one, PATIENCE).unwrap(),
+            queues.join(&other, PATIENCE).unwrap(),
+        );
+        let long = Duration::from_secs(3600);
+        queues.settled("blue/batch", false);
+        queues.settled("bluer/app", true);
+        queues.settled("blue/batch", true);
+        let begin = Instant::now();
+        blue.comes(long).await;
+        assert_eq!(begin.elapsed(), Duration::ZERO, "one of its namespace is done");
+        red.comes(long).await;
+        assert_eq!(begin.elapsed(), long, "nobody of its namespace is");
     }
 
     #[tokio::test(start_paused = true)]

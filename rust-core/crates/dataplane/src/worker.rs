@@ -519,7 +519,7 @@ impl Worker {
     /// # Errors
     /// [`Error::NotRunning`].
     pub fn limit_use(&self, most: usize) -> Result<LimitUse, Error> {
-        let totals = self.running()?.limits.tenants();
+        let totals = self.running()?.limits.totals();
         let shards = lock(&self.shards).clone();
         Ok(LimitUse::new(&self.config(), &shards, &totals, most))
     }

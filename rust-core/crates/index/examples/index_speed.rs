@@ -123,6 +123,7 @@ fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
                 shred_key: None,
                 reserved: Some(4352),
                 reserved_nanodollars: None,
+                shared_plan: None,
                 policy: exchange.is_multiple_of(200).then(|| PolicyNote {
                     score: 1,
                     rules: vec![if exchange % RARE == 0 { "rare" } else { "pii-card" }.into()],

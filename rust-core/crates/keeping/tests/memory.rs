@@ -133,6 +133,7 @@ fn admit_for(worker: &mut Worker, tenant: &str) {
                 shred_key: None,
                 reserved: None,
                 reserved_nanodollars: None,
+                shared_plan: None,
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,

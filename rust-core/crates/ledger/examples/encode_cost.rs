@@ -33,6 +33,7 @@ fn main() -> Result<(), LedgerError> {
         shred_key: None,
         reserved: Some(4352),
         reserved_nanodollars: None,
+        shared_plan: None,
         policy: None,
         dropped: Vec::new(),
         dropped_unnamed: 0,

@@ -295,6 +295,9 @@ pub struct Admission<'a> {
     /// Nanodollars set aside for it in its tenant's budgets; absent when it counts in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_nanodollars: Option<u64>,
+    /// The plan whose limits the tenants of its namespace share, where it counts in those as well; absent when it does not.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub shared_plan: Option<Cow<'a, str>>,
     /// What the policy saw in the request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyNote<'a>>,
@@ -574,6 +577,9 @@ pub struct Rejection<'a> {
     /// As `key` of an admission, when the request had passed the limits and counts there as a request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Cow<'a, str>>,
+    /// As in an admission, when the request counts there.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub shared_plan: Option<Cow<'a, str>>,
     /// Status sent.
     pub status: u16,
     /// Stable machine code of the refusal.

@@ -46,6 +46,7 @@ proptest::proptest! {
             shred_key: noted.then_some(ShredKeyId([0xc3; 8])),
             reserved,
             reserved_nanodollars: None,
+            shared_plan: None,
             policy: noted.then(|| PolicyNote {
                 score: 30,
                 rules: vec![text(1), text(2)],
@@ -117,6 +118,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 shred_key: Some(ShredKeyId([0xc3; 8])),
                 reserved: Some(77),
                 reserved_nanodollars: None,
+                shared_plan: Some("gold".into()),
                 policy: Some(PolicyNote {
                     unnamed: 0,
                     score: 30,
@@ -135,7 +137,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 }),
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"attribution":{"session":"s-1","end_user":"1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d","agent":"a-2","parent_agent":"a-1","trace_id":"77777777777777777777777777777777"},"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","reserved":77,"shared_plan":"gold","policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"attribution":{"session":"s-1","end_user":"1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d","agent":"a-2","parent_agent":"a-1","trace_id":"77777777777777777777777777777777"},"config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {
@@ -190,6 +192,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 shred_key: None,
                 reserved: None,
                 reserved_nanodollars: None,
+                shared_plan: None,
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
@@ -233,6 +236,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 id: "r2".into(),
                 tenant: None,
                 counted: None,
+                shared_plan: None,
                 status: 401,
                 code: "invalid_api_key".into(),
                 endpoint: None,

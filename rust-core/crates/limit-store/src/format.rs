@@ -6,14 +6,15 @@
 //! snapshot shard, incarnation (16 bytes), records, ended (1 byte), at (µs), tenants: count, then each
 //! tenant   length and bytes of its name, subjects: count, then each
 //! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about, or 3 and length and bytes
-//!          of a model's name; day, tokens and nanodollars on it, month, nanodollars in it, in flight, seconds: count, then
+//!          of a model's name, or 4 and length and bytes of the name of a plan that a namespace shares; day, tokens and nanodollars on it, month, nanodollars in it, in flight, seconds: count, then
 //!          each
 //! second   the first absolute, each other one as the distance to the one before; requests, tokens
 //! ```
 //!
 //! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Version 1, which knows no money,
 //! is written while there is none to tell, so that workers from before it can read it: a subject there has neither
-//! nanodollars nor a month.
+//! nanodollars nor a month. So is version 2, which knows nothing of what namespaces share; the tenant of that is the
+//! namespace.
 
 use proofgate_limits::{CredentialId, HELD_SECONDS, Origin, Part, Second, Snapshot, SubjectName, Usage};
 use std::sync::Arc;
@@ -23,9 +24,13 @@ pub const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Bytes of the header. It differs between any two writes, so it tells whether a file has changed.
 pub(crate) const HEADER: usize = 32;
-const MAGIC: [u8; 8] = *b"PGLIMIT\x02";
+const MAGIC: [u8; 7] = *b"PGLIMIT";
 /// The version before there was money.
 const WITHOUT_MONEY: u8 = 1;
+/// The version before namespaces shared anything.
+const WITHOUT_SHARES: u8 = 2;
+/// The newest version.
+const WITH_SHARES: u8 = 3;
 /// Longest name of a tenant or a model in bytes that is believed.
 const MAX_NAME: usize = 4096;
 
@@ -41,15 +46,13 @@ pub(crate) fn encode<'s>(
     out.clear();
     out.resize(HEADER, 0);
     put(out, snapshots.clone().count() as u64);
-    let has_money = snapshots.clone().any(tells_money);
+    let version = snapshots.clone().map(version_of).max().unwrap_or(WITHOUT_MONEY);
     for snapshot in snapshots {
-        put_snapshot(out, snapshot, has_money);
+        put_snapshot(out, snapshot, version > WITHOUT_MONEY);
     }
     let (header, body) = out.split_at_mut(HEADER);
-    header[..8].copy_from_slice(&MAGIC);
-    if !has_money {
-        header[7] = WITHOUT_MONEY;
-    }
+    header[..7].copy_from_slice(&MAGIC);
+    header[7] = version;
     header[8..16].copy_from_slice(&(body.len() as u64).to_le_bytes());
     header[16..24].copy_from_slice(&number.to_le_bytes());
     header[24..28].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
@@ -57,11 +60,18 @@ pub(crate) fn encode<'s>(
     header[28..].copy_from_slice(&crc.to_le_bytes());
 }
 
-fn tells_money(snapshot: &Snapshot) -> bool {
-    let mut subjects = snapshot.subjects.iter();
-    subjects.any(|(name, usage)| {
-        usage.day_cost > 0 || usage.month_cost > 0 || matches!(name.part, Part::Model(_))
-    })
+/// The oldest version that can tell a snapshot.
+fn version_of(snapshot: &Snapshot) -> u8 {
+    let versions = snapshot
+        .subjects
+        .iter()
+        .map(|(name, usage)| match (&name.part, usage) {
+            (Part::Shared(_), _) => WITH_SHARES,
+            (Part::Model(_), _) => WITHOUT_SHARES,
+            (_, usage) if usage.day_cost > 0 || usage.month_cost > 0 => WITHOUT_SHARES,
+            _ => WITHOUT_MONEY,
+        });
+    versions.max().unwrap_or(WITHOUT_MONEY)
 }
 
 /// The body that follows a header.
@@ -76,13 +86,13 @@ pub(crate) struct Body {
 /// What a header says of its body.
 pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<Body, Damage> {
     let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    if header[..7] != MAGIC[..7] {
+    if header[..7] != MAGIC {
         return Err("it is not a file of limits");
     }
     if crc32c::crc32c(&header[..28]) != u32_at(28) {
         return Err("the header's checksum does not match");
     }
-    if ![WITHOUT_MONEY, MAGIC[7]].contains(&header[7]) {
+    if !(WITHOUT_MONEY..=WITH_SHARES).contains(&header[7]) {
         return Err("it is of another version");
     }
     let length = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
@@ -104,7 +114,7 @@ pub(crate) fn decode_body(body: &[u8], told: Body) -> Result<Vec<Snapshot>, Dama
     }
     let mut reader = Reader {
         left: body,
-        has_money: told.version != WITHOUT_MONEY,
+        version: told.version,
     };
     let count = reader.count(20)?;
     let mut snapshots = Vec::with_capacity(count);
@@ -151,8 +161,8 @@ fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, has_money: bool) {
 fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, has_money: bool) {
     match part {
         Part::Whole => out.push(0),
-        Part::Model(name) => {
-            out.push(3);
+        Part::Model(name) | Part::Shared(name) => {
+            out.push(if matches!(part, Part::Model(_)) { 3 } else { 4 });
             put(out, name.len() as u64);
             out.extend_from_slice(name.as_bytes());
         }
@@ -185,7 +195,7 @@ fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, has_money: bool) {
 /// Takes a body apart; what does not fit is damage.
 struct Reader<'b> {
     left: &'b [u8],
-    has_money: bool,
+    version: u8,
 }
 
 const SHORT: Damage = "it ends early";
@@ -254,7 +264,8 @@ impl<'b> Reader<'b> {
                 [0] => Part::Whole,
                 [1] => Part::Key(CredentialId::ApiKey(self.array()?)),
                 [2] => Part::Key(CredentialId::Subject(self.array()?)),
-                [3] if self.has_money => Part::Model(self.name()?),
+                [3] if self.version > WITHOUT_MONEY => Part::Model(self.name()?),
+                [4] if self.version >= WITH_SHARES => Part::Shared(self.name()?),
                 _ => return Err("a subject is of no known kind"),
             };
             let name = SubjectName {
@@ -280,7 +291,7 @@ impl<'b> Reader<'b> {
 
     fn usage(&mut self) -> Result<Usage, Damage> {
         let (day, day_tokens) = (self.number()?, self.number()?);
-        let [day_cost, month, month_cost] = match self.has_money {
+        let [day_cost, month, month_cost] = match self.version > WITHOUT_MONEY {
             true => [self.number()?, self.number()?, self.number()?],
             false => [0; 3],
         };
@@ -358,6 +369,40 @@ mod tests {
         assert_eq!((written[7], &written[HEADER..]), (WITHOUT_MONEY, &body[..]));
     }
 
+    #[test]
+    fn where_no_namespace_shares_anything_a_file_is_one_that_workers_from_before_it_read() {
+        let mut snapshot = Snapshot::empty(Origin {
+            shard: 0,
+            incarnation: 0,
+        });
+        let of_tenant = |part| SubjectName {
+            tenant: "a".into(),
+            part,
+        };
+        let usage = Usage {
+            day: 7,
+            day_cost: 8,
+            ..Usage::default()
+        };
+        for (part, version) in [
+            (Part::Whole, WITHOUT_SHARES),
+            (Part::Model("m".into()), WITHOUT_SHARES),
+            (Part::Shared("gold".into()), WITH_SHARES),
+        ] {
+            snapshot.subjects.insert(of_tenant(part), usage.clone());
+            let mut written = Vec::new();
+            encode(1, std::iter::once(&snapshot), &mut written);
+            assert_eq!(written[7], version);
+        }
+        let mut written = Vec::new();
+        encode(1, std::iter::once(&snapshot), &mut written);
+        let body = &written[HEADER..];
+        assert_eq!(
+            decode_body(body, told(body, WITHOUT_SHARES)),
+            Err("a subject is of no known kind")
+        );
+    }
+
     fn usage() -> impl Strategy<Value = Usage> {
         let seconds = prop::collection::btree_map(0..1u64 << 40, (any::<u32>(), any::<u64>()), 0..61);
         let money = (any::<u64>(), any::<u64>(), any::<u64>());
@@ -390,6 +435,7 @@ mod tests {
             Just(Part::Whole),
             credential.prop_map(Part::Key),
             "[a-cé]{0,3}".prop_map(|model| Part::Model(model.into())),
+            "[a-cé]{0,3}".prop_map(|plan| Part::Shared(plan.into())),
         ];
         let name = ("[a-cé]{0,3}", part).prop_map(|(tenant, part)| SubjectName {
             tenant: tenant.into(),
@@ -431,19 +477,19 @@ mod tests {
                 let at = at.index(body.len());
                 body[at] = byte;
             }
-            let _ = decode_body(&body, told(&body, MAGIC[7]));
+            let _ = decode_body(&body, told(&body, WITH_SHARES));
             body.truncate(cut.index(body.len() + 1));
-            let _ = decode_body(&body, told(&body, MAGIC[7]));
+            let _ = decode_body(&body, told(&body, WITH_SHARES));
         }
     }
 
     #[test]
     fn a_count_that_cannot_be_is_refused_before_anything_is_allocated() {
         let body = [0xff, 0xff, 0xff, 0xff, 0x7f];
-        assert_eq!(decode_body(&body, told(&body, MAGIC[7])), Err(SHORT));
+        assert_eq!(decode_body(&body, told(&body, WITH_SHARES)), Err(SHORT));
         let body = [0xff; 11];
         assert_eq!(
-            decode_body(&body, told(&body, MAGIC[7])),
+            decode_body(&body, told(&body, WITH_SHARES)),
             Err("a number is too large")
         );
     }

@@ -214,13 +214,14 @@ impl LimitStore {
         self.foreign.resend();
     }
 
-    /// What all incarnations together have consumed of each tenant's limits, as far as it was told.
+    /// What all incarnations together have consumed of the limits of each tenant, and of those that the tenants of each
+    /// namespace share, as far as it was told.
     #[must_use]
-    pub fn tenants(&self, now: u64) -> HashMap<Arc<str>, Totals> {
-        let mut tenants = HashMap::new();
-        self.own.add_to(&mut tenants, now, true);
-        self.foreign.add_to(&mut tenants, now);
-        tenants
+    pub fn totals(&self, now: u64) -> HashMap<SubjectName, Totals> {
+        let mut totals = HashMap::new();
+        self.own.add_to(&mut totals, now, true);
+        self.foreign.add_to(&mut totals, now);
+        totals
     }
 
     /// What this incarnation has consumed, as far as it was told.

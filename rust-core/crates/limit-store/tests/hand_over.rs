@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_limits::{Admitted, Limit, Replay, Totals};
+use proofgate_limits::{Admitted, Limit, Part, Replay, SubjectName, Totals};
 use proofgate_wal::simulated::SimulatedDisk;
 use support::{KEY, SECOND, START, file, start};
 
@@ -18,6 +18,7 @@ fn admitted(seq: u64, ts: u64, reserved: u64) -> Admitted<'static> {
         model: "large",
         reserved,
         reserved_cost: None,
+        shared_plan: None,
     }
 }
 
@@ -48,7 +49,7 @@ fn a_store_tells_what_all_workers_have_used_of_a_tenants_limits_while_it_counts(
     let disk = SimulatedDisk::new();
     let (mut one, _) = start(&disk, 0, 0, false).unwrap();
     let (mut two, _) = start(&disk, 1, 0, false).unwrap();
-    assert!(one.store.tenants(START).is_empty());
+    assert!(one.store.totals(START).is_empty());
     one.consume(300, START).unwrap();
     let mut held = two.limiter.admit(two.acme, KEY, 200, START).unwrap();
     two.limiter.recorded(&mut held);
@@ -56,7 +57,11 @@ fn a_store_tells_what_all_workers_have_used_of_a_tenants_limits_while_it_counts(
     one.publish(START).unwrap();
     two.publish(START).unwrap();
     one.look(START);
-    let used = |after: u64| one.store.tenants(START + after * SECOND)["acme"];
+    let acme = SubjectName {
+        tenant: "acme".into(),
+        part: Part::Whole,
+    };
+    let used = |after: u64| one.store.totals(START + after * SECOND)[&acme];
     let all = Totals {
         requests: 2,
         tokens: 500,
@@ -80,7 +85,7 @@ fn a_store_tells_what_all_workers_have_used_of_a_tenants_limits_while_it_counts(
     two.limiter.keep(held);
     two.publish(START + SECOND).unwrap();
     one.look(START + SECOND);
-    assert_eq!(one.store.tenants(START + SECOND)["acme"].in_flight, 0);
+    assert_eq!(one.store.totals(START + SECOND)[&acme].in_flight, 0);
 }
 
 #[test]

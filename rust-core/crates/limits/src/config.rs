@@ -1,5 +1,6 @@
 //! What is configured: limits, and the names of those they are for.
 
+use crate::exceeded::Scope;
 use crate::policies;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -72,6 +73,8 @@ pub struct Quotas {
     use_counted: bool,
     /// Budgets of models, sorted by name.
     pub(crate) models: Box<[(Arc<str>, Ceilings)]>,
+    /// What the tenants of one namespace share, and the name of the plan by which they do.
+    pub(crate) shared: Option<(Arc<str>, Ceilings)>,
     /// Value of `RateLimit-Policy`.
     pub(crate) policies: Box<[u8]>,
 }
@@ -100,8 +103,24 @@ impl Quotas {
             models: models.into_iter().collect(),
             ceilings: Ceilings::from(limits),
             key_ceilings: Ceilings::from(key_limits),
+            shared: None,
             policies: policies::describe(limits, key_limits),
         }
+    }
+
+    /// The same for the tenants of a plan that share `limits` within each namespace, besides what each may use itself. A
+    /// tenant's namespace is its name up to the first `/`; a tenant without one shares nothing.
+    #[must_use]
+    pub fn shared_in_namespaces(mut self, plan: &str, limits: &Limits) -> Self {
+        if limits.is_empty() {
+            return self;
+        }
+        self.counted = true;
+        self.money_counted |= limits.has_budget();
+        self.use_counted |= limits.counts_use();
+        self.policies = policies::with(&self.policies, Scope::Namespace, limits);
+        self.shared = Some((plan.into(), Ceilings::from(limits)));
+        self
     }
 
     /// Whether nothing is limited.

@@ -59,6 +59,8 @@ pub enum Scope {
     Key,
     /// The tenant's for this model, for all of its keys together.
     Model,
+    /// The namespace's: what the tenants of one namespace share that have the same plan.
+    Namespace,
 }
 
 /// How long a request is told to wait for those under way to end, whose reservations are all that keeps it out: most need
@@ -121,6 +123,7 @@ impl fmt::Display for Exceeded {
             Scope::Tenant => "tenant's",
             Scope::Key => "API key's",
             Scope::Model => "tenant's and model's",
+            Scope::Namespace => "namespace's",
         };
         let noun = self.limit.noun();
         let (kind, value) = if self.limit.is_money() {

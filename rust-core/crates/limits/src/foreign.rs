@@ -4,7 +4,6 @@ use crate::snapshot::{Origin, Second, Snapshot, SubjectName, Usage};
 use crate::subject::{Moment, Totals};
 use crate::{DAY_SECONDS, MICROS};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 /// How long an origin's requests in flight are believed after its last snapshot. A worker that lives publishes more
 /// often while it has any; one that was killed without a successor must not hold a tenant's places for ever.
@@ -122,10 +121,11 @@ impl Foreign {
         sums
     }
 
-    /// Adds to the totals of each tenant what all other origins have consumed that counts at `now`.
-    pub fn add_to(&self, tenants: &mut HashMap<Arc<str>, Totals>, now: u64) {
+    /// Adds to the totals of each tenant, and of what namespaces share, what all other origins have consumed that counts
+    /// at `now`.
+    pub fn add_to(&self, totals: &mut HashMap<SubjectName, Totals>, now: u64) {
         for held in self.origins.values() {
-            held.snapshot.add_to(tenants, now, held.fresh);
+            held.snapshot.add_to(totals, now, held.fresh);
         }
     }
 

@@ -3,6 +3,7 @@
 mod grant;
 mod hand_over;
 mod keys;
+mod sharing;
 
 pub use grant::Grant;
 
@@ -16,6 +17,7 @@ use crate::subject::{Consumption, Moment, Subject, Totals, waits_longer};
 use crate::window::Window;
 use grant::Booking;
 use keys::KeyMap;
+use sharing::Group;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,6 +42,8 @@ struct Tenant {
     keys: u32,
     /// Models of it that are counted: few have budgets.
     models: Vec<(Arc<str>, u32)>,
+    /// What it shares with other tenants of its namespace.
+    shared: u32,
 }
 
 impl Tenant {
@@ -66,6 +70,7 @@ pub struct Limiter {
     subjects: Vec<Subject>,
     vacant: Vec<u32>,
     keys: KeyMap,
+    groups: HashMap<SubjectName, Group>,
     changed: Vec<u32>,
     unrecorded: Vec<Option<Booking>>,
     unrecorded_vacant: Vec<u32>,
@@ -89,8 +94,11 @@ impl Limiter {
             tenant.quotas = None;
         }
         let ids = limits.iter().map(|limits| self.set_tenant(limits)).collect();
-        for id in 0..self.tenants.len() {
-            self.forget_tenant(TenantId(id as u32));
+        for id in (0..self.tenants.len()).map(|id| TenantId(id as u32)) {
+            if self.tenants[id.0 as usize].quotas.is_none() {
+                self.set_group(id, None);
+            }
+            self.forget_tenant(id);
         }
         ids
     }
@@ -110,6 +118,7 @@ impl Limiter {
             };
             self.tenants[id.0 as usize].subject = self.insert(name);
         }
+        self.set_group(id, Some(&limits.quotas));
         id
     }
 
@@ -118,6 +127,7 @@ impl Limiter {
     pub fn remove_tenant(&mut self, name: &str) {
         if let Some(id) = self.by_name.get(name).copied() {
             self.tenants[id.0 as usize].quotas = None;
+            self.set_group(id, None);
             self.forget_tenant(id);
         }
     }
@@ -148,6 +158,7 @@ impl Limiter {
             subject: NONE,
             keys: 0,
             models: Vec::new(),
+            shared: NONE,
         };
         let id = match self.vacant_tenants.pop() {
             Some(id) => {
@@ -163,8 +174,8 @@ impl Limiter {
         id
     }
 
-    /// Admits a request that uses at most what it demands, if that fits all limits of the tenant, the key and the model;
-    /// otherwise nothing is booked. It counts from now on, until the grant comes back with what was used. What it costs
+    /// Admits a request that uses at most what it demands, if that fits all limits of the tenant, the key and the model,
+    /// and what the tenant's namespace shares; otherwise nothing is booked. It counts from now on, until the grant comes back with what was used. What it costs
     /// counts where there is a budget for it, and a budget admits nothing whose cost is not known.
     ///
     /// # Errors
@@ -185,6 +196,8 @@ impl Limiter {
                 tenant: NONE,
                 key: NONE,
                 model: NONE,
+                shared: NONE,
+                shared_plan: None,
                 unrecorded: NONE,
                 at: self.now,
                 moment,
@@ -229,7 +242,8 @@ impl Limiter {
             let totals = self.subjects[model as usize].totals(moment);
             totals.fit(ceilings, asked)
         });
-        if !(tenant_fits && key_fits && model_fits)
+        let shared_fits = self.fits_shared(at, asked, moment);
+        if !(tenant_fits && key_fits && model_fits && shared_fits)
             && let Some(exceeded) = self.exceeded(
                 at,
                 key,
@@ -244,6 +258,7 @@ impl Limiter {
             tenant,
             key,
             model,
+            shared: self.tenants[at].shared,
             at: moment,
             used: Used {
                 tokens: asked.tokens.min(MAX_TOKENS),
@@ -265,6 +280,8 @@ impl Limiter {
             tenant,
             key,
             model,
+            shared: booking.shared,
+            shared_plan: self.plan_of(at),
             unrecorded,
             at: self.now,
             moment,
@@ -301,6 +318,9 @@ impl Limiter {
                 return true;
             };
             let totals = subject.totals(moment);
+            if let Some(group) = self.groups.get(&subject.name) {
+                return totals.fits_money(&group.ceilings, more.cost);
+            }
             let tenant = self.by_name.get(&subject.name.tenant);
             let quotas = tenant.and_then(|tenant| self.tenants[tenant.0 as usize].counted());
             let ceilings = quotas.map(|quotas| match &subject.name.part {
@@ -309,6 +329,7 @@ impl Limiter {
                 Part::Model(model) => quotas
                     .model(model)
                     .map_or(Ceilings::NONE, |(_, ceilings)| *ceilings),
+                Part::Shared(_) => Ceilings::NONE,
             });
             totals.fits_money(&ceilings.unwrap_or(Ceilings::NONE), more.cost)
         });
@@ -408,6 +429,12 @@ impl Limiter {
                 subject.span(),
             );
         }
+        if let Some((_, ceilings)) = &limits.shared
+            && let Some(subject) = self.subjects.get_mut(tenant.shared as usize)
+        {
+            let totals = subject.totals(moment);
+            standing.add(Scope::Namespace, ceilings, totals, subject.span());
+        }
         standing
     }
 
@@ -478,7 +505,7 @@ impl Limiter {
         subject.map(|subject| subject.totals(now)).unwrap_or_default()
     }
 
-    /// Number of tenants, keys and models that are counted now.
+    /// Number of tenants, keys, models and shares of namespaces that are counted now.
     #[must_use]
     pub fn subjects(&self) -> usize {
         self.subjects.len() - self.vacant.len()
@@ -602,6 +629,7 @@ impl Limiter {
         asked: Used,
         time: (Moment, u64),
     ) -> Option<Exceeded> {
+        let of_namespace = self.exceeded_shared(tenant, asked, time);
         let tenant = &self.tenants[tenant];
         let limits = tenant.counted()?;
         let subject = &mut self.subjects[tenant.subject as usize];
@@ -615,7 +643,7 @@ impl Limiter {
             let totals = subject.totals(time.0);
             subject.exceeded(Scope::Model, &budget?, &totals, asked, time)
         });
-        let found = [of_tenant, of_key, of_model].into_iter().flatten();
+        let found = [of_tenant, of_key, of_model, of_namespace].into_iter().flatten();
         found.reduce(|longest, next| {
             if waits_longer(&next, &longest) {
                 next

@@ -19,6 +19,12 @@ pub(crate) fn name(scope: Scope, limit: Limit) -> &'static str {
         (Scope::Tenant, Limit::MoneyPerMonth) => r#""money-month""#,
         (Scope::Key, Limit::MoneyPerDay) => r#""key-money-day""#,
         (Scope::Key, Limit::MoneyPerMonth) => r#""key-money-month""#,
+        (Scope::Namespace, Limit::RequestsPerMinute) => r#""namespace-requests""#,
+        (Scope::Namespace, Limit::TokensPerMinute) => r#""namespace-tokens""#,
+        (Scope::Namespace, Limit::TokensPerDay) => r#""namespace-tokens-day""#,
+        (Scope::Namespace, Limit::Concurrency) => r#""namespace-concurrency""#,
+        (Scope::Namespace, Limit::MoneyPerDay) => r#""namespace-money-day""#,
+        (Scope::Namespace, Limit::MoneyPerMonth) => r#""namespace-money-month""#,
         // A request tells its client's limits, not those of each model.
         (Scope::Model, _) => r#""model""#,
     }
@@ -64,17 +70,20 @@ pub(crate) fn set(ceilings: &Ceilings) -> impl Iterator<Item = (Limit, u64)> + u
 
 /// Value of `RateLimit-Policy` for a tenant; empty without limits.
 pub(crate) fn describe(limits: &Limits, key_limits: &Limits) -> Box<[u8]> {
-    let mut text = Vec::new();
-    for (scope, limits) in [(Scope::Tenant, limits), (Scope::Key, key_limits)] {
-        for (limit, value) in set(&Ceilings::from(limits)) {
-            if !text.is_empty() {
-                text.extend_from_slice(b", ");
-            }
-            text.extend_from_slice(name(scope, limit).as_bytes());
-            text.extend_from_slice(b";q=");
-            push_integer(&mut text, told(limit, value));
-            text.extend_from_slice(parameters(limit).as_bytes());
+    with(&with(&[], Scope::Tenant, limits), Scope::Key, key_limits)
+}
+
+/// The same with the limits of a scope behind it.
+pub(crate) fn with(described: &[u8], scope: Scope, limits: &Limits) -> Box<[u8]> {
+    let mut text = described.to_vec();
+    for (limit, value) in set(&Ceilings::from(limits)) {
+        if !text.is_empty() {
+            text.extend_from_slice(b", ");
         }
+        text.extend_from_slice(name(scope, limit).as_bytes());
+        text.extend_from_slice(b";q=");
+        push_integer(&mut text, told(limit, value));
+        text.extend_from_slice(parameters(limit).as_bytes());
     }
     text.into_boxed_slice()
 }

@@ -19,7 +19,7 @@ pub struct Replay {
     snapshot: Snapshot,
     /// Exchanges that were admitted and not ended, by the number of their admission.
     open: BTreeMap<u64, Open>,
-    /// Names of tenants and models.
+    /// Names of tenants, models and plans.
     names: BTreeSet<Arc<str>>,
     /// Records seen.
     records: u64,
@@ -34,6 +34,8 @@ struct Open {
     key: Option<CredentialId>,
     /// The model, where what it costs was counted.
     model: Option<Arc<str>>,
+    /// What it shares with others of its namespace.
+    shared: Option<SubjectName>,
     reserved: Used,
 }
 
@@ -57,6 +59,8 @@ pub struct Admitted<'r> {
     pub reserved: u64,
     /// Nanodollars reserved; `None` when no budget counted them.
     pub reserved_cost: Option<u64>,
+    /// The plan whose limits the tenants of its namespace share; `None` when it counted in none.
+    pub shared_plan: Option<&'r str>,
 }
 
 impl Replay {
@@ -85,6 +89,7 @@ impl Replay {
             tenant: self.name(admitted.tenant),
             key: admitted.key,
             model: admitted.reserved_cost.map(|_| self.name(admitted.model)),
+            shared: self.shared(admitted.tenant, admitted.shared_plan),
             reserved: reserved.booked(true),
         };
         if seq >= self.snapshot.through_seq {
@@ -118,8 +123,15 @@ impl Replay {
     }
 
     /// A request that was refused after it had passed the limits and that counts as a request all the same: what
-    /// [`crate::Limiter::refund`] does with `keep_request`.
-    pub fn counted_rejection(&mut self, seq: u64, ts: u64, tenant: &str, key: Option<CredentialId>) {
+    /// [`crate::Limiter::refund`] does with `keep_request`. `shared_plan`: as in [`Admitted`].
+    pub fn counted_rejection(
+        &mut self,
+        seq: u64,
+        ts: u64,
+        tenant: &str,
+        key: Option<CredentialId>,
+        shared_plan: Option<&str>,
+    ) {
         let second = self.pass(seq, ts);
         if seq >= self.snapshot.through_seq {
             let refused = Open {
@@ -127,6 +139,7 @@ impl Replay {
                 tenant: self.name(tenant),
                 key,
                 model: None,
+                shared: self.shared(tenant, shared_plan),
                 reserved: Used::default(),
             };
             self.each(&refused, |usage, requests, _| {
@@ -167,21 +180,27 @@ impl Replay {
         new
     }
 
+    fn shared(&mut self, tenant: &str, plan: Option<&str>) -> Option<SubjectName> {
+        let plan = plan.map(|plan| self.name(plan))?;
+        SubjectName::shared(tenant, &plan)
+    }
+
     /// Changes what each subject of an exchange has used: it is told how many requests count for it, and its share of a use.
     fn each(&mut self, open: &Open, change: impl Fn(&mut Usage, u32, Share)) {
         let whole: Share = |used| used;
         let cost_alone: Share = |used| Used { tokens: 0, ..used };
+        let of_tenant = |part| SubjectName {
+            tenant: Arc::clone(&open.tenant),
+            part,
+        };
         let model = open.model.as_ref().map(Arc::clone);
         let subjects = [
-            Some((Part::Whole, 1, whole)),
-            open.key.map(|key| (Part::Key(key), 1, whole)),
-            model.map(|model| (Part::Model(model), 0, cost_alone)),
+            Some((of_tenant(Part::Whole), 1, whole)),
+            open.key.map(|key| (of_tenant(Part::Key(key)), 1, whole)),
+            model.map(|model| (of_tenant(Part::Model(model)), 0, cost_alone)),
+            open.shared.clone().map(|name| (name, 1, whole)),
         ];
-        for (part, requests, share) in subjects.into_iter().flatten() {
-            let name = SubjectName {
-                tenant: Arc::clone(&open.tenant),
-                part,
-            };
+        for (name, requests, share) in subjects.into_iter().flatten() {
             change(self.snapshot.subjects.entry(name).or_default(), requests, share);
         }
     }

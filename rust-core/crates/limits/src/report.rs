@@ -28,6 +28,9 @@ pub struct Report {
     pub tenant: Vec<Counted>,
     /// Of the key; empty when keys are not counted.
     pub key: Vec<Counted>,
+    /// The plan whose limits the tenants of its namespace share, and what they have used together; `None` when they share
+    /// none.
+    pub namespace: Option<(Arc<str>, Vec<Counted>)>,
     /// Of each model that has a budget, by its name: money alone.
     pub models: Vec<(Arc<str>, Vec<Counted>)>,
 }
@@ -47,6 +50,11 @@ impl Limiter {
         if quotas.keys_counted {
             let of_key = self.totals_of_key(tenant, key, moment);
             report.key = counted(&quotas.key_ceilings, &of_key, moment, shown);
+        }
+        if let Some((plan, ceilings)) = &quotas.shared {
+            let together = self.totals_shared(tenant, moment);
+            let of_namespace = together.map(|together| counted(ceilings, &together, moment, shown));
+            report.namespace = of_namespace.map(|counted| (Arc::clone(plan), counted));
         }
         for (model, ceilings) in &quotas.models {
             let totals = self.totals_of_model(tenant, model, moment);

@@ -20,13 +20,24 @@ pub struct Origin {
     pub incarnation: u128,
 }
 
-/// Whose consumption: a tenant's, one of its keys', or its consumption of a model.
+/// Whose consumption: a tenant's, one of its keys', its consumption of a model, or what the tenants of a namespace share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubjectName {
-    /// The tenant.
+    /// The tenant; the namespace, of what is shared.
     pub tenant: Arc<str>,
     /// All of it, or which part.
     pub part: Part,
+}
+
+impl SubjectName {
+    /// What a tenant of a plan shares with the others of its namespace; `None` for a tenant without a namespace.
+    pub(crate) fn shared(tenant: &str, plan: &Arc<str>) -> Option<Self> {
+        let (namespace, _) = tenant.split_once('/')?;
+        Some(Self {
+            tenant: namespace.into(),
+            part: Part::Shared(Arc::clone(plan)),
+        })
+    }
 }
 
 /// What of a tenant's consumption is counted by itself.
@@ -38,6 +49,8 @@ pub enum Part {
     Key(CredentialId),
     /// What one model costs, by its name: no requests and no tokens, and only while it has a budget.
     Model(Arc<str>),
+    /// That of all tenants of a namespace that share the limits of a plan, by the plan's name.
+    Shared(Arc<str>),
 }
 
 /// What was consumed in one second.
@@ -246,12 +259,12 @@ impl Snapshot {
         }
     }
 
-    /// Adds to the totals of each tenant what of this origin's consumption counts at `now` (unix microseconds).
-    /// `fresh`: whether its requests in flight do.
-    pub fn add_to(&self, tenants: &mut HashMap<Arc<str>, Totals>, now: u64, fresh: bool) {
-        let of_tenants = self.subjects.iter().filter(|(name, _)| name.part == Part::Whole);
-        for (name, usage) in of_tenants {
-            let totals = tenants.entry(Arc::clone(&name.tenant)).or_default();
+    /// Adds to the totals of each tenant, and of what the tenants of each namespace share, what of this origin's
+    /// consumption counts at `now` (unix microseconds). `fresh`: whether its requests in flight do.
+    pub fn add_to(&self, totals: &mut HashMap<SubjectName, Totals>, now: u64, fresh: bool) {
+        let is_shown = |part: &Part| matches!(part, Part::Whole | Part::Shared(_));
+        for (name, usage) in self.subjects.iter().filter(|(name, _)| is_shown(&name.part)) {
+            let totals = totals.entry(name.clone()).or_default();
             totals.add(usage, now / MICROS, fresh);
         }
     }

@@ -27,7 +27,7 @@ struct Left {
 pub struct Standing<'a> {
     policies: &'a [u8],
     second: u64,
-    left: [Option<Left>; 12],
+    left: [Option<Left>; 18],
 }
 
 impl<'a> Standing<'a> {
@@ -35,7 +35,7 @@ impl<'a> Standing<'a> {
         Self {
             policies,
             second,
-            left: [None; 12],
+            left: [None; 18],
         }
     }
 

@@ -183,7 +183,7 @@ fn a_replay_ends_what_was_in_flight_and_keeps_its_reservation() {
     replay.admission(&admitted(2, START, None, 300));
     replay.completion(3, START + SECOND, 2, Some(100.into()));
     replay.completion(4, START + SECOND, 2, Some(100.into()));
-    replay.counted_rejection(5, START + SECOND, "acme", None);
+    replay.counted_rejection(5, START + SECOND, "acme", None, None);
     replay.completion(6, START + SECOND, 99, None);
     let ended = replay.finish(9, START + SECOND);
     assert_eq!((ended.through_seq, ended.ended), (9, true));
@@ -216,6 +216,7 @@ fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> Admi
         model: "large",
         reserved,
         reserved_cost: None,
+        shared_plan: None,
     }
 }
 
@@ -242,10 +243,13 @@ fn replay(from: Snapshot, facts: &[Fact], now: u64) -> Snapshot {
                     model,
                     reserved: *reserved,
                     reserved_cost: *reserved_cost,
+                    shared_plan: Some("gold"),
                 });
             }
             Fact::Completion(ts, admission, charged) => replay.completion(seq, *ts, *admission, *charged),
-            Fact::Rejection(ts, tenant, key) => replay.counted_rejection(seq, *ts, tenant, Some(*key)),
+            Fact::Rejection(ts, tenant, key) => {
+                replay.counted_rejection(seq, *ts, tenant, Some(*key), Some("gold"));
+            }
             Fact::Other => {}
         }
     }
@@ -290,20 +294,20 @@ proptest! {
         every in 1..40usize,
     ) {
         let mut limiter = Limiter::new();
-        let names = ["acme", "beta"];
+        let names = ["blue/acme", "blue/beta"];
         let roomy = [1000, 100_000, 1_000_000, 1000];
         let ids = limiter.set_limits(&names.map(|name| TenantLimits {
             name: name.into(),
             quotas: Arc::new(Quotas::with_budgets(
-                &Limits { nanodollars_per_day: NonZeroU64::new(if name == "acme" { 100_000 } else { 0 }), ..support::limits(roomy) },
+                &Limits { nanodollars_per_day: NonZeroU64::new(if name == names[0] { 100_000 } else { 0 }), ..support::limits(roomy) },
                 &support::limits(roomy),
                 // Of the other tenant, what the small one costs does not count.
-                &["large", if name == "acme" { "small" } else { "none" }].map(|model| ModelBudget {
+                &["large", if name == names[0] { "small" } else { "none" }].map(|model| ModelBudget {
                     model: model.to_owned(),
                     nanodollars_per_day: None,
                     nanodollars_per_month: NonZeroU64::new(200_000),
                 }),
-            )),
+            ).shared_in_namespaces("gold", &support::limits(roomy))),
         }));
         let mut facts: Vec<Fact> = vec![Fact::Other];
         let mut held: Vec<Option<Held>> = (0..16).map(|_| None).collect();

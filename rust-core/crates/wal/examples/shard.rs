@@ -143,6 +143,7 @@ impl Log {
                 shred_key: None,
                 reserved: Some(4352),
                 reserved_nanodollars: None,
+                shared_plan: None,
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
@@ -227,6 +228,7 @@ impl Log {
                 key: "0123abcd".to_owned(),
                 reserved: Some(4352),
                 reserved_nanodollars: None,
+                shared_plan: None,
                 model: "gpt-4o-mini".to_owned(),
             }
         });

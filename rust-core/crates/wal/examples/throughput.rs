@@ -224,6 +224,7 @@ fn recovery(root: &Path) -> f64 {
                     shred_key: None,
                     reserved: Some(300),
                     reserved_nanodollars: None,
+                    shared_plan: None,
                     policy: None,
                     dropped: Vec::new(),
                     dropped_unnamed: 0,

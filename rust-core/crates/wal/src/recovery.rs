@@ -81,6 +81,9 @@ pub struct Unended {
     /// Nanodollars set aside for it in its tenant's budgets; `None` when it counts in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_nanodollars: Option<u64>,
+    /// The plan whose limits the tenants of its namespace share; `None` when it counts in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_plan: Option<String>,
     /// Model asked for; empty where a version before this one noted the exchange.
     #[serde(default)]
     pub model: String,

@@ -284,6 +284,7 @@ fn a_log_that_two_threads_extend_is_never_called_damaged() {
                     id: "r".into(),
                     tenant: None,
                     counted: None,
+                    shared_plan: None,
                     status: 404,
                     code: "c".repeat(300).into(),
                     endpoint: None,

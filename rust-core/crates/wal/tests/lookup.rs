@@ -88,6 +88,7 @@ impl Log {
                 shred_key: None,
                 reserved: None,
                 reserved_nanodollars: None,
+                shared_plan: None,
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,

@@ -289,6 +289,7 @@ fn unended(worker: &Worker, admission: u64, id: &str) -> Unended {
         key: "01234567".to_owned(),
         reserved: None,
         reserved_nanodollars: None,
+        shared_plan: None,
         model: "m".into(),
     }
 }

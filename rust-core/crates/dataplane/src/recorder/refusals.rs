@@ -155,6 +155,7 @@ impl Recorder {
             id: id.into(),
             tenant: refused.tenant.map(Into::into),
             counted: refused.counted.as_ref().map(|key| key.as_str().into()),
+            shared_plan: refused.shared_plan.as_deref().map(Into::into),
             status: rejection.status,
             code: rejection.code.into(),
             endpoint: refused.endpoint.map(Into::into),

@@ -244,7 +244,9 @@ async fn how_much_of_its_limits_a_tenant_has_used_is_told_and_who_has_used_most_
             "nanodollars_per_day": no, "nanodollars_per_month": no,
         })
     };
-    assert_eq!(fresh, json!({"tenants": [acme, sharded(0, 0)], "more": 0}));
+    let expected =
+        json!({"tenants": [acme, sharded(0, 0)], "more": 0, "namespaces": [], "more_namespaces": 0});
+    assert_eq!(fresh, expected);
 
     let mut client = Client::connect(&gateway).await;
     assert_eq!(ask(&mut gateway, &mut client).await, 200);

@@ -3,6 +3,7 @@
 use super::NONE;
 use crate::demand::Used;
 use crate::subject::Moment;
+use std::sync::Arc;
 
 /// A request that was admitted: one request, one place among the concurrent ones, and tokens.
 ///
@@ -15,6 +16,8 @@ pub struct Grant {
     pub(super) tenant: u32,
     pub(super) key: u32,
     pub(super) model: u32,
+    pub(super) shared: u32,
+    pub(super) shared_plan: Option<Arc<str>>,
     /// Number of its entry in `Limiter::unrecorded`, until its admission is recorded.
     pub(super) unrecorded: u32,
     /// Unix microseconds.
@@ -45,8 +48,14 @@ impl Grant {
         self.money_counted.then_some(self.reserved.cost)
     }
 
-    pub(super) fn shares(&self) -> [Share; 3] {
-        shares(self.tenant, self.key, self.model)
+    /// The plan whose limits the tenants of its namespace share, for the admission record. `None` when it counts in none.
+    #[must_use]
+    pub fn shared_plan(&self) -> Option<&Arc<str>> {
+        self.shared_plan.as_ref()
+    }
+
+    pub(super) fn shares(&self) -> [Share; 4] {
+        shares(self.tenant, self.key, self.model, self.shared)
     }
 }
 
@@ -56,13 +65,14 @@ pub(super) struct Booking {
     pub(super) tenant: u32,
     pub(super) key: u32,
     pub(super) model: u32,
+    pub(super) shared: u32,
     pub(super) at: Moment,
     pub(super) used: Used,
 }
 
 impl Booking {
-    pub(super) fn shares(&self) -> [Share; 3] {
-        shares(self.tenant, self.key, self.model)
+    pub(super) fn shares(&self) -> [Share; 4] {
+        shares(self.tenant, self.key, self.model, self.shared)
     }
 }
 
@@ -74,8 +84,9 @@ pub(super) struct Share {
     pays_only: bool,
 }
 
-fn shares(tenant: u32, key: u32, model: u32) -> [Share; 3] {
-    [(tenant, false), (key, false), (model, true)].map(|(subject, pays_only)| Share { subject, pays_only })
+fn shares(tenant: u32, key: u32, model: u32, shared: u32) -> [Share; 4] {
+    [(tenant, false), (key, false), (model, true), (shared, false)]
+        .map(|(subject, pays_only)| Share { subject, pays_only })
 }
 
 impl Share {

@@ -16,24 +16,8 @@ impl Limiter {
     pub fn absorb(&mut self, foreign: &[(SubjectName, Usage)], now: u64) {
         let moment = self.tell(now);
         for (name, usage) in foreign {
-            let Some(TenantId(id)) = self.by_name.get(&*name.tenant).copied() else {
+            let Some(index) = self.counted_here(name) else {
                 continue;
-            };
-            let tenant = &self.tenants[id as usize];
-            let Some(quotas) = tenant.counted() else {
-                continue;
-            };
-            let index = match &name.part {
-                Part::Whole => tenant.subject,
-                Part::Key(key) if quotas.keys_counted => self.key_subject(id as usize, *key),
-                Part::Model(model) => match quotas.model(model) {
-                    Some((model, _)) => {
-                        let model = Arc::clone(model);
-                        self.model_subject(id as usize, &model)
-                    }
-                    None => continue,
-                },
-                Part::Key(_) => continue,
             };
             let subject = &mut self.subjects[index as usize];
             if usage.is_empty() {
@@ -48,6 +32,25 @@ impl Limiter {
                 foreign.window = Some(spare_window(&mut self.spare, moment.second));
             }
             foreign.replace(usage, moment.second);
+        }
+    }
+
+    /// The subject of a name, if it has limits here.
+    fn counted_here(&mut self, name: &SubjectName) -> Option<u32> {
+        if let Part::Shared(_) = name.part {
+            return self.groups.get(name).map(|group| group.subject);
+        }
+        let TenantId(id) = self.by_name.get(&*name.tenant).copied()?;
+        let tenant = &self.tenants[id as usize];
+        let quotas = tenant.counted()?;
+        match &name.part {
+            Part::Whole => Some(tenant.subject),
+            Part::Key(key) if quotas.keys_counted => Some(self.key_subject(id as usize, *key)),
+            Part::Model(model) => {
+                let model = Arc::clone(&quotas.model(model)?.0);
+                Some(self.model_subject(id as usize, &model))
+            }
+            Part::Key(_) | Part::Shared(_) => None,
         }
     }
 
@@ -108,7 +111,12 @@ impl Limiter {
     /// Forgets a subject of which nothing counts, unless it is that of a tenant that is configured.
     fn forget_idle(&mut self, index: u32) {
         let name = &self.subjects[index as usize].name;
-        if let Some(id) = self.by_name.get(&name.tenant).copied() {
+        if let Part::Shared(_) = name.part {
+            let name = name.clone();
+            if !self.forget_group(&name) {
+                return;
+            }
+        } else if let Some(id) = self.by_name.get(&name.tenant).copied() {
             let tenant = &mut self.tenants[id.0 as usize];
             match &name.part {
                 Part::Key(key) => {
@@ -116,6 +124,7 @@ impl Limiter {
                     tenant.keys = tenant.keys.saturating_sub(1);
                 }
                 Part::Model(_) => tenant.models.retain(|(_, subject)| *subject != index),
+                Part::Shared(_) => {}
                 Part::Whole if tenant.quotas.is_some() => return,
                 Part::Whole => tenant.subject = NONE,
             }

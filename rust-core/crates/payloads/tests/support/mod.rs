@@ -117,6 +117,7 @@ impl Worker {
                 shred_key: Some(shred_key().id()),
                 reserved: None,
                 reserved_nanodollars: None,
+                shared_plan: None,
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,

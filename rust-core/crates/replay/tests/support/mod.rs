@@ -98,6 +98,7 @@ pub fn rejection(code: &'static str, policy: Option<PolicyNote<'static>>) -> Rej
         id: "req_1".into(),
         tenant: Some("acme".into()),
         counted: None,
+        shared_plan: None,
         status: 403,
         code: code.into(),
         endpoint: Some(CHAT.into()),

@@ -345,6 +345,7 @@ fn unended((incarnation, admission): (Ulid, u64), record: Admission<'_>) -> Unen
         key: record.key.into_owned(),
         reserved: record.reserved,
         reserved_nanodollars: record.reserved_nanodollars,
+        shared_plan: record.shared_plan.map(Into::into),
         model: record.model.into_owned(),
     }
 }

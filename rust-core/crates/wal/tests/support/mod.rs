@@ -318,6 +318,7 @@ impl Worker {
                 shred_key,
                 reserved: None,
                 reserved_nanodollars: None,
+                shared_plan: None,
                 policy: None,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,

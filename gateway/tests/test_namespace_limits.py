@@ -1,0 +1,22 @@
+"""What the tenants of one namespace share, as the worker's configuration says it to the core."""
+
+from __future__ import annotations
+
+import json
+
+from conftest import ConfigDirectory
+
+from proofgate.config import load
+
+
+def test_what_a_namespace_shares_reaches_the_core(config_directory: ConfigDirectory) -> None:
+    shared = "namespaceLimits: {requestsPerMinute: 60, dollarsPerDay: '2.5'}"
+    config_directory.append(f"plans: [{{name: gold, {shared}}}, {{name: basic}}]\n")
+    gold, basic = json.loads(load(config_directory.file).to_core_json(0))["plans"]
+    assert gold["namespace_limits"] == {
+        **dict.fromkeys(("tokens_per_minute", "tokens_per_day", "concurrency", "nanodollars_per_month")),
+        "requests_per_minute": 60,
+        "nanodollars_per_day": 2_500_000_000,
+    }
+    # What shares nothing has the document, and so the digest, that it has had.
+    assert "namespace_limits" not in basic

@@ -1,0 +1,107 @@
+//! What the tenants of one namespace share that have the same plan.
+
+use super::{Limiter, NONE, TenantId};
+use crate::config::{Ceilings, Quotas};
+use crate::demand::Used;
+use crate::exceeded::{Exceeded, Scope};
+use crate::snapshot::SubjectName;
+use crate::subject::{Moment, Totals};
+use std::sync::Arc;
+
+/// Tenants that share limits.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) subject: u32,
+    pub(super) ceilings: Ceilings,
+    /// How many tenants are in it. What one that left has used still counts.
+    tenants: u32,
+}
+
+impl Limiter {
+    /// Puts a tenant into the group that its quotas name, and out of the one that it was in.
+    pub(super) fn set_group(&mut self, id: TenantId, quotas: Option<&Quotas>) {
+        let at = id.0 as usize;
+        let before = std::mem::replace(&mut self.tenants[at].shared, NONE);
+        let shared = quotas.and_then(|quotas| quotas.shared.as_ref());
+        if let Some((plan, ceilings)) = shared
+            && let Some(name) = SubjectName::shared(&self.tenants[at].name, plan)
+        {
+            self.tenants[at].shared = self.join(name, *ceilings);
+        }
+        self.leave(before);
+    }
+
+    fn join(&mut self, name: SubjectName, ceilings: Ceilings) -> u32 {
+        if let Some(group) = self.groups.get_mut(&name) {
+            group.ceilings = ceilings;
+            group.tenants += 1;
+            return group.subject;
+        }
+        let subject = self.insert(name.clone());
+        let group = Group {
+            subject,
+            ceilings,
+            tenants: 1,
+        };
+        self.groups.insert(name, group);
+        subject
+    }
+
+    fn leave(&mut self, subject: u32) {
+        if let Some(subject) = self.subjects.get(subject as usize)
+            && let Some(group) = self.groups.get_mut(&subject.name)
+        {
+            group.tenants = group.tenants.saturating_sub(1);
+        }
+    }
+
+    /// Forgets a group of which nothing counts; says whether it did: one that has tenants stays.
+    pub(super) fn forget_group(&mut self, name: &SubjectName) -> bool {
+        let is_empty = self.groups.get(name).is_none_or(|group| group.tenants == 0);
+        if is_empty {
+            self.groups.remove(name);
+        }
+        is_empty
+    }
+
+    /// The plan by which what is booked for a subject is shared.
+    #[inline]
+    pub(super) fn plan_of(&self, tenant: usize) -> Option<Arc<str>> {
+        if self.tenants[tenant].shared == NONE {
+            return None;
+        }
+        let (plan, _) = self.tenants[tenant].counted()?.shared.as_ref()?;
+        Some(Arc::clone(plan))
+    }
+
+    /// Whether a request fits into what its tenant's namespace shares.
+    #[inline]
+    pub(super) fn fits_shared(&mut self, tenant: usize, asked: Used, now: Moment) -> bool {
+        let Some(subject) = self.subjects.get_mut(self.tenants[tenant].shared as usize) else {
+            return true;
+        };
+        let quotas = self.tenants[tenant].quotas.as_deref();
+        let shared = quotas.and_then(|quotas| quotas.shared.as_ref());
+        shared.is_none_or(|(_, ceilings)| subject.totals(now).fit(ceilings, asked))
+    }
+
+    /// The shared limit that keeps a request out longest.
+    pub(super) fn exceeded_shared(
+        &mut self,
+        tenant: usize,
+        asked: Used,
+        time: (Moment, u64),
+    ) -> Option<Exceeded> {
+        let subject = self.subjects.get_mut(self.tenants[tenant].shared as usize)?;
+        let (_, ceilings) = self.tenants[tenant].quotas.as_deref()?.shared.as_ref()?;
+        let totals = subject.totals(time.0);
+        subject.exceeded(Scope::Namespace, ceilings, &totals, asked, time)
+    }
+
+    /// What the tenants of a tenant's namespace have used together; `None` when it shares nothing.
+    pub(crate) fn totals_shared(&mut self, tenant: TenantId, now: Moment) -> Option<Totals> {
+        let subject = self.tenants[tenant.0 as usize].shared;
+        let subject = self.subjects.get_mut(subject as usize)?;
+        Some(subject.totals(now))
+    }
+}
