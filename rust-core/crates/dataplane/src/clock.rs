@@ -24,7 +24,7 @@ struct Counted {
 const SLOWER: u64 = 4;
 /// By how much it may be ahead, in microseconds: an hour, which takes four to go by. Beyond that the system's clock had been
 /// wrong, and no time of a record may stay wrong for longer.
-const MOST_LEAD: u64 = 3_600_000_000;
+pub(crate) const MOST_LEAD: u64 = 3_600_000_000;
 /// A change of the system's clock of so many microseconds, beside what the monotonic clock went on, is a step.
 const STEP: u64 = 1_000_000;
 /// Two readings of the monotonic clock lie closer together, or the thread was held up between them.

@@ -229,8 +229,11 @@ pub(crate) fn follow_step(gateway: &Gateway, step: ClockStep) {
     eprintln!("proofgate: {step}");
     gateway.metrics.clock_stepped(step.is_back());
     gateway.recorder.mark_step(step);
+    let mut limiter = gateway.limiter.borrow_mut();
     if step.turns_back {
-        gateway.limiter.borrow_mut().turn_back(step.to);
+        limiter.turn_back(step.to);
+    } else if !step.is_back() {
+        limiter.leap(step.from, step.to);
     }
 }
 

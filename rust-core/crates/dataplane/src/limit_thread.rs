@@ -15,8 +15,9 @@ use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
 
 use crate::catalog::Blueprint;
-use crate::clock::unix_micros;
+use crate::clock::{MOST_LEAD, unix_micros};
 use crate::ledger_keys::LedgerKeys;
+use crate::recorder::CLOCK_STEP;
 use crate::{Error, priority};
 
 /// How often the files of others are looked at.
@@ -243,6 +244,9 @@ fn take(
                 let shared_plan = rejection.shared_plan.as_deref();
                 replay.counted_rejection(at, rejection.ts, tenant, CredentialId::parse(key), shared_plan);
             }
+        }
+        Record::Gap(gap) if gap.code == CLOCK_STEP => {
+            replay.clock_step(at, gap.first_ts, gap.last_ts, MOST_LEAD);
         }
         _ => {}
     }

@@ -2,6 +2,8 @@ mod changeover;
 mod clock_steps;
 mod refusals;
 
+pub(crate) use clock_steps::CLOCK_STEP;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;

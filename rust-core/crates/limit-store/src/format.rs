@@ -6,17 +6,20 @@
 //! snapshot shard, incarnation (16 bytes), records, ended (1 byte), at (µs), tenants: count, then each
 //! tenant   length and bytes of its name, subjects: count, then each
 //! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about, or 3 and length and bytes
-//!          of a model's name, or 4 and length and bytes of the name of a plan that a namespace shares; day, tokens and nanodollars on it, month, nanodollars in it, in flight, seconds: count, then
-//!          each
+//!          of a model's name, or 4 and length and bytes of the name of a plan that a namespace shares; day, tokens and
+//!          nanodollars on it, month, nanodollars in it, in flight, seconds: count, then each; days that a clock has left: count, and unless that is 0 what counted when it came, then each
 //! second   the first absolute, each other one as the distance to the one before; requests, tokens
+//! left     day, tokens and nanodollars on it, month, nanodollars in it
 //! ```
 //!
 //! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Version 1, which knows no money,
 //! is written while there is none to tell, so that workers from before it can read it: a subject there has neither
-//! nanodollars nor a month. So is version 2, which knows nothing of what namespaces share; the tenant of that is the
-//! namespace.
+//! nanodollars nor a month. So is version 2, which knows nothing of what namespaces share, whose tenant is the
+//! namespace, and nothing of days that a clock has left.
 
-use proofgate_limits::{CredentialId, HELD_SECONDS, Origin, Part, Second, Snapshot, SubjectName, Usage};
+use proofgate_limits::{
+    CredentialId, HELD_SECONDS, Origin, Part, Periods, Second, Snapshot, Stepped, SubjectName, Usage,
+};
 use std::sync::Arc;
 
 /// Largest file in bytes: some 200,000 busy keys, or millions that only have a day's count.
@@ -33,6 +36,8 @@ const WITHOUT_SHARES: u8 = 2;
 const WITH_SHARES: u8 = 3;
 /// Longest name of a tenant or a model in bytes that is believed.
 const MAX_NAME: usize = 4096;
+/// Most days that a clock has left which are believed.
+const MAX_LEFT: usize = 64;
 
 /// Why bytes are not a state file.
 pub(crate) type Damage = &'static str;
@@ -48,7 +53,7 @@ pub(crate) fn encode<'s>(
     put(out, snapshots.clone().count() as u64);
     let version = snapshots.clone().map(version_of).max().unwrap_or(WITHOUT_MONEY);
     for snapshot in snapshots {
-        put_snapshot(out, snapshot, version > WITHOUT_MONEY);
+        put_snapshot(out, snapshot, version);
     }
     let (header, body) = out.split_at_mut(HEADER);
     header[..7].copy_from_slice(&MAGIC);
@@ -66,6 +71,7 @@ fn version_of(snapshot: &Snapshot) -> u8 {
         .subjects
         .iter()
         .map(|(name, usage)| match (&name.part, usage) {
+            _ if usage.stepped.is_some() => WITH_SHARES,
             (Part::Shared(_), _) => WITH_SHARES,
             (Part::Model(_), _) => WITHOUT_SHARES,
             (_, usage) if usage.day_cost > 0 || usage.month_cost > 0 => WITHOUT_SHARES,
@@ -136,7 +142,7 @@ fn put(out: &mut Vec<u8>, number: u64) {
     out.push(left as u8);
 }
 
-fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, has_money: bool) {
+fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, version: u8) {
     put(out, u64::from(snapshot.origin.shard));
     out.extend_from_slice(&snapshot.origin.incarnation.to_be_bytes());
     put(out, snapshot.through_seq);
@@ -153,12 +159,12 @@ fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, has_money: bool) {
         out.extend_from_slice(name);
         put(out, group.len() as u64);
         for (name, usage) in group {
-            put_subject(out, &name.part, usage, has_money);
+            put_subject(out, &name.part, usage, version);
         }
     }
 }
 
-fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, has_money: bool) {
+fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, version: u8) {
     match part {
         Part::Whole => out.push(0),
         Part::Model(name) | Part::Shared(name) => {
@@ -176,7 +182,7 @@ fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, has_money: bool) {
     }
     put(out, usage.day);
     put(out, usage.day_tokens);
-    if has_money {
+    if version > WITHOUT_MONEY {
         put(out, usage.day_cost);
         put(out, usage.month);
         put(out, usage.month_cost);
@@ -189,6 +195,24 @@ fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, has_money: bool) {
         put(out, u64::from(held.requests));
         put(out, held.tokens);
         before = held.second;
+    }
+    if version >= WITH_SHARES {
+        put_stepped(out, usage.stepped.as_deref());
+    }
+}
+
+fn put_stepped(out: &mut Vec<u8>, stepped: Option<&Stepped>) {
+    let Some(stepped) = stepped.filter(|stepped| !stepped.left.is_empty()) else {
+        put(out, 0);
+        return;
+    };
+    put(out, stepped.left.len() as u64);
+    for periods in std::iter::once(&stepped.base).chain(&stepped.left) {
+        put(out, periods.day);
+        put(out, periods.day_tokens);
+        put(out, periods.day_cost);
+        put(out, periods.month);
+        put(out, periods.month_cost);
     }
 }
 
@@ -318,6 +342,10 @@ impl<'b> Reader<'b> {
                 tokens: self.number()?,
             });
         }
+        let stepped = match self.version >= WITH_SHARES {
+            true => self.stepped()?,
+            false => None,
+        };
         Ok(Usage {
             day,
             day_tokens,
@@ -326,6 +354,30 @@ impl<'b> Reader<'b> {
             month_cost,
             in_flight,
             seconds,
+            stepped,
+        })
+    }
+
+    fn stepped(&mut self) -> Result<Option<Box<Stepped>>, Damage> {
+        let count = self.count(5)?;
+        if count > MAX_LEFT {
+            return Err("a clock has left too many days");
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        let base = self.periods()?;
+        let left: Result<Vec<Periods>, Damage> = (0..count).map(|_| self.periods()).collect();
+        Ok(Some(Box::new(Stepped::new(left?, base))))
+    }
+
+    fn periods(&mut self) -> Result<Periods, Damage> {
+        Ok(Periods {
+            day: self.number()?,
+            day_tokens: self.number()?,
+            day_cost: self.number()?,
+            month: self.number()?,
+            month_cost: self.number()?,
         })
     }
 }
@@ -397,17 +449,29 @@ mod tests {
         let mut written = Vec::new();
         encode(1, std::iter::once(&snapshot), &mut written);
         let body = &written[HEADER..];
-        assert_eq!(
-            decode_body(body, told(body, WITHOUT_SHARES)),
-            Err("a subject is of no known kind")
-        );
+        assert!(decode_body(body, told(body, WITHOUT_SHARES)).is_err());
+    }
+
+    fn periods() -> impl Strategy<Value = Periods> {
+        any::<[u64; 5]>().prop_map(|[day, day_tokens, day_cost, month, month_cost]| Periods {
+            day,
+            day_tokens,
+            day_cost,
+            month,
+            month_cost,
+        })
     }
 
     fn usage() -> impl Strategy<Value = Usage> {
         let seconds = prop::collection::btree_map(0..1u64 << 40, (any::<u32>(), any::<u64>()), 0..61);
         let money = (any::<u64>(), any::<u64>(), any::<u64>());
-        (any::<u64>(), any::<u64>(), money, any::<u64>(), seconds).prop_map(
-            |(day, day_tokens, (day_cost, month, month_cost), in_flight, seconds)| Usage {
+        let stepped = prop::collection::vec(periods(), 0..4);
+        (any::<u64>(), any::<u64>(), money, any::<u64>(), seconds, stepped).prop_map(
+            |(day, day_tokens, (day_cost, month, month_cost), in_flight, seconds, left)| Usage {
+                stepped: match left.first().copied() {
+                    Some(base) => Some(Box::new(Stepped::new(left, base))),
+                    None => None,
+                },
                 day,
                 day_tokens,
                 day_cost,

@@ -14,6 +14,12 @@ use std::sync::Arc;
 /// While requests are in flight the own file is written at least this often, so that others go on believing it.
 const WRITTEN_EVERY: u64 = IN_FLIGHT_FRESH_SECONDS * 1_000_000 / 3;
 
+/// A clock that goes back by so many microseconds was set: a minute.
+const SET_BACK: u64 = 60 * 1_000_000;
+/// For so many looks, some two days, what predecessors consumed is written whole: the clock that says that a day is over may
+/// have been set ahead, and come back.
+const INHERITED_WHOLE: u64 = 2 * 86_400;
+
 /// One incarnation's view of the state files of a gateway. Times are unix microseconds.
 ///
 /// 1. [`LimitStore::open`], before the first request, reads all files and writes the own one.
@@ -39,6 +45,9 @@ pub struct LimitStore {
     unwritten: bool,
     writes: u64,
     written_at: u64,
+    /// When files were last looked at, and how often.
+    polled_at: u64,
+    polls: u64,
     buffer: Vec<u8>,
 }
 
@@ -101,6 +110,8 @@ impl LimitStore {
             unwritten: true,
             writes: 0,
             written_at: 0,
+            polled_at: 0,
+            polls: 0,
             buffer: Vec::new(),
         };
         let problems = store.look(now).map_err(LimitStoreError::io("list", gateway))?;
@@ -166,8 +177,10 @@ impl LimitStore {
         if !self.unwritten && !due {
             return Ok(false);
         }
-        for snapshot in self.inherited.values_mut() {
-            snapshot.prune(now);
+        if self.polls > INHERITED_WHOLE {
+            for snapshot in self.inherited.values_mut() {
+                snapshot.prune(now);
+            }
         }
         self.own.at = self.own.at.max(now);
         self.writes += 1;
@@ -191,6 +204,11 @@ impl LimitStore {
     /// Reads the files that have changed since the last look, at the cost of an open and a read of 32 bytes for each that
     /// has not. What cannot be read or believed is returned once; what was read before it stands.
     pub fn poll(&mut self, now: u64) -> Vec<Problem> {
+        if now.saturating_add(SET_BACK) < self.polled_at {
+            self.look_again(now);
+        }
+        self.polled_at = now;
+        self.polls = self.polls.saturating_add(1);
         match self.look(now) {
             Ok(problems) => {
                 self.foreign.tick(now);
@@ -200,6 +218,14 @@ impl LimitStore {
                 path: self.gateway.clone(),
                 reason: format!("list: {error}"),
             }],
+        }
+    }
+
+    /// The clock was set back: what no longer counted may count again, and is read once more.
+    fn look_again(&mut self, now: u64) {
+        self.files.clear();
+        for snapshot in self.inherited.values() {
+            self.foreign.absorb(snapshot.clone(), now);
         }
     }
 

@@ -153,14 +153,10 @@ impl Foreign {
             let Some(usage) = held.snapshot.subjects.get(name) else {
                 continue;
             };
-            // A day that has not begun is that of a worker whose clock is ahead.
-            if usage.day >= sum.day {
-                sum.day_tokens = sum.day_tokens.saturating_add(usage.day_tokens);
-                sum.day_cost = sum.day_cost.saturating_add(usage.day_cost);
-            }
-            if usage.month >= sum.month {
-                sum.month_cost = sum.month_cost.saturating_add(usage.month_cost);
-            }
+            let counts = usage.counting(now);
+            sum.day_tokens = sum.day_tokens.saturating_add(counts.day_tokens);
+            sum.day_cost = sum.day_cost.saturating_add(counts.day_cost);
+            sum.month_cost = sum.month_cost.saturating_add(counts.month_cost);
             if held.fresh {
                 sum.in_flight = sum.in_flight.saturating_add(usage.in_flight);
             }

@@ -25,8 +25,9 @@
 //!
 //! The crate does no I/O and reads no clock: every call is told the time in unix microseconds. A time before one that
 //! was told earlier counts as that earlier one, so a clock that steps back stops the windows and gives nothing out; a
-//! caller that wants to be immune tells a time that goes on by a monotonic clock, and turns the limiter back where the
-//! clock had been wrong for long.
+//! caller that wants to be immune tells a time that goes on by a monotonic clock, says where the clock was set ahead, and
+//! turns the limiter back where it had been wrong for long. A day or a month that a clock left because it was set, and comes to
+//! again, goes on with what had been consumed in it.
 #![forbid(unsafe_code)]
 
 mod calendar;
@@ -40,6 +41,7 @@ mod replay;
 mod report;
 mod snapshot;
 mod standing;
+mod stepped;
 mod subject;
 mod text;
 mod window;
@@ -53,6 +55,7 @@ pub use replay::{Admitted, Replay};
 pub use report::{Counted, Report};
 pub use snapshot::{Changes, Origin, Part, Second, Snapshot, SubjectName, Usage};
 pub use standing::Standing;
+pub use stepped::{Periods, Stepped};
 pub use subject::Totals;
 pub use window::HELD_SECONDS;
 

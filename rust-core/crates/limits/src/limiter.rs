@@ -363,6 +363,7 @@ impl Limiter {
             self.end(share.subject, |own| {
                 own.release(booked, share.of(grant.reserved));
                 own.take(booked, 0, share.of(unused));
+                own.take_left(grant.moment, share.of(unused));
             });
             let beyond = share.of(beyond);
             if beyond != Used::default() && share.subject != NONE {
@@ -395,6 +396,7 @@ impl Limiter {
             self.end(share.subject, |own| {
                 own.release(booked, share.of(grant.reserved));
                 own.take(booked, requests, share.of(grant.reserved));
+                own.take_left(grant.moment, share.of(grant.reserved));
             });
         }
     }
@@ -464,6 +466,25 @@ impl Limiter {
             subject.own.date_back(moment);
             if let Some(foreign) = &mut subject.foreign {
                 foreign.date_back(moment);
+            }
+            self.change(index as u32);
+        }
+    }
+
+    /// Goes on to `to`, because the clock was set ahead there from `from`, both in unix microseconds: the days and the months
+    /// that it leaves are remembered, for it may have been set wrongly and come back.
+    pub fn leap(&mut self, from: u64, to: u64) {
+        let (from, to) = (self.now.max(from), self.now.max(to));
+        let (was, moment) = (Moment::of_micros(from), Moment::of_micros(to));
+        self.now = to;
+        for index in 0..self.subjects.len() {
+            let subject = &mut self.subjects[index];
+            if subject.vacant {
+                continue;
+            }
+            subject.own.leap(was, moment);
+            if let Some(foreign) = &mut subject.foreign {
+                foreign.leap(was, moment);
             }
             self.change(index as u32);
         }

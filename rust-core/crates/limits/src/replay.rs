@@ -2,6 +2,7 @@
 
 use crate::demand::Used;
 use crate::snapshot::{Part, Snapshot, SubjectName, Usage};
+use crate::subject::Moment;
 use crate::{CredentialId, HELD_SECONDS, MICROS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -145,6 +146,23 @@ impl Replay {
             self.each(&refused, |usage, requests, _| {
                 usage.book(second, requests, Used::default());
             });
+        }
+    }
+
+    /// The clock was set from one time to another, in unix microseconds. The limiter goes ahead with every clock, and back where
+    /// it would be ahead by more than `most_lead` microseconds.
+    pub fn clock_step(&mut self, seq: u64, from: u64, to: u64, most_lead: u64) {
+        let from = self.latest.max(from);
+        if to < from && from - to <= most_lead {
+            return;
+        }
+        self.records = self.records.max(seq.saturating_add(1));
+        self.latest = to;
+        if seq >= self.snapshot.through_seq {
+            let (was, at) = (Moment::of_micros(from), Moment::of_micros(to));
+            for usage in self.snapshot.subjects.values_mut() {
+                usage.step(was, at);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Consumption as it is handed over: by origin, tenant and key.
 
 use crate::demand::Used;
+use crate::stepped::{Periods, Stepped};
 use crate::subject::{Moment, Totals};
 use crate::window::HELD_SECONDS;
 use crate::{CredentialId, IN_FLIGHT_FRESH_SECONDS, MICROS};
@@ -81,6 +82,8 @@ pub struct Usage {
     pub in_flight: u64,
     /// The last minute, oldest second first, no second twice.
     pub seconds: Vec<Second>,
+    /// What a clock that was set has left; most have nothing.
+    pub stepped: Option<Box<Stepped>>,
 }
 
 impl Usage {
@@ -88,7 +91,57 @@ impl Usage {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let nothing_counts = self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0;
-        nothing_counts && self.in_flight == 0 && self.seconds.is_empty()
+        nothing_counts && self.in_flight == 0 && self.seconds.is_empty() && self.stepped.is_none()
+    }
+
+    /// What of it counts on the day and in the month of a moment.
+    pub(crate) fn counting(&self, now: Moment) -> Periods {
+        let left = self.stepped.as_ref();
+        let mut counts = left.map(|stepped| stepped.left_at(now)).unwrap_or_default();
+        // A day that has not begun is that of a worker whose clock is ahead.
+        if self.day >= now.day {
+            let of_now = self.day == now.day;
+            let before = if of_now {
+                (0, 0)
+            } else {
+                (counts.day_tokens, counts.day_cost)
+            };
+            counts.day_tokens = self.day_tokens.saturating_add(before.0);
+            counts.day_cost = self.day_cost.saturating_add(before.1);
+        }
+        if self.month >= now.month {
+            let before = if self.month == now.month {
+                0
+            } else {
+                counts.month_cost
+            };
+            counts.month_cost = self.month_cost.saturating_add(before);
+        }
+        counts
+    }
+
+    /// The clock was set from one moment to another: what is left is remembered.
+    pub(crate) fn step(&mut self, from: Moment, to: Moment) {
+        self.turn(from);
+        if self.day == to.day
+            || (self.stepped.is_none() && self.day_tokens == 0 && self.month_cost == 0 && self.day_cost == 0)
+        {
+            return;
+        }
+        let now = Periods {
+            day: self.day,
+            day_tokens: self.day_tokens,
+            day_cost: self.day_cost,
+            month: self.month,
+            month_cost: self.month_cost,
+        };
+        let there = self.stepped.get_or_insert_default().step(now, to);
+        self.set_periods(there);
+    }
+
+    fn set_periods(&mut self, there: Periods) {
+        (self.day, self.day_tokens, self.day_cost) = (there.day, there.day_tokens, there.day_cost);
+        (self.month, self.month_cost) = (there.month, there.month_cost);
     }
 
     /// Books consumption. Seconds that are no longer held when this one comes are dropped.
@@ -152,11 +205,12 @@ impl Usage {
 
     /// Dates what is of a time behind `latest` to `now`, which is before it.
     fn date_back(&mut self, now: Moment, latest: Moment) {
+        let counts = self.counting(now);
         if self.day > latest.day {
-            self.day = now.day;
+            (self.day, self.day_tokens, self.day_cost) = (now.day, counts.day_tokens, counts.day_cost);
         }
         if self.month > latest.month {
-            self.month = now.month;
+            (self.month, self.month_cost) = (now.month, counts.month_cost);
         }
         if self
             .seconds
@@ -184,10 +238,19 @@ impl Usage {
 
     fn turn(&mut self, at: Moment) {
         if self.day < at.day {
+            let month_cost = if self.month < at.month { 0 } else { self.month_cost };
             (self.day, self.day_tokens, self.day_cost) = (at.day, 0, 0);
-        }
-        if self.month < at.month {
-            (self.month, self.month_cost) = (at.month, 0);
+            (self.month, self.month_cost) = (self.month.max(at.month), month_cost);
+            if let Some(stepped) = &mut self.stepped {
+                let mut there = Periods {
+                    day: self.day,
+                    month: self.month,
+                    month_cost,
+                    ..Periods::default()
+                };
+                stepped.recall(&mut there);
+                self.set_periods(there);
+            }
         }
     }
 
@@ -254,7 +317,7 @@ impl Snapshot {
             held.extend_from_slice(seconds);
             *usage = Usage {
                 seconds: held,
-                ..change.usage
+                ..change.usage.clone()
             };
         }
     }
@@ -289,9 +352,9 @@ impl Snapshot {
                 .seconds
                 .iter()
                 .all(|held| held.second.saturating_add(HELD_SECONDS) <= second);
-            let nothing_today = usage.day_tokens == 0 && usage.day_cost == 0;
-            let day_is_past = usage.day < at.day || nothing_today;
-            let month_is_past = usage.month < at.month || usage.month_cost == 0;
+            let counts = usage.counting(at);
+            let day_is_past = counts.day_tokens == 0 && counts.day_cost == 0;
+            let month_is_past = counts.month_cost == 0;
             minute_is_past && day_is_past && month_is_past && (usage.in_flight == 0 || !fresh)
         })
     }

@@ -5,6 +5,7 @@ use crate::config::Ceilings;
 use crate::demand::Used;
 use crate::exceeded::{Exceeded, Limit, RESERVED_WAIT, Scope};
 use crate::snapshot::{Second, SubjectName, Usage};
+use crate::stepped::{Periods, Stepped};
 use crate::window::{HELD_SECONDS, Window};
 use crate::{DAY_SECONDS, MICROS};
 use std::time::Duration;
@@ -64,6 +65,8 @@ pub(crate) struct Consumption {
     pub(crate) in_flight: u64,
     /// `None` while the last minute is empty.
     pub(crate) window: Option<Box<Window>>,
+    /// What a clock that was set has left; most subjects have nothing.
+    stepped: Option<Box<Stepped>>,
 }
 
 impl Consumption {
@@ -74,11 +77,40 @@ impl Consumption {
             window.advance(to.second);
         }
         if self.day < to.day {
+            let month = self.month.max(to.month);
+            let month_cost = if self.month < to.month { 0 } else { self.month_cost };
             (self.day, self.day_tokens, self.day_cost) = (to.day, 0, 0);
             self.day_reserved = Used::default();
+            if self.month < month {
+                self.month_reserved = 0;
+            }
+            (self.month, self.month_cost) = (month, month_cost);
+            self.come_again();
         }
-        if self.month < to.month {
-            (self.month, self.month_cost, self.month_reserved) = (to.month, 0, 0);
+    }
+
+    /// A day that has come by itself may have begun before, by a clock that was ahead.
+    fn come_again(&mut self) {
+        let mut there = self.periods();
+        if let Some(stepped) = &mut self.stepped {
+            if stepped.is_past(there.day) {
+                self.stepped = None;
+                return;
+            }
+            stepped.recall(&mut there);
+            self.set_periods(there);
+        }
+    }
+
+    /// Goes on from a moment to a later one, because the clock was set ahead: what is left behind is remembered.
+    pub(crate) fn leap(&mut self, from: Moment, to: Moment) {
+        self.advance(from);
+        if let Some(window) = &mut self.window {
+            window.date(to.second);
+        }
+        if self.day < to.day {
+            self.step(to);
+            (self.day_reserved, self.month_reserved) = (Used::default(), 0);
         }
     }
 
@@ -87,8 +119,45 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.date_back(to.second);
         }
-        self.day = self.day.min(to.day);
-        self.month = self.month.min(to.month);
+        if self.day > to.day {
+            self.step(to);
+        }
+    }
+
+    fn step(&mut self, to: Moment) {
+        let now = self.periods();
+        if self.stepped.is_none() && self.is_unused() {
+            (self.day, self.month) = (to.day, to.month);
+            return;
+        }
+        let there = self.stepped.get_or_insert_default().step(now, to);
+        self.set_periods(there);
+    }
+
+    fn periods(&self) -> Periods {
+        Periods {
+            day: self.day,
+            day_tokens: self.day_tokens,
+            day_cost: self.day_cost,
+            month: self.month,
+            month_cost: self.month_cost,
+        }
+    }
+
+    fn set_periods(&mut self, there: Periods) {
+        (self.day, self.day_tokens, self.day_cost) = (there.day, there.day_tokens, there.day_cost);
+        (self.month, self.month_cost) = (there.month, there.month_cost);
+    }
+
+    fn is_unused(&self) -> bool {
+        self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0
+    }
+
+    /// Takes back what was booked on a day that a clock has left since.
+    pub(crate) fn take_left(&mut self, at: Moment, used: Used) {
+        if let Some(stepped) = &mut self.stepped {
+            stepped.take(at, used);
+        }
     }
 
     /// Books consumption; the window must be there and have advanced to that moment.
@@ -166,6 +235,7 @@ impl Consumption {
         (self.day, self.day_tokens, self.day_cost) = (usage.day, usage.day_tokens, usage.day_cost);
         (self.month, self.month_cost) = (usage.month, usage.month_cost);
         (self.day_reserved, self.month_reserved) = (Used::default(), 0);
+        self.stepped.clone_from(&usage.stepped);
         self.in_flight = usage.in_flight;
         if let Some(window) = &mut self.window {
             window.restart(second);
@@ -177,7 +247,7 @@ impl Consumption {
 
     /// Whether it could be forgotten: nothing counts and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        let nothing_counts = self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0;
+        let nothing_counts = self.is_unused() && self.stepped.is_none();
         nothing_counts && self.in_flight == 0 && self.window.as_deref().is_none_or(Window::is_empty)
     }
 
@@ -191,6 +261,7 @@ impl Consumption {
             month_cost: self.month_cost,
             in_flight: self.in_flight,
             seconds: Vec::new(),
+            stepped: self.stepped.clone(),
         }
     }
 
@@ -235,14 +306,10 @@ impl Totals {
             self.tokens = self.tokens.saturating_add(held.tokens);
         }
         let now = Moment::of_second(second);
-        // A day that has not begun is that of a worker whose clock is ahead.
-        if usage.day >= now.day {
-            self.day_tokens = self.day_tokens.saturating_add(usage.day_tokens);
-            self.day_cost = self.day_cost.saturating_add(usage.day_cost);
-        }
-        if usage.month >= now.month {
-            self.month_cost = self.month_cost.saturating_add(usage.month_cost);
-        }
+        let counts = usage.counting(now);
+        self.day_tokens = self.day_tokens.saturating_add(counts.day_tokens);
+        self.day_cost = self.day_cost.saturating_add(counts.day_cost);
+        self.month_cost = self.month_cost.saturating_add(counts.month_cost);
         if fresh {
             self.in_flight = self.in_flight.saturating_add(usage.in_flight);
         }

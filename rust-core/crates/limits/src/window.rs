@@ -49,9 +49,13 @@ impl Window {
 
     /// Goes back to `second`, because the clock had been wrong: all that it holds counts there.
     pub(crate) fn date_back(&mut self, second: u64) {
-        if self.newest <= second {
-            return;
+        if self.newest > second {
+            self.date(second);
         }
+    }
+
+    /// Goes to `second`, because the clock was set: no minute has passed by that, so all that it holds counts there.
+    pub(crate) fn date(&mut self, second: u64) {
         let (requests, tokens, reserved) = (self.requests, self.tokens, self.reserved);
         self.restart(second);
         self.add(second, u32::try_from(requests).unwrap_or(u32::MAX), tokens);

@@ -141,6 +141,7 @@ fn what_is_not_recorded_is_in_no_snapshot() {
             requests: 1,
             tokens: 100,
         }],
+        stepped: None,
     };
     assert_eq!(own.subjects.values().collect::<Vec<_>>(), [&usage, &usage]);
     limiter.settle(grant, 0, START);
@@ -438,6 +439,7 @@ fn arbitrary_snapshot() -> impl Strategy<Value = Snapshot> {
                 tokens: seed,
             };
             let usage = Usage {
+                stepped: None,
                 day: START / SECOND / 86_400 - seed % 2,
                 day_tokens: seed + subject,
                 day_cost: seed * subject,

@@ -4,8 +4,8 @@
 mod support;
 
 use proofgate_limits::{
-    Changes, Demand, Foreign, Grant, Limit, Limiter, Limits, Origin, Quotas, Snapshot, TenantId,
-    TenantLimits, Used,
+    Admitted, Changes, Demand, Foreign, Grant, Limit, Limiter, Limits, Origin, Quotas, Replay, Snapshot,
+    TenantId, TenantLimits, Used,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -75,7 +75,9 @@ fn what_was_used_by_a_wrong_clock_counts_now_and_ends_with_this_minute_day_and_m
         );
         spend(&mut limiter, acme, 10, later);
         let tomorrow = START - START % DAY + DAY;
-        spend(&mut limiter, acme, 100, tomorrow);
+        // A day that had begun by the wrong clock goes on where it was.
+        let had_begun = (START + ahead) / DAY == tomorrow / DAY;
+        spend(&mut limiter, acme, if had_begun { 10 } else { 100 }, tomorrow);
         assert_eq!(
             ask(&mut limiter, acme, 1, tomorrow).unwrap_err(),
             Limit::MoneyPerDay
@@ -162,5 +164,208 @@ fn what_others_told_before_the_clock_was_set_right_counts_in_one_day_as_well() {
         here.turn_back(START);
         assert!(!left_on(&mut foreign, &mut here, acme, START));
         assert!(left_on(&mut foreign, &mut here, acme, START + 2 * DAY), "{ahead}");
+    }
+}
+
+const STEPS: [u64; 5] = [SECOND, 2 * 3600 * SECOND, DAY, 40 * DAY, 10 * YEAR];
+
+/// A limiter with one limit.
+fn limited(limits: Limits) -> (Limiter, TenantId) {
+    let mut limiter = Limiter::new();
+    let id = limiter.set_tenant(&TenantLimits {
+        name: "acme".into(),
+        quotas: Arc::new(Quotas::new(&limits, &Limits::default())),
+    });
+    (limiter, id)
+}
+
+/// A limit of 100 by the minute, the day and the month, which a request uses as it costs.
+fn hundred() -> [(Limits, Limit); 4] {
+    let hundred = NonZeroU64::new(100);
+    let none = Limits::default();
+    [
+        (
+            Limits {
+                tokens_per_minute: hundred,
+                ..none
+            },
+            Limit::TokensPerMinute,
+        ),
+        (
+            Limits {
+                tokens_per_day: hundred,
+                ..none
+            },
+            Limit::TokensPerDay,
+        ),
+        (
+            Limits {
+                nanodollars_per_day: hundred,
+                ..none
+            },
+            Limit::MoneyPerDay,
+        ),
+        (
+            Limits {
+                nanodollars_per_month: hundred,
+                ..none
+            },
+            Limit::MoneyPerMonth,
+        ),
+    ]
+}
+
+fn use_up(limiter: &mut Limiter, tenant: TenantId, amount: u64, now: u64) -> Result<(), Limit> {
+    let demand = Demand {
+        tokens: amount,
+        model: "m",
+        cost: Some(amount),
+    };
+    let grant = limiter.admit(tenant, KEY, demand, now);
+    let grant = grant.map_err(|exceeded| exceeded.limit)?;
+    let used = Used {
+        tokens: amount,
+        cost: amount,
+    };
+    limiter.settle(grant, used, now);
+    Ok(())
+}
+
+#[test]
+fn a_clock_that_was_ahead_and_came_back_gives_nothing_out_again() {
+    for step in STEPS {
+        for (limits, limit) in hundred() {
+            let (mut limiter, acme) = limited(limits);
+            use_up(&mut limiter, acme, 90, START).unwrap();
+            limiter.leap(START, START + step);
+            limiter.sweep(10, START + step);
+            limiter.turn_back(START);
+            let refused = use_up(&mut limiter, acme, 20, START);
+            assert_eq!(refused, Err(limit), "{step} ahead and back");
+            use_up(&mut limiter, acme, 10, START).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_was_behind_and_came_back_gives_nothing_out_again() {
+    for step in STEPS {
+        for (limits, limit) in hundred() {
+            let (mut limiter, acme) = limited(limits);
+            use_up(&mut limiter, acme, 90, START).unwrap();
+            limiter.turn_back(START - step);
+            assert_eq!(
+                use_up(&mut limiter, acme, 20, START - step),
+                Err(limit),
+                "{step} back"
+            );
+            limiter.sweep(10, START - step);
+            limiter.leap(START - step, START);
+            assert_eq!(
+                use_up(&mut limiter, acme, 20, START),
+                Err(limit),
+                "{step} back and ahead"
+            );
+            use_up(&mut limiter, acme, 10, START).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_goes_to_and_fro_counts_nothing_twice() {
+    for step in STEPS {
+        for (limits, _) in hundred() {
+            let (mut limiter, acme) = limited(limits);
+            use_up(&mut limiter, acme, 40, START).unwrap();
+            for turn in 0..20 {
+                limiter.leap(START, START + step);
+                if turn == 0 {
+                    use_up(&mut limiter, acme, 10, START + step).unwrap();
+                }
+                limiter.turn_back(START);
+            }
+            use_up(&mut limiter, acme, 50, START).unwrap();
+            assert!(use_up(&mut limiter, acme, 1, START).is_err());
+        }
+    }
+}
+
+#[test]
+fn what_a_request_did_not_use_goes_back_to_the_day_that_the_clock_left() {
+    for step in &STEPS[2..] {
+        let (mut limiter, acme) = limited(hundred()[2].0);
+        let open = ask(&mut limiter, acme, 90, START).unwrap();
+        limiter.leap(START, START + step);
+        limiter.settle(open, Used { tokens: 0, cost: 20 }, START + step);
+        limiter.turn_back(START);
+        assert_eq!(
+            ask(&mut limiter, acme, 81, START).unwrap_err(),
+            Limit::MoneyPerDay
+        );
+        spend(&mut limiter, acme, 80, START);
+    }
+}
+
+/// What a worker has used before its clock was set ahead, as its file tells while it is.
+fn left_behind(limits: Limits, step: u64) -> Snapshot {
+    let (mut other, acme) = limited(limits);
+    use_up(&mut other, acme, 90, START).unwrap();
+    let mut snapshot = Snapshot::empty(origin(1));
+    let mut changes = Changes::default();
+    other.take_changes(2, START, &mut changes);
+    snapshot.apply(&changes);
+    other.leap(START, START + step);
+    other.take_changes(3, START + step, &mut changes);
+    snapshot.apply(&changes);
+    snapshot.prune(START + step);
+    snapshot
+}
+
+#[test]
+fn others_and_a_successor_count_what_a_worker_used_before_its_clock_was_set_ahead() {
+    for step in &STEPS[1..] {
+        for (limits, limit) in &hundred()[1..] {
+            let (mut here, acme) = limited(*limits);
+            let mut foreign = Foreign::new(origin(2));
+            foreign.absorb(left_behind(*limits, *step), START);
+            foreign.tick(START);
+            here.absorb(&foreign.take_changes(usize::MAX, START), START);
+            assert_eq!(use_up(&mut here, acme, 20, START), Err(*limit), "{step}");
+            use_up(&mut here, acme, 10, START).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_log_in_which_the_clock_was_set_ahead_and_back_is_counted_on_both_days() {
+    let admission = |seq, ts, cost| Admitted {
+        seq,
+        ts,
+        tenant: "acme",
+        key: None,
+        model: "m",
+        reserved: 0,
+        reserved_cost: Some(cost),
+        shared_plan: None,
+    };
+    for step in &STEPS[1..] {
+        let (ahead, hour) = (START + step, 3600 * SECOND);
+        for comes_back in [false, true] {
+            let mut replay = Replay::new(Snapshot::empty(origin(1)));
+            replay.admission(&admission(1, START, 60));
+            replay.clock_step(2, START, ahead, hour);
+            replay.admission(&admission(3, ahead, 30));
+            if comes_back {
+                replay.clock_step(4, ahead, START, hour);
+            }
+            let ended = replay.finish(5, START);
+            let (mut here, acme) = limited(hundred()[2].0);
+            let mut foreign = Foreign::new(origin(2));
+            foreign.absorb(ended, START);
+            here.absorb(&foreign.take_changes(usize::MAX, START), START);
+            let refused = use_up(&mut here, acme, 11, START);
+            assert_eq!(refused, Err(Limit::MoneyPerDay), "{step}, back: {comes_back}");
+            use_up(&mut here, acme, 10, START).unwrap();
+        }
     }
 }

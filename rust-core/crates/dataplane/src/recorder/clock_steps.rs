@@ -6,7 +6,7 @@ use super::{RECORD_BYTES, Recorder};
 use crate::clock::ClockStep;
 
 /// Why there is a gap: it is in the times of records, and none is missing.
-const CLOCK_STEP: &str = "clock_step";
+pub(crate) const CLOCK_STEP: &str = "clock_step";
 
 impl Recorder {
     /// Records that the system's clock was set: what stands behind this record has times of the new one. Without room for it
