@@ -209,7 +209,7 @@ def test_whatever_is_answered_is_a_whole_answer_or_none(status: int, length: str
             return length
 
     files = WorkerFiles("http://127.0.0.1:1", None)
-    files._ask = lambda _target: Response()  # type: ignore[assignment, method-assign, return-value]
+    files._connection.get = lambda *_: Response()  # type: ignore[assignment, method-assign]
     with suppress(WorkerError, FileNotFoundError, UnreadableError):
         names = files.names("0")
         assert all(name and "/" not in name for name in names)

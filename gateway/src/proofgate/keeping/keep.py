@@ -66,7 +66,6 @@ class Report:
     keeper: str = ""
     result: str = "ok"
     message: str = ""
-    anchor: str = ""
     holds: int | None = None
     known: int | None = None
     outside: tuple[str, ...] = ()
@@ -78,6 +77,7 @@ class Report:
     staying: Counter[str] = field(default_factory=Counter)
     removal: Logs = field(default_factory=list)
     erasures: dict[str, Logs] = field(default_factory=dict)
+    anchor: str = ""
 
     def summary(self) -> dict[str, Any]:
         """What fits into a container's last words: no list is longer than its bound."""
