@@ -468,10 +468,10 @@ mod tests {
         let stepped = prop::collection::vec(periods(), 0..4);
         (any::<u64>(), any::<u64>(), money, any::<u64>(), seconds, stepped).prop_map(
             |(day, day_tokens, (day_cost, month, month_cost), in_flight, seconds, left)| Usage {
-                stepped: match left.first().copied() {
-                    Some(base) => Some(Box::new(Stepped::new(left, base))),
-                    None => None,
-                },
+                stepped: left
+                    .first()
+                    .copied()
+                    .map(|base| Box::new(Stepped::new(left, base))),
                 day,
                 day_tokens,
                 day_cost,
