@@ -317,6 +317,10 @@ impl KeepsIdle for Pool {
             (!idle.is_empty()).then(|| idle.remove(0))
         };
         drop(oldest);
-        self.sockets.open() < before
+        if self.sockets.open() < before {
+            return true;
+        }
+        let sessions = self.sessions.as_ref();
+        sessions.is_some_and(Sessions::close_one) && self.sockets.open() < before
     }
 }

@@ -1,12 +1,14 @@
 //! A process that may open few files: connections have their part of them, and what finds none is told so.
 
+use h2::server::Builder;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::client::{Client, read, tcp};
-use crate::gateway::{Gateway, PATIENCE};
+use crate::client::{Client, post, read, tcp};
+use crate::gateway::{Gateway, MODEL, PATIENCE};
+use crate::http2_provider::{CERTIFICATE, Provider};
 
 /// Of these 32 are kept back; clients have 22, providers 10.
 const DESCRIPTORS: u64 = 64;
@@ -133,4 +135,51 @@ async fn an_idle_connection_to_one_provider_makes_room_for_another_provider() {
     let answer = client.send_chat(false).await;
     gateway.upstream.exchange().await.answer(ANSWER).await;
     assert_eq!(read(answer).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn an_idle_session_of_http_2_makes_room_for_another_provider_and_takes_leave() {
+    let mut settings = Builder::new();
+    settings.max_concurrent_streams(1);
+    let mut provider = Provider::with(true, settings).await;
+    let mut gateway = Gateway::with(|document| {
+        document["limits"]["descriptors"] = json!(DESCRIPTORS);
+        let mut over_http2 = document["providers"][0].clone();
+        over_http2["name"] = json!("over-http2");
+        over_http2["base_url"] = json!(provider.url());
+        over_http2["http"] = json!("http2");
+        over_http2["ca_pem"] = json!(CERTIFICATE);
+        document["providers"].as_array_mut().unwrap().push(over_http2);
+        let mut model = document["models"][0].clone();
+        model["name"] = json!("other");
+        document["models"].as_array_mut().unwrap().push(model);
+        document["models"][0]["targets"][0]["provider"] = json!("over-http2");
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let (mut answers, mut calls) = (Vec::new(), Vec::new());
+    for _ in 0..PROVIDERS {
+        answers.push(client.send_chat(false).await);
+        calls.push(provider.call().await);
+    }
+    let other = json!({"model": "other", "messages": [{"role": "user", "content": MODEL}]}).to_string();
+    let refused = client.exchange(post(Some(other.len())), other.as_bytes()).await;
+    assert_eq!(
+        refused.code(),
+        "descriptors_exhausted",
+        "each of them carries a request"
+    );
+    for call in &mut calls {
+        call.answer("{}");
+    }
+    drop(calls);
+    for answer in answers {
+        assert_eq!(read(answer).await.unwrap().status, 200);
+    }
+    gateway.wait_for_metric("proofgate_exchanges_in_flight", 0).await;
+    let answer = client.send(post(Some(other.len())), other.as_bytes()).await;
+    gateway.upstream.exchange().await.answer(ANSWER).await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+    assert!(provider.ended().await <= PROVIDERS);
+    assert_eq!(gateway.worker.not_ready(), None);
 }

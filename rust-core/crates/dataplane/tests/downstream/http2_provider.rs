@@ -132,6 +132,11 @@ impl Provider {
         }
     }
 
+    /// Where it is reached.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// How many sessions there were.
     pub fn sessions(&self) -> usize {
         self.sessions.load(Ordering::SeqCst)

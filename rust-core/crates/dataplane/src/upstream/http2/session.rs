@@ -13,6 +13,7 @@ use h2::client::{Builder, Connection, SendRequest};
 use h2::{Ping, PingPong};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::coop::unconstrained;
 use tokio::task::spawn_local;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
@@ -44,7 +45,19 @@ pub(in crate::upstream) struct Session {
     over_tls: bool,
     load: Rc<Load>,
     idle_since: Instant,
+    carried: Rc<dyn Close>,
 }
+
+/// A connection whose bytes a task carries.
+trait Close {
+    /// Takes leave (GOAWAY) as far as that goes without waiting, and closes.
+    fn close(&self);
+}
+
+/// The connection of a session; `None` once it is closed.
+struct Carried<T>(RefCell<Option<Connection<T, Bytes>>>)
+where
+    T: AsyncRead + AsyncWrite + Unpin;
 
 /// What a session carries.
 struct Load {
@@ -156,12 +169,15 @@ impl Sessions {
             used: Cell::default(),
             room: Rc::clone(&self.room),
         });
-        spawn_local(carry(connection, Rc::clone(&load)));
+        let life = connection.ping_pong().map(Life::new);
+        let carried = Rc::new(Carried(RefCell::new(Some(connection))));
+        spawn_local(carry(Rc::clone(&carried), life, Rc::clone(&load)));
         Ok(Session {
             requests,
             over_tls,
             load,
             idle_since: Instant::now(),
+            carried,
         })
     }
 
@@ -186,6 +202,25 @@ impl Sessions {
             }
             session.is_open() && now.saturating_duration_since(session.idle_since) < limit
         });
+    }
+
+    /// Closes the session that has carried nothing for longest, at once; `false` when each of them carries something.
+    pub(in crate::upstream) fn close_one(&self) -> bool {
+        let mut open = self.open.borrow_mut();
+        let idle = open.iter().enumerate();
+        let idle = idle.filter(|(_, session)| session.load.streams.get() == 0);
+        let oldest = idle.min_by_key(|(_, session)| (session.load.used.get(), session.idle_since));
+        let Some(oldest) = oldest.map(|(at, _)| at) else {
+            return false;
+        };
+        let Session {
+            requests, carried, ..
+        } = open.remove(oldest);
+        // Without anybody who could send a request on it, it takes leave.
+        drop(requests);
+        carried.close();
+        self.room.notify_one();
+        true
     }
 
     /// Gives no stream of these sessions any more; they end with the requests that they carry.
@@ -232,15 +267,32 @@ fn settings() -> Builder {
     settings
 }
 
-/// Moves a session's bytes until its end: it ends by itself when nobody has it any more and its streams have ended.
-async fn carry<T>(mut connection: Connection<T, Bytes>, load: Rc<Load>)
+impl<T> Close for Carried<T>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut life = connection.ping_pong().map(Life::new);
-    let mut most = connection.max_concurrent_send_streams();
+    fn close(&self) {
+        let Some(mut connection) = self.0.borrow_mut().take() else {
+            return;
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        // Nothing waits for what the other side does not take.
+        let _ = pin!(unconstrained(&mut connection)).poll(&mut context);
+    }
+}
+
+/// Moves a session's bytes until its end: it ends by itself when nobody has it any more and its streams have ended.
+async fn carry<T>(carried: Rc<Carried<T>>, mut life: Option<Life>, load: Rc<Load>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut most = usize::MAX;
     poll_fn(|context| {
-        if pin!(&mut connection).poll(context).is_ready() {
+        let mut carried = carried.0.borrow_mut();
+        let Some(connection) = carried.as_mut() else {
+            return Poll::Ready(());
+        };
+        if pin!(&mut *connection).poll(context).is_ready() {
             return Poll::Ready(());
         }
         let now = connection.max_concurrent_send_streams();
@@ -254,7 +306,7 @@ where
     })
     .await;
     // Its streams learn of the end first.
-    drop(connection);
+    drop(carried.0.borrow_mut().take());
     load.room.notify_one();
 }
 

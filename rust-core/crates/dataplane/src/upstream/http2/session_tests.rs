@@ -85,6 +85,32 @@ async fn a_session_that_carries_nothing_is_asked_for_nothing_and_expires() {
 }
 
 #[tokio::test]
+async fn a_session_is_closed_at_once_to_make_room_unless_it_carries_something() {
+    locally(async {
+        let sessions = Sessions::new(2);
+        let (near, mut far) = duplex(1 << 16);
+        far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+        let session = sessions.begin(near, true).await.unwrap();
+        sessions.keep(session);
+        let used = begin(&sessions, 1).await.unwrap();
+        let also_used = sessions.stream().expect("one of them is idle");
+        assert!(!sessions.close_one(), "both carry something");
+        assert_eq!(sessions.count(), 2);
+        drop(also_used);
+        assert!(sessions.close_one());
+        assert!(!sessions.close_one());
+        assert_eq!(sessions.count(), 1);
+        let mut said = Vec::new();
+        far.read_to_end(&mut said).await.unwrap();
+        let goodbye = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert!(said.ends_with(&goodbye), "GOAWAY without an error");
+        drop(used);
+        assert!(sessions.close_one());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn requests_that_come_together_wait_for_one_session_to_be_made() {
     locally(async {
         let sessions = Rc::new(Sessions::new(10));
