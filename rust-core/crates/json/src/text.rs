@@ -9,9 +9,12 @@ use crate::unescape::unescape_into;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Str<'d> {
     raw: &'d str,
-    start: usize,
-    escaped: bool,
+    /// Where it begins in the document, of less than 2 GiB; the highest bit says that it holds escapes. A byte of its own
+    /// would be written by itself and read with its neighbours, which a processor waits for.
+    place: usize,
 }
+
+const ESCAPED: usize = 1 << (usize::BITS - 1);
 
 impl<'d> Str<'d> {
     /// Reads the string whose first character stands at `start`, right behind its opening quote.
@@ -19,20 +22,19 @@ impl<'d> Str<'d> {
     pub(crate) fn scan(text: &'d str, start: usize) -> Result<Self, JsonError> {
         let bytes = text.as_bytes();
         let (at, escaped) = string_end(bytes, start)?;
-        Ok(Str {
-            raw: &text[start..at],
-            start,
-            escaped,
-        })
+        Ok(Str::new(&text[start..at], start, escaped))
     }
 
     /// A part of a document that [`Reader`](crate::Reader) gave out as a string before.
     pub(crate) fn known(text: &'d str, range: Range<usize>, escaped: bool) -> Self {
-        Str {
-            start: range.start,
-            raw: text.get(range).unwrap_or_default(),
-            escaped,
-        }
+        let start = range.start;
+        Str::new(text.get(range).unwrap_or_default(), start, escaped)
+    }
+
+    #[inline]
+    fn new(raw: &'d str, start: usize, escaped: bool) -> Self {
+        let place = if escaped { start | ESCAPED } else { start };
+        Str { raw, place }
     }
 
     /// The characters between the quotes, escapes as they are written.
@@ -42,12 +44,13 @@ impl<'d> Str<'d> {
 
     /// Where in the document those characters stand, in bytes; the quotes stand right around them.
     pub fn range(&self) -> Range<usize> {
-        self.start..self.start + self.raw.len()
+        let start = self.place & !ESCAPED;
+        start..start + self.raw.len()
     }
 
     /// Whether the string holds an escape. Without one, [`raw`](Str::raw) is its value.
     pub fn is_escaped(&self) -> bool {
-        self.escaped
+        self.place & ESCAPED != 0
     }
 
     /// The string's value in pieces.
@@ -57,7 +60,7 @@ impl<'d> Str<'d> {
 
     /// Appends the string's value.
     pub fn unescape_into(&self, out: &mut String) {
-        match self.escaped {
+        match self.is_escaped() {
             true => unescape_into(self.raw, out),
             false => out.push_str(self.raw),
         }
@@ -68,7 +71,7 @@ impl<'d> Str<'d> {
     where
         'd: 's,
     {
-        if !self.escaped {
+        if !self.is_escaped() {
             return self.raw;
         }
         buffer.clear();
