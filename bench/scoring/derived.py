@@ -19,11 +19,15 @@ _BAD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
 
 @dataclass(frozen=True)
 class Derived:
-    """A decoded text and the characters of the original text, from `start` to before `end`, that it was encoded in."""
+    """A decoded text and the characters of the original text, from `start` to before `end`, that it was encoded in.
+
+    The first `plain` of them, before the first escape, stand in the decoded text as they are.
+    """
 
     text: str
     start: int
     end: int
+    plain: int = 0
 
 
 def derived(text: str) -> Iterator[Derived]:
@@ -39,9 +43,10 @@ def _of_token(text: str, start: int, end: int) -> Iterator[Derived]:
         if decoded is not None and (kept := _kept(decoded)) is not None:
             yield Derived(kept, run.start(), run.end())
     token = text[start:end]
-    for whole in (_percent(token), _escapes(token)):
-        if whole is not None and (kept := _kept(whole)) is not None:
-            yield Derived(kept, start, end)
+    for whole, escape in ((_percent(token), _PERCENT), (_escapes(token), _ESCAPE)):
+        first = escape.search(token)
+        if first is not None and whole is not None and (kept := _kept(whole)) is not None:
+            yield Derived(kept, start, end, first.start())
 
 
 def _run(run: str) -> bytes | None:

@@ -103,8 +103,8 @@ class Reference:
         if level == LEVELS:
             return
         for inner in derived(text):
-            for rule, _ in self._all_levels(inner.text, direction, level + 1):
-                yield rule, Span(inner.start, inner.end)
+            for rule, span in self._all_levels(inner.text, direction, level + 1):
+                yield rule, Span(inner.start + min(span.start, inner.plain), inner.end)
 
     def _one_text(self, text: str, direction: Direction) -> Iterator[tuple[str, Span]]:
         copy = folded_copy(text)

@@ -149,6 +149,11 @@ def test_a_match_in_an_encoding_is_reported_where_the_encoding_stands(encoded: s
     assert spans(f"see {encoded} there", SECRET) == {(4, 4 + len(encoded))}
 
 
+@pytest.mark.parametrize("encoded", ["the%20secret%20word%2e", "%74he%20secret%20word", r"\x74he\x20secret\x20word"])
+def test_what_stands_before_the_first_escape_and_the_match_is_no_part_of_it(encoded: str) -> None:
+    assert spans(f"garden.{encoded}", SECRET) == {(7, 7 + len(encoded))}
+
+
 def test_a_third_level_is_not_decoded() -> None:
     text = INNER
     for _ in range(3):

@@ -53,10 +53,10 @@ impl Reading {
 
 /// Inspects one answer as it passes.
 ///
-/// A whole body is held until its end. Of a stream, every event is held until no rule can touch its text any more, or until
-/// the text seems to be over because its choice has finished or has gone on to another text; events keep their order. What
-/// the rules do not redact leaves byte for byte as it came. A redacted event also loses its `logprobs`, which repeat the
-/// text.
+/// A whole body is held until its end. Of a stream, every event is held until no rule can redact or deny its text any more,
+/// or until the text seems to be over because its choice has finished or has gone on to another text; events keep their
+/// order. What the rules do not redact leaves byte for byte as it came. A redacted event also loses its `logprobs`, which
+/// repeat the text.
 ///
 /// What is held is in memory once. At the end of a whole answer, its texts are beside it until it is
 /// [finished](ResponseInspector::finish_step), and what it becomes where something is redacted.

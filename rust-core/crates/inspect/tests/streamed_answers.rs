@@ -53,6 +53,33 @@ fn prose_is_held_back_by_hardly_more_than_its_last_word() {
     }
 }
 
+/// As models write: the blank comes with the next word.
+#[test]
+fn a_word_leaves_with_its_event_unless_something_can_begin_with_it() {
+    let mut policy = Policy::new();
+    let Policy {
+        engine,
+        profile,
+        scratch,
+    } = &mut policy;
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
+    let words = "It was a bright cold day in April and the clocks were striking thirteen.";
+    let (mut sent, mut out, mut late) = (0, Vec::new(), Vec::new());
+    for word in words.split(' ') {
+        let event = chunk(&format!(" {word}"));
+        let mut reading = Reading::default();
+        inspector
+            .push(engine, profile, scratch, &mut reading, event.as_bytes(), &mut out)
+            .unwrap();
+        sent += 1;
+        if contents(&out).len() < sent {
+            late.push(word);
+        }
+    }
+    // Base64 of a text can begin with these, or a key with their last letter.
+    assert_eq!(late, ["It", "was", "a", "and", "clocks"]);
+}
+
 #[test]
 fn a_match_over_several_events_is_replaced_in_the_first_and_removed_from_the_others() {
     let stream: String = ["Key: s", "k-abc", "def", "123, ok?"].map(chunk).concat();

@@ -26,6 +26,16 @@ pub(crate) enum Walk {
     Alive(LazyStateID),
 }
 
+impl Walk {
+    /// How many bytes it read of those `left` of the text.
+    pub(crate) fn length(&self, left: usize) -> usize {
+        match self {
+            Walk::Dead(length) => *length,
+            Walk::Alive(_) => left,
+        }
+    }
+}
+
 impl Automaton {
     /// Of at least one pattern; they are numbered as they come.
     pub(crate) fn build(patterns: &[&Hir]) -> Result<Self, PolicyError> {
@@ -47,13 +57,13 @@ impl Automaton {
     }
 
     /// Reads `text` from `place` on. Calls `found` with the number of each pattern of which a match from there is complete,
-    /// perhaps more than once; a match that reaches to the end of `text` is not among them.
+    /// and where it ends, perhaps more than once; a match that reaches to the end of `text` is not among them.
     pub(crate) fn walk(
         &self,
         cache: &mut Cache,
         text: &[u8],
         place: usize,
-        mut found: impl FnMut(usize),
+        mut found: impl FnMut(usize, usize),
     ) -> Result<Walk, Fault> {
         let input = Input::new(text).range(place..).anchored(Anchored::Yes);
         let mut state = self.dfa.start_state_forward(cache, &input).map_err(|_| FAULT)?;
@@ -65,7 +75,8 @@ impl Automaton {
             if state.is_dead() {
                 return Ok(Walk::Dead(index + 1));
             }
-            self.matched(cache, state, &mut found);
+            // An automaton learns of a match one byte later, for the sake of word boundaries.
+            self.matched(cache, state, |pattern| found(pattern, place + index));
         }
         Ok(Walk::Alive(state))
     }
@@ -75,14 +86,14 @@ impl Automaton {
         &self,
         cache: &mut Cache,
         state: LazyStateID,
-        mut found: impl FnMut(usize),
+        found: impl FnMut(usize),
     ) -> Result<(), Fault> {
         let state = self.dfa.next_eoi_state(cache, state).map_err(|_| FAULT)?;
-        self.matched(cache, state, &mut found);
+        self.matched(cache, state, found);
         Ok(())
     }
 
-    fn matched(&self, cache: &Cache, state: LazyStateID, found: &mut impl FnMut(usize)) {
+    fn matched(&self, cache: &Cache, state: LazyStateID, mut found: impl FnMut(usize)) {
         if state.is_match() {
             for index in 0..self.dfa.match_len(cache, state) {
                 found(self.dfa.match_pattern(cache, state, index).as_usize());

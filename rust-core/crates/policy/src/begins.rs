@@ -38,6 +38,7 @@ impl Begins {
 }
 
 /// Whether `\b` counts `byte` as a part of a word.
+#[inline]
 pub(crate) fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+    byte.is_ascii_alphanumeric() | (byte == b'_')
 }

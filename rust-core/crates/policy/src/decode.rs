@@ -2,13 +2,15 @@
 
 /// A longer token is cut after every so many bytes.
 pub(crate) const TOKEN_LIMIT: usize = 4096;
-const LEAST_BASE64: usize = 24;
+pub(crate) const LEAST_BASE64: usize = 24;
 const LEAST_HEX: usize = 32;
 const LEAST_ESCAPES: usize = 3;
 
 const BASE64: u8 = 1;
 const HEX: u8 = 2;
 const TOKEN: u8 = 4;
+/// What escapes begin with.
+const ESCAPE: u8 = 8;
 
 /// For every byte, which of the alphabets it belongs to.
 const CLASSES: [u8; 256] = {
@@ -19,7 +21,8 @@ const CLASSES: [u8; 256] = {
         classes[byte] = match b {
             b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' => BASE64 | HEX | TOKEN,
             b'g'..=b'z' | b'G'..=b'Z' | b'+' | b'/' | b'_' | b'-' => BASE64 | TOKEN,
-            b'.' | b'~' | b'%' | b'\\' => TOKEN,
+            b'.' | b'~' => TOKEN,
+            b'%' | b'\\' => ESCAPE | TOKEN,
             _ => 0,
         };
         byte += 1;
@@ -43,7 +46,7 @@ pub(crate) fn trailing_token(text: &[u8]) -> usize {
 pub(crate) enum Found {
     /// A token, from here to there.
     Token(usize, usize),
-    /// None for a long stretch up to here, where the search may also be taken up again.
+    /// None for a while up to here, where the search may also be taken up again.
     Nothing(usize),
 }
 
@@ -80,15 +83,37 @@ pub(crate) fn tokens<E>(
                 continue;
             }
             let limit = text.len().min(at + TOKEN_LIMIT);
-            let length = text[at..limit]
-                .iter()
-                .take_while(|byte| is(**byte, TOKEN))
-                .count();
-            visit(Found::Token(at, at + length))?;
+            let (length, encodes) = token(&text[at..limit]);
+            if encodes {
+                visit(Found::Token(at, at + length))?;
+            }
             at += length;
         }
         done = at;
+        visit(Found::Nothing(done))?;
     }
+}
+
+/// The length of the token at the beginning of `text`, and whether something can be encoded in it.
+fn token(text: &[u8]) -> (usize, bool) {
+    let (mut longest, mut run, mut escapes) = (0, 0, 0);
+    for (at, byte) in text.iter().enumerate() {
+        let class = CLASSES[usize::from(*byte)];
+        if class == 0 {
+            return (at, longest.max(run) >= LEAST_BASE64 || escapes >= LEAST_ESCAPES);
+        }
+        escapes += usize::from(class & ESCAPE != 0);
+        if class & BASE64 != 0 {
+            run += 1;
+        } else {
+            longest = longest.max(run);
+            run = 0;
+        }
+    }
+    (
+        text.len(),
+        longest.max(run) >= LEAST_BASE64 || escapes >= LEAST_ESCAPES,
+    )
 }
 
 /// The first stretch of `text` at or behind `from` that can belong to an encoding: eight bytes with a `%` or `\`, or
@@ -138,30 +163,43 @@ fn is_calm(chunk: &[u8; CALM + 8]) -> bool {
     escapes == 0 && runs & (1 << 63) == 0
 }
 
-/// Calls `keep` with each decoding of `token` and the span of the token that it stands for. `buffer` holds the decoding
-/// and is reused.
+/// What of a token was decoded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decoded {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// How many bytes at its beginning stand in the decoding as they are.
+    pub(crate) plain: usize,
+}
+
+/// Calls `keep` with each decoding of `token` and what of the token it stands for. `buffer` holds the decoding and is
+/// reused.
 pub(crate) fn decodings<E>(
     token: &[u8],
     buffer: &mut Vec<u8>,
-    mut keep: impl FnMut(&str, usize, usize) -> Result<(), E>,
+    mut keep: impl FnMut(&str, Decoded) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut offer = |buffer: &[u8], start, end| match std::str::from_utf8(buffer) {
-        Ok(decoded) if is_mostly_printable(decoded) => keep(decoded, start, end),
+    let mut offer = |buffer: &[u8], start, end, plain| match std::str::from_utf8(buffer) {
+        Ok(text) if is_mostly_printable(text) => keep(text, Decoded { start, end, plain }),
         _ => Ok(()),
     };
     let mut at = 0;
     while at < token.len() {
-        let length = token[at..].iter().take_while(|byte| is(**byte, BASE64)).count();
+        let length = run_length(&token[at..]);
         if decode_run(&token[at..at + length], buffer) {
-            offer(buffer, at, at + length)?;
+            offer(buffer, at, at + length, 0)?;
         }
         at += length.max(1);
     }
-    if memchr::memchr(b'%', token).is_some() && decode_percent(token, buffer) {
-        offer(buffer, 0, token.len())?;
+    if memchr::memchr(b'%', token).is_some()
+        && let Some(plain) = decode_percent(token, buffer)
+    {
+        offer(buffer, 0, token.len(), plain)?;
     }
-    if memchr::memchr(b'\\', token).is_some() && decode_escapes(token, buffer) {
-        offer(buffer, 0, token.len())?;
+    if memchr::memchr(b'\\', token).is_some()
+        && let Some(plain) = decode_escapes(token, buffer)
+    {
+        offer(buffer, 0, token.len(), plain)?;
     }
     Ok(())
 }
@@ -185,22 +223,40 @@ fn decode_run(run: &[u8], decoded: &mut Vec<u8>) -> bool {
         return false;
     }
     decoded.clear();
-    let digits = run
-        .strip_prefix(b"0x")
-        .or_else(|| run.strip_prefix(b"0X"))
-        .unwrap_or(run);
-    if digits.len() >= LEAST_HEX && digits.iter().all(|byte| is(*byte, HEX)) {
-        decoded.extend(
-            digits
-                .as_chunks::<2>()
-                .0
-                .iter()
-                .map(|[high, low]| (hex(*high) << 4) | hex(*low)),
-        );
+    let digits = hex_digits(run);
+    if digits.len() >= LEAST_HEX && digits.iter().all(|byte| is_hex(*byte)) {
+        hex_bytes(digits, decoded);
         return true;
     }
+    // Most words that are long enough are names and paths: their first bytes would be no text.
+    base64(&run[..LEAST_BASE64], decoded);
+    if std::str::from_utf8(decoded).is_err_and(|error| error.error_len().is_some()) {
+        return false;
+    }
+    decoded.clear();
     base64(run, decoded);
     true
+}
+
+/// How long the run is at the beginning of `text`.
+pub(crate) fn run_length(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| is(**byte, BASE64)).count()
+}
+
+/// What of a run is hex digits if any of it is.
+pub(crate) fn hex_digits(run: &[u8]) -> &[u8] {
+    let digits = run.strip_prefix(b"0x").or_else(|| run.strip_prefix(b"0X"));
+    digits.unwrap_or(run)
+}
+
+pub(crate) fn is_hex(byte: u8) -> bool {
+    is(byte, HEX)
+}
+
+/// Appends what hex digits stand for; of an odd number the last one is left out.
+pub(crate) fn hex_bytes(digits: &[u8], decoded: &mut Vec<u8>) {
+    let pairs = digits.as_chunks::<2>().0.iter();
+    decoded.extend(pairs.map(|[high, low]| (hex(*high) << 4) | hex(*low)));
 }
 
 /// Appends what `run` stands for in either base64 alphabet, without padding.
@@ -219,7 +275,7 @@ pub(crate) fn base64(run: &[u8], decoded: &mut Vec<u8>) {
 }
 
 /// The value of a digit of either base64 alphabet.
-fn sextet(byte: u8) -> u32 {
+pub(crate) fn sextet(byte: u8) -> u32 {
     u32::from(match byte {
         b'A'..=b'Z' => byte - b'A',
         b'a'..=b'z' => byte - b'a' + 26,
@@ -230,19 +286,21 @@ fn sextet(byte: u8) -> u32 {
 }
 
 /// The value of a hex digit; of other bytes, nothing that means anything.
-fn hex(byte: u8) -> u8 {
+pub(crate) fn hex(byte: u8) -> u8 {
     (byte & 15) + 9 * (byte >> 6)
 }
 
-fn decode_percent(token: &[u8], decoded: &mut Vec<u8>) -> bool {
+/// Replaces the content of `decoded`. Says where the first escape stands, if there are enough.
+fn decode_percent(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
     decoded.clear();
-    let mut escapes = 0;
+    let (mut escapes, mut first) = (0, None);
     let mut at = 0;
     while at < token.len() {
         match token[at..] {
             [b'%', high, low, ..] if is(high, HEX) && is(low, HEX) => {
                 decoded.push((hex(high) << 4) | hex(low));
                 escapes += 1;
+                first.get_or_insert(at);
                 at += 3;
             }
             [byte, ..] => {
@@ -252,7 +310,7 @@ fn decode_percent(token: &[u8], decoded: &mut Vec<u8>) -> bool {
             [] => break,
         }
     }
-    escapes >= LEAST_ESCAPES
+    first.filter(|_| escapes >= LEAST_ESCAPES)
 }
 
 /// The number of an escape at the beginning of `text`, and its length.
@@ -275,9 +333,10 @@ fn escape(text: &[u8]) -> Option<(u32, usize)> {
         .then_some((number, backslashes + prefix))
 }
 
-fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> bool {
+/// As [`decode_percent`].
+fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
     decoded.clear();
-    let mut escapes = 0;
+    let (mut escapes, mut first) = (0, None);
     let mut at = 0;
     while at < token.len() {
         let Some((mut number, mut length)) = escape(&token[at..]) else {
@@ -292,6 +351,7 @@ fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> bool {
             continue;
         };
         escapes += 1;
+        first.get_or_insert(at);
         if (0xd800..0xdc00).contains(&number)
             && let Some((low @ 0xdc00..0xe000, more)) = escape(&token[at + length..])
         {
@@ -303,7 +363,7 @@ fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> bool {
         decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         at += length;
     }
-    escapes >= LEAST_ESCAPES
+    first.filter(|_| escapes >= LEAST_ESCAPES)
 }
 
 #[cfg(test)]

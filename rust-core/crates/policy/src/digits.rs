@@ -1,4 +1,68 @@
-//! Where in a text there are digits enough.
+//! Where in a text there are digits, and where words begin.
+
+use std::array;
+
+use crate::begins::is_word;
+use crate::fold::{STEP, mask};
+
+/// Places of which the bits are together.
+pub(crate) const WORD: usize = u64::BITS as usize;
+
+/// Bits for the places of a text, the lowest first.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    pub(crate) digits: Vec<u64>,
+    /// Where a byte of a word follows one of none.
+    pub(crate) begins: Vec<u64>,
+}
+
+impl Places {
+    /// Replaces the content by what is in `text` behind `from`; one word more than it needs.
+    pub(crate) fn fill(&mut self, text: &[u8], from: usize) {
+        self.digits.clear();
+        self.begins.clear();
+        let mut in_word = u64::from(from.checked_sub(1).is_some_and(|last| is_word(text[last])));
+        let bytes = &text[from..];
+        let mut push = |chunk: &[u8; WORD]| {
+            let words = bits(chunk, is_word);
+            self.digits.push(bits(chunk, |byte| byte.is_ascii_digit()));
+            self.begins.push(words & !(words << 1 | in_word));
+            in_word = words >> (WORD - 1);
+        };
+        let (chunks, rest) = bytes.as_chunks::<WORD>();
+        chunks.iter().for_each(&mut push);
+        let mut last = [0; WORD];
+        last[..rest.len()].copy_from_slice(rest);
+        push(&last);
+        push(&[0; WORD]);
+    }
+
+    /// Replaces the content of `places` by those of the digits.
+    pub(crate) fn list_digits(&self, places: &mut Vec<u32>) {
+        places.clear();
+        each(&self.digits, |place| places.push(place as u32));
+    }
+}
+
+#[inline(always)]
+fn bits(chunk: &[u8; WORD], fits: impl Fn(u8) -> bool) -> u64 {
+    let mut bits = 0;
+    for (step, first) in chunk.as_chunks::<STEP>().0.iter().zip((0..).step_by(STEP)) {
+        bits |= u64::from(mask(array::from_fn(|place| fits(step[place])))) << first;
+    }
+    bits
+}
+
+/// Calls `found` with the places of the bits that are set, ascending.
+pub(crate) fn each(bits: &[u64], mut found: impl FnMut(usize)) {
+    for (word, first) in bits.iter().zip((0..).step_by(WORD)) {
+        let mut left = *word;
+        while left != 0 {
+            found(first + left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+    }
+}
 
 /// Where a stretch of `longest` bytes can begin that holds at least `least` digits: disjoint ranges, ascending.
 pub(crate) fn dense(digits: &[u32], least: usize, longest: usize, mut found: impl FnMut(usize, usize)) {
@@ -21,36 +85,5 @@ pub(crate) fn dense(digits: &[u32], least: usize, longest: usize, mut found: imp
     }
     if let Some((low, high)) = open {
         found(low, high);
-    }
-}
-
-/// Bytes in which digits are looked for together.
-const CHUNK: usize = 64;
-
-pub(crate) fn count(bytes: &[u8]) -> usize {
-    let digits = |chunk: &[u8]| {
-        chunk.iter().fold(0_u8, |count, byte| {
-            count.wrapping_add(u8::from(byte.is_ascii_digit()))
-        })
-    };
-    bytes.chunks(128).map(|chunk| usize::from(digits(chunk))).sum()
-}
-
-/// Replaces the content of `places` by the places of the digits.
-pub(crate) fn fill(places: &mut Vec<u32>, bytes: &[u8]) {
-    places.clear();
-    for (number, chunk) in bytes.chunks(CHUNK).enumerate() {
-        if count(chunk) == 0 {
-            continue;
-        }
-        let known = places.len();
-        places.resize(known + chunk.len(), 0);
-        let mut next = known;
-        // Without a branch: whether a byte is a digit is not to be foreseen.
-        for (place, byte) in (number * CHUNK..).zip(chunk) {
-            places[next] = place as u32;
-            next += usize::from(byte.is_ascii_digit());
-        }
-        places.truncate(next);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,6 +11,7 @@ use crate::checks::{self, Check};
 use crate::config::{check_budget, check_threshold};
 use crate::fold::{self, plain_byte};
 use crate::fold_table::{self, FoldTable};
+use crate::hold::Hold;
 use crate::pattern::Pattern;
 use crate::prefilter::Prefilter;
 use crate::rule_set::{MOST_RULES, RuleSet};
@@ -125,8 +127,8 @@ pub struct Engine {
     pub(crate) searches: [Search; 3],
     /// Rules with two needles, both of which have to be found.
     pub(crate) pairs: RuleSet,
-    /// Rules that digits wake, by their view: `Text`, `Folded`.
-    pub(crate) sieves: [Option<Sieve>; 2],
+    /// Of rules that digits wake.
+    pub(crate) sieves: Vec<Sieve>,
     /// Rules that characters wake that are not ASCII.
     pub(crate) signs: Signs,
     /// Rules that are tried on every text with a long run of graphic characters.
@@ -134,9 +136,13 @@ pub struct Engine {
     /// Rules that are tried on every text.
     pub(crate) always: Vec<RuleIndex>,
     pub(crate) has_text_rules: bool,
+    /// Whether the needles of the rules with the view `Text` stand in the folded copy, too, wherever it is not odd.
+    pub(crate) shares_needles: bool,
     /// How many bytes behind its beginning the outcome of a match can depend on.
     pub(crate) horizon: usize,
     pub(crate) undecided: [Undecided; 4],
+    /// What the profiles hold back.
+    holds: Mutex<Vec<(RuleSet, Weak<Hold>)>>,
     mode: Mode,
     threshold: u32,
     budget: Duration,
@@ -219,18 +225,20 @@ impl Engine {
             table,
             searches: [None, Some(View::Text), Some(View::Folded)].map(|view| Search::of(&rules, view)),
             pairs: RuleSet::default(),
-            sieves: [
-                Sieve::build(&rules, View::Text)?,
-                Sieve::build(&rules, View::Folded)?,
-            ],
+            sieves: Sieve::build_all(&rules)?,
             signs: Signs::default(),
             by_graphic_run: Vec::new(),
             always: Vec::new(),
             has_text_rules: rules.iter().any(|rule| rule.view == View::Text),
+            shares_needles: rules
+                .iter()
+                .filter(|rule| rule.view == View::Text)
+                .all(|rule| rule.wake.is_kept_by_folding()),
             // One character more, for a word boundary.
             horizon: rules.iter().map(|rule| rule.pattern.longest).max().unwrap_or(0) + 4,
             rules,
             undecided,
+            holds: Mutex::default(),
             mode: config.mode,
             threshold,
             budget,
@@ -299,14 +307,38 @@ impl Engine {
                 return Err(PolicyError::UnknownRule { rule: id.clone() });
             }
         }
+        let mode = tenant.mode.unwrap_or(self.mode);
+        let mut acting = RuleSet::default();
+        for rule in response.iter().filter(|_| mode == Mode::Enforce) {
+            if actions[rule.position()] != Action::Flag {
+                acting.insert(rule);
+            }
+        }
         Ok(Profile {
             engine: self.id,
-            mode: tenant.mode.unwrap_or(self.mode),
+            mode,
+            hold: self.hold(acting)?,
             threshold: tenant.threshold.map_or(Ok(self.threshold), check_threshold)?,
             actions,
             request,
             response,
         })
+    }
+
+    /// What tells where one of the `acting` rules can begin to match; profiles share it.
+    fn hold(&self, acting: RuleSet) -> Result<Option<Arc<Hold>>, PolicyError> {
+        if acting.is_empty() {
+            return Ok(None);
+        }
+        let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        holds.retain(|(_, hold)| hold.strong_count() > 0);
+        let known = holds.iter().find(|(known, _)| *known == acting);
+        if let Some(hold) = known.and_then(|(_, hold)| hold.upgrade()) {
+            return Ok(Some(hold));
+        }
+        let hold = Arc::new(Hold::build(&self.rules, &acting)?);
+        holds.push((acting, Arc::downgrade(&hold)));
+        Ok(Some(hold))
     }
 
     /// The rule with this number.
@@ -404,7 +436,7 @@ impl Rule {
         };
         let field = if spec.regex.is_some() { "regex" } else { "literals" };
         let pattern = pattern.map_err(|reason| PolicyError::rule(&id, field, reason))?;
-        let wake = Wake::derive(&pattern.hir, &required);
+        let wake = Wake::derive(&pattern.hir, &required, view);
         let info = RuleInfo {
             id: spec.id,
             pack,
@@ -436,4 +468,24 @@ pub fn is_kebab_case(id: &str) -> bool {
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     id.len() <= 64 && id.split('-').all(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One search for two.
+    #[test]
+    fn both_copies_of_a_text_are_searched_at_once() {
+        let packs = crate::pack_names().map(str::to_owned).collect();
+        let engine = Engine::compile(&PolicyConfig {
+            packs,
+            ..PolicyConfig::default()
+        });
+        let engine = engine.unwrap();
+        let rules = engine.rules.iter().filter(|rule| rule.view == View::Text);
+        let others: Vec<_> = rules.filter(|rule| !rule.wake.is_kept_by_folding()).collect();
+        let others: Vec<_> = others.iter().map(|rule| (&rule.info.id, &rule.wake)).collect();
+        assert!(engine.shares_needles, "{others:?}");
+    }
 }

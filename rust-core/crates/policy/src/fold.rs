@@ -48,6 +48,9 @@ pub(crate) struct Folded {
     /// Whether the copy may hold a byte that markup begins with.
     marked: bool,
     removed: Vec<Range<usize>>,
+    /// Where the copy is not made of the text's plain one by leaving out blanks after blanks and changing other characters
+    /// than ASCII.
+    odd: Vec<Range<usize>>,
     spare: (Vec<u8>, Vec<Stretch>),
 }
 
@@ -57,17 +60,22 @@ impl Folded {
     pub(crate) fn fill(&mut self, table: &FoldTable, text: &str, before: Option<u8>, ended: bool) {
         self.bytes.clear();
         self.stretches.clear();
-        self.bytes.reserve(text.len() + 1);
+        self.bytes.reserve(text.len() + 1 + STEP);
         self.bytes.extend(before);
         self.lead = self.bytes.len();
         self.text = text.len();
         self.plain = true;
         self.marked = false;
+        self.odd.clear();
         self.fold(table, text, ended);
         if self.marked {
             self.remove_markup(ended);
         }
-        self.plain &= self.text == text.len();
+        if self.text < text.len() {
+            self.plain = false;
+            self.odd.push(self.text..text.len());
+        }
+        self.odd.sort_unstable_by_key(|part| part.start);
     }
 
     fn fold(&mut self, table: &FoldTable, text: &str, ended: bool) {
@@ -87,16 +95,22 @@ impl Folded {
                     .iter()
                     .take_while(|byte| plain_byte(**byte) == b' ')
                     .count();
-                self.plain &= blanks == 0;
-                in_run &= blanks == 0;
-                at += blanks;
+                if blanks > 0 {
+                    self.plain = false;
+                    in_run = false;
+                    at += blanks;
+                    continue;
+                }
             }
             let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) else {
                 break;
             };
             let (character, width) = match character {
                 '&' => match entity(table, &bytes[at..]) {
-                    Reading::Whole(read) => read,
+                    Reading::Whole(read) => {
+                        self.odd.push(at..at + read.1);
+                        read
+                    }
                     Reading::Unfinished if !ended => {
                         self.text = at;
                         return;
@@ -125,6 +139,9 @@ impl Folded {
                     in_run = false;
                 }
                 Fold::Dropped => {
+                    if width == 1 {
+                        self.odd.push(at..at + 1);
+                    }
                     self.plain = false;
                     in_run = false;
                 }
@@ -170,42 +187,31 @@ impl Folded {
 
     /// Adds the bytes at the beginning of `text` of which the plain copy is as well the folded one. Returns how many.
     fn take_calm(&mut self, text: &[u8]) -> usize {
-        const STEP: usize = 32;
-        const FEW: usize = 8;
-        let mut before = self.bytes.last().copied().unwrap_or_default();
+        let mut step = [0; STEP + 1];
+        step[STEP] = self.bytes.last().copied().unwrap_or_default();
         let mut at = 0;
-        // Between other characters, calm bytes are few.
-        let mut singly = FEW.min(text.len());
         loop {
-            for byte in &text[at..singly] {
-                if !is_calm(before, *byte) {
-                    return at;
+            // The byte before, and those that follow; behind the end are zeros, which are not calm.
+            step[0] = step[STEP];
+            let rest = &text[at..];
+            match rest.first_chunk::<STEP>() {
+                Some(next) => step[1..].copy_from_slice(next),
+                None => {
+                    step[1..].fill(0);
+                    step[1..=rest.len()].copy_from_slice(rest);
                 }
-                self.marked |= markup::is_mark(*byte);
-                self.bytes.push(plain_byte(*byte));
-                before = *byte;
-                at += 1;
             }
-            // All of a step is looked at, without a branch, so that the loops are vectorised. The last one begins in what
-            // is known already.
-            while at < text.len()
-                && let Some(first) = text.len().min(at + STEP).checked_sub(STEP + 1)
-                && let Some(step) = text[first..].first_chunk::<{ STEP + 1 }>()
-            {
-                let stirs: [bool; STEP] = array::from_fn(|place| !is_calm(step[place], step[place + 1]));
-                if stirs.iter().fold(false, |any, stirs| any | stirs) {
-                    break;
-                }
-                let copy: [u8; STEP] = array::from_fn(|place| plain_byte(step[place + 1]));
-                self.marked |= copy.iter().fold(false, |any, byte| any | markup::is_mark(*byte));
-                self.bytes.extend_from_slice(&copy[at - first - 1..]);
-                at = first + 1 + STEP;
-            }
-            if at == text.len() {
+            // All of a step is looked at, without a branch, so that the loops are vectorised.
+            let stirs: [bool; STEP] = array::from_fn(|place| !is_calm(step[place], step[place + 1]));
+            let copy: [u8; STEP] = array::from_fn(|place| plain_byte(step[place + 1]));
+            self.marked |= copy.iter().fold(false, |any, byte| any | markup::is_mark(*byte));
+            let calm = mask(stirs).trailing_zeros() as usize;
+            self.bytes.extend_from_slice(&copy);
+            at += calm;
+            if calm < STEP {
+                self.bytes.truncate(self.bytes.len() - (STEP - calm));
                 return at;
             }
-            before = text[at - 1];
-            singly = text.len().min(at + STEP);
         }
     }
 
@@ -219,6 +225,7 @@ impl Folded {
                 Reading::Whole(length) => {
                     at = place + length;
                     self.removed.push(place..at);
+                    self.odd.push(self.text_start(place)..self.text_end(at));
                 }
                 Reading::Unfinished if !ended => {
                     let cut = self.character_start(place);
@@ -285,6 +292,12 @@ impl Folded {
         self.text
     }
 
+    /// The parts of the text that hold something in ASCII, but for blanks, that is not in the copy as it is in the plain copy
+    /// of the text.
+    pub(crate) fn odd(&self) -> &[Range<usize>] {
+        &self.odd
+    }
+
     /// Whether the copy is the plain copy of the whole text.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
@@ -336,16 +349,15 @@ impl Folded {
 /// The first place at or behind `from`, which is not 0, where `fits` is true of the byte before it and the byte there.
 #[inline]
 fn first_pair(bytes: &[u8], from: usize, fits: impl Fn(u8, u8) -> bool) -> Option<usize> {
-    const STEP: usize = 32;
     let mut at = from;
     // All of a step is looked at, without a branch, so that the loop is vectorised.
     while let Some(chunk) = bytes
         .get(at - 1..)
         .and_then(|rest| rest.first_chunk::<{ STEP + 1 }>())
     {
-        let fitting: [bool; STEP] = array::from_fn(|place| fits(chunk[place], chunk[place + 1]));
-        if fitting.iter().fold(false, |any, fits| any | fits) {
-            return fitting.iter().position(|fits| *fits).map(|place| at + place);
+        let fitting = mask(array::from_fn(|place| fits(chunk[place], chunk[place + 1])));
+        if fitting != 0 {
+            return Some(at + fitting.trailing_zeros() as usize);
         }
         at += STEP;
     }
@@ -353,6 +365,21 @@ fn first_pair(bytes: &[u8], from: usize, fits: impl Fn(u8, u8) -> bool) -> Optio
     rest.windows(2)
         .position(|pair| fits(pair[0], pair[1]))
         .map(|place| at + place)
+}
+
+/// Bytes that are looked at together.
+pub(crate) const STEP: usize = 32;
+
+/// The flags as bits, the first one the lowest.
+#[inline]
+pub(crate) fn mask(flags: [bool; STEP]) -> u32 {
+    let bytes = flags.map(u8::from);
+    let words = bytes.as_chunks::<8>().0.iter().zip((0..).step_by(8));
+    words.fold(0, |mask, (word, shift)| {
+        // The product's highest byte gathers the lowest bits of all eight.
+        let bits = u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        mask | (bits as u32) << shift
+    })
 }
 
 /// Whether `byte` is folded by itself, behind `before`.

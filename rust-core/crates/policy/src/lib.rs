@@ -24,8 +24,10 @@ mod error;
 mod fault;
 mod fold;
 mod fold_table;
+mod hold;
 mod judgement;
 mod markup;
+mod open_token;
 mod packs;
 mod pattern;
 #[cfg(feature = "testing")]
@@ -36,6 +38,7 @@ mod profile;
 mod rule_set;
 mod scan;
 mod scratch;
+mod shapes;
 mod sieve;
 mod signs;
 mod spec;

@@ -15,6 +15,10 @@
 //! | aho-corasick DFA, overlapping | 1,900 | 3,800 |
 //! | Teddy (`aho_corasick::packed`), groups of 16 | 2,100 | 9,200 |
 //! | Teddy, groups of 64 | 2,500 | 7,800 |
+//!
+//! Vectorscan 5.4.9, a library in C++, finds 798 literals in 540 ns of the same prose and 420 ns of source code, where this
+//! table took 910 ns beside it: half a microsecond of what a scan takes. Given the regexes of all 190 rules instead, it refuses
+//! 12 as too large, compiles the others for three minutes, and takes 12 to 17 µs for a kilobyte of any kind.
 
 use std::collections::BTreeMap;
 

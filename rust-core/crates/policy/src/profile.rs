@@ -1,5 +1,8 @@
 //! What of a policy applies to one tenant.
 
+use std::sync::Arc;
+
+use crate::hold::{Hold, Holding};
 use crate::rule_set::RuleSet;
 use crate::{Action, Direction, Mode, RuleIndex};
 
@@ -13,6 +16,8 @@ pub struct Profile {
     pub(crate) actions: Vec<Action>,
     pub(crate) request: RuleSet,
     pub(crate) response: RuleSet,
+    /// For streamed answers; none if no rule does anything to an answer but flag it.
+    pub(crate) hold: Option<Arc<Hold>>,
 }
 
 impl Profile {
@@ -39,6 +44,15 @@ impl Profile {
     #[must_use]
     pub fn is_idle(&self, direction: Direction) -> bool {
         self.active(direction).is_empty()
+    }
+
+    /// What holds a text back that arrives in pieces: the beginnings of what is replaced or denied.
+    pub(crate) fn holding(&self, direction: Direction) -> Holding<'_> {
+        match (direction, &self.hold) {
+            (Direction::Request, _) => Holding::All,
+            (Direction::Response, Some(hold)) => Holding::Acting(hold),
+            (Direction::Response, None) => Holding::Nothing,
+        }
     }
 
     pub(crate) fn active(&self, direction: Direction) -> &RuleSet {

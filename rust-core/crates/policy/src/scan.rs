@@ -4,8 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::budget::Clock;
-use crate::decode::{self, Found};
+use crate::decode::{self, Decoded, Found};
 use crate::fold::floor_boundary;
+use crate::hold::Holding;
 use crate::rule_set::RuleSet;
 use crate::window::{Progress, Reach};
 use crate::{Budget, Direction, Engine, Fault, Profile, RuleIndex, Scratch};
@@ -179,6 +180,7 @@ pub(crate) fn guarded<T>(
         let mut pass = Pass {
             engine,
             active,
+            holding: profile.holding(direction),
             direction,
             clock: Clock::new(budget, slice),
             scratch,
@@ -203,9 +205,39 @@ pub(crate) fn guarded<T>(
 pub(crate) enum Reporting {
     /// Where they are; the text begins at this offset.
     At(usize),
-    /// All at one span: what they were found in was decoded from it. Matches from the numbered one on are known to be
-    /// of the same token.
-    Within { start: usize, end: usize, known: usize },
+    /// All at one span: what they were found in was decoded from it. Only the first `plain` bytes stand there as they are,
+    /// and matches begin where they do begin. Matches from the numbered one on are known to be of the same token.
+    Within {
+        start: usize,
+        end: usize,
+        plain: usize,
+        known: usize,
+    },
+}
+
+impl Reporting {
+    /// Of what was decoded from a part of the text that is reported so.
+    fn decoded(self, part: Decoded, known: usize) -> Self {
+        match self {
+            Self::At(base) => Self::Within {
+                start: base + part.start,
+                end: base + part.end,
+                plain: part.plain,
+                known,
+            },
+            Self::Within {
+                start,
+                end,
+                plain,
+                known,
+            } => Self::Within {
+                start: start + part.start.min(plain),
+                end,
+                plain: part.plain.min(plain.saturating_sub(part.start)),
+                known,
+            },
+        }
+    }
 }
 
 /// Why the tokens of a text are left.
@@ -225,6 +257,7 @@ impl From<Fault> for Halt {
 pub(crate) struct Pass<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) active: &'a RuleSet,
+    pub(crate) holding: Holding<'a>,
     pub(crate) direction: Direction,
     pub(crate) clock: Clock<'a>,
     pub(crate) scratch: &'a mut Scratch,
@@ -287,12 +320,8 @@ impl Pass<'_> {
                 Found::Nothing(end) => end,
                 Found::Token(start, end) => {
                     let known = self.found.len();
-                    decode::decodings(&bytes[start..end], &mut outer, |decoded, first, last| {
-                        let place = Reporting::Within {
-                            start: base + start + first,
-                            end: base + start + last,
-                            known,
-                        };
+                    decode::decodings(&bytes[start..end], &mut outer, |decoded, part| {
+                        let place = Reporting::At(base + start).decoded(part, known);
                         self.whole(decoded, place)?;
                         self.inner_tokens(decoded, place)
                     })?;
@@ -324,8 +353,12 @@ impl Pass<'_> {
                 return Ok(());
             };
             self.clock.passed(end - start)?;
-            decode::decodings(&bytes[start..end], &mut inner, |decoded, _, _| {
-                self.whole(decoded, place)
+            decode::decodings(&bytes[start..end], &mut inner, |decoded, part| {
+                let part = Decoded {
+                    start: start + part.start,
+                    ..part
+                };
+                self.whole(decoded, place.decoded(part, 0))
             })
         });
         self.scratch.decoded[1] = inner;

@@ -3,9 +3,14 @@
 use regex_automata::{hybrid, meta};
 
 use crate::Engine;
+use crate::digits::Places;
 use crate::fold::Folded;
+use crate::hold::{Hold, HoldCaches};
 use crate::sieve::Residue;
 use crate::woken::Hit;
+
+/// Profiles of which it is remembered where in a stream something can begin.
+const MOST_HOLDS: usize = 4;
 
 /// Working memory of the evaluations of one engine, one after the other. It grows to what the texts need, by at most some hundred kilobytes apart from the lazily
 /// built automata of the regexes, which are bounded too, and belongs to one engine: used for another one, it starts
@@ -16,7 +21,9 @@ pub struct Scratch {
     starts: u64,
     pub(crate) regexes: Vec<Option<meta::Cache>>,
     pub(crate) undecided: [Option<hybrid::dfa::Cache>; 4],
-    pub(crate) residues: [Residue; 2],
+    pub(crate) places: Places,
+    pub(crate) residues: Vec<Residue>,
+    pub(crate) holds: Vec<(u64, HoldCaches)>,
     pub(crate) folded: Folded,
     pub(crate) plain: Vec<u8>,
     pub(crate) hits: Vec<Hit>,
@@ -37,6 +44,18 @@ impl Scratch {
         self.starts
     }
 
+    /// The memory for `hold`, out of `holds`: that of the profiles that came last.
+    pub(crate) fn of_hold<'c>(holds: &'c mut Vec<(u64, HoldCaches)>, hold: &Hold) -> &'c mut HoldCaches {
+        let known = holds.iter().position(|(id, _)| *id == hold.id);
+        let place = known.unwrap_or_else(|| {
+            holds.truncate(MOST_HOLDS - 1);
+            holds.push((hold.id, HoldCaches::default()));
+            holds.len() - 1
+        });
+        holds.swap(0, place);
+        &mut holds[0].1
+    }
+
     pub(crate) fn prepare(&mut self, engine: &Engine) {
         if self.engine == engine.id {
             return;
@@ -47,5 +66,6 @@ impl Scratch {
             ..Self::default()
         };
         self.regexes.resize_with(engine.rules.len(), || None);
+        self.residues.resize_with(engine.sieves.len(), Residue::default);
     }
 }

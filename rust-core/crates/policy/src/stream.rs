@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use crate::decode::{self, TOKEN_LIMIT};
 use crate::fold::floor_boundary;
+use crate::hold::Holding;
 use crate::scan::{MOST_HELD, Pass, Reporting, guarded};
 use crate::window::{Progress, Reach};
 use crate::{Budget, Direction, Engine, Fault, Match, Profile, Scratch};
 
-/// The scan of a text that arrives in pieces. Holds the undecided end of it only: usually the last word. A clone of it can
+/// The scan of a text that arrives in pieces. Keeps the undecided end of it only: usually the last word. A clone of it can
 /// be ended to learn what would match if nothing followed.
 #[derive(Debug, Clone, Default)]
 pub struct StreamScan {
@@ -19,6 +20,8 @@ pub struct StreamScan {
     progress: Progress,
     /// Up to where in the tail encodings have been looked for.
     tokens: usize,
+    /// Bytes of the whole text that may leave.
+    cleared: usize,
     fault: Option<Fault>,
 }
 
@@ -31,7 +34,7 @@ impl StreamScan {
 
     /// Adds `text`, and appends to `found` the matches that are final, with offsets from the beginning of the text.
     /// Returns how many bytes from the beginning are *cleared*: no match, present or future, touches them except those
-    /// that were reported.
+    /// that were reported, and those of rules that only flag an answer.
     ///
     /// # Errors
     /// [`Fault`]: there is no result, and the exchange has to be denied. So does every later call.
@@ -62,7 +65,7 @@ impl StreamScan {
                 |pass| stream.advance(pass),
             )
         })?;
-        Ok(self.cleared())
+        Ok(self.cleared)
     }
 
     /// Ends the text, and appends the matches that were still undecided. All of the text is cleared then.
@@ -113,6 +116,15 @@ impl StreamScan {
         // A piece is no slice: its tokens are scanned to their end.
         pass.tokens(&self.tail[..whole], self.tokens, self.base)?;
         self.tokens = whole;
+        let waits = match pass.holding {
+            Holding::All => self.held(),
+            Holding::Acting(hold) => self
+                .progress
+                .waits()
+                .min(whole + pass.open_token(hold, &bytes[whole..])?),
+            Holding::Nothing => bytes.len(),
+        };
+        self.cleared = self.cleared.max(self.base + waits);
         if bytes.len() - self.held() > MOST_HELD {
             return Err(Fault::Budget);
         }
@@ -130,16 +142,13 @@ impl StreamScan {
         )?;
         pass.tokens(&self.tail, self.tokens, self.base)?;
         self.tokens = self.tail.len();
+        self.cleared = self.base + self.tail.len();
         self.forget();
         Ok(())
     }
 
     fn held(&self) -> usize {
         self.progress.held().min(self.tokens)
-    }
-
-    fn cleared(&self) -> usize {
-        self.base + self.held()
     }
 
     /// Takes what is decided away from the tail, except its last character.

@@ -35,7 +35,7 @@ impl Undecided {
         };
         let cache = cache.get_or_insert_with(|| automaton.cache());
         for place in (from..text.len()).filter(|place| automaton.can_begin(text, *place)) {
-            match automaton.walk(cache, text, place, |_| {})? {
+            match automaton.walk(cache, text, place, |_, _| {})? {
                 Walk::Dead(length) => clock.passed(length)?,
                 Walk::Alive(_) => return Ok(place),
             }

@@ -4,6 +4,7 @@
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
+use crate::View;
 use crate::english::occurrence;
 use crate::fold::plain_byte;
 use crate::prefilter::LONGEST;
@@ -13,6 +14,8 @@ pub(crate) const GRAPHIC_RUN: usize = 16;
 /// Fewest digits that [`Wake::Digits`] can stand for.
 const LEAST_DIGITS: usize = 3;
 const MOST_LITERALS: usize = 300;
+/// What it costs to try a rule where digits stand, divided by how many: tables, logs and code are full of a few.
+const DIGITS_COST: f64 = 400.0;
 const KB: f64 = 1024.0;
 
 /// When a rule is tried, and where its matches can begin.
@@ -33,7 +36,7 @@ pub(crate) enum Wake {
 impl Wake {
     /// The cheapest condition that every match of `hir` fulfils. `required`: plain literals of which a match has to contain
     /// one (may be empty).
-    pub(crate) fn derive(hir: &Hir, required: &[Vec<u8>]) -> Self {
+    pub(crate) fn derive(hir: &Hir, required: &[Vec<u8>], view: View) -> Self {
         let longest = hir.properties().maximum_len().unwrap_or(usize::MAX);
         let mut best = (Self::Always, 2000.0);
         let mut offer = |wake: Self, cost: f64| {
@@ -41,12 +44,14 @@ impl Wake {
                 best = (wake, cost);
             }
         };
-        if let Some((ranges, offsets)) = characters(hir) {
+        let characters = characters(hir);
+        let has_characters = characters.is_some();
+        if let Some((ranges, offsets)) = characters {
             offer(Self::Characters(ranges, offsets), 15.0);
         }
         let digits = digits(hir);
         if digits >= LEAST_DIGITS {
-            offer(Self::Digits(digits), 60.0 / digits as f64);
+            offer(Self::Digits(digits), DIGITS_COST / digits as f64);
         }
         if graphic_run(hir) >= GRAPHIC_RUN {
             // One long word, and the rule is searched for in the whole window.
@@ -59,7 +64,11 @@ impl Wake {
                 farthest: longest,
             },
         };
-        let needles: Vec<Needle> = needles(hir).into_iter().chain(explicit.tidy()).collect();
+        let mut needles: Vec<Needle> = needles(hir).into_iter().chain(explicit.tidy()).collect();
+        if view == View::Text && (has_characters || needles.iter().any(Needle::is_kept_by_folding)) {
+            // Then both copies of a text can be searched at once.
+            needles.retain(Needle::is_kept_by_folding);
+        }
         if let Some(first) = least(&needles, |needle| {
             Some(needle.finding() + needle.searching(longest))
         }) {
@@ -74,6 +83,17 @@ impl Wake {
             }
         }
         best.0
+    }
+}
+
+impl Wake {
+    /// Whether the folded copy of an ASCII text without references, markup and controls holds every literal that the text
+    /// holds, from the same character on.
+    pub(crate) fn is_kept_by_folding(&self) -> bool {
+        match self {
+            Self::Needles(needles) => needles.iter().all(Needle::is_kept_by_folding),
+            _ => true,
+        }
     }
 }
 
@@ -137,6 +157,15 @@ impl Needle {
         let rate = |literal: &Vec<u8>| KB * occurrence(literal);
         let shared: f64 = self.literals.iter().filter(shared).map(rate).sum();
         shared > self.hits() / 4.0
+    }
+
+    fn is_kept_by_folding(&self) -> bool {
+        let is_blank = |byte: &u8| *byte == b' ';
+        self.literals.iter().all(|literal| {
+            literal.is_ascii()
+                && !literal.first().is_some_and(is_blank)
+                && !literal.windows(2).any(|pair| pair.iter().all(is_blank))
+        })
     }
 
     /// Makes the literals plain and leaves out those that another one covers.

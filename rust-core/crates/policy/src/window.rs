@@ -4,12 +4,15 @@ use regex_automata::{Anchored, Input, meta};
 
 use crate::budget::Clock;
 use crate::engine::Rule;
-use crate::fold::{fill_plain, floor_boundary, plain_byte};
+use crate::fold::{Folded, fill_plain, floor_boundary, plain_byte};
+use crate::hold::Holding;
 use crate::scan::{Pass, Reporting};
 use crate::wake::Wake;
 use crate::woken::{self, Hit, Surface};
 use crate::{Direction, Fault, Match, RuleIndex, Scratch, View};
 
+/// Odd parts of a window around which needles are looked for one by one.
+const MOST_ODD: usize = 64;
 /// Places up to which the matches of a stretch are tried one by one.
 const SHORT_STRETCH: usize = 64;
 
@@ -37,6 +40,8 @@ pub(crate) struct Progress {
     before: Option<u8>,
     /// and how long the copy before that character is.
     folded_length: usize,
+    /// Where the text has to wait, behind a window that [reached](Reach::Undecided) as far as it could.
+    waits: usize,
     /// Rules whose last match reaches beyond what is decided, with the end of that match: counted from the beginning of the
     /// whole text or, by the rule's view, of its whole folded copy.
     consumed: Vec<(RuleIndex, usize)>,
@@ -53,10 +58,16 @@ impl Progress {
         self.text.max(self.folded)
     }
 
+    /// From where on the text has to wait for what follows.
+    pub(crate) fn waits(&self) -> usize {
+        self.waits
+    }
+
     /// Accounts for `count` bytes that were taken away from the beginning of the text.
     pub(crate) fn forget(&mut self, count: usize) {
         self.text = self.text.saturating_sub(count);
         self.folded = self.folded.saturating_sub(count);
+        self.waits = self.waits.saturating_sub(count);
     }
 
     fn consumed(&self, rule: RuleIndex) -> usize {
@@ -83,6 +94,17 @@ pub(crate) struct Ground<'t> {
     origin: usize,
 }
 
+impl<'t> Ground<'t> {
+    /// What of it is undecided, for the rules of this view.
+    fn surface(&self, view: View) -> Surface<'t> {
+        Surface {
+            bytes: &self.bytes[self.from..],
+            limit: self.to - self.from,
+            view: Some(view),
+        }
+    }
+}
+
 impl Pass<'_> {
     /// Finds the matches that begin where nothing is decided yet, as far as `reach` decides it, and moves `progress` on.
     // Never a part of its callers: of what is left behind once it has become one of some, the compiler thinks that it is
@@ -102,7 +124,9 @@ impl Pass<'_> {
             folded,
             plain,
             hits,
+            places,
             residues,
+            holds,
             ..
         } = &mut *self.scratch;
         let clock = &mut self.clock;
@@ -149,29 +173,45 @@ impl Pass<'_> {
             };
             woken::collect(engine, self.active, &surface, hits);
         } else {
-            let limit = in_copy.to - in_copy.from;
-            let surface = Surface {
-                bytes: &in_copy.bytes[in_copy.from..],
-                limit,
-                view: Some(View::Folded),
-            };
-            woken::collect(engine, self.active, &surface, hits);
-            if engine.has_text_rules {
-                fill_plain(plain, &in_text.bytes[in_text.from..]);
-                let limit = in_text.to - in_text.from;
-                let surface = Surface {
-                    bytes: plain,
-                    limit,
-                    view: Some(View::Text),
+            let copy = in_copy.surface(View::Folded);
+            let is_behind = progress.folded <= progress.text;
+            if engine.shares_needles && is_behind && folded.odd().len() <= MOST_ODD {
+                let text = in_text.surface(View::Text);
+                let place_in_text = |place| {
+                    let place = progress.folded + folded.text_start(in_copy.from + place);
+                    place.checked_sub(in_text.from)
                 };
-                woken::collect(engine, self.active, &surface, hits);
+                woken::collect_both(engine, self.active, (&text, &copy), place_in_text, hits);
+                let odd = folded.odd().iter().map(|part| {
+                    let [start, end] = [part.start, part.end]
+                        .map(|place| (progress.folded + place).saturating_sub(in_text.from));
+                    start..end
+                });
+                woken::collect_odd(engine, self.active, &text, odd, plain, hits);
+            } else {
+                woken::collect(engine, self.active, &copy, hits);
+                if engine.has_text_rules {
+                    fill_plain(plain, &in_text.bytes[in_text.from..]);
+                    let text = Surface {
+                        bytes: plain,
+                        ..in_text.surface(View::Text)
+                    };
+                    woken::collect(engine, self.active, &text, hits);
+                }
             }
         }
 
-        for ((sieve, residue), ground) in engine.sieves.iter().zip(residues).zip([&in_text, &in_copy]) {
-            if let Some(sieve) = sieve {
-                sieve.collect(self.active, ground, residue, hits, clock)?;
+        let mut looked_at = None;
+        for (sieve, residue) in engine.sieves.iter().zip(residues) {
+            let ground = if sieve.view == View::Text {
+                &in_text
+            } else {
+                &in_copy
+            };
+            if looked_at.replace(sieve.view) != Some(sieve.view) {
+                places.fill(ground.bytes, ground.from);
             }
+            sieve.collect(self.active, ground, places, residue, hits, clock)?;
         }
         woken::join(engine, hits);
         for hits in hits.chunk_by(|one, other| one.rule == other.rule) {
@@ -199,6 +239,12 @@ impl Pass<'_> {
             }
         }
 
+        if let (Reach::Undecided, Holding::Acting(hold)) = (reach, self.holding) {
+            let caches = Scratch::of_hold(holds, hold);
+            let in_text = hold.first(View::Text, caches, in_text.bytes, in_text.to, clock)?;
+            let waits = hold.first(View::Folded, caches, in_copy.bytes, in_copy.to, clock)?;
+            progress.waits = in_text.min(progress.folded + copied_text(folded, waits));
+        }
         let (text_decided, copy_decided) = (in_text.origin + in_text.to, in_copy.origin + in_copy.to);
         progress
             .consumed
@@ -212,12 +258,17 @@ impl Pass<'_> {
         progress.before = folded.bytes()[..character].last().copied();
         progress.folded_length += character - folded.lead();
         progress.skip = to - character;
-        progress.folded += if to == folded.bytes().len() {
-            folded.text_length()
-        } else {
-            folded.text_start(to)
-        };
+        progress.folded += copied_text(folded, to);
         Ok(())
+    }
+}
+
+/// How much of the text the copy before `place` was made from.
+fn copied_text(folded: &Folded, place: usize) -> usize {
+    if place == folded.bytes().len() {
+        folded.text_length()
+    } else {
+        folded.text_start(place)
     }
 }
 
@@ -306,7 +357,13 @@ fn report(found: &mut Vec<Match>, rule: RuleIndex, start: usize, end: usize, pla
             start: base + start,
             end: base + end,
         }),
-        Reporting::Within { start, end, known } => {
+        Reporting::Within {
+            start: begin,
+            end,
+            plain,
+            known,
+        } => {
+            let start = begin + start.min(plain);
             let found_again = Match { rule, start, end };
             if !found[known..].contains(&found_again) {
                 found.push(found_again);

@@ -1,6 +1,10 @@
 //! Which rules are worth trying on a text, and where their matches can begin.
 
+use std::ops::Range;
+
 use crate::engine::{Owner, Rule};
+use crate::fold::fill_plain;
+use crate::prefilter::LONGEST;
 use crate::rule_set::RuleSet;
 use crate::wake::GRAPHIC_RUN;
 use crate::{Engine, RuleIndex, View};
@@ -44,30 +48,99 @@ impl Surface<'_> {
 
 /// Adds a hit for every stretch of `surface` in which a match of an active rule can begin.
 pub(crate) fn collect(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, hits: &mut Vec<Hit>) {
-    let bytes = surface.bytes;
-    let takes_part =
-        |index: RuleIndex| active.contains(index) && surface.serves(&engine.rules[index.position()]);
     let search = engine.search(surface.view);
-    search.prefilter.search(bytes, |literal, place| {
-        for Owner {
-            rule,
-            needle,
-            offsets,
-        } in &search.owners[literal]
-        {
-            let Some((low, high)) = offsets.beginnings(place) else {
-                continue;
-            };
-            if low < surface.limit && takes_part(*rule) {
-                hits.push(Hit {
-                    rule: *rule,
-                    needle: *needle,
-                    low,
-                    high,
-                });
+    search.prefilter.search(surface.bytes, |literal, place| {
+        for owner in &search.owners[literal] {
+            owner.found(engine, active, surface, place, hits);
+        }
+    });
+    collect_others(engine, active, surface, hits);
+}
+
+/// As [`collect`], for both copies of a text at once: they are alike but for blanks, for characters beyond ASCII and for
+/// what is `odd`. `place_in_text` says where in the text a byte of the copy was made from.
+pub(crate) fn collect_both(
+    engine: &Engine,
+    active: &RuleSet,
+    (text, copy): (&Surface<'_>, &Surface<'_>),
+    place_in_text: impl Fn(usize) -> Option<usize>,
+    hits: &mut Vec<Hit>,
+) {
+    let search = engine.search(None);
+    search.prefilter.search(copy.bytes, |literal, place| {
+        let mut known = None;
+        for owner in &search.owners[literal] {
+            if engine.rules[owner.rule.position()].view == View::Folded {
+                owner.found(engine, active, copy, place, hits);
+            } else if let Some(place) = *known.get_or_insert_with(|| place_in_text(place)) {
+                owner.found(engine, active, text, place, hits);
             }
         }
     });
+    collect_others(engine, active, text, hits);
+    collect_others(engine, active, copy, hits);
+}
+
+/// As [`collect`], for the needles of the rules of the view `Text` that touch an `odd` part of the text. `plain` is a
+/// buffer.
+pub(crate) fn collect_odd(
+    engine: &Engine,
+    active: &RuleSet,
+    text: &Surface<'_>,
+    odd: impl Iterator<Item = Range<usize>>,
+    plain: &mut Vec<u8>,
+    hits: &mut Vec<Hit>,
+) {
+    let search = engine.search(Some(View::Text));
+    let mut around = |part: Range<usize>| {
+        fill_plain(plain, &text.bytes[part.clone()]);
+        search.prefilter.search(plain, |literal, place| {
+            for owner in &search.owners[literal] {
+                owner.found(engine, active, text, part.start + place, hits);
+            }
+        });
+    };
+    let mut open: Option<Range<usize>> = None;
+    for part in odd {
+        let part = part.start.saturating_sub(LONGEST)..text.bytes.len().min(part.end + LONGEST);
+        match &mut open {
+            Some(open) if part.start <= open.end => open.end = open.end.max(part.end),
+            _ => open.replace(part).into_iter().for_each(&mut around),
+        }
+    }
+    open.into_iter().for_each(around);
+}
+
+impl Owner {
+    /// Adds a hit for the literal at `place` of `surface`.
+    fn found(
+        &self,
+        engine: &Engine,
+        active: &RuleSet,
+        surface: &Surface<'_>,
+        place: usize,
+        hits: &mut Vec<Hit>,
+    ) {
+        let Some((low, high)) = self.offsets.beginnings(place) else {
+            return;
+        };
+        let serves = || surface.serves(&engine.rules[self.rule.position()]);
+        if low < surface.limit && active.contains(self.rule) && serves() {
+            hits.push(Hit {
+                rule: self.rule,
+                needle: self.needle,
+                low,
+                high,
+            });
+        }
+    }
+}
+
+/// Adds a hit for every stretch of `surface` in which a match of a rule can begin that has no needle.
+fn collect_others(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, hits: &mut Vec<Hit>) {
+    let bytes = surface.bytes;
+    let takes_part =
+        |index: RuleIndex| active.contains(index) && surface.serves(&engine.rules[index.position()]);
     let mut hit = |rule: RuleIndex, low: usize, high: usize| {
         if low < surface.limit && takes_part(rule) {
             hits.push(Hit::new(rule, low, high));

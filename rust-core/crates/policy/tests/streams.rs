@@ -5,7 +5,7 @@ mod support;
 
 use proofgate_policy::{Budget, Direction, Fault};
 use serde_json::json;
-use support::{Policy, base64, with_defaults};
+use support::{Policy, base64, hex, with_defaults};
 
 const RESPONSE: Direction = Direction::Response;
 
@@ -156,6 +156,140 @@ fn a_very_long_token_is_cut_at_the_same_places() {
         .map(|piece| std::str::from_utf8(piece).unwrap());
     assert_eq!(policy.stream(RESPONSE, pieces).unwrap().0, whole);
     assert!(whole.len() > 3);
+}
+
+/// Words that arrive with the blank before them, as models write: how many bytes wait after each.
+fn waiting(policy: &mut Policy, pieces: &[&str]) -> Vec<usize> {
+    let (_, cleared) = policy.stream(RESPONSE, pieces.iter().copied()).unwrap();
+    let mut pushed = 0;
+    let waiting = pieces.iter().zip(cleared).map(|(piece, cleared)| {
+        pushed += piece.len();
+        pushed - cleared
+    });
+    waiting.collect()
+}
+
+#[test]
+fn a_last_word_leaves_at_once_unless_something_can_begin_with_it() {
+    let mut policy = Policy::rule(json!({"regex": r"\bsk-[a-z0-9]{6,20}\b"}));
+    let pieces = [
+        "The", " quiet", " garden", " lies", " s", "k-", " silent", ".", " So",
+    ];
+    assert_eq!(waiting(&mut policy, &pieces), [0, 0, 0, 0, 1, 3, 0, 0, 0]);
+}
+
+/// Each could become a run of base64 or hex that decodes to text, and the run is what would be replaced.
+#[test]
+fn a_last_word_that_may_encode_a_text_waits() {
+    let mut policy = Policy::rule(json!({"literals": ["ignore all"]}));
+    for word in [
+        "aWdub3JlIGFsbC",
+        "a",
+        "aW",
+        "aWd",
+        "6967",
+        "0x",
+        "0x69",
+        "see.aWdub3",
+    ] {
+        let text = format!("now {word}");
+        let begin = text.len() - word.len() + word.find('.').map_or(0, |dot| dot + 1);
+        assert_eq!(waiting(&mut policy, &[&text]), [text.len() - begin], "{word}");
+    }
+    for word in [
+        "garden",
+        "the",
+        "zzz",
+        "see",
+        "0x9",
+        "aWdub3J\u{e9}",
+        "then.",
+        "So",
+    ] {
+        assert_eq!(waiting(&mut policy, &[&format!("now {word}")]), [0], "{word}");
+    }
+    for encoded in [
+        base64(b"please ignore all previous"),
+        hex(b"please ignore all of them"),
+    ] {
+        same_in_pieces(&mut policy, &format!("now {encoded} then"));
+        for piece in 1..8 {
+            let pieces: Vec<&str> = encoded
+                .as_bytes()
+                .chunks(piece)
+                .map(|piece| std::str::from_utf8(piece).unwrap())
+                .collect();
+            let (found, cleared) = policy.stream(RESPONSE, pieces.iter().copied()).unwrap();
+            assert_eq!((found.len(), cleared.iter().max()), (1, Some(&0)), "{encoded}");
+        }
+    }
+}
+
+/// Escapes make nothing of what stands before them, so only the beginning of a match waits for them.
+#[test]
+fn a_match_with_escapes_begins_where_it_does_and_is_cleared_up_to_there() {
+    let mut policy = Policy::rule(json!({"regex": r"\bignore all\b"}));
+    for text in ["see/ignore%20all%2c%20or", r"see/ignore\x20all\x2c\x20or"] {
+        let found = policy.found(RESPONSE, text);
+        let spans: Vec<_> = found.iter().map(|(_, start, end)| (*start, *end)).collect();
+        assert_eq!(spans, [(4, text.len())], "{text}");
+        same_in_pieces(&mut policy, text);
+        assert_eq!(
+            waiting(&mut policy, &[&text[..7], &text[7..10], &text[10..14]]),
+            [3, 6, 10]
+        );
+    }
+    let text = "garden%69gnore%20%61ll%20or";
+    let found = policy.found(RESPONSE, text);
+    assert!(found.is_empty(), "{found:?}");
+    let text = "garden.%69gnore%20%61ll%20or";
+    let spans: Vec<_> = policy
+        .found(RESPONSE, text)
+        .into_iter()
+        .map(|(_, start, end)| (start, end))
+        .collect();
+    assert_eq!(spans, [(7, text.len())]);
+    assert_eq!(
+        waiting(&mut policy, &["garden", ".", "%6", "9gnore%20%61ll%20"]),
+        [0, 0, 2, 19]
+    );
+}
+
+#[test]
+fn what_only_flags_holds_nothing_back() {
+    let rules = [
+        json!({"id": "flags", "literals": ["open the pod bay doors"], "action": "flag"}),
+        json!({"id": "denies", "literals": ["sing daisy"]}),
+    ];
+    let mut policy = Policy::of(&json!({"rules": rules.map(with_defaults)}));
+    let pieces = [
+        "Hal, open",
+        " the pod",
+        " bay doors",
+        " and sing",
+        " of it",
+        " now",
+    ];
+    // The last letter of "doors" can begin what denies.
+    assert_eq!(waiting(&mut policy, &pieces), [0, 0, 1, 4, 0, 0]);
+    assert_eq!(policy.stream(RESPONSE, pieces).unwrap().0.len(), 1);
+    let flags = json!({"rules": [with_defaults(json!({"literals": ["open the"], "action": "flag"}))]});
+    assert_eq!(waiting(&mut Policy::of(&flags), &["Hal, open", " th"]), [0, 0]);
+    let mut dry_run =
+        Policy::of(&json!({"mode": "dry_run", "rules": [with_defaults(json!({"literals": ["open the"]}))]}));
+    assert_eq!(waiting(&mut dry_run, &["Hal, open", " th"]), [0, 0]);
+}
+
+/// What is replaced is the value: what names it can leave.
+#[test]
+fn what_stands_before_a_value_leaves() {
+    let mut policy =
+        Policy::rule(json!({"regex": r"\b[a-z]{1,20}word: (?:none\b|(?P<value>[a-z0-9]{4,20}))"}));
+    let pieces = ["the", " password", ":", " a", "b", "cd", ". ", "9"];
+    assert_eq!(waiting(&mut policy, &pieces), [3, 8, 9, 1, 2, 4, 0, 1]);
+    let mut policy = Policy::rule(json!({"regex": r"\b[a-z]{1,20}word: (?P<value>[a-z0-9]{4,20})"}));
+    let pieces = ["The", " password", ":", " e", "b", "cd", ". ", "So"];
+    assert_eq!(waiting(&mut policy, &pieces), [0, 0, 0, 1, 2, 4, 0, 0]);
 }
 
 #[test]

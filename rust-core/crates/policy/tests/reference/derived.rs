@@ -10,8 +10,17 @@ fn pattern(regex: &'static str) -> Regex {
     Regex::new(regex).unwrap()
 }
 
-/// Every decoding of a part of a text, with the span of that part.
-pub fn derived(text: &str) -> Vec<(String, usize, usize)> {
+/// What was encoded in a part of a text.
+pub struct Derived {
+    pub text: String,
+    pub start: usize,
+    pub end: usize,
+    /// Where the first escape stands in the part; 0 in a run.
+    pub plain: usize,
+}
+
+/// Every decoding of a part of a text.
+pub fn derived(text: &str) -> Vec<Derived> {
     static TOKENS: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9+/_.~%\\-]+"));
     static RUNS: LazyLock<Regex> = LazyLock::new(|| pattern("[A-Za-z0-9+/_-]+"));
     let mut found = Vec::new();
@@ -21,13 +30,19 @@ pub fn derived(text: &str) -> Vec<(String, usize, usize)> {
             let whole = [percent(part), escapes(part)];
             let runs = RUNS
                 .find_iter(part)
-                .map(|run| (decoded_run(run.as_str()), run.range()));
+                .map(|run| (decoded_run(run.as_str()).map(|decoded| (decoded, 0)), run.range()));
             let all = runs.chain(whole.map(|decoded| (decoded, 0..part.len())));
             found.extend(all.filter_map(|(decoded, span)| {
-                let decoded = String::from_utf8(decoded?)
+                let (decoded, plain) = decoded?;
+                let text = String::from_utf8(decoded)
                     .ok()
                     .filter(|text| is_printable(text))?;
-                Some((decoded, start + span.start, start + span.end))
+                Some(Derived {
+                    text,
+                    start: start + span.start,
+                    end: start + span.end,
+                    plain,
+                })
             }));
         }
     }
@@ -74,7 +89,7 @@ pub fn base64(run: &str) -> Vec<u8> {
         .collect()
 }
 
-fn percent(token: &str) -> Option<Vec<u8>> {
+fn percent(token: &str) -> Option<(Vec<u8>, usize)> {
     static ESCAPE: LazyLock<bytes::Regex> = LazyLock::new(|| bytes::Regex::new("%[0-9A-Fa-f]{2}").unwrap());
     let spaced = token.replace('+', " ");
     let decode = |escape: &bytes::Captures<'_>| {
@@ -82,10 +97,11 @@ fn percent(token: &str) -> Option<Vec<u8>> {
         vec![u8::from_str_radix(digits, 16).unwrap()]
     };
     let count = ESCAPE.find_iter(token.as_bytes()).count();
-    (count >= 3).then(|| ESCAPE.replace_all(spaced.as_bytes(), decode).into_owned())
+    let first = ESCAPE.find(token.as_bytes())?.start();
+    (count >= 3).then(|| (ESCAPE.replace_all(spaced.as_bytes(), decode).into_owned(), first))
 }
 
-fn escapes(token: &str) -> Option<Vec<u8>> {
+fn escapes(token: &str) -> Option<(Vec<u8>, usize)> {
     static ESCAPE: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"\\+(?:u([Dd][89ABab][0-9A-Fa-f]{2})\\+u([Dd][C-Fc-f][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))",
@@ -101,5 +117,6 @@ fn escapes(token: &str) -> Option<Vec<u8>> {
     };
     let weight = |escape: Captures<'_>| if escape.get(1).is_some() { 2 } else { 1 };
     let count: usize = ESCAPE.captures_iter(token).map(weight).sum();
-    (count >= 3).then(|| ESCAPE.replace_all(token, decode).into_owned().into_bytes())
+    let first = ESCAPE.find(token)?.start();
+    (count >= 3).then(|| (ESCAPE.replace_all(token, decode).into_owned().into_bytes(), first))
 }

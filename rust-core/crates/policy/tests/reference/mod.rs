@@ -49,7 +49,7 @@ impl Reference {
         &self,
         direction: Direction,
         text: &str,
-        within: Option<(usize, usize)>,
+        within: Option<&dyn Fn(usize, usize) -> (usize, usize)>,
         level: usize,
         found: &mut Found,
     ) {
@@ -61,14 +61,18 @@ impl Reference {
                     View::Text => (start, end),
                     View::Folded => (origins[start].0, origins[end - 1].1),
                 };
-                let (start, end) = within.unwrap_or(span);
+                let (start, end) = within.map_or(span, |within| within(span.0, span.1));
                 found.insert((rule.id.clone(), start, end));
             }
         }
         if level < 2 {
-            for (decoded, start, end) in derived::derived(text) {
-                let within = within.unwrap_or((start, end));
-                self.scan(direction, &decoded, Some(within), level + 1, found);
+            for derived in derived::derived(text) {
+                // What stands before the first escape is where it was.
+                let place = |at: usize, _: usize| {
+                    let (start, end) = (derived.start + at.min(derived.plain), derived.end);
+                    within.map_or((start, end), |within| within(start, end))
+                };
+                self.scan(direction, &derived.text, Some(&place), level + 1, found);
             }
         }
     }

@@ -1,0 +1,197 @@
+//! Where in a text that goes on something can begin that a rule replaces or denies: what is before it can leave.
+//!
+//! Unlike what is [undecided](crate::undecided), it depends on what the rules do for a tenant, and on where in a match the
+//! value begins that is replaced.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use regex_automata::hybrid::dfa::Cache;
+use regex_syntax::hir::{Hir, HirKind};
+
+use crate::automaton::{Automaton, Walk};
+use crate::budget::Clock;
+use crate::engine::Rule;
+use crate::rule_set::RuleSet;
+use crate::undecided::Undecided;
+use crate::{Fault, PolicyError, RuleIndex, View};
+
+/// The group of a match that is replaced, if a regex has one.
+const VALUE: &str = "value";
+
+/// What can begin to match some rules.
+pub(crate) struct Hold {
+    /// No other one has it.
+    pub(crate) id: u64,
+    /// By their view: `Text`, `Folded`.
+    views: [Lookout; 2],
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Hold")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What holds a text back that arrives in pieces.
+#[derive(Clone, Copy)]
+pub(crate) enum Holding<'a> {
+    /// Whatever is undecided.
+    All,
+    /// What can begin to match one of these rules.
+    Acting(&'a Hold),
+    Nothing,
+}
+
+/// What [`Hold`] remembers between texts.
+#[derive(Default)]
+pub(crate) struct HoldCaches([LookoutCaches; 2]);
+
+#[derive(Default)]
+struct LookoutCaches {
+    matches: Option<Cache>,
+    before: Option<Cache>,
+    values: Option<Cache>,
+    begins: Vec<usize>,
+}
+
+struct Lookout {
+    /// Matches that are replaced as a whole.
+    matches: Undecided,
+    /// What stands before a value, and the value with what follows it.
+    values: Option<(Automaton, Automaton)>,
+}
+
+impl Hold {
+    /// Of those of `rules` that are `acting`.
+    pub(crate) fn build(rules: &[Rule], acting: &RuleSet) -> Result<Self, PolicyError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let lookout = |view: View| {
+            let acting = (0_u16..)
+                .zip(rules)
+                .filter(|(number, rule)| rule.view == view && acting.contains(RuleIndex(*number)));
+            Lookout::build(acting.map(|(_, rule)| &rule.pattern.hir))
+        };
+        Ok(Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            views: [lookout(View::Text)?, lookout(View::Folded)?],
+        })
+    }
+
+    /// The first place of `text` at or behind `from`, a copy for this view, where something can begin that does not end before
+    /// the end of `text`; the end if there is none.
+    pub(crate) fn first(
+        &self,
+        view: View,
+        caches: &mut HoldCaches,
+        text: &[u8],
+        from: usize,
+        clock: &mut Clock<'_>,
+    ) -> Result<usize, Fault> {
+        let number = usize::from(view == View::Folded);
+        self.views[number].first(&mut caches.0[number], text, from, clock)
+    }
+}
+
+impl Lookout {
+    fn build<'h>(patterns: impl Iterator<Item = &'h Hir>) -> Result<Self, PolicyError> {
+        let (mut whole, mut before, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for (first, rest) in patterns.flat_map(split) {
+            match first {
+                Some(first) if first.properties().minimum_len() > Some(0) => {
+                    before.push(first);
+                    values.push(rest);
+                }
+                first => whole.push(Hir::concat(first.into_iter().chain([rest]).collect())),
+            }
+        }
+        let values = if before.is_empty() {
+            None
+        } else {
+            let build = |patterns: &[Hir]| Automaton::build(&patterns.iter().collect::<Vec<_>>());
+            Some((build(&before)?, build(&values)?))
+        };
+        Ok(Self {
+            matches: Undecided::build(whole.iter())?,
+            values,
+        })
+    }
+
+    fn first(
+        &self,
+        caches: &mut LookoutCaches,
+        text: &[u8],
+        from: usize,
+        clock: &mut Clock<'_>,
+    ) -> Result<usize, Fault> {
+        let mut first = self.matches.first(&mut caches.matches, text, from, clock)?;
+        let Some((before, values)) = &self.values else {
+            return Ok(first);
+        };
+        let before_cache = caches.before.get_or_insert_with(|| before.cache());
+        let values_cache = caches.values.get_or_insert_with(|| values.cache());
+        let begins = &mut caches.begins;
+        let mut place = from;
+        while place < first {
+            if before.can_begin(text, place) {
+                begins.clear();
+                let walk = before.walk(before_cache, text, place, |_, end| begins.push(end))?;
+                clock.passed(walk.length(text.len() - place))?;
+                begins.dedup();
+                for begin in begins.iter().filter(|begin| **begin < text.len()) {
+                    let walk = values.walk(values_cache, text, *begin, |_, _| {})?;
+                    clock.passed(walk.length(text.len() - begin))?;
+                    if matches!(walk, Walk::Alive(_)) {
+                        first = first.min(*begin);
+                    }
+                }
+            }
+            place += 1;
+        }
+        Ok(first)
+    }
+}
+
+/// The ways to match `hir`: what stands before the value, if there is one, and the rest of it.
+fn split(hir: &Hir) -> Vec<(Option<Hir>, Hir)> {
+    match hir.kind() {
+        HirKind::Capture(group) if group.name.as_deref() == Some(VALUE) => {
+            vec![(Some(Hir::empty()), hir.clone())]
+        }
+        HirKind::Alternation(branches) => branches.iter().flat_map(split).collect(),
+        HirKind::Concat(parts) => {
+            let Some(at) = parts.iter().position(has_value) else {
+                return vec![(None, hir.clone())];
+            };
+            let join = |some: &[Hir], one: Hir, others: &[Hir]| {
+                Hir::concat(
+                    some.iter()
+                        .cloned()
+                        .chain([one])
+                        .chain(others.iter().cloned())
+                        .collect(),
+                )
+            };
+            let (some, others) = (&parts[..at], &parts[at + 1..]);
+            let ways = split(&parts[at]).into_iter();
+            ways.map(|(first, rest)| match first {
+                Some(first) => (Some(join(some, first, &[])), join(&[], rest, others)),
+                None => (None, join(some, rest, others)),
+            })
+            .collect()
+        }
+        _ => vec![(None, hir.clone())],
+    }
+}
+
+fn has_value(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(group) => group.name.as_deref() == Some(VALUE) || has_value(&group.sub),
+        HirKind::Repetition(repetition) => has_value(&repetition.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_value),
+        _ => false,
+    }
+}

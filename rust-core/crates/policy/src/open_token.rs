@@ -1,0 +1,97 @@
+//! What of the token at the end of a text can still be a part of something encoded (SEMANTICS.md, "Derived texts").
+
+use crate::decode::{self, LEAST_BASE64};
+use crate::fold::plain_byte;
+use crate::hold::Hold;
+use crate::scan::Pass;
+use crate::{Fault, Scratch, View};
+
+impl Pass<'_> {
+    /// The first place of `token`, which ends with the text so far, where a match can begin in what it may come to encode; its
+    /// end if there is none.
+    pub(crate) fn open_token(&mut self, hold: &Hold, token: &[u8]) -> Result<usize, Fault> {
+        let Scratch {
+            holds,
+            decoded: [buffer, _],
+            ..
+        } = &mut *self.scratch;
+        let clock = &mut self.clock;
+        clock.passed(token.len())?;
+        let escape = token.iter().position(|byte| matches!(byte, b'%' | b'\\'));
+        let plain = &token[..escape.unwrap_or(token.len())];
+        if plain.iter().any(|byte| matches!(byte, b'+' | b'~')) {
+            // In what is decoded, these can be something else.
+            return Ok(0);
+        }
+        let mut at = 0;
+        while at < plain.len() {
+            let length = decode::run_length(&plain[at..]);
+            let is_open = if at + length < plain.len() {
+                length >= LEAST_BASE64
+            } else {
+                can_become_text(&plain[at..], buffer)
+            };
+            if is_open {
+                break;
+            }
+            at += length + 1;
+        }
+        // Escapes leave what stands before them as it is.
+        let run = at.min(plain.len());
+        let caches = Scratch::of_hold(holds, hold);
+        let in_text = hold.first(View::Text, caches, plain, 0, clock)?;
+        buffer.clear();
+        buffer.extend(plain.iter().map(|byte| plain_byte(*byte)));
+        let in_copy = hold.first(View::Folded, caches, buffer, 0, clock)?;
+        Ok(run.min(in_text).min(in_copy))
+    }
+}
+
+/// Whether a run that begins with `run` can decode to UTF-8.
+fn can_become_text(run: &[u8], buffer: &mut Vec<u8>) -> bool {
+    if run.is_empty() {
+        return false;
+    }
+    let digits = decode::hex_digits(run);
+    let is_hex = digits.iter().all(|digit| decode::is_hex(*digit));
+    buffer.clear();
+    if is_hex {
+        decode::hex_bytes(digits, buffer);
+        let last = digits.last().filter(|_| digits.len() % 2 == 1);
+        if begins_text(buffer, last.map(|digit| (decode::hex(*digit) << 4, 4))) {
+            return true;
+        }
+        buffer.clear();
+    }
+    decode::base64(run, buffer);
+    // Of the last digit, so many bits belong to a byte that is not whole.
+    let last = run.last().filter(|_| !run.len().is_multiple_of(4));
+    let known = last.map(|digit| {
+        let bits = 8 - 2 * (run.len() % 4) as u32;
+        ((decode::sextet(*digit) << (8 - bits)) as u8, bits)
+    });
+    begins_text(buffer, known)
+}
+
+/// Whether UTF-8 can begin with `bytes` and, if `last` is given, a byte of which only the bits from the highest one on are
+/// known, so many.
+fn begins_text(bytes: &[u8], last: Option<(u8, u32)>) -> bool {
+    let begins = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    let unfinished = match std::str::from_utf8(bytes) {
+        Ok(_) => &[],
+        Err(error) if error.error_len().is_none() => &bytes[error.valid_up_to()..],
+        Err(_) => return false,
+    };
+    let Some((high, known)) = last else {
+        return true;
+    };
+    let mut character = [0; 4];
+    character[..unfinished.len()].copy_from_slice(unfinished);
+    (0..=u8::MAX >> known).any(|low| {
+        character[unfinished.len()] = high | low;
+        begins(&character[..=unfinished.len()])
+    })
+}

@@ -1,0 +1,177 @@
+//! How the matches of a regex begin, as far as digits are concerned: cheap to look for in all of a text at once.
+
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+use crate::begins::is_word;
+
+/// A shape with so many bytes and so many digits among them is rare enough.
+const ENOUGH: usize = 4;
+const ENOUGH_DIGITS: usize = 2;
+const LONGEST: usize = 24;
+/// Repetitions that are written out differ by at most so many.
+const MOST_SPREAD: u32 = 3;
+const MOST_SHAPES: usize = 64;
+
+/// What is known of a byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Digit,
+    Other,
+    Any,
+}
+
+/// One way in which matches begin.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shape {
+    /// A word begins with it.
+    pub(crate) at_word: bool,
+    /// Its first bytes.
+    pub(crate) kinds: Vec<Kind>,
+    /// The bytes that can be the first two, if that is known of both.
+    pub(crate) firsts: Vec<Vec<(u8, u8)>>,
+    closed: bool,
+}
+
+impl Shape {
+    /// The ways in which matches of `hir` begin: each match begins in one of them.
+    pub(crate) fn all(hir: &Hir) -> Vec<Self> {
+        let mut shapes = extend(vec![Self::default()], hir);
+        for shape in &mut shapes {
+            shape.at_word &= !shape.kinds.is_empty();
+            while shape.kinds.last() == Some(&Kind::Any) {
+                shape.kinds.pop();
+            }
+            if shape.has_digits() {
+                shape.firsts.clear();
+            }
+            shape.closed = true;
+        }
+        shapes.sort();
+        shapes.dedup();
+        shapes
+    }
+
+    /// Those of `shapes` that are not found wherever another one is.
+    pub(crate) fn widest(mut shapes: Vec<Self>) -> Vec<Self> {
+        let is_known = |kind: &&Kind| **kind != Kind::Any;
+        shapes.sort_by_key(|shape| (shape.kinds.iter().filter(is_known).count(), shape.at_word));
+        let mut widest: Vec<Self> = Vec::new();
+        for shape in shapes {
+            if !widest.iter().any(|wide| wide.covers(&shape)) {
+                widest.push(shape);
+            }
+        }
+        widest
+    }
+
+    /// Whether it is found wherever `other` is.
+    fn covers(&self, other: &Self) -> bool {
+        let mut kinds = self.kinds.iter().enumerate();
+        (other.at_word || !self.at_word)
+            && kinds.all(|(offset, kind)| *kind == Kind::Any || other.kinds.get(offset) == Some(kind))
+    }
+
+    /// Whether it says where a digit stands.
+    pub(crate) fn has_digits(&self) -> bool {
+        self.kinds.contains(&Kind::Digit)
+    }
+
+    fn push(&mut self, ranges: &[(u8, u8)]) {
+        let within = |low: u8, high: u8| move |(first, last): &(u8, u8)| *first >= low && *last <= high;
+        let kind = if ranges.iter().all(within(b'0', b'9')) {
+            Kind::Digit
+        } else if ranges.iter().all(|(first, last)| *last < b'0' || *first > b'9') {
+            Kind::Other
+        } else {
+            Kind::Any
+        };
+        if self.kinds.is_empty() {
+            self.at_word &= ranges.iter().all(|(first, last)| (*first..=*last).all(is_word));
+        }
+        if self.firsts.len() < 2 {
+            self.firsts.push(ranges.to_vec());
+        }
+        self.kinds.push(kind);
+        let digits = self.kinds.iter().filter(|kind| **kind == Kind::Digit).count();
+        self.closed |= self.kinds.len() >= LONGEST || (digits >= ENOUGH_DIGITS && self.kinds.len() >= ENOUGH);
+    }
+}
+
+/// The shapes with what `hir` adds to them.
+fn extend(mut shapes: Vec<Shape>, hir: &Hir) -> Vec<Shape> {
+    if shapes.iter().all(|shape| shape.closed) {
+        return shapes;
+    }
+    let mut each =
+        |change: &dyn Fn(&mut Shape)| shapes.iter_mut().filter(|shape| !shape.closed).for_each(change);
+    match hir.kind() {
+        HirKind::Empty => {}
+        HirKind::Look(look) => {
+            each(&|shape| shape.at_word |= shape.kinds.is_empty() && *look == Look::WordAscii)
+        }
+        HirKind::Literal(literal) => {
+            for byte in &literal.0 {
+                each(&|shape| {
+                    if !shape.closed {
+                        shape.push(&[(*byte, *byte)]);
+                    }
+                });
+            }
+        }
+        HirKind::Class(class) => match ascii_ranges(class) {
+            Some(ranges) => each(&|shape| shape.push(&ranges)),
+            None => each(&|shape| shape.closed = true),
+        },
+        HirKind::Capture(group) => return extend(shapes, &group.sub),
+        HirKind::Concat(parts) => return parts.iter().fold(shapes, extend),
+        HirKind::Alternation(branches) => {
+            return bounded(
+                branches
+                    .iter()
+                    .flat_map(|branch| extend(shapes.clone(), branch))
+                    .collect(),
+            );
+        }
+        HirKind::Repetition(repetition) => {
+            for _ in 0..repetition.min.min(LONGEST as u32) {
+                shapes = extend(shapes, &repetition.sub);
+            }
+            match repetition.max.and_then(|most| most.checked_sub(repetition.min)) {
+                Some(0) => {}
+                Some(spread) if spread <= MOST_SPREAD => {
+                    let mut all = shapes.clone();
+                    for _ in 0..spread {
+                        shapes = extend(shapes, &repetition.sub);
+                        all.extend(shapes.iter().cloned());
+                    }
+                    return bounded(all);
+                }
+                _ => shapes.iter_mut().for_each(|shape| shape.closed = true),
+            }
+        }
+    }
+    shapes
+}
+
+/// As many shapes as there may be: of more, no one is written out further.
+fn bounded(mut shapes: Vec<Shape>) -> Vec<Shape> {
+    shapes.sort();
+    shapes.dedup();
+    if shapes.len() > MOST_SHAPES {
+        shapes.iter_mut().for_each(|shape| shape.closed = true);
+    }
+    shapes
+}
+
+/// The ranges of a class of ASCII.
+fn ascii_ranges(class: &Class) -> Option<Vec<(u8, u8)>> {
+    let Class::Unicode(class) = class else {
+        return None;
+    };
+    let byte = |character: char| u8::try_from(character).ok().filter(u8::is_ascii);
+    class
+        .ranges()
+        .iter()
+        .map(|range| Some((byte(range.start())?, byte(range.end())?)))
+        .collect()
+}
