@@ -6,9 +6,12 @@ import base64
 import math
 import re
 import string
+import tomllib
 import zlib
 from collections import Counter
 from collections.abc import Callable
+
+from bench.scoring.rules import CRATE
 
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _DIGIT = re.compile(r"[0-9]")
@@ -96,6 +99,30 @@ def mailbox(match: str) -> bool:
     return name not in _ACCOUNTS and not is_documentation and "noreply" not in labels
 
 
+_PAIRS: dict[str, str] = tomllib.loads((CRATE / "src" / "letter_pairs.toml").read_text())
+_SIGN = re.compile(rb"[^a-z0-9_./:, -]")
+
+
+def random(match: str) -> bool:
+    """Characters as dice throw them, and no words."""
+    raw = match.translate(_LOWER).encode()
+    is_hex = re.fullmatch(rb"[0-9a-f-]+", raw) is not None and len(raw) - raw.count(b"-") >= 32
+    has_both = re.search(rb"[a-z]", raw) is not None and re.search(rb"[0-9]", raw) is not None
+    if len(set(raw)) < 6 or b"..." in raw:
+        return False
+    return (is_hex and has_both) or sum(_weight(raw[i : i + 1], raw[i + 1 : i + 2]) for i in range(len(raw) - 1)) >= 16
+
+
+def _weight(first: bytes, second: bytes) -> int:
+    kinds = {kind for kind in (b"a-z", b"0-9") for byte in (first, second) if re.match(b"[" + kind + b"]", byte)}
+    both_known = all(re.match(rb"[a-z0-9]", byte) for byte in (first, second))
+    if both_known and kinds == {b"a-z"}:
+        return -4 if second.decode() in _PAIRS[first.decode()] else 9
+    if both_known and len(kinds) == 2:
+        return 7
+    return 4 if (_SIGN.match(first) is None) != (_SIGN.match(second) is None) else 0
+
+
 CHECKS: dict[str, Callable[[str], bool]] = {
     "luhn": luhn,
     "mod97": mod97,
@@ -106,4 +133,5 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "mixed": mixed,
     "github": github,
     "jwt": jwt,
+    "random": random,
 }

@@ -1,6 +1,7 @@
 //! Named conditions on a matched text: what a regex cannot count.
 
 use crate::decode;
+use crate::random::is_random;
 
 /// Says whether a matched text is what its rule looks for.
 pub(crate) type Check = fn(&[u8]) -> bool;
@@ -16,6 +17,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("github", github),
     ("jwt", jwt),
     ("mailbox", mailbox),
+    ("random", is_random),
 ];
 
 #[cfg(feature = "testing")]

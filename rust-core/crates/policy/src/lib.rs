@@ -35,6 +35,7 @@ pub mod prefilter;
 #[cfg(not(feature = "testing"))]
 mod prefilter;
 mod profile;
+mod random;
 mod rule_set;
 mod scan;
 mod scratch;

@@ -13,6 +13,7 @@ pub fn named(name: &str) -> fn(&str) -> bool {
         "github" => github,
         "jwt" => jwt,
         "mailbox" => mailbox,
+        "random" => random,
         other => panic!("no check {other}"),
     }
 }
@@ -128,4 +129,29 @@ fn mailbox(text: &str) -> bool {
         r"(?s)\A(?:(?:{account})@|[^@]*@(?:.*\.)?(?:example\.(?:com|net|org)\z|noreply(?:\.|\z)))|\A(?:{account})\z"
     ));
     !none.unwrap().is_match(&text)
+}
+
+fn random(text: &str) -> bool {
+    let source = include_str!("../../src/letter_pairs.toml");
+    let common: BTreeMap<String, String> = toml::from_str(source).unwrap();
+    let lower = text.to_ascii_lowercase();
+    let is_hex = lower
+        .chars()
+        .all(|character| character.is_ascii_hexdigit() || character == '-')
+        && lower.chars().filter(char::is_ascii_hexdigit).count() >= 32
+        && lower.contains(|character: char| character.is_ascii_digit())
+        && lower.contains(|character: char| character.is_ascii_alphabetic());
+    let sign = |byte: u8| !byte.is_ascii_alphanumeric() && !b"_-./:, ".contains(&byte);
+    let weight = |pair: &[u8]| match (pair[0], pair[1]) {
+        (first @ b'a'..=b'z', second @ b'a'..=b'z') => {
+            let row = &common[&char::from(first).to_string()];
+            if row.contains(char::from(second)) { -4 } else { 9 }
+        }
+        (b'a'..=b'z', b'0'..=b'9') | (b'0'..=b'9', b'a'..=b'z') => 7,
+        (first, second) if sign(first) != sign(second) => 4,
+        _ => 0,
+    };
+    let different: BTreeSet<u8> = lower.bytes().collect();
+    let sum: i32 = lower.as_bytes().windows(2).map(weight).sum();
+    !text.contains("...") && different.len() >= 6 && (is_hex || sum >= 16)
 }

@@ -1,0 +1,130 @@
+//! Random characters told from words: the check `random`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// What the sum over all neighbours has to reach. The weights are logarithms, times four, of how much oftener a pair of
+/// that kind stands in random letters and digits than in names of code.
+const LEAST: i32 = 16;
+const RARE_PAIR: i32 = 9;
+const COMMON_PAIR: i32 = -4;
+const LETTER_AND_DIGIT: i32 = 7;
+const SIGN: i32 = 4;
+const LEAST_DIFFERENT: usize = 6;
+/// Hex digits of a key of 128 bits, or of a UUID. Of sixteen digits, six are letters, whose pairs say little.
+const LONG_HEX: usize = 32;
+
+/// The letters that often follow each letter, as bits.
+static COMMON: LazyLock<[u32; 26]> = LazyLock::new(|| {
+    let followers: BTreeMap<String, String> =
+        toml::from_str(include_str!("letter_pairs.toml")).unwrap_or_default();
+    let mut table = [0; 26];
+    for (first, row) in ('a'..='z').zip(&mut table) {
+        let letters = followers
+            .get(first.encode_utf8(&mut [0; 4]))
+            .map_or("", |letters| letters);
+        *row = letters.bytes().fold(0, |row, letter| row | bit(letter));
+    }
+    table
+});
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Letter,
+    Digit,
+    /// What also stands between words.
+    Joint,
+    Sign,
+}
+
+/// Whether `text` looks like random characters and not like words, in any case of its letters. What is cut short (`...`) is
+/// nobody's secret.
+pub(crate) fn is_random(text: &[u8]) -> bool {
+    let mut seen = [false; 256];
+    text.iter()
+        .for_each(|byte| seen[usize::from(byte.to_ascii_lowercase())] = true);
+    let different = seen.iter().filter(|seen| **seen).count();
+    let is_whole = memchr::memmem::find(text, b"...").is_none();
+    is_whole && different >= LEAST_DIFFERENT && (is_long_hex(text) || weight(text) >= LEAST)
+}
+
+/// Whether it is nothing but hex digits, letters among them, and `-`.
+fn is_long_hex(text: &[u8]) -> bool {
+    let digits = text.iter().filter(|byte| byte.is_ascii_hexdigit()).count();
+    digits >= LONG_HEX
+        && text.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
+        && text.iter().any(u8::is_ascii_alphabetic)
+        && text.iter().any(u8::is_ascii_digit)
+}
+
+fn weight(text: &[u8]) -> i32 {
+    text.windows(2).map(|pair| pair_weight(pair[0], pair[1])).sum()
+}
+
+fn pair_weight(first: u8, second: u8) -> i32 {
+    match (kind(first), kind(second)) {
+        (Kind::Letter, Kind::Letter) if is_common(first, second) => COMMON_PAIR,
+        (Kind::Letter, Kind::Letter) => RARE_PAIR,
+        (Kind::Letter, Kind::Digit) | (Kind::Digit, Kind::Letter) => LETTER_AND_DIGIT,
+        (Kind::Sign, other) | (other, Kind::Sign) if other != Kind::Sign => SIGN,
+        _ => 0,
+    }
+}
+
+fn kind(byte: u8) -> Kind {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' => Kind::Letter,
+        b'0'..=b'9' => Kind::Digit,
+        b'_' | b'-' | b'.' | b'/' | b':' | b',' | b' ' => Kind::Joint,
+        _ => Kind::Sign,
+    }
+}
+
+/// Whether two letters often stand in this order in words.
+fn is_common(first: u8, second: u8) -> bool {
+    COMMON[usize::from(first.to_ascii_lowercase() - b'a')] & bit(second) != 0
+}
+
+fn bit(letter: u8) -> u32 {
+    1_u32.wrapping_shl(u32::from(letter.to_ascii_lowercase().wrapping_sub(b'a')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_characters_of_every_shape_are_told_from_words() {
+        for random in [
+            "q7Zt3LmP9xKv",
+            "kQzRtWmLpXcVbNhJ",
+            "GPzEyoL8_Es_#aJd@wy#",
+            "7ylvuhfJXqIEnom42ef2mSJ",
+            "c2VjcmV0LXRva2VuLXZhbHVlLTE3",
+            "0123456789abcdef0123456789abcdef",
+            "8e03978e-40d5-43e8-bc93-6894a57f9324",
+        ] {
+            assert!(is_random(random.as_bytes()), "{random}");
+        }
+        for words in [
+            "",
+            "a",
+            "getAuthenticationToken",
+            "correct-horse-battery-staple",
+            "application/x-www-form-urlencoded",
+            "utf8mb4_unicode_520_ci",
+            "changeme123",
+            "20261127",
+            "d107beecc17325f55da976bcbab207ba4df68bd3f8fce7c3...",
+            "xxxxxxxxxxxxxxxxxxxxxxxx",
+            "00000000-0000-0000-0000-000000000000",
+        ] {
+            assert!(!is_random(words.as_bytes()), "{words}");
+        }
+    }
+
+    #[test]
+    fn every_letter_has_followers() {
+        assert!(COMMON.iter().all(|followers| *followers != 0));
+    }
+}
