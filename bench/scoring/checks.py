@@ -45,12 +45,43 @@ def ssn(match: str) -> bool:
     return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
 
 
+_DOCUMENTATION = ("192.0.2.", "198.51.100.", "203.0.113.")
+
+
 def ipv4(match: str) -> bool:
-    """Four numbers of at most 255 without leading zeros."""
+    """Four numbers of at most 255 without leading zeros, which are of a host, not of a version, and not RFC 5737's."""
     parts = match.split(".")
-    return len(parts) == 4 and all(
-        re.fullmatch(r"0|[1-9][0-9]{0,2}", part) is not None and int(part) <= 255 for part in parts
-    )
+    if len(parts) != 4 or any(re.fullmatch(r"0|[1-9][0-9]{0,2}", part) is None for part in parts):
+        return False
+    numbers = [int(part) for part in parts]
+    is_large = max(numbers) >= 100 or sum(number >= 40 for number in numbers) >= 2
+    return max(numbers) <= 255 and numbers[3] != 0 and is_large and not match.startswith(_DOCUMENTATION)
+
+
+def ipv6(match: str) -> bool:
+    """Not one of the addresses for documentation (RFC 3849)."""
+    return re.match(r"2001:0?[dD][bB]8:", match) is None
+
+
+def phone(match: str) -> bool:
+    """7 to 15 digits before the first letter, not all the same, and written as numbers of telephones are."""
+    number = re.split(r"[A-Za-z]", match, maxsplit=1)[0]
+    digits = _DIGIT.findall(number)
+    is_date = re.match(r"(?:19|20)[0-9]{2}[-./ ][0-9]{2}[-./ ][0-9]{2}(?![0-9])", number) is not None
+    is_written_so = not is_date and not any(sign in number for sign in ("0000", "/-", "-/"))
+    return 7 <= len(digits) <= 15 and len(set(digits)) > 1 and is_written_so and not {".", " "} <= set(number.strip())
+
+
+def mrz(match: str) -> bool:
+    """The second line of a passport, the check digits of which are right (ICAO Doc 9303-3, 4.9)."""
+    line = match.upper()
+    fields = ((0, 9), (13, 19), (21, 27))
+    return all(line[end] == str(_weighted(line[start:end]) % 10) for start, end in fields)
+
+
+def _weighted(field: str) -> int:
+    values = (0 if symbol == "<" else int(symbol, 36) for symbol in field)
+    return sum(value * (7, 3, 1)[place % 3] for place, value in enumerate(values))
 
 
 def entropy(match: str) -> bool:
@@ -129,6 +160,9 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "mailbox": mailbox,
     "ssn": ssn,
     "ipv4": ipv4,
+    "ipv6": ipv6,
+    "phone": phone,
+    "mrz": mrz,
     "entropy": entropy,
     "mixed": mixed,
     "github": github,

@@ -12,6 +12,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("mod97", mod97),
     ("ssn", ssn),
     ("ipv4", ipv4),
+    ("ipv6", ipv6),
+    ("phone", phone),
+    ("mrz", mrz),
     ("entropy", entropy),
     ("mixed", mixed),
     ("github", github),
@@ -121,18 +124,88 @@ fn ssn(text: &[u8]) -> bool {
     area != [0, 0, 0] && area != [6, 6, 6] && a != 9 && [d, e] != [0, 0] && [f, g, h, i] != [0, 0, 0, 0]
 }
 
-/// Four numbers of at most 255 without leading zeros.
+/// Four numbers of at most 255 without leading zeros, of a host and not of a version: the last one is not 0, and one is at
+/// least 100 or two are at least 40. Networks for documentation (RFC 5737) are nobody's.
 fn ipv4(text: &[u8]) -> bool {
-    let part = |part: &[u8]| {
-        let digits = !part.is_empty() && part.len() <= 3 && part.iter().all(u8::is_ascii_digit);
-        digits
-            && (part == b"0" || part[0] != b'0')
-            && part
-                .iter()
-                .fold(0_u32, |number, digit| number * 10 + u32::from(digit - b'0'))
-                <= 255
+    const DOCUMENTATION: [&[u8]; 3] = [b"192.0.2.", b"198.51.100.", b"203.0.113."];
+    let mut numbers = [0; 4];
+    let mut parts = text.split(|byte| *byte == b'.');
+    for number in &mut numbers {
+        let Some(part) = parts.next().and_then(octet) else {
+            return false;
+        };
+        *number = part;
+    }
+    let is_large =
+        numbers.iter().any(|part| *part >= 100) || numbers.iter().filter(|part| **part >= 40).count() >= 2;
+    let is_documentation = DOCUMENTATION.iter().any(|network| text.starts_with(network));
+    parts.next().is_none() && numbers[3] != 0 && is_large && !is_documentation
+}
+
+/// A number of at most 255 without leading zeros.
+fn octet(part: &[u8]) -> Option<u8> {
+    let has_shape = part.iter().all(u8::is_ascii_digit) && (part == b"0" || !part.starts_with(b"0"));
+    std::str::from_utf8(part)
+        .ok()
+        .filter(|_| has_shape)
+        .and_then(|part| part.parse().ok())
+}
+
+/// None of the addresses for documentation (RFC 3849).
+fn ipv6(text: &[u8]) -> bool {
+    const DOCUMENTATION: [&[u8]; 2] = [b"2001:db8:", b"2001:0db8:"];
+    let is_documentation = |network: &&[u8]| {
+        text.get(..network.len())
+            .is_some_and(|beginning| beginning.eq_ignore_ascii_case(network))
     };
-    text.split(|byte| *byte == b'.').count() == 4 && text.split(|byte| *byte == b'.').all(part)
+    !DOCUMENTATION.iter().any(is_documentation)
+}
+
+/// Before the first letter 7 to 15 digits (ITU-T E.164), not all the same, and nothing that tables, dates and programs write
+/// but no telephone number: `0000`, `/-`, dots beside blanks, a date with its year first.
+fn phone(text: &[u8]) -> bool {
+    let letter = text.iter().position(u8::is_ascii_alphabetic);
+    let number = &text[..letter.unwrap_or(text.len())];
+    let Some(digits) = Digits::<15>::of(number) else {
+        return false;
+    };
+    let digits = digits.as_slice();
+    let holds = |sign: &[u8]| memchr::memmem::find(number, sign).is_some();
+    let mixes = holds(b".") && number.trim_ascii().contains(&b' ');
+    let is_odd = holds(b"0000") || holds(b"/-") || holds(b"-/") || mixes || is_date(number);
+    digits.len() >= 7 && digits.iter().any(|digit| *digit != digits[0]) && !is_odd
+}
+
+/// Whether `text` begins with a date of this or the last century, year first.
+fn is_date(text: &[u8]) -> bool {
+    let Some(date) = text.first_chunk::<10>() else {
+        return false;
+    };
+    let has_signs = [4, 7]
+        .iter()
+        .all(|place| matches!(date[*place], b'-' | b'.' | b'/' | b' '));
+    let has_digits = [0, 1, 2, 3, 5, 6, 8, 9]
+        .iter()
+        .all(|place| date[*place].is_ascii_digit());
+    has_signs
+        && has_digits
+        && (date.starts_with(b"19") || date.starts_with(b"20"))
+        && !text.get(10).is_some_and(u8::is_ascii_digit)
+}
+
+/// The second line of a passport's machine-readable zone: the check digits of number, birth and expiry are right (ICAO Doc
+/// 9303-3, 4.9).
+fn mrz(text: &[u8]) -> bool {
+    let is_right = |(start, end): &(usize, usize)| {
+        let field = text.get(*start..*end).unwrap_or_default();
+        let sum: u32 = field
+            .iter()
+            .zip([7, 3, 1].into_iter().cycle())
+            .map(|(symbol, weight)| weight * char::from(*symbol).to_digit(36).unwrap_or(0))
+            .sum();
+        text.get(*end).map(|digit| char::from(*digit).to_digit(10)) == Some(Some(sum % 10))
+    };
+    [(0, 9), (13, 19), (21, 27)].iter().all(is_right)
 }
 
 /// At least 3.5 bits of Shannon entropy per byte: random keys have it, words and padding have not.

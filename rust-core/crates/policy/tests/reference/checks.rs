@@ -8,6 +8,9 @@ pub fn named(name: &str) -> fn(&str) -> bool {
         "mod97" => mod97,
         "ssn" => ssn,
         "ipv4" => ipv4,
+        "ipv6" => ipv6,
+        "phone" => phone,
+        "mrz" => mrz,
         "entropy" => entropy,
         "mixed" => mixed,
         "github" => github,
@@ -64,12 +67,53 @@ fn ssn(text: &str) -> bool {
 }
 
 fn ipv4(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('.').collect();
-    let is_number = |part: &&str| {
-        let number = part.parse::<u8>().map(|number| number.to_string());
-        number.is_ok_and(|number| number == **part)
-    };
-    parts.len() == 4 && parts.iter().all(is_number)
+    let numbers: Option<Vec<u32>> = text
+        .split('.')
+        .map(|part| {
+            let number: u32 = part.parse().ok()?;
+            (number.to_string() == part && number <= 255).then_some(number)
+        })
+        .collect();
+    let documentation = ["192.0.2.", "198.51.100.", "203.0.113."];
+    numbers.is_some_and(|numbers| {
+        numbers.len() == 4
+            && numbers[3] > 0
+            && (numbers.iter().max() >= Some(&100)
+                || numbers.iter().filter(|number| **number >= 40).count() >= 2)
+            && !documentation.iter().any(|network| text.starts_with(network))
+    })
+}
+
+fn ipv6(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    !lower.starts_with("2001:db8:") && !lower.starts_with("2001:0db8:")
+}
+
+fn phone(text: &str) -> bool {
+    let number = text
+        .split(|character: char| character.is_ascii_alphabetic())
+        .next()
+        .unwrap();
+    let digits = digits(number);
+    let different: BTreeSet<_> = digits.iter().collect();
+    let date = Regex::new("^(?:19|20)[0-9]{2}[-./ ][0-9]{2}[-./ ][0-9]{2}(?:[^0-9]|$)").unwrap();
+    let written_so = !["0000", "/-", "-/"].iter().any(|sign| number.contains(sign))
+        && !(number.contains('.') && number.trim_ascii().contains(' '))
+        && !date.is_match(number);
+    (7..=15).contains(&digits.len()) && different.len() > 1 && written_so
+}
+
+fn mrz(text: &str) -> bool {
+    let line: Vec<char> = text.chars().collect();
+    [(0, 9), (13, 19), (21, 27)].iter().all(|(start, end)| {
+        let weights = [7, 3, 1].iter().cycle();
+        let symbols = line[*start..*end].iter();
+        let sum: u32 = symbols
+            .zip(weights)
+            .map(|(symbol, weight)| symbol.to_digit(36).unwrap_or(0) * weight)
+            .sum();
+        line[*end].to_digit(10) == Some(sum % 10)
+    })
 }
 
 fn entropy(text: &str) -> bool {
