@@ -39,6 +39,7 @@ PACK_RULES: Mapping[Pack, frozenset[str]] = {
             "jailbreak-no-disclaimers",
             "jailbreak-reward-or-threat",
             "jailbreak-spanish-italian-portuguese",
+            "jailbreak-staged-mode",
             "jailbreak-stay-in-character",
             "jailbreak-switch-safety-off",
             "jailbreak-two-answers",
@@ -69,6 +70,7 @@ PACK_RULES: Mapping[Pack, frozenset[str]] = {
     Pack.PII: frozenset(
         {
             "pii-card",
+            "pii-card-named",
             "pii-date-of-birth",
             "pii-email",
             "pii-health-number",
@@ -79,6 +81,7 @@ PACK_RULES: Mapping[Pack, frozenset[str]] = {
             "pii-machine-readable-zone",
             "pii-passport",
             "pii-phone",
+            "pii-phone-named",
             "pii-shaped-national-id",
             "pii-tax-or-national-id",
             "pii-us-ein",
@@ -99,11 +102,13 @@ PACK_RULES: Mapping[Pack, frozenset[str]] = {
             "injection-override-french",
             "injection-override-german",
             "injection-override-italian",
+            "injection-override-misspelt",
             "injection-override-other-languages",
             "injection-override-paragraph",
             "injection-override-portuguese",
             "injection-override-sentence",
             "injection-override-spanish",
+            "injection-relayed-task",
         }
     ),
     Pack.SECRETS: frozenset(
