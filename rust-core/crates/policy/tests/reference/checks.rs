@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use regex::Regex;
+
 pub fn named(name: &str) -> fn(&str) -> bool {
     match name {
         "luhn" => luhn,
