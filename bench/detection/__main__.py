@@ -97,6 +97,8 @@ def _honest(judge: Judge, files: Sequence[sessions.File], missed: int) -> None:
     print(f"\n{len(files)} files of {repositories} repositories: {len(refused)} refused ({refused_share:.2%}),")
     print(f"{len(altered)} altered ({altered_share:.2%}); of {len(readable)} altered ones that could be parsed,")
     print(f"{len(broken)} can no longer be: {', '.join(file.path for file in broken[:5]) or 'none'}.")
+    flagged = sum(_suspicion(judge, found) >= FLAGGED for found in judged.values())
+    print(f"flagged by the packs that look for attacks: {flagged} ({flagged / len(files):.2%})")
     rules = Counter(match.rule for found in judged.values() for match in {m.rule: m for m in found.redacted}.values())
     print(f"altered by: {', '.join(f'{rule} {count}' for rule, count in rules.most_common(12))}")
     for file, found in list(refused.items())[:missed]:
@@ -105,6 +107,11 @@ def _honest(judge: Judge, files: Sequence[sessions.File], missed: int) -> None:
     print("|---|---|---|---|")
     for row in sessions.refused(judged, THRESHOLD):
         print(f"| {row.size} | {row.sessions} | {row.by_a_file} | {row.by_the_sum} |")
+
+
+def _suspicion(judge: Judge, found: Found) -> int:
+    """The score without what personal data and secrets add."""
+    return sum(score for rule, score in found.scores.items() if judge.rules[rule].pack not in ("pii", "secrets"))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import re
-import sre_parse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+#: How Python reads a pattern: what random values are made by.
+_PARSER = importlib.import_module("re._parser")
 #: Characters of a sample that is one, and no name in the code around it.
 SHORTEST = 16
 
@@ -101,7 +103,7 @@ def _part(part: str, dice: random.Random) -> str:
     helper = re.search(r'utils\.([A-Za-z0-9]+)\("([0-9,]+)"\)', part)
     text = re.search(_TEXT, part)
     pattern = f"{_CLASSES[helper[1]]}{{{helper[2]}}}" if helper else unquoted(text[0]) if text else ""
-    value = _random(sre_parse.parse(pattern), dice)
+    value = _random(_PARSER.parse(pattern), dice)
     return value.upper() if part.startswith("strings.ToUpper") else value
 
 

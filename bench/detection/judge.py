@@ -21,7 +21,7 @@ BATCH = 2_000
 
 @dataclass(frozen=True)
 class Found:
-    """The matches in one text, and the score of each rule that matched."""
+    """The matches in one text, and the score of each rule that takes nothing out: what is redacted has no weight."""
 
     matches: frozenset[Match]
     scores: dict[str, int]
@@ -53,7 +53,7 @@ class Judge:
         ids = {match.rule for match in known}
         return Found(
             frozenset(known),
-            {rule: self.rules[rule].score for rule in ids},
+            {rule: self.rules[rule].score for rule in ids if self.rules[rule].action != "redact"},
             any(self.rules[rule].action == "block" for rule in ids),
             frozenset(match for match in known if self.rules[match.rule].action == "redact"),
         )
