@@ -349,7 +349,10 @@ def prices_at(asked_json: str, now_us: int) -> str:
 
 def policy_rules(policy_json: str) -> str:
     try:
-        return json.dumps([rule.listed() for rule in policy_double.rules_of(json.loads(policy_json))])
+        policy = json.loads(policy_json)
+        rules = policy_double.rules_of(policy)
+        in_force = [rule for rule in rules if rule.action(policy["actions"], policy["action"]) != "ignore"]
+        return json.dumps([rule.listed() for rule in in_force])
     except ValueError as error:
         raise ConfigError(str(error), "config") from None
 

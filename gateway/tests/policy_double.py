@@ -50,6 +50,14 @@ class Rule:
     fields: Json
     pattern: re.Pattern[str] = field(compare=False)
 
+    def action(self, overrides: list[Json], everywhere: str | None) -> str:
+        """What it does where a policy names no scopes."""
+        action = str(everywhere or self.fields["action"])
+        for override in overrides:
+            if self.pack in override["packs"] or self.fields["id"] in override["rules"]:
+                action = override["action"]
+        return action
+
     def listed(self) -> Json:
         """As `_core.policy_rules` lists it."""
         names = ("id", "reason", "target", "view", "score", "action")
@@ -74,21 +82,22 @@ def rules_of(policy: Json) -> list[Rule]:
 
 def scan(policy: Json, tenant: Json | None, direction: str, text: str) -> Json:
     """Judges one text. Raises ValueError."""
-    tenant = tenant or {"mode": None, "action": None, "threshold": None, "disabled_rules": []}
-    off = {*policy["disabled_rules"], *tenant["disabled_rules"]}
+    tenant = tenant or {"mode": None, "action": None, "threshold": None, "actions": []}
     matches, score, actions = [], 0, {}
     for rule in rules_of(policy):
         name = rule.fields["id"]
-        if name in off or rule.fields["target"] not in ("both", direction):
+        action = rule.action([*policy["actions"], *tenant["actions"]], tenant["action"] or policy["action"])
+        if action == "ignore" or rule.fields["target"] not in ("both", direction):
             continue
         seen = text if rule.fields["view"] == "text" else text.lower()
         found = list(rule.pattern.finditer(seen))
         matches += [{"rule": name, "start": match.start(), "end": match.end()} for match in found]
         if found:
-            score += rule.fields["score"]
-            actions[name] = tenant["action"] or policy["action"] or rule.fields["action"]
+            score += 0 if action == "redact" else rule.fields["score"]
+            actions[name] = action
     blocking = next((name for name, action in actions.items() if action == "block"), None)
-    by_score = blocking is None and score >= (tenant["threshold"] or policy["threshold"])
+    threshold = tenant["threshold"] or policy["threshold"]
+    by_score = blocking is None and threshold is not None and score >= threshold
     denied = blocking is not None or by_score
     decision = (
         "block" if denied else "redact" if "redact" in actions.values() else "flag" if actions else "allow"

@@ -16,7 +16,7 @@ policy:
   budgetMilliseconds: 2.5
   budgetMicrosecondsPerKibibyte: 50
   attachments: Skip
-  disabledRules: [pii-phone]
+  actions: [{rules: [pii-phone], action: Ignore}]
   rules:
     - id: project-aurora
       reason: The project is confidential.
@@ -42,7 +42,9 @@ def test_a_policy_reaches_the_core_in_its_own_units(config_directory: ConfigDire
         "budget_us": 2500,
         "budget_us_per_kib": 50,
         "attachments": "skip",
-        "disabled_rules": ["pii-phone"],
+        "actions": [{"packs": [], "rules": ["pii-phone"], "scopes": None, "action": "ignore"}],
+        "allow": {"values": [], "domains": [], "patterns": []},
+        "flag_threshold": 50,
         "rules": [
             {
                 "id": "project-aurora",
@@ -72,13 +74,14 @@ def test_a_policy_reaches_the_core_in_its_own_units(config_directory: ConfigDire
 
 def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) -> None:
     config_directory.append(RULES)
-    override = "policy: {mode: Enforce, action: Flag, threshold: 200, disabledRules: [pii-email, ticket]}"
+    override = "policy: {mode: Enforce, action: Flag, threshold: 200, actions: [{rules: [pii-email, ticket], action: Ignore}]}"
     config_directory.replace("name: acme", f"name: acme\n    {override}")
     assert config_directory.core()["tenants"][0]["policy"] == {
         "mode": "enforce",
         "action": "flag",
         "threshold": 200,
-        "disabled_rules": ["pii-email", "ticket"],
+        "actions": [{"packs": [], "rules": ["pii-email", "ticket"], "scopes": None, "action": "ignore"}],
+        "flag_threshold": None,
     }
 
 
@@ -87,7 +90,7 @@ def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) ->
     [
         ("packs: [secrets, pii]", "packs: [secret, pii]", 34, "policy.packs[0]: there is no pack secret"),
         ("packs: [secrets, pii]", "packs: [pii, pii]", 34, "policy.packs[1]: the pack pii is listed twice"),
-        ("[pii-phone]", "[pii-fone]", 41, "policy.disabledRules[0]: no rule is named pii-fone: did you mean"),
+        ("[pii-phone]", "[pii-fone]", 41, "policy.actions[0].rules[0]: no rule is named pii-fone: did you mean"),
         ("regex: TICKET-[0-9]{4}", "regex: TICKET-[0-9]+", 47, "policy.rules[1]: rule ticket: regex: bound"),
         ("regex: TICKET-[0-9]{4}", "regex: TICKET-[", 47, "policy.rules[1]: rule ticket: regex: "),
         ("regex: TICKET-[0-9]{4}", "regex: ''", 47, "set literals or regex"),
@@ -117,10 +120,10 @@ def test_an_unknown_rule_of_a_tenant_is_refused_with_the_likely_one(
     config_directory: ConfigDirectory,
 ) -> None:
     config_directory.append(RULES)
-    config_directory.replace("name: acme", "name: acme\n    policy: {disabledRules: [ticket, project-aurra]}")
+    config_directory.replace("name: acme", "name: acme\n    policy: {actions: [{rules: [ticket, project-aurra], action: Ignore}]}")
     (problem,) = config_directory.problems().problems
     assert problem.code == "config_unknown_rule"
-    assert problem.path == ("tenants", 0, "policy", "disabledRules", 1)
+    assert problem.path == ("tenants", 0, "policy", "actions", 0, "rules", 1)
     assert "did you mean project-aurora?" in problem.message
 
 

@@ -16,7 +16,7 @@ KEY_ID = "AKIAABCDEFGHIJKLMNOP"
 RULES = """
 policy:
   packs: [secrets, pii]
-  disabledRules: [pii-phone]
+  actions: [{rules: [pii-phone], action: Ignore}]
   rules:
     - id: project-aurora
       reason: The project is confidential.
@@ -74,7 +74,7 @@ def test_an_example_that_does_not_hold_fails_with_what_matched(
 
 
 def test_an_example_tests_its_rule_alone_and_whatever_the_mode(directory: ConfigDirectory) -> None:
-    directory.replace("disabledRules: [pii-phone]", "mode: DryRun\n  disabledRules: [project-aurora]")
+    directory.replace("actions: [{rules: [pii-phone], action: Ignore}]", "mode: DryRun\n  actions: [{rules: [project-aurora], action: Ignore}]")
     directory.replace("noMatch: [aurora borealis]", f"noMatch: [{KEY_ID}]")
     assert policy(directory, "test") == 0
 
@@ -130,7 +130,7 @@ def test_samples_that_are_judged_as_expected_pass(directory: ConfigDirectory, ca
 
 
 def test_samples_are_judged_as_if_the_policy_were_enforced(directory: ConfigDirectory) -> None:
-    directory.replace("disabledRules: [pii-phone]", "mode: DryRun")
+    directory.replace("actions: [{rules: [pii-phone], action: Ignore}]", "mode: DryRun")
     assert policy(directory, "test", *samples(directory, f"[{{text: {KEY_ID}, expect: block}}]")) == 0
 
 
@@ -187,13 +187,13 @@ def test_the_rules_in_force_are_listed_with_what_they_do(directory: ConfigDirect
         ["pii-email", "pii", "both", "folded", "40", "redact"],
         ["project-aurora", "-", "both", "folded", "30", "flag"],
     ]
-    assert summary == "3 rules, Enforce, threshold 100; off: pii-phone"
+    assert summary == "3 rules, Enforce, threshold none; off: pii-phone"
 
 
 def test_the_action_of_the_policy_overrides_that_of_its_rules(
     directory: ConfigDirectory, capsys: Capture
 ) -> None:
-    directory.replace("disabledRules: [pii-phone]", "action: Flag")
+    directory.replace("actions: [{rules: [pii-phone], action: Ignore}]", "action: Flag")
     assert policy(directory, "rules", "--pack", "pii") == 0
     rows = capsys.readouterr().out.splitlines()[1:-1]
     assert [(row.split()[0], row.split()[5]) for row in rows] == [
@@ -211,7 +211,7 @@ def test_a_text_is_judged_with_what_matched_where(directory: ConfigDirectory, ca
     assert policy(directory, "check", "--text", f"key {KEY_ID} of me@example.com") == 0
     assert capsys.readouterr().out == (
         "decision: block (by secret-aws-access-key-id)\n"
-        "score: 140 of 100\n"
+        "score: 100\n"
         "matches:\n"
         f'  secret-aws-access-key-id  bytes 4-24   "{KEY_ID}"\n'
         '  pii-email                 bytes 28-42  "me@example.com"\n'
@@ -220,11 +220,11 @@ def test_a_text_is_judged_with_what_matched_where(directory: ConfigDirectory, ca
 
 def test_a_harmless_text_is_allowed(directory: ConfigDirectory, capsys: Capture) -> None:
     assert policy(directory, "check", "--text", "hello") == 0
-    assert capsys.readouterr().out == "decision: allow\nscore: 0 of 100\nmatches: none\n"
+    assert capsys.readouterr().out == "decision: allow\nscore: 0\nmatches: none\n"
 
 
 def test_a_dry_run_says_what_enforcing_would_do(directory: ConfigDirectory, capsys: Capture) -> None:
-    directory.replace("disabledRules: [pii-phone]", "mode: DryRun")
+    directory.replace("actions: [{rules: [pii-phone], action: Ignore}]", "mode: DryRun")
     assert policy(directory, "check", "--text", KEY_ID) == 0
     expected = "decision: flag (by secret-aws-access-key-id, dry-run: would block)\n"
     assert capsys.readouterr().out.startswith(expected)

@@ -33,18 +33,23 @@ def test_the_packs_rules_are_those_that_the_workers_have() -> None:
 
 
 def test_a_policy_that_is_right_is_not_complained_of() -> None:
-    policy = {"packs": ["pii"], "rules": [RULE], "disabledRules": ["pii-email"]}
-    assert messages(policy, {"disabledRules": ["codename"]}) == []
+    policy = {"packs": ["pii"], "rules": [RULE], "actions": [{"rules": ["pii-email"], "action": "Ignore"}]}
+    assert messages(policy, {"actions": [{"rules": ["codename"], "action": "Ignore"}]}) == []
     assert messages() == []
 
 
 def test_a_rule_that_does_not_exist_cannot_be_turned_off() -> None:
-    policy = {"packs": ["secrets"], "disabledRules": ["pii-email"]}
+    policy = {"packs": ["secrets"], "actions": [{"rules": ["pii-email"], "action": "Ignore"}]}
     known = "no pack in spec.policy.packs and no rule in spec.policy.rules has the id"
-    assert messages(policy) == [f"spec.policy.disabledRules: {known} pii-email"]
-    assert messages(None, {"disabledRules": ["pii-emial"]}) == [
-        f"spec.tenants[acme].policy.disabledRules: {known} pii-emial"
+    assert messages(policy) == [f"spec.policy.actions[0].rules: {known} pii-email"]
+    assert messages(None, {"actions": [{"rules": ["pii-emial"], "action": "Ignore"}]}) == [
+        f"spec.tenants[acme].policy.actions[0].rules: {known} pii-emial"
     ]
+
+
+def test_a_pack_that_is_not_in_use_has_no_actions() -> None:
+    policy = {"packs": ["secrets"], "actions": [{"packs": ["pii"], "action": "Flag"}]}
+    assert messages(policy) == ["spec.policy.actions[0].packs: spec.policy.packs has no pii"]
 
 
 def test_a_rule_cannot_have_the_id_of_a_packs_rule() -> None:

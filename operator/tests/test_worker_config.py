@@ -354,14 +354,20 @@ def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) 
         "budgetMilliseconds": 7,
         "budgetMicrosecondsPerKibibyte": 70,
         "attachments": "Skip",
-        "disabledRules": ["pii-email"],
+        "actions": [{"packs": ["pii"], "scopes": ["ToolResult", "User"], "action": "Ignore"}],
+        "allow": {"values": ["test-key"], "domains": ["acme.com"], "patterns": ["*@corp.net"]},
+        "flagThreshold": 40,
         "rules": [rule, {**rule, "id": "card", "literals": None, "regex": "[0-9]{16}", "check": "Luhn"}],
     }
-    of_acme = {"mode": "Enforce", "threshold": 60, "disabledRules": ["codename"]}
+    of_acme = {"mode": "Enforce", "threshold": 60, "actions": [{"rules": ["codename"], "action": "Block"}]}
     core = core_json(tmp_path, policy=policy, tenants=tenant(policy=of_acme))
     found = core["policy"]
     assert (found["packs"], found["mode"], found["action"]) == (["secrets", "pii"], "dry_run", "flag")
-    assert (found["threshold"], found["budget_us"], found["disabled_rules"]) == (50, 7000, ["pii-email"])
+    assert (found["threshold"], found["flag_threshold"], found["budget_us"]) == (50, 40, 7000)
+    assert found["actions"] == [
+        {"packs": ["pii"], "rules": [], "scopes": ["tool_result", "user"], "action": "ignore"}
+    ]
+    assert found["allow"] == {"values": ["test-key"], "domains": ["acme.com"], "patterns": ["*@corp.net"]}
     assert (found["budget_us_per_kib"], found["attachments"]) == (70, "skip")
     assert [(each["id"], each["regex"], each["check"], each["score"]) for each in found["rules"]] == [
         ("codename", None, None, 100),
@@ -371,8 +377,9 @@ def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) 
     assert acme["policy"] == {
         "mode": "enforce",
         "action": None,
+        "actions": [{"packs": [], "rules": ["codename"], "scopes": None, "action": "block"}],
         "threshold": 60,
-        "disabled_rules": ["codename"],
+        "flag_threshold": None,
     }
     assert globex["policy"] is None
 

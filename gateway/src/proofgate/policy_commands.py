@@ -55,11 +55,12 @@ def rules(options: argparse.Namespace) -> int:
         return fail(unknown("pack", options.pack, policy.packs, "list it under policy.packs"), EXIT_USAGE)
     listed = [
         rule
-        for rule in rules_of(policy, disabled_rules=[])
+        for rule in rules_of(policy, actions=[])
         if options.pack is None or rule["pack"] == options.pack
     ]
-    off = [str(rule["id"]) for rule in listed if rule["id"] in policy.disabled_rules]
-    active = [rule for rule in listed if rule["id"] not in policy.disabled_rules]
+    in_force = {str(rule["id"]) for rule in rules_of(policy)}
+    off = [str(rule["id"]) for rule in listed if rule["id"] not in in_force]
+    active = [rule for rule in rules_of(policy) if options.pack is None or rule["pack"] == options.pack]
     own = {rule.id for rule in policy.rules}
     print(
         _table(
@@ -70,7 +71,7 @@ def rules(options: argparse.Namespace) -> int:
         )
     )
     print(
-        f"{len(active)} rules, {policy.mode}, threshold {policy.threshold}"
+        f"{len(active)} rules, {policy.mode}, threshold {policy.threshold or 'none'}"
         + (f"; off: {', '.join(off)}" if off else "")
     )
     return EXIT_OK
@@ -93,7 +94,8 @@ def check(options: argparse.Namespace) -> int:
     verdict = judge(settings, options.tenant, options.direction, text)
     override = tenants[options.tenant].policy if options.tenant else None
     threshold = (override and override.threshold) or settings.policy.threshold
-    print(f"decision: {_decision(verdict)}\nscore: {verdict.score} of {threshold}")
+    bound = f" of {threshold}" if threshold else ""
+    print(f"decision: {_decision(verdict)}\nscore: {verdict.score}{bound}")
     print("matches:" if verdict.matches else "matches: none")
     if verdict.matches:
         spans = [

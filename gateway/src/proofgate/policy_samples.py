@@ -133,7 +133,7 @@ def read_samples(path: Path, settings: Settings) -> dict[str, Sample]:
         raise _unusable(path, str(error), error.line) from None
     findings = Findings(document)
     samples = {}
-    known = {str(rule["id"]) for rule in rules_of(settings.policy, disabled_rules=[])}
+    known = {str(rule["id"]) for rule in rules_of(settings.policy, actions=[])}
     for position, entry in enumerate(document.data):
         try:
             samples[f"{path}:{document.line_of((position,))}"] = sample = Sample.model_validate(entry)

@@ -33,7 +33,7 @@ def everything() -> Manifest:
         **{"above": above, "tiers": {"priority": {**dearer, "above": above}}},
         **{"maxInputTokens": 1_000_000, "maxOutputTokens": 64_000},
     }
-    policy = {"mode": "DryRun", "action": "Flag", "threshold": 200, "disabledRules": ["pii-email"]}
+    policy = {"mode": "DryRun", "action": "Flag", "threshold": 200, "actions": [{"rules": ["pii-email"], "action": "Ignore"}]}
     acme = {
         "name": "acme",
         "apiKeys": [
@@ -165,7 +165,9 @@ def everything() -> Manifest:
             "budgetMilliseconds": 10,
             "budgetMicrosecondsPerKibibyte": 200,
             "attachments": "ScanText",
-            "disabledRules": ["pii-phone"],
+            "actions": [{"packs": ["pii"], "rules": ["pii-phone"], "scopes": ["ToolResult"], "action": "Ignore"}],
+            "allow": {"values": ["test-key"], "domains": ["acme.com"], "patterns": ["*@acme.com"]},
+            "flagThreshold": 50,
             "rules": [rule],
         },
         "policies": [local, elsewhere],
@@ -265,7 +267,7 @@ def largest() -> Manifest:
             ],
             "models": [model["name"] for model in models[-32:]],
             "modelBudgets": [{"model": model["name"], "dollarsPerDay": "1"} for model in models[-16:]],
-            "policy": {"disabledRules": [f"rule-{rule}" for rule in range(32)]},
+            "policy": {"actions": [{"rules": [f"rule-{rule}" for rule in range(32)], "action": "Ignore"}]},
             "policies": [policy["name"] for policy in policies[-8:]],
         }
         for number in range(128)
@@ -295,7 +297,8 @@ def largest() -> Manifest:
         }
         for number in range(8)
     ]
-    disabled = [f"{'d' * 60}-{number:03d}" for number in range(128)]
+    ignored = [f"{'d' * 60}-{number:03d}" for number in range(128)]
+    allowed = [f"{'a' * 252}-{number:03d}" for number in range(128)]
     plans = [
         {
             "name": f"plan-{number}",
@@ -329,7 +332,11 @@ def largest() -> Manifest:
         "tenants": tenants,
         "allowedTenants": {"namespaces": {"from": "All"}},
         "jwt": {"issuers": issuers},
-        "policy": {"rules": rules, "disabledRules": disabled},
+        "policy": {
+            "rules": rules,
+            "actions": [{"rules": ignored, "action": "Ignore"}],
+            "allow": {"values": allowed, "domains": allowed, "patterns": allowed},
+        },
         "policies": policies,
         "loadBalancer": {
             "acceptProxyProtocol": True,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from proofgate.config.access import ModelBudget, NamedPlan, Plan, Quota
 from proofgate.config.auth import is_signed, takes_access_token
-from proofgate.config.policy import Policy, Rule, TenantPolicy
+from proofgate.config.policy import ActionOverride, Policy, Rule, TenantPolicy
 from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
 
 if TYPE_CHECKING:
@@ -381,11 +381,17 @@ def policy_document(policy: Policy) -> Json:
         "packs": list(policy.packs),
         "mode": _word(policy.mode),
         "action": _optional_word(policy.action),
+        "actions": [_override(override) for override in policy.actions],
+        "allow": {
+            "values": list(policy.allow.values),
+            "domains": list(policy.allow.domains),
+            "patterns": list(policy.allow.patterns),
+        },
         "threshold": policy.threshold,
+        "flag_threshold": policy.flag_threshold,
         "budget_us": round(policy.budget_milliseconds * 1000),
         "budget_us_per_kib": policy.budget_microseconds_per_kibibyte,
         "attachments": _word(policy.attachments),
-        "disabled_rules": list(policy.disabled_rules),
         "rules": [_rule(rule) for rule in policy.rules],
     }
 
@@ -397,8 +403,18 @@ def tenant_policy_document(policy: TenantPolicy | None) -> Json | None:
     return {
         "mode": _optional_word(policy.mode),
         "action": _optional_word(policy.action),
+        "actions": [_override(override) for override in policy.actions],
         "threshold": policy.threshold,
-        "disabled_rules": list(policy.disabled_rules),
+        "flag_threshold": policy.flag_threshold,
+    }
+
+
+def _override(override: ActionOverride) -> Json:
+    return {
+        "packs": list(override.packs),
+        "rules": list(override.rules),
+        "scopes": [_word(scope) for scope in override.scopes] or None,
+        "action": _word(override.action),
     }
 
 

@@ -11,6 +11,17 @@ from proofgate.config.fields import Listed, Name, Section
 
 Mode = Literal["Enforce", "DryRun"]
 Action = Literal["Block", "Redact", "Flag"]
+OverrideAction = Literal["Block", "Redact", "Flag", "Ignore"]
+Scope = Literal[
+    "Instructions",
+    "User",
+    "Assistant",
+    "ToolDescription",
+    "ToolArguments",
+    "ToolResult",
+    "Other",
+    "Answer",
+]
 Target = Literal["Request", "Response", "Both"]
 View = Literal["Folded", "Text"]
 Check = Literal["Luhn", "Mod97", "Ssn", "Ipv4", "Entropy", "Mixed", "GitHub", "Jwt"]
@@ -26,6 +37,12 @@ def _rule_id(text: str) -> str:
 def _sentence(text: str) -> str:
     if not text.strip() or len(text) > 256 or not text.isprintable():
         raise ValueError("write one line of 1 to 256 characters: clients read it")
+    return text
+
+
+def _entry(text: str) -> str:
+    if not text.strip() or len(text) > 256:
+        raise ValueError("write 1 to 256 characters, not only blanks")
     return text
 
 
@@ -67,11 +84,39 @@ class Rule(Section):
     check: Check | None = None
     """A further condition on what the regex matched."""
     score: Annotated[int, Field(ge=0, le=1000)] = 100
-    """What a match adds to the score of an exchange, 0 to 1000."""
+    """What a match adds to the score of its message, once, 0 to 1000."""
     action: Action = "Block"
     """What follows from a match."""
     examples: Examples = Examples()
     """What the rule is tested with."""
+
+
+class ActionOverride(Section):
+    """What some rules do instead of what they do by themselves.
+
+    Of several entries for one rule, one that names the rule goes before one that names its pack, then one with
+    scopes before one without, then the later one.
+    """
+
+    packs: Listed[Name] = ()
+    """Packs of which all rules are meant."""
+    rules: Listed[RuleId] = ()
+    """Ids of rules that are meant."""
+    scopes: Listed[Scope] = ()
+    """Where they do it; without any: wherever they look."""
+    action: OverrideAction
+    """What they do; `Ignore`: they do not look there."""
+
+
+class Allow(Section):
+    """What no rule matches."""
+
+    values: Listed[Annotated[str, AfterValidator(_entry)]] = ()
+    """Values as they stand, such as a key of a test system."""
+    domains: Listed[Annotated[str, AfterValidator(_entry)]] = ()
+    """Domains whose mail addresses and URLs, and those of domains below them, only `secrets` matches."""
+    patterns: Listed[Annotated[str, AfterValidator(_entry)]] = ()
+    """Patterns of mail addresses and URLs that only `secrets` matches; `*` stands for any characters."""
 
 
 class Policy(Section):
@@ -83,16 +128,20 @@ class Policy(Section):
     """`DryRun` evaluates and reports everything, and blocks and redacts nothing."""
     action: Action | None = None
     """Overrides every rule's own action."""
-    threshold: Threshold = 100
-    """An exchange whose score reaches it is denied, 1 to 100000."""
+    actions: Listed[ActionOverride] = ()
+    """Override the actions of some rules, in some scopes."""
+    allow: Allow = Allow()
+    """What no rule matches."""
+    threshold: Threshold | None = None
+    """A message whose score reaches it is denied, 1 to 100000; without it no score denies."""
+    flag_threshold: Threshold = 50
+    """A message whose score reaches it is recorded as flagged, 1 to 100000."""
     budget_milliseconds: Annotated[float, Field(ge=0.1, le=1000, allow_inf_nan=False)] = 10.0
     """Processor time that the rules may take for any text, 0.1 to 1000; beyond it the request is denied."""
     budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
     """Processor time that they may take in addition for every KiB of the text, 1 to 100000."""
     attachments: Attachments = "ScanText"
     """Whether images, recordings and files that decode to text are looked at, or none (`Skip`)."""
-    disabled_rules: Listed[str] = ()
-    """Ids of rules that are off."""
     rules: Listed[Rule] = ()
     """Rules of one's own."""
 
@@ -104,7 +153,9 @@ class TenantPolicy(Section):
     """As `policy.mode`."""
     action: Action | None = None
     """As `policy.action`."""
+    actions: Listed[ActionOverride] = ()
+    """As `policy.actions`, after those of the gateway. What it ignores in every scope stays ignored."""
     threshold: Threshold | None = None
     """As `policy.threshold`."""
-    disabled_rules: Listed[str] = ()
-    """Ids of rules that are off for this tenant, in addition to the gateway's."""
+    flag_threshold: Threshold | None = None
+    """As `policy.flagThreshold`."""

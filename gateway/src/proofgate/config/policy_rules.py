@@ -8,7 +8,7 @@ from proofgate import _core
 from proofgate.config.access import Plan
 from proofgate.config.core_json import policy_document
 from proofgate.config.document import FieldPath
-from proofgate.config.policy import Policy
+from proofgate.config.policy import ActionOverride, Policy
 from proofgate.config.problems import Findings
 from proofgate.config.references import report_duplicates, unknown
 from proofgate.config.settings import Settings
@@ -25,7 +25,7 @@ def check_policy(settings: Settings, findings: Findings) -> None:
             findings.report("config_duplicate_name", ("policy", "rules", position, "id"), message)
         _check_rule(policy, position, findings)
     if built_in is not None:
-        _check_disabled(settings, {*built_in, *(rule.id for rule in policy.rules)}, findings)
+        _check_actions(settings, {*built_in, *(rule.id for rule in policy.rules)}, findings)
     if policy.rules and not any(problem.path[:1] == ("policy",) for problem in findings.problems):
         _compiles(policy, {}, ("policy", "rules"), findings)
 
@@ -64,18 +64,26 @@ def _check_rule(policy: Policy, position: int, findings: Findings) -> None:
     _compiles(policy, {"packs": [], "rules": [documents[position]]}, path, findings)
 
 
-def _check_disabled(settings: Settings, known: set[str], findings: Findings) -> None:
-    lists: list[tuple[FieldPath, tuple[str, ...]]] = [(("policy",), settings.policy.disabled_rules)]
+def _check_actions(settings: Settings, known: set[str], findings: Findings) -> None:
+    lists: list[tuple[FieldPath, tuple[ActionOverride, ...]]] = [(("policy",), settings.policy.actions)]
     terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for section, entries in terms.items():
         for position, entry in enumerate(entries):
             if entry.policy is not None:
-                lists.append(((section, position, "policy"), entry.policy.disabled_rules))
-    for where, names in lists:
-        for place, name in enumerate(names):
-            if name not in known:
-                message = unknown("rule", name, known, "list them with proofgate policy rules")
-                findings.report("config_unknown_rule", (*where, "disabledRules", place), message)
+                lists.append(((section, position, "policy"), entry.policy.actions))
+    for where, overrides in lists:
+        for number, override in enumerate(overrides):
+            path = (*where, "actions", number)
+            if not override.packs and not override.rules:
+                findings.report("config_missing_field", path, "it names no rules: set packs or rules")
+            for place, name in enumerate(override.packs):
+                if name not in settings.policy.packs:
+                    message = unknown("pack", name, settings.policy.packs, "list it under policy.packs")
+                    findings.report("config_unknown_pack", (*path, "packs", place), message)
+            for place, name in enumerate(override.rules):
+                if name not in known:
+                    message = unknown("rule", name, known, "list them with proofgate policy rules")
+                    findings.report("config_unknown_rule", (*path, "rules", place), message)
 
 
 def _compiles(
@@ -83,7 +91,7 @@ def _compiles(
 ) -> list[dict[str, object]] | None:
     """The rules of a part of the policy, or None after reporting why it is refused."""
     try:
-        return rules_of(policy, disabled_rules=[], **changes)
+        return rules_of(policy, actions=[], **changes)
     except _core.ConfigError as error:
         findings.report("config_bad_policy", path, str(error))
         return None

@@ -34,6 +34,28 @@ class Action(StrEnum):
     FLAG = "Flag"
 
 
+class OverrideAction(StrEnum):
+    """What rules do instead of what they do by themselves. No word of it is a boolean in YAML 1.1, as `Off` is."""
+
+    BLOCK = "Block"
+    REDACT = "Redact"
+    FLAG = "Flag"
+    IGNORE = "Ignore"
+
+
+class Scope(StrEnum):
+    """What a text is in a conversation."""
+
+    INSTRUCTIONS = "Instructions"
+    USER = "User"
+    ASSISTANT = "Assistant"
+    TOOL_DESCRIPTION = "ToolDescription"
+    TOOL_ARGUMENTS = "ToolArguments"
+    TOOL_RESULT = "ToolResult"
+    OTHER = "Other"
+    ANSWER = "Answer"
+
+
 class Target(StrEnum):
     """What a rule looks at."""
 
@@ -72,6 +94,7 @@ class Attachments(StrEnum):
 RuleId = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 LowerCaseText = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^A-Z]+$")]
 Threshold = Annotated[int, Field(ge=1, le=100_000)]
+AllowedText = Annotated[str, Field(min_length=1, max_length=256, pattern=r"\S")]
 
 
 class Rule(Section):
@@ -94,7 +117,7 @@ class Rule(Section):
     check: Check | None = None
     """A further condition on what matched."""
     score: Annotated[int, Field(ge=0, le=1000)] = 100
-    """What a match adds to the score of an exchange, once for each direction."""
+    """What a match adds to the score of its message, once."""
     action: Action = Action.BLOCK
     """Block: the exchange is denied. Redact: the matched text is replaced. Flag: it is recorded."""
 
@@ -112,6 +135,47 @@ RuleWithSomething = Annotated[
 ]
 
 
+class ActionOverride(Section):
+    """What some rules do instead of what they do by themselves.
+
+    Of several entries for one rule, one that names the rule goes before one that names its pack, then one with
+    scopes before one without, then the later one.
+    """
+
+    packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
+    """Packs of which all rules are meant."""
+    rules: Annotated[tuple[RuleId, ...], Field(max_length=128, json_schema_extra=SET)] = ()
+    """Ids of rules that are meant, from the packs in use or spec.policy.rules."""
+    scopes: Annotated[tuple[Scope, ...], Field(max_length=len(Scope), json_schema_extra=SET)] = ()
+    """Where they do it. Without any: wherever they look."""
+    action: OverrideAction
+    """What they do. Ignore: they do not look there."""
+
+
+OverrideOfSomething = Annotated[
+    ActionOverride,
+    Field(
+        json_schema_extra=rules(
+            {
+                "rule": "(has(self.packs) && size(self.packs) > 0) || (has(self.rules) && size(self.rules) > 0)",
+                "message": "an entry of actions names packs, rules, or both",
+            }
+        )
+    ),
+]
+
+
+class Allow(Section):
+    """What no rule matches."""
+
+    values: Annotated[tuple[AllowedText, ...], Field(max_length=128, json_schema_extra=SET)] = ()
+    """Values as they stand, such as a key of a test system."""
+    domains: Annotated[tuple[AllowedText, ...], Field(max_length=128, json_schema_extra=SET)] = ()
+    """Domains whose mail addresses and URLs, and those of domains below them, only `secrets` matches."""
+    patterns: Annotated[tuple[AllowedText, ...], Field(max_length=128, json_schema_extra=SET)] = ()
+    """Patterns of mail addresses and URLs that only `secrets` matches. * stands for any characters."""
+
+
 class Policy(Section):
     """The rules that look at prompts and answers."""
 
@@ -121,16 +185,20 @@ class Policy(Section):
     """DryRun: everything is evaluated and recorded, nothing is blocked or redacted."""
     action: Action | None = None
     """Overrides every rule's own action."""
-    threshold: Threshold = 100
-    """An exchange is denied when the scores of the rules that matched reach this sum."""
+    actions: Annotated[tuple[OverrideOfSomething, ...], Field(max_length=32)] = ()
+    """Override the actions of some rules, in some scopes."""
+    allow: Allow | None = None
+    """What no rule matches."""
+    threshold: Threshold | None = None
+    """A message is denied when the scores of its flagged rules reach this sum. Without it no score denies."""
+    flag_threshold: Threshold = 50
+    """A message is recorded as flagged when its score reaches this."""
     budget_milliseconds: Annotated[int, Field(ge=1, le=1000)] = 10
     """Processor time that the rules may take for any text; beyond it the exchange is denied."""
     budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
     """Processor time that they may take in addition for every KiB of the text."""
     attachments: Attachments = Attachments.SCAN_TEXT
     """Images, recordings and files in prompts. ScanText: those that hold text are scanned. Skip: none."""
-    disabled_rules: Annotated[tuple[RuleId, ...], Field(max_length=128, json_schema_extra=SET)] = ()
-    """Ids of rules that are off, from the packs in use or spec.policy.rules."""
     rules: Annotated[
         tuple[RuleWithSomething, ...], Field(max_length=32, json_schema_extra=keyed_by("id"))
     ] = ()
@@ -144,7 +212,9 @@ class TenantPolicy(Section):
     """As spec.policy.mode."""
     action: Action | None = None
     """As spec.policy.action."""
+    actions: Annotated[tuple[OverrideOfSomething, ...], Field(max_length=8)] = ()
+    """As spec.policy.actions, after those. What the gateway's policy ignores in every scope stays ignored."""
     threshold: Threshold | None = None
     """As spec.policy.threshold."""
-    disabled_rules: Annotated[tuple[RuleId, ...], Field(max_length=32, json_schema_extra=SET)] = ()
-    """Ids of rules that are off for this tenant, beside those that the gateway's policy turns off."""
+    flag_threshold: Threshold | None = None
+    """As spec.policy.flagThreshold."""

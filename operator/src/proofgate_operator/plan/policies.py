@@ -11,7 +11,7 @@ from itertools import accumulate
 from re import _parser  # type: ignore[attr-defined]
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.api.policy import Policy, Rule
+from proofgate_operator.api.policy import ActionOverride, Policy, Rule
 from proofgate_operator.plan.pack_rules import PACK_RULES
 from proofgate_operator.plan.problems import Problem
 
@@ -40,19 +40,25 @@ def policy_problems(gateway: Gateway) -> Iterator[Problem]:
         for fault in _rule_faults(rule):
             yield Problem(_REASON, f"{where}{fault}")
     known |= {rule.id for rule in policy.rules}
-    yield from _unknown("spec.policy", policy.disabled_rules, known)
+    yield from _unknown("spec.policy", policy.actions, policy, known)
     named = [(f"spec.plans[{plan.name}]", plan.policy) for plan in gateway.spec.plans]
     named += [(f"spec.tenants[{tenant.name}]", tenant.policy) for tenant in gateway.spec.tenants]
     for where, terms in named:
         if terms is not None:
-            yield from _unknown(f"{where}.policy", terms.disabled_rules, known)
+            yield from _unknown(f"{where}.policy", terms.actions, policy, known)
 
 
-def _unknown(where: str, disabled: tuple[str, ...], known: set[str]) -> Iterator[Problem]:
-    for name in disabled:
-        if name not in known:
-            message = f"no pack in spec.policy.packs and no rule in spec.policy.rules has the id {name}"
-            yield Problem(_REASON, f"{where}.disabledRules: {message}")
+def _unknown(
+    where: str, overrides: tuple[ActionOverride, ...], policy: Policy, known: set[str]
+) -> Iterator[Problem]:
+    for number, override in enumerate(overrides):
+        for pack in override.packs:
+            if pack not in policy.packs:
+                yield Problem(_REASON, f"{where}.actions[{number}].packs: spec.policy.packs has no {pack}")
+        for name in override.rules:
+            if name not in known:
+                message = f"no pack in spec.policy.packs and no rule in spec.policy.rules has the id {name}"
+                yield Problem(_REASON, f"{where}.actions[{number}].rules: {message}")
 
 
 def _rule_faults(rule: Rule) -> Iterator[str]:

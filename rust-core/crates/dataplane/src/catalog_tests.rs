@@ -1,7 +1,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proofgate_policy::{Budget, Direction};
+use proofgate_policy::{Budget, Scope};
 use serde_json::json;
 
 use super::{Blueprint, Catalog};
@@ -53,7 +53,7 @@ fn evaluate(catalog: &Catalog) {
     let mut budget = Budget::unlimited();
     let scanned = engine.scan(
         profile,
-        Direction::Request,
+        Scope::User,
         "gold",
         &mut budget,
         scratch,

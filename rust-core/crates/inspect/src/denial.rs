@@ -8,7 +8,7 @@ pub enum Denial {
     Blocked {
         /// The rule.
         rule: RuleIndex,
-        /// Whether the sum of scores denies it, and not the rule's own action.
+        /// Whether its score denies it, and not the rule's own action.
         by_score: bool,
     },
     /// The rules could not be evaluated: no result is never "no match".

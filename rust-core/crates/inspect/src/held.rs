@@ -316,7 +316,7 @@ fn replace<'b>(
 
 #[cfg(test)]
 mod tests {
-    use proofgate_policy::{Budget, Engine, PolicyConfig, Scratch};
+    use proofgate_policy::{Budget, Engine, PolicyConfig, Scope, Scratch};
     use proofgate_providers::Place;
 
     use super::{Held, Part};
@@ -333,7 +333,7 @@ mod tests {
             scratch: &mut scratch,
         };
         let (mut held, mut texts, mut findings) = (Held::default(), Texts::default(), Findings::default());
-        let text = texts.number("0/content", 0).unwrap();
+        let text = texts.number("0/content", 0, Scope::Answer).unwrap();
         let (mut stream, mut out) = (Vec::new(), Vec::new());
         for number in 0..10_000 {
             let event = format!("event {number:05}");

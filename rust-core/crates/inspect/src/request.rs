@@ -2,14 +2,22 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Budget, Decision, Direction, Engine, Fault, Judgement, Match, Profile, RuleIndex, Scan, Scratch, Step,
+    Budget, Decision, Engine, Fault, Judgement, Match, MessageJudgement, Profile, RuleIndex, Scope, Scratch,
+    Step, processor_time,
 };
-use proofgate_providers::BodyText;
+use proofgate_providers::{BodyText, MessagePlace};
 
+use crate::runs::{Run, RunScan};
 use crate::spans::{Redaction, Spans};
 
 /// Matches that one text may have: what is noted of them, and of what takes their place, is some hundred bytes each.
 pub(crate) const MOST_MATCHES: usize = 100_000;
+
+/// Bytes of text between two looks at the clock.
+const BETWEEN_LOOKS: usize = 8 * 1024;
+
+/// What scanning a run costs at least, in bytes of a longer one.
+const LEAST_OF_RUN: usize = 64;
 
 /// Most bytes of the number that tells changed keys apart, with its `#`: a text has less than 2^32 bytes.
 const LONGEST_NUMBER: usize = 11;
@@ -25,7 +33,7 @@ pub enum Outcome {
     Block {
         /// The rule that denies it.
         rule: RuleIndex,
-        /// Whether the sum of scores denies it, and not the rule's own action.
+        /// Whether the score of the message denies it, and not the rule's own action.
         by_score: bool,
     },
 }
@@ -35,8 +43,10 @@ pub enum Outcome {
 pub struct RequestVerdict {
     /// What is to be done.
     pub outcome: Outcome,
-    /// The rules that matched, their score, and whether an enforced policy would block.
+    /// The rules that matched, the message that decides, and whether an enforced policy would block.
     pub judgement: Judgement,
+    /// Where the message that decides stands; `None` if nothing matched.
+    pub place: Option<MessagePlace>,
     /// What is replaced in the text; empty unless the outcome is [`Outcome::Redact`].
     pub redactions: Vec<Redaction>,
 }
@@ -87,18 +97,33 @@ pub fn inspect_request(
 }
 
 /// The same in slices of time, between which others are served: a long text must not stop everybody else.
+///
+/// Each [run](Run) is scanned by itself. Then each message is judged by the matches that end in it.
 #[derive(Debug)]
 pub struct RequestInspection {
-    scan: Scan,
-    found: Vec<Match>,
+    run: Option<Run>,
+    scan: RunScan,
+    /// The number of the passage that the next run begins with.
+    next: usize,
+    found: Vec<Found>,
     budget: Budget,
+}
+
+/// A match, and the message that it ends in.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    at: Match,
+    message: u32,
+    scope: Scope,
 }
 
 impl RequestInspection {
     /// An inspection that has not begun, and may take `budget` of the processor's time.
     pub fn new(budget: Budget) -> Self {
         Self {
-            scan: Scan::new(),
+            run: None,
+            scan: RunScan::default(),
+            next: 0,
             found: Vec::new(),
             budget,
         }
@@ -106,7 +131,7 @@ impl RequestInspection {
 
     /// Bytes of memory that it takes beside the text.
     pub fn capacity(&self) -> usize {
-        self.found.capacity() * size_of::<Match>()
+        self.found.capacity() * size_of::<Found>() + self.scan.capacity()
     }
 
     /// Goes on for about `slice` of the processor's time with a text, the same for every step. The verdict comes with the
@@ -122,35 +147,95 @@ impl RequestInspection {
         slice: Duration,
         scratch: &mut Scratch,
     ) -> Result<Option<RequestVerdict>, Fault> {
-        let step = self.scan.step(
-            engine,
-            profile,
-            Direction::Request,
-            text.text(),
-            slice,
-            &mut self.budget,
-            scratch,
-            &mut self.found,
-        )?;
-        if self.found.len() > MOST_MATCHES {
-            return Err(Fault::Budget);
+        let (begin, mut left, mut unlooked) = (processor_time(), slice, 0);
+        while let Some(run) = self.current(text) {
+            let run_text = text.text().get(run.range.clone()).unwrap_or_default();
+            let step = (self.scan).step(
+                engine,
+                profile,
+                run.scope,
+                run_text,
+                left,
+                &mut self.budget,
+                scratch,
+            )?;
+            if self.found.len() + self.scan.matches().len() > MOST_MATCHES {
+                return Err(Fault::Budget);
+            }
+            if step == Step::Pending {
+                return Ok(None);
+            }
+            self.end_run(text);
+            unlooked += run_text.len().max(LEAST_OF_RUN);
+            if unlooked > BETWEEN_LOOKS {
+                unlooked = 0;
+                left = slice.saturating_sub(processor_time().saturating_sub(begin));
+                if left.is_zero() {
+                    return Ok(None);
+                }
+            }
         }
-        Ok((step == Step::Done).then(|| verdict(engine, profile, text, &mut self.found)))
+        Ok(Some(verdict(engine, profile, text, &mut self.found)))
+    }
+
+    /// The run whose scan goes on, or begins.
+    fn current(&mut self, text: &BodyText) -> Option<Run> {
+        if self.run.is_none() {
+            self.run = Run::starting_with(text, self.next);
+        }
+        self.run.clone()
+    }
+
+    /// Takes over what was found in a run.
+    fn end_run(&mut self, text: &BodyText) {
+        let Some(Run {
+            range,
+            scope,
+            passages,
+        }) = self.run.take()
+        else {
+            return;
+        };
+        self.next = passages.end;
+        for found in self.scan.matches() {
+            let at = Match {
+                start: range.start + found.start,
+                end: range.start + found.end,
+                ..*found
+            };
+            let passage = text.passage_at(at.end.saturating_sub(1).max(at.start));
+            let Some(passage) = passage.and_then(|number| text.passage(number)) else {
+                continue;
+            };
+            self.found.push(Found {
+                at,
+                message: passage.message,
+                scope,
+            });
+        }
+        self.scan.restart();
     }
 }
 
-/// What the matches come to, without those of rules that do not look where they stand.
-fn verdict(engine: &Engine, profile: &Profile, text: &BodyText, found: &mut Vec<Match>) -> RequestVerdict {
-    found.retain(|found| {
-        engine.rule(found.rule).instructions || !text.is_instructions(&(found.start..found.end))
-    });
-    found.sort_unstable_by_key(|found: &Match| (found.start, found.end, found.rule));
+/// What the matches come to, message by message.
+fn verdict(engine: &Engine, profile: &Profile, text: &BodyText, found: &mut [Found]) -> RequestVerdict {
+    found.sort_unstable_by_key(|found| (found.message, found.at.start, found.at.end, found.at.rule));
     let mut judgement = Judgement::new();
     let mut spans = Spans::default();
-    for found in found {
-        if judgement.add(engine, profile, found.rule) == Decision::Redact {
-            spans.add(found);
+    let mut matches = Vec::new();
+    for of_message in found.chunk_by(|one, other| one.message == other.message) {
+        let Found { message, scope, .. } = of_message[0];
+        let mut judged = MessageJudgement::default();
+        matches.clear();
+        for Found { at, .. } in of_message {
+            judgement.note(at.rule);
+            if judged.note(profile, scope, at.rule) == Some(Decision::Redact) {
+                spans.add(at);
+            }
+            matches.push(*at);
         }
+        judged.count(engine, profile, scope, &matches);
+        judgement.add(profile, message, scope, &judged);
     }
     let outcome = match judgement.decision() {
         Some(Decision::Block { rule, by_score }) => Outcome::Block { rule, by_score },
@@ -161,9 +246,11 @@ fn verdict(engine: &Engine, profile: &Profile, text: &BodyText, found: &mut Vec<
         Outcome::Redact => spans.into_redactions(),
         _ => Vec::new(),
     };
+    let place = judgement.worst().and_then(|worst| text.place_of(worst.message));
     RequestVerdict {
         outcome,
         judgement,
+        place,
         redactions,
     }
 }

@@ -2,7 +2,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_json::Workspace;
-use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scan, Scratch, Step};
+use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scan, Scope, Scratch, Step};
 use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, Shape, StreamEvent};
 
 use crate::denial::Denial;
@@ -210,7 +210,7 @@ impl ResponseInspector {
         self.inspection.give_back(most);
     }
 
-    /// The rules that matched so far, their score, and whether an enforced policy would block.
+    /// The rules that matched so far, the score of the answer, and whether an enforced policy would block.
     pub fn judgement(&self) -> &Judgement {
         &self.inspection.findings.judgement
     }
@@ -312,7 +312,11 @@ impl Inspection {
         slice: Duration,
     ) -> Result<Step, Denial> {
         if let Some(Whole { text, scan, spans }) = &mut self.whole {
-            if self.findings.step(scan, rules, slice, text.text(), spans)? == Step::Pending {
+            if self
+                .findings
+                .step(scan, rules, slice, (text.text(), Scope::Answer), spans)?
+                == Step::Pending
+            {
                 return Ok(Step::Pending);
             }
             let Whole { text, spans, .. } = self.whole.take().unwrap_or_default();
@@ -394,7 +398,7 @@ impl Inspection {
             };
             if part.whole {
                 let written = part.written;
-                let single = texts.push_single(piece, rules, findings)?;
+                let single = texts.push_single((piece, generated.scope(part)), rules, findings)?;
                 if let Some(text) = single {
                     held.add(Part::Single { text, place, written });
                 }
@@ -402,7 +406,7 @@ impl Inspection {
             }
             key.clear();
             generated.write_key(part, key);
-            let text = texts.number(key, generated.choice_index(part))?;
+            let text = texts.number(key, generated.choice_index(part), generated.scope(part))?;
             let before = texts.get(text).length;
             texts.push(text, piece, rules, findings)?;
             held.add(Part::Text {
@@ -442,7 +446,8 @@ impl Inspection {
             return Ok(());
         }
         let mut spans = Spans::default();
-        self.findings.whole(rules, other.text(), &mut spans)?;
+        self.findings
+            .whole(rules, (other.text(), Scope::Answer), &mut spans)?;
         self.replace(document, other, spans, locate, line_break, rules.engine);
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use proofgate_policy::{Scan, Step};
+use proofgate_policy::{Scan, Scope, Step};
 
 use crate::denial::Denial;
 use crate::masks::Masked;
@@ -17,6 +17,7 @@ const LEAST: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Single {
     pub(crate) value: String,
+    scope: Scope,
     pub(crate) spans: Spans,
     /// Masks that are put back.
     pub(crate) masked: Vec<Masked>,
@@ -53,26 +54,26 @@ impl Singles {
     }
 
     /// Takes a text that is scanned [at the end](Singles::finish); its number.
-    pub(crate) fn add(&mut self, value: &str) -> usize {
-        self.push(value, Spans::default(), Vec::new())
+    pub(crate) fn add(&mut self, value: &str, scope: Scope) -> usize {
+        self.push((value, scope), Spans::default(), Vec::new())
     }
 
     /// Scans a text, in which `masked` stands; its number if something of it is to be replaced, or else it is forgotten.
     pub(crate) fn scan(
         &mut self,
-        value: &str,
+        (value, scope): (&str, Scope),
         mut masked: Vec<Masked>,
         rules: &mut Rules<'_>,
         findings: &mut Findings,
     ) -> Result<Option<usize>, Denial> {
         let mut spans = Spans::default();
-        findings.whole(rules, value, &mut spans)?;
+        findings.whole(rules, (value, scope), &mut spans)?;
         masked.retain(|masked| !spans.touch(&masked.range));
         if spans.is_empty() && masked.is_empty() {
             return Ok(None);
         }
         self.scanned += 1;
-        Ok(Some(self.push(value, spans, masked)))
+        Ok(Some(self.push((value, scope), spans, masked)))
     }
 
     /// Scans those that were added, for a slice of time.
@@ -83,9 +84,13 @@ impl Singles {
         findings: &mut Findings,
     ) -> Result<Step, Denial> {
         let mut scanned = 0;
-        while let Some(Single { value, spans, .. }) = self.singles.get_mut(self.scanned) {
+        while let Some(Single {
+            value, scope, spans, ..
+        }) = self.singles.get_mut(self.scanned)
+        {
+            let text = (value.as_str(), *scope);
             if scanned > TOGETHER
-                || findings.step(&mut self.scan, rules, slice, value, spans)? == Step::Pending
+                || findings.step(&mut self.scan, rules, slice, text, spans)? == Step::Pending
             {
                 return Ok(Step::Pending);
             }
@@ -105,10 +110,11 @@ impl Singles {
         self.bytes -= value.len();
     }
 
-    fn push(&mut self, value: &str, spans: Spans, masked: Vec<Masked>) -> usize {
+    fn push(&mut self, (value, scope): (&str, Scope), spans: Spans, masked: Vec<Masked>) -> usize {
         self.bytes += value.len();
         self.singles.push(Single {
             value: value.to_owned(),
+            scope,
             spans,
             masked,
         });

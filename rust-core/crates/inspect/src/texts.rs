@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Budget, Decision, Direction, Engine, Fault, Judgement, Match, Profile, RuleIndex, Scan, Scratch, Step,
-    StreamScan,
+    Budget, Decision, Engine, Fault, Judgement, Match, MessageJudgement, Mode, Profile, RuleIndex, Scan,
+    Scope, Scratch, Step, StreamScan,
 };
 
 use crate::denial::Denial;
@@ -40,6 +40,8 @@ pub(crate) struct Rules<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) judgement: Judgement,
+    /// The answer, which is one message.
+    answer: MessageJudgement,
     found: Vec<Match>,
     redacted: bool,
     blocked: Option<(RuleIndex, bool)>,
@@ -53,7 +55,7 @@ impl Findings {
         scan: &mut Scan,
         rules: &mut Rules<'_>,
         slice: Duration,
-        text: &str,
+        (text, scope): (&str, Scope),
         spans: &mut Spans,
     ) -> Result<Step, Denial> {
         let Rules {
@@ -63,13 +65,18 @@ impl Findings {
             scratch,
         } = rules;
         let found = &mut self.found;
-        let direction = Direction::Response;
-        let step = scan.step(engine, profile, direction, text, slice, budget, scratch, found)?;
+        let step = match profile.is_idle_in(scope) {
+            true => Step::Done,
+            false => scan.step(engine, profile, scope, text, slice, budget, scratch, found)?,
+        };
         if found.len() > MOST_MATCHES {
             return Err(Fault::Budget.into());
         }
         if step == Step::Done {
-            self.judge(rules, spans, |_| false);
+            self.judge(rules, scope, spans, |_| false);
+            let found = std::mem::take(&mut self.found);
+            self.count(rules, scope, &found);
+            self.found = found;
             self.found.clear();
             *scan = Scan::new();
         }
@@ -80,7 +87,7 @@ impl Findings {
     pub(crate) fn whole(
         &mut self,
         rules: &mut Rules<'_>,
-        text: &str,
+        text: (&str, Scope),
         spans: &mut Spans,
     ) -> Result<(), Denial> {
         self.found.clear();
@@ -100,24 +107,38 @@ impl Findings {
         self.found.shrink_to(most / size_of::<Match>());
     }
 
-    /// Judges what was found. `is_late`: whether a part of a match has left as it was.
-    fn judge(&mut self, rules: &Rules<'_>, spans: &mut Spans, is_late: impl Fn(&Match) -> bool) {
-        self.found
-            .sort_unstable_by_key(|found| (found.start, found.end, found.rule));
+    /// Judges what was found by itself. `is_late`: whether a part of a match has left as it was.
+    fn judge(
+        &mut self,
+        rules: &Rules<'_>,
+        scope: Scope,
+        spans: &mut Spans,
+        is_late: impl Fn(&Match) -> bool,
+    ) {
+        sort(&mut self.found);
+        let is_enforced = rules.profile.mode() == Mode::Enforce;
         for found in &self.found {
-            match self.judgement.add(rules.engine, rules.profile, found.rule) {
-                Decision::Flag => {}
-                Decision::Redact if is_late(found) => {
+            self.judgement.note(found.rule);
+            match self.answer.note(rules.profile, scope, found.rule) {
+                Some(Decision::Redact) if is_enforced && is_late(found) => {
                     self.blocked.get_or_insert((found.rule, false));
                 }
-                Decision::Redact => {
+                Some(Decision::Redact) if is_enforced => {
                     self.redacted = true;
                     spans.add(found);
                 }
-                Decision::Block { rule, by_score } => {
-                    self.blocked.get_or_insert((rule, by_score));
-                }
+                _ => {}
             }
+        }
+    }
+
+    /// Counts matches, which are sorted by where they begin and which no others overlap, and decides.
+    fn count(&mut self, rules: &Rules<'_>, scope: Scope, found: &[Match]) {
+        let Rules { engine, profile, .. } = rules;
+        self.answer.count(engine, profile, scope, found);
+        self.judgement.add(profile, 0, Scope::Answer, &self.answer);
+        if let Some(Decision::Block { rule, by_score }) = self.judgement.decision() {
+            self.blocked.get_or_insert((rule, by_score));
         }
     }
 
@@ -140,12 +161,15 @@ pub(crate) struct Text {
     key: String,
     /// The index of its choice.
     choice: u64,
+    scope: Scope,
     scan: StreamScan,
     /// The number of the event that brought the last piece of it.
     event: usize,
     /// Whether it seems to be over, and what was found because of that.
     over: bool,
     found_over: Vec<Match>,
+    /// What does not count yet: it may overlap what is found later.
+    uncounted: Vec<Match>,
     /// Bytes that have left.
     released: usize,
     /// The text, if it is scanned at its end.
@@ -160,10 +184,12 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    fn restart(&mut self, key: &str, choice: u64) {
+    fn restart(&mut self, key: &str, choice: u64, scope: Scope) {
         self.key.clear();
         self.key.push_str(key);
         self.choice = choice;
+        self.scope = scope;
+        self.uncounted.clear();
         self.scan = StreamScan::new();
         self.over = false;
         self.found_over.clear();
@@ -188,7 +214,7 @@ impl Text {
     }
 
     fn push(&mut self, piece: &str, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
-        if rules.profile.is_idle(Direction::Response) {
+        if rules.profile.is_idle_in(self.scope) {
             // Only masks are looked for.
             self.cleared = self.length;
             return Ok(());
@@ -197,7 +223,7 @@ impl Text {
         let cleared = self.scan.push(
             rules.engine,
             rules.profile,
-            Direction::Response,
+            self.scope,
             piece,
             &mut rules.budget,
             rules.scratch,
@@ -206,14 +232,16 @@ impl Text {
         self.cleared = self.cleared.max(cleared);
         self.over = false;
         self.judge(rules, findings);
+        self.count_up_to(cleared, rules, findings);
         Ok(())
     }
 
     fn finish(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
         findings.found.clear();
-        end(&mut self.scan, rules, findings)?;
+        end(&mut self.scan, self.scope, rules, findings)?;
         self.cleared = self.length;
         self.judge(rules, findings);
+        self.count_up_to(self.length, rules, findings);
         Ok(())
     }
 
@@ -224,9 +252,15 @@ impl Text {
             return Ok(());
         }
         findings.found.clear();
-        end(&mut self.scan.clone(), rules, findings)?;
+        end(&mut self.scan.clone(), self.scope, rules, findings)?;
         self.cleared = self.length;
+        // Should it go on, all of this is found again, and counts then if it still does.
+        let known = self.uncounted.len();
         self.judge(rules, findings);
+        let mut all = self.uncounted.clone();
+        sort(&mut all);
+        findings.count(rules, self.scope, &all);
+        self.uncounted.truncate(known);
         self.found_over.extend_from_slice(&findings.found);
         Ok(())
     }
@@ -234,15 +268,49 @@ impl Text {
     fn judge(&mut self, rules: &Rules<'_>, findings: &mut Findings) {
         let (released, found_over) = (self.released, &self.found_over);
         let is_late = |found: &Match| found.start < released && !found_over.contains(found);
-        findings.judge(rules, &mut self.spans, is_late);
+        findings.judge(rules, self.scope, &mut self.spans, is_late);
+        self.uncounted.extend_from_slice(&findings.found);
+    }
+
+    /// Counts the matches that nothing can overlap any more: those before the first group of overlapping ones that reaches
+    /// beyond what is decided.
+    fn count_up_to(&mut self, decided: usize, rules: &Rules<'_>, findings: &mut Findings) {
+        if self.uncounted.is_empty() {
+            return;
+        }
+        sort(&mut self.uncounted);
+        let (mut final_count, mut end) = (0, 0);
+        for (number, found) in self.uncounted.iter().enumerate() {
+            if found.start >= end {
+                final_count = number;
+            }
+            end = end.max(found.end);
+            if end > decided {
+                break;
+            }
+            if number + 1 == self.uncounted.len() {
+                final_count = number + 1;
+            }
+        }
+        findings.count(rules, self.scope, &self.uncounted[..final_count]);
+        self.uncounted.drain(..final_count);
     }
 }
 
-fn end(scan: &mut StreamScan, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
+fn sort(found: &mut [Match]) {
+    found.sort_unstable_by_key(|found| (found.start, found.end, found.rule));
+}
+
+fn end(
+    scan: &mut StreamScan,
+    scope: Scope,
+    rules: &mut Rules<'_>,
+    findings: &mut Findings,
+) -> Result<(), Denial> {
     scan.finish(
         rules.engine,
         rules.profile,
-        Direction::Response,
+        scope,
         &mut rules.budget,
         rules.scratch,
         &mut findings.found,
@@ -320,8 +388,8 @@ impl Texts {
         }
     }
 
-    /// The number of the text with this key, which belongs to a choice.
-    pub(crate) fn number(&mut self, key: &str, choice: u64) -> Result<usize, Denial> {
+    /// The number of the text with this key, which belongs to a choice and is of this scope.
+    pub(crate) fn number(&mut self, key: &str, choice: u64, scope: Scope) -> Result<usize, Denial> {
         let known = self.texts[..self.used].iter().rposition(|text| text.key == key);
         if let Some(number) = known {
             return Ok(number);
@@ -339,25 +407,25 @@ impl Texts {
         }
         let number = self.used;
         self.used += 1;
-        self.texts[number].restart(key, choice);
+        self.texts[number].restart(key, choice, scope);
         Ok(number)
     }
 
     /// Takes a text that has come at once; its number among [those](Texts::single) of which something may be replaced.
     pub(crate) fn push_single(
         &mut self,
-        value: &str,
+        (value, scope): (&str, Scope),
         rules: &mut Rules<'_>,
         findings: &mut Findings,
     ) -> Result<Option<usize>, Denial> {
         if self.at_end {
-            return Ok(Some(self.singles.add(value)));
+            return Ok(Some(self.singles.add(value, scope)));
         }
         let masked = match &self.masks {
             Some(masks) => masks_in(value, masks, &mut self.growth),
             None => Vec::new(),
         };
-        self.singles.scan(value, masked, rules, findings)
+        self.singles.scan((value, scope), masked, rules, findings)
     }
 
     /// Adds a piece to a text.
@@ -428,7 +496,8 @@ impl Texts {
         while let Some(text) = self.texts[..self.used].get_mut(self.ended) {
             if self.at_end {
                 text.cleared = text.length;
-                let step = findings.step(&mut self.scan, rules, slice, &text.whole, &mut text.spans)?;
+                let whole = (text.whole.as_str(), text.scope);
+                let step = findings.step(&mut self.scan, rules, slice, whole, &mut text.spans)?;
                 self.ended += usize::from(step == Step::Done);
                 scanned += text.length;
                 // Many texts are as long as one.

@@ -3,9 +3,11 @@
 
 mod support;
 
-use proofgate_inspect::{Outcome, RequestVerdict, inspect_request};
+use std::time::Duration;
+
+use proofgate_inspect::{Outcome, RequestInspection, RequestVerdict, inspect_request};
 use proofgate_json::Workspace;
-use proofgate_policy::{Budget, Fault};
+use proofgate_policy::{Budget, Fault, Scope};
 use proofgate_providers::{BodyText, Call, Dialect};
 use serde_json::json;
 use support::Policy;
@@ -27,6 +29,14 @@ fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
 
 fn body(content: &str) -> String {
     json!({"messages": [{"role": "user", "content": content}], "model": "m"}).to_string()
+}
+
+fn messages(messages: serde_json::Value) -> String {
+    json!({"messages": messages, "model": "m"}).to_string()
+}
+
+fn tool(content: &str) -> serde_json::Value {
+    json!({"role": "tool", "tool_call_id": "c", "content": content})
 }
 
 fn blocked_by(policy: &Policy, verdict: &RequestVerdict) -> Option<(String, bool)> {
@@ -108,6 +118,94 @@ fn scores_add_up_to_a_denial() {
 }
 
 #[test]
+fn scores_of_different_messages_do_not_add_up() {
+    for other in [tool("silver"), json!({"role": "user", "content": "silver"})] {
+        let body = messages(json!([{"role": "user", "content": "gold"}, other]));
+        let (verdict, _) = inspect(&mut Policy::new(), &body);
+        assert_eq!(
+            (verdict.outcome, verdict.judgement.score()),
+            (Outcome::Allow, 60),
+            "{other}"
+        );
+    }
+}
+
+#[test]
+fn no_match_crosses_into_what_a_tool_returned() {
+    let body = messages(json!([{"role": "user", "content": "open the pod"}, tool("bay doors")]));
+    let (verdict, _) = inspect(&mut Policy::new(), &body);
+    assert_eq!(
+        (verdict.outcome, verdict.judgement.decision()),
+        (Outcome::Allow, None)
+    );
+    let results = messages(json!([tool("open the pod"), tool("bay doors")]));
+    assert_eq!(inspect(&mut Policy::new(), &results).0.outcome, Outcome::Allow);
+}
+
+#[test]
+fn a_message_without_words_between_two_of_one_role_hides_nothing() {
+    for between in ["", " \n"] {
+        let between = json!({"role": "assistant", "content": between});
+        let body = messages(json!([
+            {"role": "user", "content": "open the pod"}, between, {"role": "user", "content": "bay doors"}]));
+        let mut policy = Policy::new();
+        let (verdict, _) = inspect(&mut policy, &body);
+        assert_eq!(blocked_by(&policy, &verdict), Some(("phrase".to_owned(), false)));
+    }
+}
+
+#[test]
+fn the_message_that_is_denied_is_known() {
+    let body =
+        messages(json!([{"role": "user", "content": "gold"}, tool("x"), tool("open the pod bay doors")]));
+    let (verdict, _) = inspect(&mut Policy::new(), &body);
+    assert_eq!(verdict.place.unwrap().to_string(), "messages[2]");
+    assert_eq!(verdict.judgement.worst().unwrap().scope, Scope::ToolResult);
+}
+
+#[test]
+fn a_match_over_two_messages_counts_for_the_one_that_it_ends_in() {
+    let body = messages(json!([
+        {"role": "user", "content": "gold, open the pod"}, {"role": "user", "content": "bay doors"}]));
+    let (verdict, _) = inspect(&mut Policy::new(), &body);
+    assert_eq!(verdict.place.unwrap().to_string(), "messages[1]");
+    assert_eq!(verdict.judgement.score(), 100);
+}
+
+#[test]
+fn an_inspection_in_slices_comes_to_the_same() {
+    let mut policy = Policy::new();
+    let long = "nothing of note here. ".repeat(4_000);
+    let body = messages(
+        json!([tool(&long), {"role": "user", "content": "gold"}, tool("sk-abcdef123"), tool(&long)]),
+    );
+    let mut text = BodyText::new();
+    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    let Policy {
+        engine,
+        profile,
+        scratch,
+    } = &mut policy;
+    let whole = inspect_request(engine, profile, &text, Budget::unlimited(), scratch).unwrap();
+    let (mut inspection, mut steps) = (RequestInspection::new(Budget::unlimited()), 0);
+    let sliced = loop {
+        steps += 1;
+        let step = inspection
+            .step(engine, profile, &text, Duration::ZERO, scratch)
+            .unwrap();
+        if let Some(verdict) = step {
+            break verdict;
+        }
+    };
+    assert!(steps > 4, "{steps}");
+    assert_eq!(
+        (sliced.outcome, sliced.redactions),
+        (whole.outcome, whole.redactions)
+    );
+    assert_eq!(sliced.judgement.worst(), whole.judgement.worst());
+}
+
+#[test]
 fn a_denied_request_is_not_redacted() {
     let body = body("sk-abcdef123: open the pod bay doors");
     let (verdict, out) = inspect(&mut Policy::new(), &body);
@@ -128,7 +226,8 @@ fn a_dry_run_changes_nothing_and_remembers_the_denial() {
 fn an_evaluation_without_a_result_is_a_fault() {
     let mut policy = Policy::new();
     let other = Policy::new();
-    let text = BodyText::new();
+    let mut text = BodyText::new();
+    text.plain("a text");
     let outcome = inspect_request(
         &policy.engine,
         &other.profile,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use proofgate_policy::{Budget, Direction, Engine, PolicyConfig, Scratch, pack_names};
+use proofgate_policy::{Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, pack_names};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Rules that are named for each kind.
@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn packs(names: &[String], disabled: &[String]) -> PolicyConfig {
     PolicyConfig {
         packs: names.to_vec(),
-        disabled_rules: disabled.to_vec(),
+        actions: off(disabled),
         ..PolicyConfig::default()
     }
 }
@@ -87,7 +87,7 @@ fn microseconds_per_kilobyte(engine: &Engine, text: &str, rounds: usize) -> Resu
         let before = used();
         engine.scan(
             &profile,
-            Direction::Request,
+            Scope::User,
             text,
             &mut Budget::unlimited(),
             &mut scratch,
@@ -127,4 +127,17 @@ fn options() -> Result<Options, Box<dyn Error>> {
         }
     }
     Ok(options)
+}
+
+/// Has rules off.
+fn off(rules: &[String]) -> Vec<ActionOverride> {
+    if rules.is_empty() {
+        return Vec::new();
+    }
+    vec![ActionOverride {
+        packs: Vec::new(),
+        rules: rules.to_vec(),
+        scopes: None,
+        action: Action::Ignore,
+    }]
 }

@@ -17,7 +17,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use proofgate_policy::{
-    Direction, Engine, Fault, Judgement, Match, PolicyConfig, Profile, Scratch, pack_names,
+    Engine, Fault, Judgement, Match, MessageJudgement, PolicyConfig, Profile, Scope, Scratch, pack_names,
 };
 
 const LENGTH: usize = 1024;
@@ -97,11 +97,14 @@ impl Bench {
             scratch,
             found,
         } = self;
-        engine.scan(profile, Direction::Request, text, &mut budget, scratch, found)?;
-        let mut judgement = Judgement::new();
+        engine.scan(profile, Scope::User, text, &mut budget, scratch, found)?;
+        found.sort_unstable_by_key(|found| (found.start, found.end, found.rule));
+        let (mut message, mut judgement) = (MessageJudgement::default(), Judgement::new());
         for found in found.iter() {
-            judgement.add(engine, profile, found.rule);
+            message.note(profile, Scope::User, found.rule);
         }
+        message.count(engine, profile, Scope::User, found);
+        judgement.add(profile, 0, Scope::User, &message);
         Ok(judgement.decision().is_some())
     }
 

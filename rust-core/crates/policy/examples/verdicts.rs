@@ -2,13 +2,13 @@
 //!
 //! `cargo run --release -p proofgate-policy --example verdicts -- [--packs a,b] [--rules FILE.toml ...]`
 //!
-//! Standard input: one `{"text": "...", "direction": "request"}` a line (`direction` may be absent). Standard output: for
+//! Standard input: one `{"text": "...", "direction": "request", "scope": "user"}` a line (`direction` and `scope` may be absent). Standard output: for
 //! each line `{"matches":[["rule-id",start,end],...]}`, sorted. Without options all built-in packs are used.
 
 use std::error::Error;
 use std::io::{BufRead, BufWriter, Write};
 
-use proofgate_policy::{Budget, Direction, Engine, Pack, PolicyConfig, Scratch, pack_names};
+use proofgate_policy::{Budget, Direction, Engine, Pack, PolicyConfig, Scope, Scratch, pack_names};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -17,6 +17,19 @@ struct Event {
     text: String,
     #[serde(default = "request")]
     direction: Direction,
+    /// What the text is; absent: what a user says, or an answer.
+    scope: Option<String>,
+}
+
+impl Event {
+    fn scope(&self) -> Result<Scope, Box<dyn Error>> {
+        let usual = match self.direction {
+            Direction::Request => "user",
+            Direction::Response => "answer",
+        };
+        let word = self.scope.as_deref().unwrap_or(usual);
+        Ok(Scope::named(word, self.direction).ok_or("no such scope")?)
+    }
 }
 
 fn request() -> Direction {
@@ -35,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut budget = Budget::unlimited();
         engine.scan(
             &profile,
-            event.direction,
+            event.scope()?,
             &event.text,
             &mut budget,
             &mut scratch,

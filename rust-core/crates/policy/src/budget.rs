@@ -72,7 +72,7 @@ impl<'b> Clock<'b> {
     pub(crate) fn searched(&mut self, bytes: usize) -> Result<(), Fault> {
         if !self.searched {
             self.searched = true;
-            self.begin.get_or_insert_with(thread_time);
+            self.begin.get_or_insert_with(processor_time);
         }
         self.passed(bytes.saturating_add(64))
     }
@@ -83,7 +83,7 @@ impl<'b> Clock<'b> {
     }
 
     fn read(&mut self) -> Result<(), Fault> {
-        let now = thread_time();
+        let now = processor_time();
         self.used = now.saturating_sub(*self.begin.get_or_insert(now));
         match self.budget.left {
             Some(left) if self.used >= left => Err(Fault::Budget),
@@ -106,7 +106,8 @@ impl<'b> Clock<'b> {
 }
 
 /// The processor time that this thread has taken.
-pub(crate) fn thread_time() -> Duration {
+#[must_use]
+pub fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
     Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default())
@@ -120,8 +121,8 @@ mod tests {
     use crate::Fault;
 
     fn spin(duration: Duration) {
-        let start = super::thread_time();
-        while super::thread_time() < start + duration {
+        let start = super::processor_time();
+        while super::processor_time() < start + duration {
             std::hint::spin_loop();
         }
     }

@@ -320,8 +320,8 @@ fn panic_for_tests(_: &[u8]) -> bool {
 /// Burns 20 ms of the processor's time without looking at the budget.
 #[cfg(feature = "testing")]
 fn spin_for_tests(_: &[u8]) -> bool {
-    let start = crate::budget::thread_time();
-    while crate::budget::thread_time() < start + std::time::Duration::from_millis(20) {
+    let start = crate::budget::processor_time();
+    while crate::budget::processor_time() < start + std::time::Duration::from_millis(20) {
         std::hint::spin_loop();
     }
     true

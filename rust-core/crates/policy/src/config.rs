@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::allow::Allow;
+use crate::overrides::ActionOverride;
 use crate::{Action, PolicyError, RuleSpec};
 
 /// Whether a policy acts or only reports.
@@ -34,18 +36,22 @@ pub struct PolicyConfig {
     pub packs: Vec<String>,
     /// Whether to act.
     pub mode: Mode,
-    /// Replaces every rule's own action.
+    /// Replaces every rule's own action, wherever it is not off.
     pub action: Option<Action>,
-    /// The score at which an exchange is denied; at least 1.
-    pub threshold: u32,
+    /// Replace the actions of some rules, or of all rules of some packs, in all scopes or in some.
+    pub actions: Vec<ActionOverride>,
+    /// What no rule matches.
+    pub allow: Allow,
+    /// The score at which a message is denied, at least 1; absent: no score denies.
+    pub threshold: Option<u32>,
+    /// The score at which a message is reported as flagged, at least 1.
+    pub flag_threshold: u32,
     /// Processor time that the evaluation of a text may take whatever its length, in microseconds; at least 1,
     pub budget_us: u64,
     /// and in addition for every KiB of it.
     pub budget_us_per_kib: u64,
     /// What the rules do with attachments.
     pub attachments: Attachments,
-    /// Ids of rules that are left out.
-    pub disabled_rules: Vec<String>,
     /// The user's own rules.
     pub rules: Vec<RuleSpec>,
 }
@@ -56,11 +62,13 @@ impl Default for PolicyConfig {
             packs: Vec::new(),
             mode: Mode::Enforce,
             action: None,
-            threshold: 100,
+            actions: Vec::new(),
+            allow: Allow::default(),
+            threshold: None,
+            flag_threshold: 50,
             budget_us: 10_000,
             budget_us_per_kib: 200,
             attachments: Attachments::ScanText,
-            disabled_rules: Vec::new(),
             rules: Vec::new(),
         }
     }
@@ -72,21 +80,20 @@ impl Default for PolicyConfig {
 pub struct TenantPolicy {
     /// Whether to act.
     pub mode: Option<Mode>,
-    /// Replaces every rule's action, and the policy-wide one.
+    /// Replaces every rule's action, wherever the policy does not have it off.
     pub action: Option<Action>,
-    /// The score at which an exchange is denied; at least 1.
+    /// As those of the policy, and after them. A rule that the policy has off in all scopes stays off.
+    pub actions: Vec<ActionOverride>,
+    /// The score at which a message is denied; at least 1.
     pub threshold: Option<u32>,
-    /// Ids of rules that are left out, beside those that the policy leaves out.
-    pub disabled_rules: Vec<String>,
+    /// The score at which a message is reported as flagged; at least 1.
+    pub flag_threshold: Option<u32>,
 }
 
-pub(crate) fn check_threshold(threshold: u32) -> Result<u32, PolicyError> {
+pub(crate) fn check_threshold(field: &'static str, threshold: u32) -> Result<u32, PolicyError> {
     if threshold == 0 {
         let reason = "must be at least 1".to_owned();
-        return Err(PolicyError::Setting {
-            field: "threshold",
-            reason,
-        });
+        return Err(PolicyError::Setting { field, reason });
     }
     Ok(threshold)
 }

@@ -7,21 +7,24 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::allow::Spared;
 use crate::checks::{self, Check};
 use crate::config::{check_budget, check_threshold};
 use crate::fold::{self, plain_byte};
 use crate::fold_table::{self, FoldTable};
 use crate::hold::Hold;
+use crate::overrides::{self, Actions, Limit};
 use crate::pattern::Pattern;
 use crate::prefilter::Prefilter;
 use crate::rule_set::{MOST_RULES, RuleSet};
+use crate::scope::ScopeSet;
 use crate::sieve::Sieve;
 use crate::signs::{MOST_SIGNS, Signs};
 use crate::undecided::Undecided;
 use crate::wake::{Offsets, Wake};
 use crate::{
-    Action, Budget, Direction, Examples, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Target,
-    TenantPolicy, View,
+    Action, Budget, Direction, Examples, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Scope,
+    Target, TenantPolicy, View,
 };
 
 /// The number of a rule within its [`Engine`].
@@ -43,16 +46,14 @@ pub struct RuleInfo {
     pub pack: Option<String>,
     /// One sentence for the client.
     pub reason: String,
-    /// Whether it looks at messages of the role `system` or `developer`, too.
-    pub instructions: bool,
     /// The directions that it looks at.
     pub target: Target,
     /// The copy of the text that it looks at.
     pub view: View,
     /// What it adds to the score.
     pub score: u32,
-    /// What it does; the policy-wide action if there is one, otherwise its own.
-    pub action: Action,
+    /// What it does in each scope, by [`Scope`] as a number, for whoever has no policy of his own.
+    pub actions: [Action; Scope::ALL.len()],
     /// Texts that it is tried on.
     pub examples: Examples,
 }
@@ -65,7 +66,37 @@ pub(crate) struct Rule {
     /// A match has to contain one of these (plain), unless there are none.
     pub(crate) required: Vec<Vec<u8>>,
     pub(crate) check: Option<Check>,
+    /// What it does not match after all.
+    pub(crate) spared: Spared,
     pub(crate) wake: Wake,
+}
+
+/// Where a rule comes from, and what holds for all rules of there.
+struct Source {
+    pack: Option<String>,
+    scopes: ScopeSet,
+    limits: Vec<Limit>,
+    spares_documentation: bool,
+}
+
+impl Source {
+    const OWN: Source = Source {
+        pack: None,
+        scopes: ScopeSet::ALL,
+        limits: Vec::new(),
+        spares_documentation: false,
+    };
+
+    /// What a rule does where it looks, before a policy changes it.
+    fn actions(&self, spec: &RuleSpec) -> Actions {
+        let mut actions = overrides::own(spec.action, &self.limits);
+        for (scope, action) in Scope::ALL.into_iter().zip(&mut actions) {
+            if !self.scopes.contains(scope) || !spec.target.includes(scope.direction()) {
+                *action = Action::Ignore;
+            }
+        }
+        actions
+    }
 }
 
 /// Which rule a literal of the prefilter wakes.
@@ -144,7 +175,8 @@ pub struct Engine {
     /// What the profiles hold back.
     holds: Mutex<Vec<(RuleSet, Weak<Hold>)>>,
     mode: Mode,
-    threshold: u32,
+    threshold: Option<u32>,
+    flag_threshold: u32,
     budget: Duration,
     budget_per_kib: Duration,
     config: PolicyConfig,
@@ -170,19 +202,18 @@ impl Engine {
     /// As [`Engine::compile`].
     pub fn compile_packs(config: &PolicyConfig, packs: Vec<Pack>) -> Result<Self, PolicyError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let threshold = check_threshold(config.threshold)?;
+        let threshold = config
+            .threshold
+            .map(|threshold| check_threshold("threshold", threshold));
+        let threshold = threshold.transpose()?;
+        let flag_threshold = check_threshold("flag_threshold", config.flag_threshold)?;
         let budget = Duration::from_micros(check_budget(config.budget_us)?);
         let table = fold_table::table()?;
+        let spared = Spared::compile(&config.allow, table)?;
 
-        let named = packs.into_iter().flat_map(|pack| {
-            pack.rules
-                .into_iter()
-                .map(move |rule| (Some(pack.name.clone()), pack.instructions, rule))
-        });
-        let own = config.rules.iter().map(|rule| (None, true, rule.clone()));
         let mut known = HashSet::new();
         let mut rules = Vec::new();
-        for (pack, instructions, spec) in named.chain(own) {
+        let mut compile = |source: &Source, spec: RuleSpec| {
             if !known.insert(spec.id.clone()) {
                 return Err(PolicyError::rule(
                     &spec.id,
@@ -190,17 +221,27 @@ impl Engine {
                     "two rules have this id; it must be unique over all packs",
                 ));
             }
-            let mut rule = Rule::compile(spec, pack, config.action, table)?;
-            rule.info.instructions = instructions;
-            if !config.disabled_rules.contains(&rule.info.id) {
+            let rule = Rule::compile(spec, source, config, &spared, table)?;
+            if rule.info.actions.iter().any(|action| *action != Action::Ignore) {
                 rules.push(rule);
             }
-        }
-        for id in &config.disabled_rules {
-            if !known.contains(id) && !crate::packs::is_built_in_rule(id) {
-                return Err(PolicyError::UnknownRule { rule: id.clone() });
+            Ok(())
+        };
+        for pack in packs {
+            let source = Source {
+                pack: Some(pack.name),
+                scopes: pack.scopes,
+                limits: pack.limits,
+                spares_documentation: pack.spares_documentation,
+            };
+            for spec in pack.rules {
+                compile(&source, spec)?;
             }
         }
+        for spec in &config.rules {
+            compile(&Source::OWN, spec.clone())?;
+        }
+        overrides::check(&config.actions, |id| known.contains(id))?;
         if rules.len() > MOST_RULES {
             let reason = format!("{} rules are enabled; {MOST_RULES} at most", rules.len());
             return Err(PolicyError::Setting {
@@ -241,6 +282,7 @@ impl Engine {
             holds: Mutex::default(),
             mode: config.mode,
             threshold,
+            flag_threshold,
             budget,
             budget_per_kib: Duration::from_micros(config.budget_us_per_kib),
             config: config.clone(),
@@ -287,41 +329,44 @@ impl Engine {
     pub fn profile(&self, tenant: Option<&TenantPolicy>) -> Result<Profile, PolicyError> {
         let unchanged = TenantPolicy::default();
         let tenant = tenant.unwrap_or(&unchanged);
-        let mut request = RuleSet::default();
-        let mut response = RuleSet::default();
+        let is_own = |id: &str| self.config.rules.iter().any(|rule| rule.id == id);
+        overrides::check(&tenant.actions, |id| {
+            is_own(id) || self.rules().any(|rule| rule.id == id)
+        })?;
+        let mut active: [RuleSet; Scope::ALL.len()] = Default::default();
         let mut actions = Vec::with_capacity(self.rules.len());
-        for (number, rule) in (0_u16..).zip(&self.rules) {
-            actions.push(tenant.action.unwrap_or(rule.info.action));
-            if tenant.disabled_rules.contains(&rule.info.id) {
-                continue;
+        for (number, Rule { info, .. }) in (0_u16..).zip(&self.rules) {
+            let mut of_rule = info.actions;
+            let name = (info.id.as_str(), info.pack.as_deref());
+            overrides::apply(&mut of_rule, name, tenant.action, &tenant.actions);
+            for scope in Scope::ALL {
+                if of_rule[scope as usize] != Action::Ignore && info.target.includes(scope.direction()) {
+                    active[scope as usize].insert(RuleIndex(number));
+                }
             }
-            if rule.info.target.includes(Direction::Request) {
-                request.insert(RuleIndex(number));
-            }
-            if rule.info.target.includes(Direction::Response) {
-                response.insert(RuleIndex(number));
-            }
+            actions.push(of_rule);
         }
-        for id in &tenant.disabled_rules {
-            if !self.rules().any(|rule| rule.id == *id) && !crate::packs::is_built_in_rule(id) {
-                return Err(PolicyError::UnknownRule { rule: id.clone() });
-            }
-        }
+        let threshold = tenant
+            .threshold
+            .map(|threshold| check_threshold("threshold", threshold));
+        let flag_threshold = tenant.flag_threshold.unwrap_or(self.flag_threshold);
         let mode = tenant.mode.unwrap_or(self.mode);
         let mut acting = RuleSet::default();
-        for rule in response.iter().filter(|_| mode == Mode::Enforce) {
-            if actions[rule.position()] != Action::Flag {
-                acting.insert(rule);
+        for (number, of_rule) in (0_u16..).zip(&actions).filter(|_| mode == Mode::Enforce) {
+            let acts = |scope: &Scope| of_rule[*scope as usize] > Action::Flag;
+            let mut answers = Scope::ALL.into_iter().filter(|scope| scope.direction() == Direction::Response);
+            if answers.any(|scope| acts(&scope) && active[scope as usize].contains(RuleIndex(number))) {
+                acting.insert(RuleIndex(number));
             }
         }
         Ok(Profile {
             engine: self.id,
             mode,
             hold: self.hold(acting)?,
-            threshold: tenant.threshold.map_or(Ok(self.threshold), check_threshold)?,
+            threshold: threshold.transpose()?.or(self.threshold),
+            flag_threshold: check_threshold("flag_threshold", flag_threshold)?,
             actions,
-            request,
-            response,
+            active,
         })
     }
 
@@ -345,6 +390,14 @@ impl Engine {
     #[must_use]
     pub fn rule(&self, index: RuleIndex) -> &RuleInfo {
         &self.rules[index.position()].info
+    }
+
+    /// The number of the rule with this id.
+    #[must_use]
+    pub fn index_of(&self, id: &str) -> Option<RuleIndex> {
+        let numbers = (0_u16..).zip(self.rules());
+        let mut found = numbers.filter(|(_, rule)| rule.id == id);
+        found.next().map(|(number, _)| RuleIndex(number))
     }
 
     /// All rules, in the order of their numbers.
@@ -378,8 +431,9 @@ impl Engine {
 impl Rule {
     fn compile(
         spec: RuleSpec,
-        pack: Option<String>,
-        action: Option<Action>,
+        source: &Source,
+        config: &PolicyConfig,
+        spared: &Spared,
         table: &FoldTable,
     ) -> Result<Self, PolicyError> {
         let id = spec.id.clone();
@@ -437,15 +491,18 @@ impl Rule {
         let field = if spec.regex.is_some() { "regex" } else { "literals" };
         let pattern = pattern.map_err(|reason| PolicyError::rule(&id, field, reason))?;
         let wake = Wake::derive(&pattern.hir, &required, view);
+        let mut actions = source.actions(&spec);
+        let pack = source.pack.as_deref();
+        overrides::apply(&mut actions, (&spec.id, pack), config.action, &config.actions);
+        let spared = spared.of_rule(view, pack, source.spares_documentation);
         let info = RuleInfo {
             id: spec.id,
-            pack,
+            pack: source.pack.clone(),
             reason: spec.reason,
-            instructions: true,
             target: spec.target,
             view,
             score: spec.score,
-            action: action.unwrap_or(spec.action),
+            actions,
             examples: spec.examples,
         };
         Ok(Self {
@@ -454,6 +511,7 @@ impl Rule {
             view,
             required,
             check,
+            spared,
             wake,
         })
     }

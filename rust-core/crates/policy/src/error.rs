@@ -31,8 +31,8 @@ pub enum PolicyError {
         /// What is wrong with it.
         reason: String,
     },
-    /// `disabled_rules` names a rule that does not exist, in this policy or in any pack.
-    #[error("disabled_rules: there is no rule {rule:?}")]
+    /// `actions` names a rule that does not exist, in this policy or in any pack.
+    #[error("actions: there is no rule {rule:?}")]
     UnknownRule {
         /// The id that was given.
         rule: String,

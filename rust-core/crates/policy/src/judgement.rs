@@ -1,7 +1,7 @@
 //! From matches to a decision about one direction of an exchange.
 
 use crate::rule_set::RuleSet;
-use crate::{Action, Engine, Mode, Profile, RuleIndex};
+use crate::{Action, Engine, Match, Mode, Profile, RuleIndex, Scope};
 
 /// What is to be done because a rule matched; ordered from mild to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,20 +12,199 @@ pub enum Decision {
     Redact,
     /// Deny the exchange.
     Block {
-        /// The rule that matched last.
+        /// The rule that denies it; where the score does, the strongest one of those that count.
         rule: RuleIndex,
-        /// Whether the sum of scores denies it, and not the rule's own action.
+        /// Whether the score of a message denies it, and not the rule's own action.
         by_score: bool,
     },
 }
 
-/// The matched rules of one direction of an exchange, and their score. Owns no heap memory.
+/// What the rules say about one message: of a request, one message, one result of a tool, the arguments of one call or the
+/// description of one tool; or an answer.
+///
+/// The score is the sum of the scores of the rules that count, each once. Of matches that overlap, one counts: the one with
+/// the highest score. What is replaced does not count, and neither does what lies within it. Owns no heap memory.
+#[derive(Debug, Clone, Default)]
+pub struct MessageJudgement {
+    counted: RuleSet,
+    score: u32,
+    strongest: Option<RuleIndex>,
+    denied_by: Option<RuleIndex>,
+    is_redacted: bool,
+    has_matches: bool,
+}
+
+impl MessageJudgement {
+    /// Takes note of a match in a text of the message, and says what it asks for by itself. Where the rule is off it asks for
+    /// nothing.
+    pub fn note(&mut self, profile: &Profile, scope: Scope, rule: RuleIndex) -> Option<Decision> {
+        let decision = match profile.action(rule, scope)? {
+            Action::Ignore => return None,
+            Action::Flag => Decision::Flag,
+            Action::Redact => {
+                self.is_redacted = true;
+                Decision::Redact
+            }
+            Action::Block => {
+                // The first rule that denies is the one that is named.
+                self.denied_by.get_or_insert(rule);
+                Decision::Block {
+                    rule,
+                    by_score: false,
+                }
+            }
+        };
+        self.has_matches = true;
+        Some(decision)
+    }
+
+    /// Counts matches in one text of the message, which are sorted by where they begin. No others overlap them.
+    pub fn count(&mut self, engine: &Engine, profile: &Profile, scope: Scope, found: &[Match]) {
+        let mut rest = found;
+        while let Some((first, others)) = rest.split_first() {
+            let mut end = first.end;
+            let overlapping = others.iter().take_while(|next| {
+                let overlaps = next.start < end;
+                end = end.max(next.end);
+                overlaps
+            });
+            let count = 1 + overlapping.count();
+            match count {
+                1 => self.count_one(engine, profile, scope, first.rule),
+                _ => self.count_overlapping(engine, profile, scope, &rest[..count]),
+            }
+            rest = &rest[count..];
+        }
+    }
+
+    fn count_one(&mut self, engine: &Engine, profile: &Profile, scope: Scope, rule: RuleIndex) {
+        if counts(profile.action(rule, scope)) {
+            self.add(engine, rule);
+        }
+    }
+
+    fn count_overlapping(&mut self, engine: &Engine, profile: &Profile, scope: Scope, found: &[Match]) {
+        let action = |found: &Match| profile.action(found.rule, scope);
+        let mut replaced = Intervals::default();
+        for found in found.iter().filter(|found| action(found) == Some(Action::Redact)) {
+            replaced.merge(found.start, found.end);
+        }
+        let mut counting: Vec<&Match> = (found.iter())
+            .filter(|found| counts(action(found)) && !replaced.covers(found.start, found.end))
+            .collect();
+        counting.sort_unstable_by_key(|found| {
+            let score = engine.rule(found.rule).score;
+            (std::cmp::Reverse(score), found.start, found.end, found.rule)
+        });
+        let mut taken = Intervals::default();
+        for found in counting {
+            if taken.insert(found.start, found.end) {
+                self.add(engine, found.rule);
+            }
+        }
+    }
+
+    fn add(&mut self, engine: &Engine, rule: RuleIndex) {
+        if !self.counted.insert(rule) {
+            return;
+        }
+        let score = engine.rule(rule).score;
+        self.score = self.score.saturating_add(score);
+        let strength = |rule: RuleIndex| (engine.rule(rule).score, std::cmp::Reverse(rule));
+        if self
+            .strongest
+            .is_none_or(|known| strength(known) < strength(rule))
+        {
+            self.strongest = Some(rule);
+        }
+    }
+
+    /// The sum of the scores of the rules that count.
+    #[must_use]
+    pub fn score(&self) -> u32 {
+        self.score
+    }
+
+    /// What is decided of the message as [`Mode::Enforce`] carries it out; none where nothing matched.
+    #[must_use]
+    pub fn if_enforced(&self, profile: &Profile) -> Option<Decision> {
+        let by_score = || {
+            let reached = profile
+                .threshold()
+                .is_some_and(|threshold| self.score >= threshold);
+            self.strongest.filter(|_| reached)
+        };
+        match (self.denied_by, by_score()) {
+            (Some(rule), _) => Some(Decision::Block {
+                rule,
+                by_score: false,
+            }),
+            (None, Some(rule)) => Some(Decision::Block { rule, by_score: true }),
+            (None, None) if self.is_redacted => Some(Decision::Redact),
+            (None, None) => self.has_matches.then_some(Decision::Flag),
+        }
+    }
+}
+
+/// Whether a match of a rule that does this counts for the score.
+fn counts(action: Option<Action>) -> bool {
+    matches!(action, Some(Action::Flag | Action::Block))
+}
+
+/// Intervals that do not overlap, in order.
+#[derive(Default)]
+struct Intervals(Vec<(usize, usize)>);
+
+impl Intervals {
+    fn overlapping(&self, start: usize, end: usize) -> std::ops::Range<usize> {
+        let first = self.0.partition_point(|known| known.1 <= start);
+        let behind = self.0.partition_point(|known| known.0 < end);
+        first..behind.max(first)
+    }
+
+    /// Adds an interval unless it overlaps one; whether it was added.
+    fn insert(&mut self, start: usize, end: usize) -> bool {
+        let at = self.overlapping(start, end);
+        if at.is_empty() {
+            self.0.insert(at.start, (start, end));
+        }
+        at.is_empty()
+    }
+
+    /// Adds an interval, and makes one of those that it overlaps.
+    fn merge(&mut self, start: usize, end: usize) {
+        let at = self.overlapping(start, end);
+        let known = &self.0[at.clone()];
+        let start = known.first().map_or(start, |known| known.0.min(start));
+        let end = known.last().map_or(end, |known| known.1.max(end));
+        self.0.splice(at, [(start, end)]);
+    }
+
+    fn covers(&self, start: usize, end: usize) -> bool {
+        let at = self.overlapping(start, end);
+        self.0[at].iter().any(|known| known.0 <= start && end <= known.1)
+    }
+}
+
+/// What the rules say about one direction of an exchange: of all of its messages. Owns no heap memory.
 #[derive(Debug, Clone, Default)]
 pub struct Judgement {
     matched: RuleSet,
-    score: u32,
+    worst: Option<Worst>,
     decision: Option<Decision>,
-    enforced: bool,
+    is_flagged: bool,
+    is_enforced: bool,
+}
+
+/// The message that decides: the first that is denied, or else the one with the highest score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worst {
+    /// Its number among the messages of the text.
+    pub message: u32,
+    /// What it is.
+    pub scope: Scope,
+    /// Its score.
+    pub score: u32,
 }
 
 impl Judgement {
@@ -35,34 +214,54 @@ impl Judgement {
         Self::default()
     }
 
-    /// Counts a match and says what it asks for. A rule adds its score once, however often it matches. In
-    /// [`Mode::DryRun`] that is always [`Decision::Flag`].
-    pub fn add(&mut self, engine: &Engine, profile: &Profile, rule: RuleIndex) -> Decision {
-        if self.matched.insert(rule) {
-            self.score = self.score.saturating_add(engine.rule(rule).score);
-        }
-        let decision = match profile.action(rule) {
-            Some(Action::Block) => Decision::Block {
-                rule,
-                by_score: false,
-            },
-            _ if self.score >= profile.threshold => Decision::Block { rule, by_score: true },
-            Some(Action::Redact) => Decision::Redact,
-            Some(Action::Flag) | None => Decision::Flag,
-        };
-        // The first rule that denies is the one that is named.
-        let denied = matches!(self.decision, Some(Decision::Block { .. }));
-        if !denied {
-            self.decision = self.decision.max(Some(decision));
-        }
-        self.enforced = profile.mode == Mode::Enforce;
-        if self.enforced { decision } else { Decision::Flag }
+    /// Takes note of a rule that matched.
+    pub fn note(&mut self, rule: RuleIndex) {
+        self.matched.insert(rule);
     }
 
-    /// The sum of the scores of the rules that matched.
+    /// Adds what is decided of a message. One that is added again, with more matches, takes its own place.
+    pub fn add(&mut self, profile: &Profile, message: u32, scope: Scope, judged: &MessageJudgement) {
+        self.is_enforced = profile.mode() == Mode::Enforce;
+        let Some(decision) = judged.if_enforced(profile) else {
+            return;
+        };
+        let score = judged.score();
+        self.is_flagged |= score >= profile.flag_threshold();
+        let is_known = self.worst.is_some_and(|worst| worst.message == message);
+        // The first message that is denied is the one that is named, and the first rule.
+        let is_denied = self.would_block();
+        if is_denied && !is_known {
+            return;
+        }
+        let denies = matches!(decision, Decision::Block { .. });
+        if !is_denied {
+            self.decision = self.decision.max(Some(decision));
+        }
+        if denies || is_known || self.worst.is_none_or(|worst| score > worst.score) {
+            self.worst = Some(Worst {
+                message,
+                scope,
+                score,
+            });
+        }
+    }
+
+    /// The score of the message that decides.
     #[must_use]
     pub fn score(&self) -> u32 {
-        self.score
+        self.worst.map_or(0, |worst| worst.score)
+    }
+
+    /// The message that decides; none if nothing matched.
+    #[must_use]
+    pub fn worst(&self) -> Option<Worst> {
+        self.worst
+    }
+
+    /// Whether a message's score reaches the threshold from which on it is flagged.
+    #[must_use]
+    pub fn is_flagged(&self) -> bool {
+        self.is_flagged
     }
 
     /// The rules that matched, in the order of their numbers.
@@ -73,7 +272,7 @@ impl Judgement {
     /// The strictest decision so far, as it is to be carried out; none if nothing matched.
     #[must_use]
     pub fn decision(&self) -> Option<Decision> {
-        if self.enforced {
+        if self.is_enforced {
             self.decision
         } else {
             self.decision.map(|_| Decision::Flag)

@@ -1,8 +1,8 @@
 //! Rules over the text of requests and responses.
 //!
 //! An [`Engine`] is compiled once from the built-in packs and the user's rules. It finds the [`Match`]es of its rules in a
-//! text, at once ([`Engine::scan`]), in slices of time ([`Scan`]) or in pieces ([`StreamScan`]); a [`Judgement`] adds them up to a [`Decision`], by the
-//! [`Profile`] of the tenant. No I/O, no clock but for the [`Budget`], and no allocation once the engine's [`Scratch`] has
+//! text, at once ([`Engine::scan`]), in slices of time ([`Scan`]) or in pieces ([`StreamScan`]); a [`MessageJudgement`] adds those of one message up to a [`Decision`], and a [`Judgement`] those of an exchange,
+//! by the [`Profile`] of the tenant. No I/O, no clock but for the [`Budget`], and no allocation once the engine's [`Scratch`] has
 //! grown. A rule that panics or hangs costs its evaluation, which ends with a [`Fault`].
 //!
 //! What a rule matches is defined by `SEMANTICS.md` beside this crate's sources. How it is found: a text is folded once
@@ -10,6 +10,7 @@
 //! another cheap sign wake (`wake`, `woken`) run their regex, and only where a match can be (`window`).
 #![forbid(unsafe_code)]
 
+mod allow;
 mod automaton;
 mod begins;
 mod budget;
@@ -17,6 +18,7 @@ mod checks;
 mod config;
 mod decode;
 mod digits;
+mod documentation;
 mod engine;
 mod english;
 mod entities;
@@ -28,6 +30,7 @@ mod hold;
 mod judgement;
 mod markup;
 mod open_token;
+mod overrides;
 mod packs;
 mod pattern;
 #[cfg(feature = "testing")]
@@ -38,6 +41,7 @@ mod profile;
 mod random;
 mod rule_set;
 mod scan;
+mod scope;
 mod scratch;
 mod shapes;
 mod sieve;
@@ -49,15 +53,18 @@ mod wake;
 mod window;
 mod woken;
 
-pub use budget::Budget;
+pub use allow::Allow;
+pub use budget::{Budget, processor_time};
 pub use config::{Attachments, Mode, PolicyConfig, TenantPolicy};
 pub use engine::{Engine, RuleIndex, RuleInfo, is_kebab_case};
 pub use error::PolicyError;
 pub use fault::Fault;
-pub use judgement::{Decision, Judgement};
+pub use judgement::{Decision, Judgement, MessageJudgement, Worst};
+pub use overrides::{ActionOverride, Limit};
 pub use packs::{Pack, pack_names};
 pub use profile::Profile;
 pub use scan::{Match, Scan, Step};
+pub use scope::{Scope, ScopeSet};
 pub use scratch::Scratch;
 pub use spec::{Action, Direction, Examples, RuleSpec, Target, View};
 pub use stream::StreamScan;

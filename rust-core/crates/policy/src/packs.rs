@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::{PolicyError, RuleSpec};
+use crate::overrides::Limit;
+use crate::{PolicyError, RuleSpec, ScopeSet};
 
 /// Embeds `packs/<name>.toml` for every name.
 macro_rules! packs {
@@ -28,10 +29,15 @@ pub struct Pack {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// Whether its rules look at the instructions that the operator of an application gives the model: messages of the role
-    /// `system` or `developer`.
-    #[serde(default = "looks")]
-    pub instructions: bool,
+    /// Where its rules look, unless a policy says otherwise.
+    #[serde(default = "everywhere")]
+    pub scopes: ScopeSet,
+    /// Whether its rules match nothing that stands in documentation only, such as `user@example.com`.
+    #[serde(default)]
+    pub spares_documentation: bool,
+    /// The most that its rules do in some scopes, unless a policy says otherwise.
+    #[serde(rename = "limit", default)]
+    pub limits: Vec<Limit>,
     /// Its rules.
     #[serde(rename = "rule", default)]
     pub rules: Vec<RuleSpec>,
@@ -65,8 +71,8 @@ impl Pack {
     }
 }
 
-fn looks() -> bool {
-    true
+fn everywhere() -> ScopeSet {
+    ScopeSet::ALL
 }
 
 /// The names of the built-in packs.

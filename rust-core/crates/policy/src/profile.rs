@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use crate::hold::{Hold, Holding};
+use crate::overrides::Actions;
 use crate::rule_set::RuleSet;
-use crate::{Action, Direction, Mode, RuleIndex};
+use crate::{Action, Direction, Mode, RuleIndex, Scope};
 
-/// The effective policy of a tenant: which rules take part, what each does, from which score on an exchange is denied.
+/// The effective policy of a tenant: what each rule does in each scope, from which score on a message is flagged or denied.
 /// Belongs to the [`Engine`](crate::Engine) that made it.
 #[derive(Debug, Clone)]
 pub struct Profile {
     pub(crate) engine: u64,
     pub(crate) mode: Mode,
-    pub(crate) threshold: u32,
-    pub(crate) actions: Vec<Action>,
-    pub(crate) request: RuleSet,
-    pub(crate) response: RuleSet,
+    pub(crate) threshold: Option<u32>,
+    pub(crate) flag_threshold: u32,
+    /// By the numbers of rules.
+    pub(crate) actions: Vec<Actions>,
+    /// By scopes as numbers.
+    pub(crate) active: [RuleSet; Scope::ALL.len()],
     /// For streamed answers; none if no rule does anything to an answer but flag it.
     pub(crate) hold: Option<Arc<Hold>>,
 }
@@ -27,23 +30,30 @@ impl Profile {
         self.mode
     }
 
-    /// The score from which on an exchange is denied.
+    /// The score from which on a message is denied; `None`: no score denies.
     #[must_use]
-    pub fn threshold(&self) -> u32 {
+    pub fn threshold(&self) -> Option<u32> {
         self.threshold
     }
 
-    /// What a rule does for this tenant, if it takes part in any direction.
+    /// The score from which on a message is flagged.
     #[must_use]
-    pub fn action(&self, rule: RuleIndex) -> Option<Action> {
-        let takes_part = self.request.contains(rule) || self.response.contains(rule);
-        takes_part.then(|| self.actions[rule.position()])
+    pub fn flag_threshold(&self) -> u32 {
+        self.flag_threshold
     }
 
-    /// Whether no rule takes part in `direction`: then texts need not be scanned.
+    /// What a rule does in a scope for this tenant, if it takes part there.
+    #[must_use]
+    pub fn action(&self, rule: RuleIndex, scope: Scope) -> Option<Action> {
+        let takes_part = self.active(scope).contains(rule);
+        takes_part.then(|| self.actions[rule.position()][scope as usize])
+    }
+
+    /// Whether no rule takes part in any scope of `direction`: then texts need not be scanned.
     #[must_use]
     pub fn is_idle(&self, direction: Direction) -> bool {
-        self.active(direction).is_empty()
+        let mut scopes = Scope::ALL.into_iter();
+        scopes.all(|scope| scope.direction() != direction || self.is_idle_in(scope))
     }
 
     /// What holds a text back that arrives in pieces: the beginnings of what is replaced or denied.
@@ -55,10 +65,13 @@ impl Profile {
         }
     }
 
-    pub(crate) fn active(&self, direction: Direction) -> &RuleSet {
-        match direction {
-            Direction::Request => &self.request,
-            Direction::Response => &self.response,
-        }
+    /// Whether no rule takes part in a scope.
+    #[must_use]
+    pub fn is_idle_in(&self, scope: Scope) -> bool {
+        self.active(scope).is_empty()
+    }
+
+    pub(crate) fn active(&self, scope: Scope) -> &RuleSet {
+        &self.active[scope as usize]
     }
 }

@@ -9,7 +9,7 @@ use crate::fold::floor_boundary;
 use crate::hold::Holding;
 use crate::rule_set::RuleSet;
 use crate::window::{Progress, Reach};
-use crate::{Budget, Direction, Engine, Fault, Profile, RuleIndex, Scratch};
+use crate::{Budget, Engine, Fault, Profile, RuleIndex, Scope, Scratch};
 
 /// Bytes of a long text that are looked at together.
 pub(crate) const WINDOW: usize = 16 * 1024;
@@ -45,7 +45,7 @@ impl Engine {
     pub fn scan(
         &self,
         profile: &Profile,
-        direction: Direction,
+        scope: Scope,
         text: &str,
         budget: &mut Budget,
         scratch: &mut Scratch,
@@ -54,16 +54,7 @@ impl Engine {
         let known = found.len();
         let mut scan = Scan::new();
         loop {
-            match scan.step(
-                self,
-                profile,
-                direction,
-                text,
-                Duration::MAX,
-                budget,
-                scratch,
-                found,
-            ) {
+            match scan.step(self, profile, scope, text, Duration::MAX, budget, scratch, found) {
                 Ok(Step::Pending) => {}
                 Ok(Step::Done) => return Ok(()),
                 Err(fault) => {
@@ -109,7 +100,7 @@ impl Scan {
         &mut self,
         engine: &Engine,
         profile: &Profile,
-        direction: Direction,
+        scope: Scope,
         text: &str,
         slice: Duration,
         budget: &mut Budget,
@@ -119,16 +110,9 @@ impl Scan {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let outcome = guarded(
-            engine,
-            profile,
-            direction,
-            slice,
-            budget,
-            scratch,
-            found,
-            |pass| self.advance(pass, text),
-        );
+        let outcome = guarded(engine, profile, scope, slice, budget, scratch, found, |pass| {
+            self.advance(pass, text)
+        });
         self.fault = outcome.err();
         outcome
     }
@@ -163,7 +147,7 @@ impl Scan {
 pub(crate) fn guarded<T>(
     engine: &Engine,
     profile: &Profile,
-    direction: Direction,
+    scope: Scope,
     slice: Duration,
     budget: &mut Budget,
     scratch: &mut Scratch,
@@ -176,12 +160,12 @@ pub(crate) fn guarded<T>(
     let known = found.len();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         scratch.prepare(engine);
-        let active = profile.active(direction);
+        let active = profile.active(scope);
         let mut pass = Pass {
             engine,
             active,
-            holding: profile.holding(direction),
-            direction,
+            holding: profile.holding(scope.direction()),
+            scope,
             clock: Clock::new(budget, slice),
             scratch,
             found,
@@ -258,7 +242,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) active: &'a RuleSet,
     pub(crate) holding: Holding<'a>,
-    pub(crate) direction: Direction,
+    pub(crate) scope: Scope,
     pub(crate) clock: Clock<'a>,
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) found: &'a mut Vec<Match>,

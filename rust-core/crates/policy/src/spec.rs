@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to an exchange in which a rule matched; ordered from mild to strict.
+/// What a rule does where it matches; ordered from mild to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// It is reported.
+    /// The rule does not look there.
+    Ignore,
+    /// It is reported, and counts for the score of its message.
     Flag,
     /// The matched text is replaced.
     Redact,
@@ -94,7 +96,7 @@ pub struct RuleSpec {
     /// The name of a further condition on the matched text.
     #[serde(default)]
     pub check: Option<String>,
-    /// What it adds to the score of an exchange, once; 0 to 1000.
+    /// What it adds to the score of a message, once; 0 to 1000.
     #[serde(default = "default_score")]
     pub score: u32,
     /// What it does by itself.

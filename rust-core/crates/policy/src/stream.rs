@@ -7,7 +7,7 @@ use crate::fold::floor_boundary;
 use crate::hold::Holding;
 use crate::scan::{MOST_HELD, Pass, Reporting, guarded};
 use crate::window::{Progress, Reach};
-use crate::{Budget, Direction, Engine, Fault, Match, Profile, Scratch};
+use crate::{Budget, Engine, Fault, Match, Profile, Scope, Scratch};
 
 /// The scan of a text that arrives in pieces. Keeps the undecided end of it only: usually the last word. A clone of it can
 /// be ended to learn what would match if nothing followed.
@@ -46,7 +46,7 @@ impl StreamScan {
         &mut self,
         engine: &Engine,
         profile: &Profile,
-        direction: Direction,
+        scope: Scope,
         text: &str,
         budget: &mut Budget,
         scratch: &mut Scratch,
@@ -57,7 +57,7 @@ impl StreamScan {
             guarded(
                 engine,
                 profile,
-                direction,
+                scope,
                 Duration::MAX,
                 budget,
                 scratch,
@@ -76,7 +76,7 @@ impl StreamScan {
         &mut self,
         engine: &Engine,
         profile: &Profile,
-        direction: Direction,
+        scope: Scope,
         budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
@@ -85,7 +85,7 @@ impl StreamScan {
             guarded(
                 engine,
                 profile,
-                direction,
+                scope,
                 Duration::MAX,
                 budget,
                 scratch,
@@ -93,6 +93,12 @@ impl StreamScan {
                 |pass| stream.end(pass),
             )
         })
+    }
+
+    /// How many bytes from the beginning are decided: no match that is reported later touches them, of any rule.
+    #[must_use]
+    pub fn decided(&self) -> usize {
+        self.base + self.held()
     }
 
     fn evaluate(&mut self, work: impl FnOnce(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {

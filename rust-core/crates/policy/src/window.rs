@@ -141,7 +141,7 @@ impl Pass<'_> {
                 Reach::End => bytes.len(),
                 Reach::Horizon => horizon(),
                 Reach::Undecided => {
-                    let number = undecided_number(self.direction, view);
+                    let number = undecided_number(self.scope.direction(), view);
                     let automaton = &engine.undecided[number];
                     automaton.first(&mut undecided[number], bytes, horizon(), clock)?
                 }
@@ -331,7 +331,8 @@ impl Rule {
                 consumed = candidate.end();
                 at = consumed;
                 let value = self.pattern.value(cache, bytes, candidate.range(), end);
-                if self.check.is_none_or(|check| check(&bytes[value.clone()])) {
+                let matched = &bytes[value.clone()];
+                if self.check.is_none_or(|check| check(matched)) && !self.spared.spares(matched) {
                     found(value.start, value.end);
                 }
             }

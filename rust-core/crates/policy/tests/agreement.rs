@@ -6,7 +6,7 @@ mod support;
 
 use std::sync::LazyLock;
 
-use proofgate_policy::{Direction, Pack, pack_names};
+use proofgate_policy::{Pack, Scope, pack_names};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use reference::Reference;
@@ -245,8 +245,8 @@ fn numbers() -> impl Strategy<Value = String> {
     ]
 }
 
-fn direction() -> impl Strategy<Value = Direction> {
-    select(vec![Direction::Request, Direction::Response])
+fn scope() -> impl Strategy<Value = Scope> {
+    select(Scope::ALL.to_vec())
 }
 
 /// The text between the cuts, which are moved to the beginnings of characters.
@@ -264,21 +264,21 @@ fn pieces<'t>(text: &'t str, cuts: &[Index]) -> Vec<&'t str> {
 
 proptest! {
     #[test]
-    fn the_engine_finds_what_the_reference_finds(text in text(), direction in direction()) {
-        let found = POLICY.with_borrow_mut(|policy| policy.found(direction, &text));
-        prop_assert_eq!(found, REFERENCE.found(direction, &text));
+    fn the_engine_finds_what_the_reference_finds(text in text(), scope in scope()) {
+        let found = POLICY.with_borrow_mut(|policy| policy.found(scope, &text));
+        prop_assert_eq!(found, REFERENCE.found(scope, &text));
     }
 
     #[test]
     fn a_text_in_pieces_has_the_matches_of_the_whole(
         text in text(),
-        direction in direction(),
+        scope in scope(),
         cuts in prop::collection::vec(any::<Index>(), 0..40),
     ) {
         let pieces = pieces(&text, &cuts);
         let (streamed, cleared, whole) = POLICY.with_borrow_mut(|policy| {
-            let (streamed, cleared) = policy.stream(direction, pieces.iter().copied()).unwrap();
-            (streamed, cleared, policy.found(direction, &text))
+            let (streamed, cleared) = policy.stream(scope, pieces.iter().copied()).unwrap();
+            (streamed, cleared, policy.found(scope, &text))
         });
         prop_assert_eq!(&streamed, &whole);
         prop_assert!(cleared.is_sorted(), "{:?}", cleared);
@@ -291,10 +291,10 @@ proptest! {
     ) {
         let pieces = pieces(&text, &cuts);
         let (whole, streamed) = SHORT_POLICY.with_borrow_mut(|policy| {
-            let (streamed, _) = policy.stream(Direction::Response, pieces.iter().copied()).unwrap();
-            (policy.found(Direction::Response, &text), streamed)
+            let (streamed, _) = policy.stream(Scope::Answer, pieces.iter().copied()).unwrap();
+            (policy.found(Scope::Answer, &text), streamed)
         });
-        prop_assert_eq!(&whole, &SHORT_REFERENCE.found(Direction::Response, &text));
+        prop_assert_eq!(&whole, &SHORT_REFERENCE.found(Scope::Answer, &text));
         prop_assert_eq!(streamed, whole, "{:?}", pieces);
     }
 
@@ -305,10 +305,10 @@ proptest! {
     ) {
         let pieces = pieces(&text, &cuts);
         let (whole, streamed) = DIGIT_POLICY.with_borrow_mut(|policy| {
-            let (streamed, _) = policy.stream(Direction::Response, pieces.iter().copied()).unwrap();
-            (policy.found(Direction::Response, &text), streamed)
+            let (streamed, _) = policy.stream(Scope::Answer, pieces.iter().copied()).unwrap();
+            (policy.found(Scope::Answer, &text), streamed)
         });
-        prop_assert_eq!(&whole, &DIGIT_REFERENCE.found(Direction::Response, &text));
+        prop_assert_eq!(&whole, &DIGIT_REFERENCE.found(Scope::Answer, &text));
         prop_assert_eq!(streamed, whole, "{:?}", pieces);
     }
 
@@ -320,7 +320,7 @@ proptest! {
             let mut cleared_before = 0;
             for count in 0..=pieces.len() {
                 // What a stream has said after `count` pieces, without its end.
-                let (found, cleared) = policy.so_far(Direction::Response, &pieces[..count]);
+                let (found, cleared) = policy.so_far(Scope::Answer, &pieces[..count]);
                 let new = found.difference(&known);
                 for (id, start, _) in new {
                     prop_assert!(*start >= cleared_before, "{} at {} after {} were cleared", id, start, cleared_before);

@@ -5,11 +5,11 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_policy::{Budget, Direction, Fault, Scratch, StreamScan};
+use proofgate_policy::{Budget, Fault, Scope, Scratch, StreamScan};
 use serde_json::json;
 use support::{Policy, with_defaults};
 
-const REQUEST: Direction = Direction::Request;
+const REQUEST: Scope = Scope::User;
 
 /// One rule that finds gold, and one whose check ends as `check` says when it sees "trap".
 fn trapped(check: &str) -> Policy {

@@ -3,13 +3,13 @@
 
 mod support;
 
-use proofgate_policy::{Direction, Pack, Target, pack_names};
+use proofgate_policy::{Pack, Scope, Target, pack_names};
 use support::Policy;
 
-fn direction(target: Target) -> Direction {
+fn scope(target: Target) -> Scope {
     match target {
-        Target::Response => Direction::Response,
-        Target::Request | Target::Both => Direction::Request,
+        Target::Response => Scope::Answer,
+        Target::Request | Target::Both => Scope::User,
     }
 }
 
@@ -21,7 +21,7 @@ fn every_rule_matches_its_examples_and_none_of_its_counter_examples() {
         let examples = &rule.examples;
         for (expected, texts) in [(true, &examples.matching), (false, &examples.no_match)] {
             for text in texts {
-                let found = policy.found(direction(rule.target), text);
+                let found = policy.found(scope(rule.target), text);
                 if found.iter().any(|(id, _, _)| *id == rule.id) != expected {
                     wrong.push(format!("{}: {text:?} should match: {expected}", rule.id));
                 }

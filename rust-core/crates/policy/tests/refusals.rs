@@ -194,13 +194,11 @@ fn an_unknown_pack_is_refused_with_the_known_ones() {
 
 #[test]
 fn disabling_a_rule_that_does_not_exist_is_refused() {
-    let error = refusal(json!({"packs": ["pii"], "disabled_rules": ["pii-emial"]}));
-    assert_eq!(
-        error.to_string(),
-        "disabled_rules: there is no rule \"pii-emial\""
-    );
+    let error = refusal(json!({"packs": ["pii"], "actions": [{"rules": ["pii-emial"], "action": "ignore"}]}));
+    assert_eq!(error.to_string(), "actions: there is no rule \"pii-emial\"");
     let policy = Policy::of(&json!({"packs": ["pii"]}));
-    let tenant: TenantPolicy = serde_json::from_value(json!({"disabled_rules": ["pii-emial"]})).unwrap();
+    let tenant: TenantPolicy =
+        serde_json::from_value(json!({"actions": [{"rules": ["pii-emial"], "action": "ignore"}]})).unwrap();
     assert!(matches!(
         policy.engine.profile(Some(&tenant)),
         Err(PolicyError::UnknownRule { .. })
@@ -209,7 +207,9 @@ fn disabling_a_rule_that_does_not_exist_is_refused() {
 
 #[test]
 fn disabling_a_rule_of_a_pack_that_is_off_is_no_mistake() {
-    let policy = Policy::of(&json!({"packs": ["pii"], "disabled_rules": ["injection-override"]}));
+    let policy = Policy::of(
+        &json!({"packs": ["pii"], "actions": [{"rules": ["injection-override"], "action": "ignore"}]}),
+    );
     assert!(!policy.engine.is_empty());
 }
 

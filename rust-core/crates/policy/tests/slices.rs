@@ -5,13 +5,13 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_policy::{Budget, Direction, Fault, Match, Pack, Scan, Step, pack_names};
+use proofgate_policy::{Budget, Fault, Match, Pack, Scan, Scope, Step, pack_names};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use support::{Policy, base64};
 
-const REQUEST: Direction = Direction::Request;
+const REQUEST: Scope = Scope::User;
 
 /// Takes one step after another, each of the least size if `patient` says so, and scans another text in between.
 fn in_slices(policy: &mut Policy, text: &str, patient: &[bool]) -> Result<(Vec<Match>, usize), Fault> {

@@ -3,11 +3,11 @@
 
 mod support;
 
-use proofgate_policy::{Budget, Direction, Fault};
+use proofgate_policy::{Budget, Fault, Scope};
 use serde_json::json;
 use support::{Policy, base64, hex, with_defaults};
 
-const RESPONSE: Direction = Direction::Response;
+const RESPONSE: Scope = Scope::Answer;
 
 fn one_by_one(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices()

@@ -1,13 +1,13 @@
-//! What a match leads to: actions, scores, and what a tenant changes of them.
+//! What the rules do: actions, where they hold, and what a tenant changes of them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
-use proofgate_policy::{Action, Decision, Direction, Judgement, Mode};
+use proofgate_policy::{Action, Decision, Direction, Judgement, MessageJudgement, Mode, Scope};
 use serde_json::{Value, json};
 use support::{Policy, with_defaults};
 
-/// Three rules, one for each action; gold and silver together reach the threshold.
+/// Three rules, one for each action.
 fn config() -> Value {
     json!({"rules": [
         with_defaults(json!({"id": "gold", "literals": ["gold"], "score": 60, "action": "flag"})),
@@ -20,21 +20,28 @@ fn for_tenant(tenant: Value) -> Policy {
     Policy::for_tenant(&config(), Some(&tenant))
 }
 
-/// The last decision about the words of a text, one after the other, and the judgement.
-fn judge(policy: &mut Policy, text: &str) -> (Option<Decision>, Judgement) {
-    let mut judgement = Judgement::new();
-    let mut last = None;
-    for word in text.split(' ') {
-        for id in policy.ids(word) {
-            let rule = policy.index(&id, word);
-            last = Some(judgement.add(&policy.engine, &policy.profile, rule));
-        }
+/// What is made of a message of one text.
+fn judge_in(policy: &mut Policy, scope: Scope, text: &str) -> Judgement {
+    let mut found = policy
+        .scan(scope, text, &mut proofgate_policy::Budget::unlimited())
+        .unwrap();
+    found.sort_unstable_by_key(|found| (found.start, found.end, found.rule));
+    let (mut message, mut judgement) = (MessageJudgement::default(), Judgement::new());
+    for found in &found {
+        message.note(&policy.profile, scope, found.rule);
+        judgement.note(found.rule);
     }
-    (last, judgement)
+    message.count(&policy.engine, &policy.profile, scope, &found);
+    judgement.add(&policy.profile, 0, scope, &message);
+    judgement
+}
+
+fn judge(policy: &mut Policy, text: &str) -> Judgement {
+    judge_in(policy, Scope::User, text)
 }
 
 fn decision(policy: &mut Policy, text: &str) -> Option<Decision> {
-    judge(policy, text).1.decision()
+    judge(policy, text).decision()
 }
 
 fn block(policy: &mut Policy, id: &str, by_score: bool) -> Option<Decision> {
@@ -53,21 +60,6 @@ fn a_rule_does_what_its_action_says() {
 }
 
 #[test]
-fn scores_of_different_rules_add_up_to_a_denial() {
-    let mut policy = Policy::of(&config());
-    let (last, judgement) = judge(&mut policy, "gold silver");
-    let blocked = block(&mut policy, "silver", true);
-    assert_eq!((last, judgement.score()), (blocked, 100));
-}
-
-#[test]
-fn a_rule_counts_its_score_once() {
-    let mut policy = Policy::of(&config());
-    let (last, judgement) = judge(&mut policy, "gold gold gold gold");
-    assert_eq!((last, judgement.score()), (Some(Decision::Flag), 60));
-}
-
-#[test]
 fn the_first_rule_that_denies_is_named() {
     let mut policy = Policy::of(&config());
     let blocked = block(&mut policy, "bomb", false);
@@ -77,7 +69,7 @@ fn the_first_rule_that_denies_is_named() {
 #[test]
 fn all_rules_that_matched_are_known() {
     let mut policy = Policy::of(&config());
-    let (_, judgement) = judge(&mut policy, "silver bomb");
+    let judgement = judge(&mut policy, "silver bomb");
     let ids: Vec<_> = judgement
         .matched()
         .map(|rule| policy.engine.rule(rule).id.as_str())
@@ -104,36 +96,84 @@ fn the_action_of_a_tenant_replaces_that_of_the_policy() {
 }
 
 #[test]
-fn a_tenant_has_its_own_threshold() {
-    let mut strict = for_tenant(json!({"threshold": 60}));
-    let blocked = block(&mut strict, "gold", true);
-    assert_eq!(decision(&mut strict, "gold"), blocked);
-    let mut lenient = for_tenant(json!({"threshold": 101}));
-    assert_eq!(decision(&mut lenient, "gold silver"), Some(Decision::Redact));
+fn an_action_can_be_set_for_one_rule_in_some_scopes() {
+    let mut config = config();
+    config["actions"] = json!([
+        {"rules": ["bomb"], "action": "redact"},
+        {"rules": ["bomb"], "scopes": ["tool_result"], "action": "flag"},
+        {"rules": ["gold"], "scopes": ["user", "tool_arguments"], "action": "ignore"},
+    ]);
+    let mut policy = Policy::of(&config);
+    assert_eq!(decision(&mut policy, "bomb gold"), Some(Decision::Redact));
+    let decided = |policy: &mut Policy, scope| judge_in(policy, scope, "bomb").decision();
+    assert_eq!(decided(&mut policy, Scope::ToolResult), Some(Decision::Flag));
+    assert_eq!(decided(&mut policy, Scope::Answer), Some(Decision::Redact));
+    for scope in [Scope::User, Scope::ToolArguments, Scope::AnswerArguments] {
+        assert_eq!(judge_in(&mut policy, scope, "gold").decision(), None);
+    }
+    assert_eq!(
+        judge_in(&mut policy, Scope::Other, "gold").decision(),
+        Some(Decision::Flag)
+    );
+}
+
+/// The most specific says it, whatever the order.
+#[test]
+fn what_is_said_of_a_rule_comes_before_what_is_said_of_its_pack() {
+    let config = json!({"packs": ["pii"], "actions": [
+        {"rules": ["pii-us-ssn"], "scopes": ["answer"], "action": "flag"},
+        {"rules": ["pii-us-ssn"], "action": "redact"},
+        {"packs": ["pii"], "scopes": ["user"], "action": "ignore"},
+        {"packs": ["pii"], "action": "block"},
+    ]});
+    let policy = Policy::of(&config);
+    let actions = |id: &str| policy.engine.rules().find(|rule| rule.id == id).unwrap().actions;
+    let of = |id: &str, scope: Scope| actions(id)[scope as usize];
+    assert_eq!(of("pii-us-ssn", Scope::Answer), Action::Flag);
+    assert_eq!(of("pii-us-ssn", Scope::Assistant), Action::Redact);
+    assert_eq!(of("pii-us-ssn", Scope::User), Action::Ignore);
+    assert_eq!(of("pii-iban", Scope::Answer), Action::Block);
+    assert_eq!(of("pii-iban", Scope::User), Action::Ignore);
 }
 
 #[test]
-fn a_rule_that_a_tenant_disables_matches_for_the_others_only() {
-    let mut policy = for_tenant(json!({"disabled_rules": ["gold"]}));
+fn a_pack_looks_where_it_says_unless_a_policy_names_other_scopes() {
+    let look = |actions: Value| {
+        let policy = Policy::of(&json!({"packs": ["prompt-injection"], "actions": actions}));
+        let rule = policy.engine.rules().next().unwrap().actions;
+        (rule[Scope::Instructions as usize], rule[Scope::User as usize])
+    };
+    assert_eq!(look(json!([])).0, Action::Ignore);
+    let everywhere = json!([{"packs": ["prompt-injection"], "action": "redact"}]);
+    assert_eq!(look(everywhere), (Action::Ignore, Action::Redact));
+    let there = json!([{"packs": ["prompt-injection"], "scopes": ["instructions"], "action": "flag"}]);
+    assert_eq!(look(there).0, Action::Flag);
+}
+
+#[test]
+fn a_rule_that_a_tenant_has_off_matches_for_the_others_only() {
+    let mut policy = for_tenant(json!({"actions": [{"rules": ["gold"], "action": "ignore"}]}));
     assert_eq!(policy.ids("gold silver"), ["silver"]);
     policy.profile = policy.engine.profile(None).unwrap();
     assert_eq!(policy.ids("gold silver"), ["gold", "silver"]);
 }
 
 #[test]
-fn a_rule_that_the_policy_disables_is_gone() {
+fn a_rule_that_the_policy_has_off_everywhere_is_gone() {
     let mut config = config();
-    config["disabled_rules"] = json!(["gold"]);
+    config["actions"] = json!([{"rules": ["gold"], "action": "ignore"}]);
     let mut policy = Policy::of(&config);
     assert_eq!(policy.ids("gold silver"), ["silver"]);
     assert!(policy.engine.rules().all(|rule| rule.id != "gold"));
+    // A tenant may name it all the same.
+    let tenant = serde_json::from_value(json!({"actions": [{"rules": ["gold"], "action": "block"}]}));
+    assert!(policy.engine.profile(Some(&tenant.unwrap())).is_ok());
 }
 
 #[test]
 fn a_dry_run_only_flags_and_remembers_what_it_would_have_done() {
     let mut policy = for_tenant(json!({"mode": "dry_run"}));
-    let (last, judgement) = judge(&mut policy, "silver bomb");
-    assert_eq!(last, Some(Decision::Flag));
+    let judgement = judge(&mut policy, "silver bomb");
     assert_eq!(judgement.decision(), Some(Decision::Flag));
     assert!(judgement.would_block());
     assert_eq!(judgement.if_enforced(), block(&mut policy, "bomb", false));
@@ -152,18 +192,21 @@ fn a_tenant_can_enforce_what_the_policy_only_tries() {
 #[test]
 fn a_rule_looks_at_the_direction_of_its_target_only() {
     let mut policy = Policy::rule(json!({"literals": ["gold"], "target": "response"}));
-    assert!(policy.found(Direction::Request, "gold").is_empty());
-    assert_eq!(policy.found(Direction::Response, "gold").len(), 1);
+    assert!(policy.found(Scope::User, "gold").is_empty());
+    assert_eq!(policy.found(Scope::Answer, "gold").len(), 1);
     assert!(policy.profile.is_idle(Direction::Request) && !policy.profile.is_idle(Direction::Response));
 }
 
 #[test]
 fn a_profile_says_what_each_rule_does() {
-    let mut policy = for_tenant(json!({"disabled_rules": ["silver"]}));
-    let gold = policy.index("gold", "gold");
-    assert_eq!(policy.profile.action(gold), Some(Action::Flag));
-    policy.profile = policy.engine.profile(None).unwrap();
-    let silver = policy.index("silver", "silver");
-    policy.profile = for_tenant(json!({"disabled_rules": ["silver"]})).profile;
-    assert_eq!(policy.profile.action(silver), None);
+    let mut policy = Policy::of(&config());
+    let (gold, silver) = (policy.index("gold", "gold"), policy.index("silver", "silver"));
+    let off = json!({"actions": [{"rules": ["silver"], "scopes": ["user"], "action": "ignore"}]});
+    let profile = policy
+        .engine
+        .profile(Some(&serde_json::from_value(off).unwrap()))
+        .unwrap();
+    assert_eq!(profile.action(gold, Scope::User), Some(Action::Flag));
+    assert_eq!(profile.action(silver, Scope::User), None);
+    assert_eq!(profile.action(silver, Scope::Answer), Some(Action::Redact));
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_policy::Direction;
+use proofgate_policy::Scope;
 use serde_json::{Value, json};
 use support::{Policy, base64, escapes, hex, percent};
 
@@ -158,7 +158,7 @@ fn a_pattern_is_folded_as_texts_are() {
 #[test]
 fn matches_do_not_overlap_and_the_leftmost_is_preferred() {
     let mut policy = regex("aa|aab", json!({}));
-    let found = policy.found(Direction::Request, "aaaab");
+    let found = policy.found(Scope::User, "aaaab");
     let spans: Vec<_> = found.iter().map(|(_, start, end)| (*start, *end)).collect();
     assert_eq!(spans, [(0, 2), (2, 4)]);
 }
@@ -222,7 +222,7 @@ fn an_escape_can_have_any_number_of_backslashes_and_a_pair_of_surrogates() {
 fn what_decodes_to_no_text_is_not_scanned() {
     let mut policy = Policy::rule(json!({"regex": "[^a]", "view": "text"}));
     let noise = "aaaa".to_owned() + &hex(&[0xff; 16]);
-    let spans = policy.found(Direction::Request, &noise);
+    let spans = policy.found(Scope::User, &noise);
     assert!(!spans.contains(&("a-rule".to_owned(), 4, noise.len())));
 }
 
@@ -235,7 +235,7 @@ fn a_rule_finds_its_match_once_however_long_the_text_is() {
             "word ".repeat(length / 5),
             " word".repeat(length / 5)
         );
-        assert_eq!(policy.found(Direction::Request, &text).len(), 1, "{length}");
+        assert_eq!(policy.found(Scope::User, &text).len(), 1, "{length}");
         assert_eq!(policy.matched(&text), Some("ignore all"));
     }
 }

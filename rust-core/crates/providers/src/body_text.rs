@@ -2,13 +2,15 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use proofgate_json::{Event, JsonError, Reader, Str, Workspace, escape_into};
+use proofgate_policy::Scope;
 
 use crate::attachment::{Attachments, is_left_out};
 use crate::json_edits::{KeyNames, within_json};
+use crate::passages::{Mark, MessagePlace, Passage, Passages};
 use crate::segment::{Kind, Segment};
 use crate::splice::{Offsets, Place, Rewriter};
 
-/// How many strings and long numbers a document may have: what is noted of them takes 20 MiB at most, whatever the document's
+/// How many strings and long numbers a document may have: what is noted of them takes 32 MiB at most, whatever the document's
 /// size.
 pub const MOST_STRINGS: usize = 1 << 20;
 
@@ -26,8 +28,7 @@ pub struct BodyText {
     /// The value of `model` in the document, quotes included; empty if it has none.
     model: Range<usize>,
     attachments: Attachments,
-    /// Which parts of the text the model takes for its instructions.
-    instructions: Vec<Range<u32>>,
+    passages: Passages,
     overflowed: bool,
 }
 
@@ -42,14 +43,25 @@ impl BodyText {
         &self.text
     }
 
-    /// Whether a part of the text lies in one message of the role `system` or `developer`.
-    pub fn is_instructions(&self, part: &Range<usize>) -> bool {
-        let index = self
-            .instructions
-            .partition_point(|message| (message.end as usize) < part.end);
-        self.instructions
-            .get(index)
-            .is_some_and(|message| message.start as usize <= part.start)
+    /// The part of the text with this number, of those that belong to one message each. They cover the text in order, but for
+    /// a line feed between two of them.
+    pub fn passage(&self, number: usize) -> Option<Passage> {
+        self.passages.get(number, self.text.len())
+    }
+
+    /// All of them.
+    pub fn passages(&self) -> impl Iterator<Item = Passage> + '_ {
+        (0..).map_while(|number| self.passage(number))
+    }
+
+    /// The number of the one that an offset lies in.
+    pub fn passage_at(&self, offset: usize) -> Option<usize> {
+        self.passages.at(offset)
+    }
+
+    /// Where a message stands in the document.
+    pub fn place_of(&self, message: u32) -> Option<MessagePlace> {
+        self.passages.place_of(message)
     }
 
     /// The strings and long numbers that the text is joined of, in the order of the document.
@@ -73,21 +85,17 @@ impl BodyText {
         self.clear();
         self.text.shrink_to(most);
         self.segments.shrink_to(most / size_of::<Segment>());
-        self.instructions.shrink_to(most / size_of::<Range<u32>>());
+        self.passages.give_back(most);
     }
 
     /// Bytes of memory that the document at hand needs.
     pub fn size(&self) -> usize {
-        self.text.len()
-            + self.segments.len() * size_of::<Segment>()
-            + self.instructions.len() * size_of::<Range<u32>>()
+        self.text.len() + self.segments.len() * size_of::<Segment>() + self.passages.size()
     }
 
     /// Bytes of memory that the buffers take.
     pub fn capacity(&self) -> usize {
-        self.text.capacity()
-            + self.segments.capacity() * size_of::<Segment>()
-            + self.instructions.capacity() * size_of::<Range<u32>>()
+        self.text.capacity() + self.segments.capacity() * size_of::<Segment>() + self.passages.capacity()
     }
 
     /// Has the memory ready for the text of a document of so many bytes, a piece at each step of the iterator: the system
@@ -123,6 +131,7 @@ impl BodyText {
     /// [`JsonError`] when the document is not JSON.
     pub fn collect(&mut self, document: &[u8], workspace: &mut Workspace) -> Result<(), JsonError> {
         self.clear();
+        self.begin_message(Scope::Other, "", None);
         let mut reader = Reader::new(document, workspace)?;
         while let Some(event) = reader.next()? {
             match event {
@@ -135,9 +144,10 @@ impl BodyText {
         Ok(())
     }
 
-    /// Takes a document that is not JSON, as it is.
+    /// Takes a document that is not JSON, as it is, for what a user says.
     pub fn plain(&mut self, document: &str) {
         self.clear();
+        self.begin_message(Scope::User, "", None);
         let place = Place {
             raw: 0..document.len(),
             escaped: false,
@@ -150,7 +160,7 @@ impl BodyText {
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.segments.clear();
-        self.instructions.clear();
+        self.passages.clear();
         self.model = 0..0;
         self.overflowed = false;
     }
@@ -233,14 +243,35 @@ impl BodyText {
         self.text.len() + usize::from(!self.segments.is_empty())
     }
 
-    /// Says that the text from `start` on is a message with instructions for the model.
-    pub(crate) fn mark_instructions(&mut self, start: usize) {
-        let range = (u32::try_from(start), u32::try_from(self.text.len()));
-        if let (Ok(start), Ok(end)) = range
-            && start < end
-        {
-            self.instructions.push(start..end);
-        }
+    /// Begins a message with the next string; `field` and `index` say where it stands in the document.
+    pub(crate) fn begin_message(&mut self, scope: Scope, field: &str, index: Option<usize>) -> Mark {
+        self.passages.begin(self.next_start(), scope, field, index)
+    }
+
+    /// Begins a message of its own with the next string, within another one.
+    pub(crate) fn begin_within(&mut self, scope: Scope, outer: Mark) {
+        self.passages.begin_within(self.next_start(), scope, outer);
+    }
+
+    /// Says that the text from `start` on was a message of its own, within `outer`, which goes on with the next string.
+    pub(crate) fn set_apart(&mut self, start: usize, scope: Scope, outer: Mark) {
+        self.passages.begin_within(start, scope, outer);
+        self.go_on(outer);
+    }
+
+    /// Goes on with a message, behind one that stood within it.
+    pub(crate) fn go_on(&mut self, message: Mark) {
+        self.passages.go_on(self.next_start(), message);
+    }
+
+    /// The number of the passage that the last message began with.
+    pub(crate) fn last_passage(&self) -> usize {
+        self.passages.len().saturating_sub(1)
+    }
+
+    /// Says what a message is, once that is known. `first`: the number of its first passage.
+    pub(crate) fn set_scope(&mut self, first: usize, message: Mark, scope: Scope) {
+        self.passages.set_scope(first, message, scope);
     }
 
     pub(crate) fn set_model(&mut self, model: Range<usize>) {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use proofgate_json::{Event, JsonError, Workspace};
+use proofgate_policy::Scope;
 
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
@@ -199,7 +200,10 @@ impl<'b> Call<'b> {
             let event = walk.reader.read()?;
             match (decoded, event) {
                 ("body", Event::ObjectStart) => request.members(&mut walk, dialect.fields())?,
-                ("custom_id", _) => walk.collect(event, Meaning::Field)?,
+                ("custom_id", _) => {
+                    walk.text.begin_message(Scope::Other, "", None);
+                    walk.collect(event, Meaning::Field)?;
+                }
                 _ => walk.reader.skip(event)?,
             }
             walk.name = name;
@@ -244,6 +248,7 @@ impl<'b> Call<'b> {
             let mut name = std::mem::take(&mut walk.name);
             let decoded = key.decoded(&mut name);
             let meaning = meaning(decoded);
+            walk.text.begin_message(Scope::Other, decoded, None);
             if has_additions(decoded) {
                 walk.size.add_tools();
             }
@@ -252,18 +257,18 @@ impl<'b> Call<'b> {
             }
             let begin = key.range().start - 1;
             let event = walk.reader.read()?;
-            self.member(walk, field(fields, decoded)?, begin, event, meaning)?;
+            self.member(walk, field(fields, decoded)?, (decoded, begin), event, meaning)?;
             walk.name = name;
         }
         Ok(())
     }
 
-    /// Reads a member whose name begins at `begin`.
+    /// Reads a member by its name, which begins at `begin`.
     fn member(
         &mut self,
         walk: &mut Walk<'b, '_, '_>,
         read: Read,
-        begin: usize,
+        (name, begin): (&str, usize),
         event: Event<'b>,
         meaning: Meaning,
     ) -> Result<(), BadRequest> {
@@ -282,9 +287,10 @@ impl<'b> Call<'b> {
             Read::Turns if event != Event::ArrayStart => {
                 return Err(BadRequest::InvalidField(Field::Messages));
             }
-            Read::Turns | Read::TurnsOrText => self.messages += walk.turns(event)?,
+            Read::Turns | Read::TurnsOrText => self.messages += walk.turns(event, name)?,
             Read::TextOrTokens(field) => {
-                let (has_tokens, texts) = walk.text_or_tokens(event)?;
+                walk.text.begin_message(Scope::User, field, None);
+                let (has_tokens, texts) = walk.text_or_tokens(event, field)?;
                 if has_tokens {
                     self.token_ids = Some(field);
                 }
@@ -292,7 +298,12 @@ impl<'b> Call<'b> {
                     self.prompts = texts.max(1);
                 }
             }
-            Read::Instructions => walk.instructions(event)?,
+            Read::Instructions => walk.instructions(event, name)?,
+            Read::Prompt => {
+                walk.text.begin_message(Scope::User, name, None);
+                walk.collect(event, meaning)?;
+            }
+            Read::Descriptions => walk.descriptions(event, name)?,
             Read::Stream => self.stream = boolean(event, Field::Stream)?,
             Read::StreamFormat => {
                 self.stream = match event {

@@ -18,6 +18,10 @@ pub(crate) enum Read {
     TextOrTokens(&'static str),
     /// What the model takes for its instructions.
     Instructions,
+    /// What a user says, in any shape.
+    Prompt,
+    /// Tools, of which nothing else matters than what they say.
+    Descriptions,
     Stream,
     /// How an answer is to come that is no stream of events unless this is `sse`.
     StreamFormat,
@@ -53,7 +57,10 @@ pub(crate) enum Read {
 impl Read {
     /// Whether nothing but what is noted depends on it: a name that is it but for its case is another field then.
     fn is_only_noted(self) -> bool {
-        matches!(self, Read::Id(_) | Read::Ids(_))
+        matches!(
+            self,
+            Read::Id(_) | Read::Ids(_) | Read::Prompt | Read::Descriptions
+        )
     }
 }
 
@@ -78,6 +85,8 @@ const CHAT: Fields = &[
     ("service_tier", Read::ServiceTier),
     ("prompt_cache_retention", Read::CacheRetention),
     ("web_search_options", Read::Hosted("web_search_options")),
+    ("tools", Read::Descriptions),
+    ("functions", Read::Descriptions),
     USER,
     SAFETY_IDENTIFIER,
     CACHE_KEY,
@@ -93,6 +102,7 @@ const COMPLETIONS: Fields = &[
     ("n", Read::Count(Field::N)),
     ("service_tier", Read::ServiceTier),
     ("best_of", Read::Count(Field::BestOf)),
+    ("suffix", Read::Prompt),
     USER,
 ];
 
@@ -123,16 +133,21 @@ const EMBEDDINGS: Fields = &[
     USER,
 ];
 
-const MODERATIONS: Fields = &[("model", Read::Model)];
+const MODERATIONS: Fields = &[("model", Read::Model), ("input", Read::Prompt)];
 
 const IMAGES: Fields = &[
     ("model", Read::Model),
     ("stream", Read::Stream),
     ("n", Read::Count(Field::N)),
+    ("prompt", Read::Prompt),
     USER,
 ];
 
-const SPEECH: Fields = &[("model", Read::Model), ("stream_format", Read::StreamFormat)];
+const SPEECH: Fields = &[
+    ("model", Read::Model),
+    ("input", Read::Prompt),
+    ("stream_format", Read::StreamFormat),
+];
 
 const MESSAGES: Fields = &[
     ("model", Read::Model),

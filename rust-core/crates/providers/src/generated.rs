@@ -12,6 +12,7 @@ mod silent;
 use std::ops::Range;
 
 use proofgate_json::{Event, JsonError, Reader, Str, Workspace};
+use proofgate_policy::Scope;
 
 use crate::dialect::Dialect;
 use crate::splice::Place;
@@ -163,6 +164,31 @@ impl GeneratedText {
     /// `0/tool_calls/1/function/arguments`, escaped as in a JSON pointer (RFC 6901).
     pub fn write_key(&self, part: &Part, out: &mut String) {
         self.paths.write(part.node, out);
+    }
+
+    /// What a part is: what a tool is to be called with, or what the model answers.
+    pub fn scope(&self, part: &Part) -> Scope {
+        // Names of the API: what a model names itself stands below one of these.
+        const CALLS: [&str; 14] = [
+            "tool_calls",
+            "function_call",
+            "input",
+            "partial_json",
+            "arguments",
+            "code",
+            "operation",
+            "action",
+            "functionCall",
+            "function_call_arguments",
+            "args",
+            "partialArgs",
+            "executableCode",
+            "executable_code",
+        ];
+        match self.paths.has_field(part.node, &CALLS) {
+            true => Scope::AnswerArguments,
+            false => Scope::Answer,
+        }
     }
 
     /// The index of the choice, block or item that a part belongs to; the largest one for what belongs to none.

@@ -414,9 +414,9 @@ fn what_is_noted_of_strings_has_a_bound_and_is_given_back() {
     let bodies = [with_strings(MOST_STRINGS), with_strings(3 * MOST_STRINGS)];
     for body in bodies {
         let _ = Call::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text);
-        // Twelve bytes for each string, and as many line feeds as there are strings.
+        // Twelve bytes for each string, sixteen for each message, and as many line feeds as there are strings.
         assert!(
-            text.capacity() <= 12 * MOST_STRINGS + 4 * MOST_STRINGS,
+            text.capacity() <= (12 + 16 + 4) * MOST_STRINGS,
             "{}",
             text.capacity()
         );

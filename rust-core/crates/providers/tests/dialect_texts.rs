@@ -1,6 +1,7 @@
 //! Which texts of a request rules read in each dialect, what they count for, and which ids are kept by providers.
 
 use proofgate_json::Workspace;
+use proofgate_policy::Scope;
 use proofgate_providers::{Attachments, BadRequest, BodyText, Call, Dialect};
 
 #[path = "support/reading.rs"]
@@ -67,8 +68,9 @@ fn what_the_model_takes_for_its_instructions_is_known_in_each_dialect() {
         Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
         let rules = text.text().find("rules").unwrap();
         let user = text.text().find("user").unwrap();
-        assert!(text.is_instructions(&(rules..rules + 5)), "{body}");
-        assert!(!text.is_instructions(&(user..user + 4)), "{body}");
+        let scope_at = |at| text.passage(text.passage_at(at).unwrap()).unwrap().scope;
+        assert_eq!(scope_at(rules), Scope::Instructions, "{body}");
+        assert_eq!(scope_at(user), Scope::User, "{body}");
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;
+use proofgate_policy::Scope;
 use proofgate_providers::{
     BadRequest, BaseUrl, BodyText, Call, CandidateEnds, Dialect, EventMeaning, Field, RequestTemplate,
     UsageReader,
@@ -73,8 +74,14 @@ fn what_the_model_takes_for_its_instructions_is_known() {
         );
         let mut text = BodyText::new();
         Call::read(Dialect::Gemini, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
-        let place = |word: &str| text.text().find(word).map(|at| at..at + word.len()).unwrap();
-        assert!(text.is_instructions(&place("rules")) && !text.is_instructions(&place("user")));
+        let scope = |word: &str| {
+            let passage = text.passage_at(text.text().find(word).unwrap()).unwrap();
+            text.passage(passage).unwrap().scope
+        };
+        assert_eq!(
+            (scope("rules"), scope("user")),
+            (Scope::Instructions, Scope::User)
+        );
     }
 }
 

@@ -1,5 +1,5 @@
 use proofgate_policy::{
-    Action, Budget, Decision, Direction, Engine, Judgement, Match, PolicyConfig, Scratch, Target,
+    Action, Budget, Decision, Engine, Judgement, Match, MessageJudgement, PolicyConfig, Scope, Scratch, Target,
     TenantPolicy, View,
 };
 use pyo3::prelude::*;
@@ -70,11 +70,7 @@ fn policy_rules(python: Python<'_>, policy_json: &str) -> PyResult<String> {
                     View::Folded => "folded",
                 },
                 score: rule.score,
-                action: match rule.action {
-                    Action::Block => "block",
-                    Action::Redact => "redact",
-                    Action::Flag => "flag",
-                },
+                action: word(rule.actions[Scope::User as usize]),
                 examples: Examples {
                     r#match: &rule.examples.matching,
                     no_match: &rule.examples.no_match,
@@ -106,16 +102,16 @@ fn judge(policy: &str, tenant: Option<&str>, direction: &str, text: &str) -> Res
     let profile = engine
         .profile(tenant.as_ref())
         .map_err(|error| error.to_string())?;
-    let direction = match direction {
-        "request" => Direction::Request,
-        "response" => Direction::Response,
+    let scope = match direction {
+        "request" => Scope::User,
+        "response" => Scope::Answer,
         _ => return Err("direction is request or response".into()),
     };
     let mut found: Vec<Match> = Vec::new();
     engine
         .scan(
             &profile,
-            direction,
+            scope,
             text,
             &mut Budget::unlimited(),
             &mut Scratch::default(),
@@ -123,10 +119,12 @@ fn judge(policy: &str, tenant: Option<&str>, direction: &str, text: &str) -> Res
         )
         .map_err(|fault| fault.to_string())?;
     found.sort_unstable_by_key(|one| (one.start, one.end, one.rule));
-    let mut judgement = Judgement::new();
+    let (mut message, mut judgement) = (MessageJudgement::default(), Judgement::new());
     for one in &found {
-        judgement.add(&engine, &profile, one.rule);
+        message.note(&profile, scope, one.rule);
     }
+    message.count(&engine, &profile, scope, &found);
+    judgement.add(&profile, 0, scope, &message);
     let blocks = match judgement.if_enforced() {
         Some(Decision::Block { rule, by_score }) => Some((engine.rule(rule).id.as_str(), by_score)),
         _ => None,
@@ -152,6 +150,15 @@ fn judge(policy: &str, tenant: Option<&str>, direction: &str, text: &str) -> Res
             .collect(),
     };
     serde_json::to_string(&verdict).map_err(|error| error.to_string())
+}
+
+fn word(action: Action) -> &'static str {
+    match action {
+        Action::Block => "block",
+        Action::Redact => "redact",
+        Action::Flag => "flag",
+        Action::Ignore => "ignore",
+    }
 }
 
 fn read<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, String> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proofgate_policy::{
-    Action, Attachments, Direction, Engine, PolicyConfig, PolicyError, Profile, TenantPolicy,
+    Action, Attachments, Direction, Engine, PolicyConfig, PolicyError, Profile, Scope, TenantPolicy,
 };
 use serde::Deserialize;
 
@@ -74,7 +74,6 @@ pub(crate) struct Terms {
     pub(crate) profile: Profile,
     /// Whether others are asked beside the rules.
     pub(crate) asks_others: bool,
-    policy: TenantPolicy,
 }
 
 /// The rules of a configuration, compiled, and whom they hold for.
@@ -133,24 +132,29 @@ impl Configuration {
         self.tenants.get(tenant).or(self.others.as_ref())
     }
 
-    /// Whether the rules that a verdict names deny, by themselves or by their scores, which have to be the ones that it
-    /// tells. `None` where it does not name them all.
+    /// Whether the rules that a verdict names can deny: one by itself, or the score that it tells, which can be no more than
+    /// theirs together. `None` where it does not name them all.
     pub(crate) fn denies(&self, terms: &Terms, direction: Direction, side: &Side) -> Option<bool> {
         if side.unnamed > 0 || side.has_others() {
             return None;
         }
-        let mut score = 0_u32;
+        let profile = &terms.profile;
+        let scopes = || Scope::ALL.into_iter().filter(|scope| scope.direction() == direction);
+        let mut most = 0_u32;
         let mut blocks = false;
         for id in &side.rules {
-            let rule = self.engine.rules().find(|rule| rule.id == *id);
-            let is_off = |id: &String| terms.policy.disabled_rules.contains(id);
-            let Some(rule) = rule.filter(|rule| rule.target.includes(direction) && !is_off(&rule.id)) else {
+            let Some(index) = self.engine.index_of(id) else {
                 return Some(false);
             };
-            score = score.saturating_add(rule.score);
-            blocks |= terms.policy.action.unwrap_or(rule.action) == Action::Block;
+            let mut actions = scopes().filter_map(|scope| profile.action(index, scope)).peekable();
+            if actions.peek().is_none() {
+                return Some(false);
+            }
+            most = most.saturating_add(self.engine.rule(index).score);
+            blocks |= actions.any(|action| action == Action::Block);
         }
-        Some(score == side.score && (blocks || score >= terms.profile.threshold()))
+        let by_score = profile.threshold().is_some_and(|threshold| side.score >= threshold);
+        Some(side.score <= most && (blocks || by_score))
     }
 }
 
@@ -164,6 +168,5 @@ fn terms(engine: &Engine, policy: Option<&TenantPolicy>, others: &[String]) -> R
     Ok(Terms {
         profile: engine.profile(policy)?,
         asks_others: !others.is_empty(),
-        policy: policy.cloned().unwrap_or_default(),
     })
 }

@@ -33,11 +33,11 @@ fn an_admitted_request_has_the_verdict_that_its_rules_come_to_or_it_differs() {
         (Differs, Word::Flag)
     );
     assert_eq!(
-        of("acme", Some(redacted(note(10, &["staff"]))), "staff-123456"),
+        of("acme", Some(redacted(note(0, &["staff"]))), "staff-123456"),
         (Same, Word::Redact)
     );
     assert_eq!(
-        of("acme", Some(note(10, &["staff"])), "staff-123456"),
+        of("acme", Some(note(0, &["staff"])), "staff-123456"),
         (Differs, Word::Redact)
     );
     assert_eq!(
@@ -203,10 +203,10 @@ fn other_rules_decide_otherwise_or_the_same_whatever_scores_say() {
     let flagged = Some(note(60, &["weak-a"]));
     assert_eq!(of(flagged, "alphasign"), (Standing::Same, Word::Flag));
     assert_eq!(
-        of(Some(redacted(note(10, &["staff"]))), "staff-123456"),
+        of(Some(redacted(note(0, &["staff"]))), "staff-123456"),
         (Standing::Differs, Word::Flag)
     );
-    let changed = completion(Outcome::Complete, Some(redacted(note(10, &["staff"]))));
+    let changed = completion(Outcome::Complete, Some(redacted(note(0, &["staff"]))));
     let left = whole("ask [redacted:staff]");
     let compared = replayer.answered(&admission("acme", None), &changed, Some(&left));
     assert_eq!(

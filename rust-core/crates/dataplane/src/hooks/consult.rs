@@ -76,7 +76,8 @@ pub(crate) async fn ask<'c>(
             }
             Ok(Verdict::Flag { rule, score }) => {
                 // No policy denies by its score alone.
-                asked.note(name, &rule, score.min(threshold.saturating_sub(1)));
+                let most = threshold.map_or(u32::MAX, |threshold| threshold.saturating_sub(1));
+                asked.note(name, &rule, score.min(most));
                 scored = Some(name);
             }
             Ok(Verdict::Replace { rule, .. }) => asked.note(name, &rule, 0),
@@ -94,7 +95,7 @@ pub(crate) async fn ask<'c>(
         }
     }
     let score = asked.judged.note.as_ref().map_or(0, |note| note.score);
-    match scored.filter(|_| score >= threshold) {
+    match scored.filter(|_| threshold.is_some_and(|threshold| score >= threshold)) {
         Some(name) if enforced => {
             asked.asking.gateway.metrics.policy_blocked();
             let reason = "Together with others it finds too much that is suspicious.";

@@ -1,5 +1,6 @@
 //! The text of a request as a policy gets it: a copy, so that nobody waits for whoever reads it.
 
+use proofgate_policy::Scope;
 use proofgate_providers::{BodyText, StringKind};
 
 /// What Python's objects for one text take besides its characters, in bytes.
@@ -26,7 +27,7 @@ impl Document {
             start: number(range.start),
             end: number(range.end),
             kind,
-            is_instructions: !range.is_empty() && body.is_instructions(&range),
+            is_instructions: !range.is_empty() && is_instructions(body, range.start),
         });
         Document {
             parts: parts.collect(),
@@ -49,4 +50,10 @@ impl Document {
             (text.unwrap_or_default(), part.kind, part.is_instructions)
         })
     }
+}
+
+/// Whether the model takes a text for instructions.
+fn is_instructions(body: &BodyText, start: usize) -> bool {
+    let passage = body.passage_at(start).and_then(|number| body.passage(number));
+    passage.is_some_and(|passage| passage.scope == Scope::Instructions)
 }

@@ -80,7 +80,7 @@ impl Policy {
 }
 
 pub fn rules() -> Value {
-    json!({"budget_us": 10_000_000, "rules": [
+    json!({"budget_us": 10_000_000, "threshold": 100, "rules": [
         {"id": "key", "reason": "A key.", "view": "text", "regex": r"\bsk-[a-z0-9]{6,40}\b", "score": 10, "action": "redact"},
         {"id": "name", "reason": "A name.", "literals": ["ann smith"], "score": 1, "action": "redact"},
         {"id": "surname", "reason": "A surname.", "literals": ["smith sk"], "score": 1, "action": "redact"},

@@ -6,7 +6,7 @@ mod checks;
 mod derived;
 mod fold;
 
-use proofgate_policy::{Direction, Pack, RuleSpec, Target, View, pack_names};
+use proofgate_policy::{Pack, RuleSpec, Scope, ScopeSet, Target, View, pack_names};
 use regex::Regex;
 
 use crate::support::Found;
@@ -14,6 +14,7 @@ use fold::Table;
 
 struct Rule {
     id: String,
+    scopes: ScopeSet,
     target: Target,
     view: View,
     regex: Regex,
@@ -29,32 +30,44 @@ pub struct Reference {
 impl Reference {
     /// The rules of all built-in packs.
     pub fn built_in() -> Self {
+        let table = Table::read();
         let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
-        Self::of(&packs.flat_map(|pack| pack.rules).collect::<Vec<_>>())
+        let rules = packs.flat_map(|pack| {
+            let rules = pack.rules.iter().map(|spec| rule(spec, pack.scopes, &table));
+            rules.collect::<Vec<_>>()
+        });
+        Self {
+            rules: rules.collect(),
+            table,
+        }
     }
 
     pub fn of(specs: &[RuleSpec]) -> Self {
         let table = Table::read();
-        let rules = specs.iter().map(|spec| rule(spec, &table)).collect();
+        let rules = specs
+            .iter()
+            .map(|spec| rule(spec, ScopeSet::ALL, &table))
+            .collect();
         Self { table, rules }
     }
 
-    pub fn found(&self, direction: Direction, text: &str) -> Found {
+    pub fn found(&self, scope: Scope, text: &str) -> Found {
         let mut found = Found::new();
-        self.scan(direction, text, None, 0, &mut found);
+        self.scan(scope, text, None, 0, &mut found);
         found
     }
 
     fn scan(
         &self,
-        direction: Direction,
+        scope: Scope,
         text: &str,
         within: Option<&dyn Fn(usize, usize) -> (usize, usize)>,
         level: usize,
         found: &mut Found,
     ) {
         let (copy, origins) = self.table.copy(text);
-        for rule in self.rules.iter().filter(|rule| rule.target.includes(direction)) {
+        let looks = |rule: &&Rule| rule.target.includes(scope.direction()) && rule.scopes.contains(scope);
+        for rule in self.rules.iter().filter(looks) {
             let hay = if rule.view == View::Text { text } else { &copy };
             for (start, end) in rule.matches(hay) {
                 let span = match rule.view {
@@ -72,7 +85,7 @@ impl Reference {
                     let (start, end) = (derived.start + at.min(derived.plain), derived.end);
                     within.map_or((start, end), |within| within(start, end))
                 };
-                self.scan(direction, &derived.text, Some(&place), level + 1, found);
+                self.scan(scope, &derived.text, Some(&place), level + 1, found);
             }
         }
     }
@@ -99,7 +112,7 @@ impl Rule {
     }
 }
 
-fn rule(spec: &RuleSpec, table: &Table) -> Rule {
+fn rule(spec: &RuleSpec, scopes: ScopeSet, table: &Table) -> Rule {
     let folded = |literals: &[String]| {
         literals
             .iter()
@@ -125,6 +138,7 @@ fn rule(spec: &RuleSpec, table: &Table) -> Rule {
     };
     Rule {
         id: spec.id.clone(),
+        scopes,
         target: spec.target,
         view,
         regex: Regex::new(&pattern).unwrap(),

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use proofgate_policy::{
-    Budget, Direction, Engine, Fault, Match, PolicyConfig, PolicyError, Profile, RuleIndex, Scratch,
-    StreamScan, TenantPolicy, pack_names,
+    Budget, Engine, Fault, Match, PolicyConfig, PolicyError, Profile, RuleIndex, Scope, Scratch, StreamScan,
+    TenantPolicy, pack_names,
 };
 use serde_json::{Value, json};
 
@@ -47,32 +47,27 @@ impl Policy {
         Policy::of(&json!({"rules": [with_defaults(rule)]}))
     }
 
-    pub fn scan(
-        &mut self,
-        direction: Direction,
-        text: &str,
-        budget: &mut Budget,
-    ) -> Result<Vec<Match>, Fault> {
+    pub fn scan(&mut self, scope: Scope, text: &str, budget: &mut Budget) -> Result<Vec<Match>, Fault> {
         let mut found = Vec::new();
         let Policy {
             engine,
             profile,
             scratch,
         } = self;
-        engine.scan(profile, direction, text, budget, scratch, &mut found)?;
+        engine.scan(profile, scope, text, budget, scratch, &mut found)?;
         Ok(found)
     }
 
     /// The matches in a whole text.
-    pub fn found(&mut self, direction: Direction, text: &str) -> Found {
-        let found = self.scan(direction, text, &mut Budget::unlimited()).unwrap();
+    pub fn found(&mut self, scope: Scope, text: &str) -> Found {
+        let found = self.scan(scope, text, &mut Budget::unlimited()).unwrap();
         self.named(&found)
     }
 
     /// The ids of the rules that match in a prompt.
     pub fn ids(&mut self, text: &str) -> Vec<String> {
         let ids: BTreeSet<String> = self
-            .found(Direction::Request, text)
+            .found(Scope::User, text)
             .into_iter()
             .map(|found| found.0)
             .collect();
@@ -81,14 +76,14 @@ impl Policy {
 
     /// What the first match of a prompt covers.
     pub fn matched<'t>(&mut self, text: &'t str) -> Option<&'t str> {
-        let found = self.found(Direction::Request, text);
+        let found = self.found(Scope::User, text);
         found.first().map(|(_, start, end)| &text[*start..*end])
     }
 
     /// Pushes the pieces of a text: its matches, and how much was cleared after each piece.
     pub fn stream<'t>(
         &mut self,
-        direction: Direction,
+        scope: Scope,
         pieces: impl IntoIterator<Item = &'t str>,
     ) -> Result<(Found, Vec<usize>), Fault> {
         let mut budget = Budget::unlimited();
@@ -99,22 +94,14 @@ impl Policy {
             scratch,
         } = self;
         for piece in pieces {
-            cleared.push(scan.push(
-                engine,
-                profile,
-                direction,
-                piece,
-                &mut budget,
-                scratch,
-                &mut found,
-            )?);
+            cleared.push(scan.push(engine, profile, scope, piece, &mut budget, scratch, &mut found)?);
         }
-        scan.finish(engine, profile, direction, &mut budget, scratch, &mut found)?;
+        scan.finish(engine, profile, scope, &mut budget, scratch, &mut found)?;
         Ok((self.named(&found), cleared))
     }
 
     /// What a stream has reported and cleared after these pieces, if it has not ended.
-    pub fn so_far(&mut self, direction: Direction, pieces: &[&str]) -> (Found, usize) {
+    pub fn so_far(&mut self, scope: Scope, pieces: &[&str]) -> (Found, usize) {
         let mut budget = Budget::unlimited();
         let (mut scan, mut found, mut cleared) = (StreamScan::new(), Vec::new(), 0);
         let Policy {
@@ -123,15 +110,7 @@ impl Policy {
             scratch,
         } = self;
         for piece in pieces {
-            let pushed = scan.push(
-                engine,
-                profile,
-                direction,
-                piece,
-                &mut budget,
-                scratch,
-                &mut found,
-            );
+            let pushed = scan.push(engine, profile, scope, piece, &mut budget, scratch, &mut found);
             cleared = pushed.unwrap();
         }
         (self.named(&found), cleared)
@@ -144,9 +123,7 @@ impl Policy {
 
     /// The number of a rule.
     pub fn index(&mut self, id: &str, text: &str) -> RuleIndex {
-        let found = self
-            .scan(Direction::Request, text, &mut Budget::unlimited())
-            .unwrap();
+        let found = self.scan(Scope::User, text, &mut Budget::unlimited()).unwrap();
         let mut rules = found.iter().map(|found| found.rule);
         rules.find(|rule| self.engine.rule(*rule).id == id).unwrap()
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use proofgate_json::{Event, equals_but_for_case};
+use proofgate_policy::Scope;
 
 use super::integer;
 use super::walk::Walk;
@@ -10,6 +11,7 @@ use crate::bad_request::{BadRequest, Field};
 use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, meaning};
 use crate::hosted_tools::{HostedTool, MOST_HOSTED_TOOLS, is_of_client};
+use crate::passages::Mark;
 
 /// The field of Anthropic's tools that bounds their calls.
 const MAX_USES: &str = "max_uses";
@@ -45,19 +47,21 @@ impl<'b> Walk<'b, '_, '_> {
         match event {
             Event::ArrayStart => {}
             // Google's parsers take one element for a list of it.
-            Event::ObjectStart => return self.tool(),
+            Event::ObjectStart => return self.tool(None),
             _ => return self.collect(event, Meaning::Field),
         }
-        loop {
+        for index in 0.. {
             match self.reader.read()? {
-                Event::ArrayEnd => return Ok(()),
-                Event::ObjectStart => self.tool()?,
+                Event::ArrayEnd => break,
+                Event::ObjectStart => self.tool(Some(index))?,
                 other => self.collect(other, Meaning::Field)?,
             }
         }
+        Ok(())
     }
 
-    fn tool(&mut self) -> Result<(), BadRequest> {
+    fn tool(&mut self, index: Option<usize>) -> Result<(), BadRequest> {
+        let description = self.text.begin_message(Scope::ToolDescription, "tools", index);
         let begin = self.reader.offset() - 1;
         let mut kind = None;
         let mut calls = Calls::default();
@@ -70,6 +74,7 @@ impl<'b> Walk<'b, '_, '_> {
             let runs_in = RUN_IN.into_iter().find(|field| *field == name);
             let is_of_client = self.dialect.is_field_of_client_tools(name);
             let is_free = is_free(name);
+            let are_many = matches!(name, "functionDeclarations" | "function_declarations");
             if !is_type && equals_but_for_case(name, "type") {
                 return Err(BadRequest::AmbiguousName("type"));
             }
@@ -90,9 +95,10 @@ impl<'b> Walk<'b, '_, '_> {
                 hosted_field = hosted_field.or(field);
             }
             self.is_free = is_free;
-            match runs_in.filter(|_| self.dialect.asks_as_responses()) {
-                Some(field) => self.place(field, value, meaning)?,
-                None => self.collect(value, meaning)?,
+            match (value, runs_in.filter(|_| self.dialect.asks_as_responses())) {
+                (_, Some(field)) => self.place(field, value, meaning)?,
+                (Event::ArrayStart, None) if are_many => self.functions(description)?,
+                (_, None) => self.collect(value, meaning)?,
             }
             self.is_free = false;
         }
@@ -132,6 +138,21 @@ impl<'b> Walk<'b, '_, '_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Takes functions that one tool of Google's declares, whose array has begun: each is a message of its own.
+    fn functions(&mut self, tool: Mark) -> Result<(), BadRequest> {
+        loop {
+            match self.reader.read()? {
+                Event::ArrayEnd => break,
+                function => {
+                    self.text.begin_within(Scope::ToolDescription, tool);
+                    self.collect(function, Meaning::Field)?;
+                }
+            }
+        }
+        self.text.go_on(tool);
         Ok(())
     }
 

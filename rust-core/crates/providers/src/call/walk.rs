@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use proofgate_json::{Event, Reader, Str, Workspace, equals_but_for_case};
+use proofgate_policy::Scope;
 
 use super::{ATTACHMENT, is_short};
 use crate::bad_request::BadRequest;
@@ -13,7 +14,9 @@ use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, is_schema_type, is_word, meaning};
 use crate::hosted_tools::Tools;
 use crate::kept_item::{Item, Member};
+use crate::passages::Mark;
 use crate::prompt_size::{Attached, PromptSize, is_web_address};
+use crate::scopes::scope_of_role;
 
 /// What an assistant has said before, by its id (openai-python 2, `types/chat/chat_completion_assistant_message_param.py`).
 const AUDIO: &str = "audio";
@@ -39,6 +42,8 @@ pub(super) struct Walk<'b, 'w, 't> {
     id_object: Option<IdObject>,
     pub(super) is_kept_longer: bool,
     pub(super) size: PromptSize,
+    /// The message of whose content the next object is a part.
+    turn: Option<Mark>,
 }
 
 impl<'b, 'w, 't> Walk<'b, 'w, 't> {
@@ -65,6 +70,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             id_object: None,
             is_kept_longer: false,
             size: PromptSize::of_body(body.len()),
+            turn: None,
         };
         match walk.reader.read()? {
             Event::ObjectStart => Ok(walk),
@@ -79,32 +85,33 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
     }
 
     /// Takes the text of a conversation and says how many messages or items it has.
-    pub(super) fn turns(&mut self, event: Event<'b>) -> Result<usize, BadRequest> {
+    pub(super) fn turns(&mut self, event: Event<'b>, field: &str) -> Result<usize, BadRequest> {
         self.refuses_ids = self.dialect.refuses_ids();
         let mut turns = 0;
         if event == Event::ArrayStart {
             loop {
                 match self.reader.read()? {
                     Event::ArrayEnd => break,
-                    turn => self.turn(turn)?,
+                    turn => self.turn(turn, field, Some(turns))?,
                 }
                 turns += 1;
             }
         } else {
-            self.turn(event)?;
+            self.turn(event, field, None)?;
             turns = 1;
         }
         self.refuses_ids = false;
         Ok(turns)
     }
 
-    /// Takes the text of a message or an item, and notes whether it holds instructions for the model.
-    pub(super) fn turn(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
+    /// Takes the text of a message or an item, and notes what it is.
+    fn turn(&mut self, event: Event<'b>, field: &str, index: Option<usize>) -> Result<(), BadRequest> {
+        let turn = self.text.begin_message(Scope::User, field, index);
         let Event::ObjectStart = event else {
             return self.collect(event, Meaning::Field);
         };
-        let start = self.text.next_start();
-        let mut is_instructions = false;
+        let first = self.text.last_passage();
+        let (mut by_role, mut by_type) = (Scope::User, None);
         let mut item = Item::default();
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
@@ -114,42 +121,108 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                 is_audio.then_some(AUDIO)
             });
             let member = Member::of(name);
+            let is_type = name == "type";
+            let (is_content, are_calls) = (
+                matches!(name, "content" | "parts"),
+                self.dialect.holds_calls(name),
+            );
             self.is_free = is_free(name);
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
             }
             let value = self.reader.read()?;
-            if is_role && let Event::String(word) = value {
-                is_instructions = matches!(word.decoded(&mut self.name), "system" | "developer");
+            if let Event::String(word) = value {
+                if is_role {
+                    by_role = scope_of_role(word.decoded(&mut self.name));
+                } else if is_type {
+                    by_type = self.dialect.scope_of_item(word.decoded(&mut self.name));
+                }
             }
             item.note(member, value, &mut self.name);
             self.note_kept(kept, value)?;
-            self.collect(value, meaning)?;
+            match value {
+                Event::ArrayStart if is_content => self.parts(turn)?,
+                Event::ArrayStart if are_calls => self.calls(turn)?,
+                Event::ObjectStart if are_calls => {
+                    self.text.begin_within(Scope::ToolArguments, turn);
+                    self.collect(value, meaning)?;
+                    self.text.go_on(turn);
+                }
+                _ => self.collect(value, meaning)?,
+            }
             self.is_free = false;
         }
         if self.dialect.asks_as_responses() && self.kept.is_none() {
             self.kept = item.kept();
         }
-        if is_instructions {
-            self.text.mark_instructions(start);
+        self.text.set_scope(first, turn, by_type.unwrap_or(by_role));
+        Ok(())
+    }
+
+    /// Takes the content of a message, whose array has begun.
+    fn parts(&mut self, turn: Mark) -> Result<(), BadRequest> {
+        loop {
+            match self.reader.read()? {
+                Event::ArrayEnd => return Ok(()),
+                part => {
+                    self.turn = (part == Event::ObjectStart).then_some(turn);
+                    self.collect(part, Meaning::Field)?;
+                }
+            }
+        }
+    }
+
+    /// Takes calls of tools, whose array has begun.
+    fn calls(&mut self, turn: Mark) -> Result<(), BadRequest> {
+        loop {
+            match self.reader.read()? {
+                Event::ArrayEnd => break,
+                call => {
+                    self.text.begin_within(Scope::ToolArguments, turn);
+                    self.collect(call, Meaning::Field)?;
+                }
+            }
+        }
+        self.text.go_on(turn);
+        Ok(())
+    }
+
+    /// Takes descriptions of tools, each of which is a message of its own.
+    pub(super) fn descriptions(&mut self, event: Event<'b>, field: &str) -> Result<(), BadRequest> {
+        self.text.begin_message(Scope::ToolDescription, field, None);
+        if event != Event::ArrayStart {
+            return self.collect(event, Meaning::Field);
+        }
+        for index in 0.. {
+            match self.reader.read()? {
+                Event::ArrayEnd => break,
+                tool => {
+                    self.text
+                        .begin_message(Scope::ToolDescription, field, Some(index));
+                    self.collect(tool, Meaning::Field)?;
+                }
+            }
         }
         Ok(())
     }
 
     /// Takes what the model takes for its instructions.
-    pub(super) fn instructions(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
-        let start = self.text.next_start();
+    pub(super) fn instructions(&mut self, event: Event<'b>, field: &str) -> Result<(), BadRequest> {
+        self.text.begin_message(Scope::Instructions, field, None);
         // In Gemini's stand the same parts as in a conversation.
         self.refuses_ids = self.dialect == Dialect::Gemini;
         self.collect(event, Meaning::Field)?;
         self.refuses_ids = false;
-        self.text.mark_instructions(start);
         Ok(())
     }
 
     /// Takes a text, texts, or the numbers of their tokens; says whether there are any of these, and how many texts an
     /// array has: numbers that stand in it are those of one.
-    pub(super) fn text_or_tokens(&mut self, event: Event<'b>) -> Result<(bool, usize), BadRequest> {
+    pub(super) fn text_or_tokens(
+        &mut self,
+        event: Event<'b>,
+        field: &str,
+    ) -> Result<(bool, usize), BadRequest> {
         match event {
             Event::Number(_) => {
                 // Four bytes count as one token.
@@ -162,8 +235,11 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     match self.reader.read()? {
                         Event::ArrayEnd => return Ok((has_tokens, texts)),
                         element => {
+                            if matches!(element, Event::String(_)) {
+                                self.text.begin_message(Scope::User, field, Some(texts));
+                            }
                             texts += usize::from(!matches!(element, Event::Number(_)));
-                            has_tokens |= self.text_or_tokens(element)?.0;
+                            has_tokens |= self.text_or_tokens(element, field)?.0;
                         }
                     }
                 }
@@ -223,6 +299,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                 }
             },
             Event::ObjectStart => {
+                let (turn, start) = (self.turn.take(), self.text.next_start());
+                let mut block = None;
                 let (mut beside, mut is_redacted) = (Beside::Data, false);
                 while let Event::Key(key) = self.reader.read()? {
                     let name = key.decoded(&mut self.name);
@@ -237,6 +315,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     let is_image = name == "image_url" || under == Meaning::Attachment;
                     let is_ttl = name == "ttl";
                     let id = self.id_object.and_then(|object| object.member(name));
+                    let apart = turn.and_then(|turn| Some((turn, self.dialect.scope_of_part(name)?)));
+                    let is_type = turn.is_some() && name == "type";
                     // What a provider has signed or encrypted of a conversation: its bytes bound its tokens.
                     let is_sealed =
                         meaning == Meaning::Attachment && !is_data && !is_address && name != "url";
@@ -245,7 +325,13 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     }
                     let value = self.reader.read()?;
                     self.note_kept(kept, value)?;
+                    if let Some((turn, scope)) = apart {
+                        self.text.begin_within(scope, turn);
+                    }
                     if let Event::String(string) = value {
+                        if is_type {
+                            block = self.dialect.scope_of_block(string.decoded(&mut self.name));
+                        }
                         if let Some(id) = id {
                             self.ids.note(id, string);
                         }
@@ -268,7 +354,13 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     } else {
                         self.collect(value, meaning)?;
                     }
+                    if let Some((turn, _)) = apart {
+                        self.text.go_on(turn);
+                    }
                     (self.refuses_ids, self.is_free) = (refuses_ids, was_free);
+                }
+                if let (Some(turn), Some(scope)) = (turn, block) {
+                    self.text.set_apart(start, scope, turn);
                 }
             }
             Event::Number(number) => self.text.push_number(number, self.reader.offset()),

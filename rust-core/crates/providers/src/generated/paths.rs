@@ -100,6 +100,20 @@ impl Paths {
         }
     }
 
+    /// Whether the way to a node goes through a field of one of these names.
+    pub(super) fn has_field(&self, node: usize, names: &[&str]) -> bool {
+        let mut at = Some(node);
+        while let Some(Node { parent, step }) = at.and_then(|node| self.nodes.get(node)) {
+            if let Step::Field(name) = step
+                && names.contains(&&self.names[name.clone()])
+            {
+                return true;
+            }
+            at = *parent;
+        }
+        false
+    }
+
     fn root(&self, mut node: usize) -> usize {
         while let Some(parent) = self.nodes[node].parent {
             node = parent;

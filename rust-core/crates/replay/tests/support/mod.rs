@@ -22,12 +22,12 @@ pub fn rules() -> serde_json::Value {
 
 pub fn configuration() -> serde_json::Value {
     json!({
-        "policy": {"rules": rules(), "budget_us": 1_000_000},
+        "policy": {"rules": rules(), "threshold": 100, "budget_us": 1_000_000},
         "tenants": [
             {"name": "acme", "policy": null, "policies": []},
             {"name": "dry", "policy": {"mode": "dry_run"}},
             {"name": "asks", "policies": ["python"]},
-            {"name": "mild", "policy": {"action": "flag", "threshold": 1000, "disabled_rules": ["weak-a"]}},
+            {"name": "mild", "policy": {"action": "flag", "threshold": 1000, "actions": [{"rules": ["weak-a"], "action": "ignore"}]}},
         ],
         "limits": {"body_bytes": 65536},
         "unknown": "is passed over",

@@ -1,0 +1,124 @@
+//! What rules do in each scope: their own action, what their pack and the policy make of it.
+
+use serde::Deserialize;
+
+use crate::packs::{is_built_in_rule, pack_names};
+use crate::scope::{Scope, ScopeSet};
+use crate::{Action, PolicyError};
+
+/// What a policy has some rules do instead of what they do by themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionOverride {
+    /// Names of the packs whose rules are meant,
+    #[serde(default)]
+    pub packs: Vec<String>,
+    /// and ids of rules.
+    #[serde(default)]
+    pub rules: Vec<String>,
+    /// Where they are to do it; absent: wherever they look without this.
+    #[serde(default)]
+    pub scopes: Option<ScopeSet>,
+    /// What they do.
+    pub action: Action,
+}
+
+/// What a pack says of all of its rules, for some scopes: they do no more than this.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// Where.
+    #[serde(default = "everywhere")]
+    pub scopes: ScopeSet,
+    /// The strictest action.
+    pub action: Action,
+}
+
+fn everywhere() -> ScopeSet {
+    ScopeSet::ALL
+}
+
+/// What one rule does in each scope, by [`Scope`] as a number.
+pub(crate) type Actions = [Action; Scope::ALL.len()];
+
+/// What a rule does by itself within the limits of its pack.
+pub(crate) fn own(action: Action, limits: &[Limit]) -> Actions {
+    Scope::ALL.map(|scope| {
+        let here = limits.iter().filter(|limit| limit.scopes.contains(scope));
+        here.fold(action, |action, limit| action.min(limit.action))
+    })
+}
+
+/// What becomes of a rule's actions by an action for all rules and by the overrides that mean it: those of its pack before
+/// those of its id, those without scopes before those with some, and each before the later ones. Without scopes one changes
+/// nothing where the rule is off.
+pub(crate) fn apply(
+    actions: &mut Actions,
+    (rule, pack): (&str, Option<&str>),
+    everywhere: Option<Action>,
+    overrides: &[ActionOverride],
+) {
+    if let Some(action) = everywhere {
+        set(actions, None, action);
+    }
+    let of_pack = |one: &&ActionOverride| pack.is_some_and(|pack| one.packs.iter().any(|name| name == pack));
+    let of_rule = |one: &&ActionOverride| one.rules.iter().any(|id| id == rule);
+    for scoped in [false, true] {
+        let alike = overrides.iter().filter(|one| one.scopes.is_some() == scoped);
+        alike
+            .filter(of_pack)
+            .for_each(|one| set(actions, one.scopes, one.action));
+    }
+    for scoped in [false, true] {
+        let alike = overrides.iter().filter(|one| one.scopes.is_some() == scoped);
+        alike
+            .filter(of_rule)
+            .for_each(|one| set(actions, one.scopes, one.action));
+    }
+}
+
+fn set(actions: &mut Actions, scopes: Option<ScopeSet>, action: Action) {
+    for (scope, known) in Scope::ALL.into_iter().zip(actions) {
+        let is_meant = match scopes {
+            Some(scopes) => scopes.contains(scope),
+            None => *known != Action::Ignore,
+        };
+        if is_meant {
+            *known = action;
+        }
+    }
+}
+
+/// Checks that overrides mean something: each names packs or rules, and all of them exist.
+///
+/// # Errors
+/// [`PolicyError`] names the first that does not.
+pub(crate) fn check(
+    overrides: &[ActionOverride],
+    is_known: impl Fn(&str) -> bool,
+) -> Result<(), PolicyError> {
+    for ActionOverride { packs, rules, .. } in overrides {
+        if packs.is_empty() && rules.is_empty() {
+            let reason = "an entry names no packs and no rules".to_owned();
+            return Err(PolicyError::Setting {
+                field: "actions",
+                reason,
+            });
+        }
+        if let Some(name) = packs
+            .iter()
+            .find(|name| !pack_names().any(|known| known == **name))
+        {
+            let known = pack_names().collect::<Vec<_>>().join(", ");
+            let reason = format!("there is no pack {name:?}; there are: {known}");
+            return Err(PolicyError::Setting {
+                field: "actions",
+                reason,
+            });
+        }
+        if let Some(rule) = rules.iter().find(|id| !is_known(id) && !is_built_in_rule(id)) {
+            return Err(PolicyError::UnknownRule { rule: rule.clone() });
+        }
+    }
+    Ok(())
+}

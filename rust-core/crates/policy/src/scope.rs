@@ -1,0 +1,162 @@
+//! Where a text stands in a conversation: what rules may do depends on it.
+
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::{Serialize, Serializer};
+
+use crate::Direction;
+
+/// What a text is in a conversation.
+///
+/// The order is that of the words in [`Scope::WORDS`]. Both kinds of arguments have one word: what a tool is called with is
+/// judged alike in the model's answer and in the history that a client sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Scope {
+    /// What the application tells the model: messages of the role `system` or `developer`, and fields such as `instructions`.
+    Instructions,
+    /// What a user says, and every text of a request whose role is not known.
+    User,
+    /// What the model has said before.
+    Assistant,
+    /// The name, the description and the schema of a tool.
+    ToolDescription,
+    /// What a tool was called with, as the history of a request tells it.
+    ToolArguments,
+    /// What a tool has returned.
+    ToolResult,
+    /// Every other field of a request.
+    #[default]
+    Other,
+    /// What the model answers.
+    Answer,
+    /// What a tool is to be called with, in the model's answer.
+    AnswerArguments,
+}
+
+impl Scope {
+    /// Every scope, in order.
+    pub const ALL: [Scope; 9] = [
+        Scope::Instructions,
+        Scope::User,
+        Scope::Assistant,
+        Scope::ToolDescription,
+        Scope::ToolArguments,
+        Scope::ToolResult,
+        Scope::Other,
+        Scope::Answer,
+        Scope::AnswerArguments,
+    ];
+
+    /// The words for scopes in configurations and records.
+    pub const WORDS: [&'static str; 8] = [
+        "instructions",
+        "user",
+        "assistant",
+        "tool_description",
+        "tool_arguments",
+        "tool_result",
+        "other",
+        "answer",
+    ];
+
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Scope::Instructions => "instructions",
+            Scope::User => "user",
+            Scope::Assistant => "assistant",
+            Scope::ToolDescription => "tool_description",
+            Scope::ToolArguments | Scope::AnswerArguments => "tool_arguments",
+            Scope::ToolResult => "tool_result",
+            Scope::Other => "other",
+            Scope::Answer => "answer",
+        }
+    }
+
+    /// The same for people: `tool result`.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Scope::ToolDescription => "tool description",
+            Scope::ToolArguments | Scope::AnswerArguments => "tool arguments",
+            Scope::ToolResult => "tool result",
+            Scope::Other => "other field",
+            _ => self.as_str(),
+        }
+    }
+
+    /// The direction of an exchange in which such a text goes.
+    #[must_use]
+    pub const fn direction(self) -> Direction {
+        match self {
+            Scope::Answer | Scope::AnswerArguments => Direction::Response,
+            _ => Direction::Request,
+        }
+    }
+
+    /// Whether a phrase of it may go on in the next message of the same scope.
+    #[must_use]
+    pub const fn is_prose(self) -> bool {
+        matches!(self, Scope::Instructions | Scope::User | Scope::Assistant)
+    }
+
+    /// The scopes of a direction that have this word.
+    #[must_use]
+    pub fn named(word: &str, direction: Direction) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|scope| scope.as_str() == word && scope.direction() == direction)
+    }
+}
+
+impl Serialize for Scope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Some scopes. Written as a list of their words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScopeSet(u16);
+
+impl ScopeSet {
+    /// Every scope.
+    pub const ALL: ScopeSet = ScopeSet(u16::MAX);
+
+    /// Whether a scope is one of them.
+    #[must_use]
+    pub const fn contains(self, scope: Scope) -> bool {
+        self.0 & (1 << scope as u16) != 0
+    }
+
+    fn insert(&mut self, scope: Scope) {
+        self.0 |= 1 << scope as u16;
+    }
+}
+
+impl FromIterator<Scope> for ScopeSet {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        let mut set = Self::default();
+        scopes.into_iter().for_each(|scope| set.insert(scope));
+        set
+    }
+}
+
+impl<'de> Deserialize<'de> for ScopeSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut set = Self::default();
+        for word in Vec::<String>::deserialize(deserializer)? {
+            let known = set;
+            Scope::ALL
+                .into_iter()
+                .filter(|scope| scope.as_str() == word)
+                .for_each(|scope| set.insert(scope));
+            if set == known && !Scope::ALL.iter().any(|scope| scope.as_str() == word) {
+                let words = Scope::WORDS.join(", ");
+                return Err(D::Error::custom(format!(
+                    "there is no scope {word:?}; there are: {words}"
+                )));
+            }
+        }
+        Ok(set)
+    }
+}

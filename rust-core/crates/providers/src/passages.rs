@@ -1,0 +1,197 @@
+//! Which message each part of a text belongs to, and what it is there.
+
+use std::fmt;
+use std::ops::Range;
+
+use proofgate_policy::Scope;
+
+/// Fields of requests that hold messages, texts or tools, as denials and records name them.
+const FIELDS: [&str; 15] = [
+    "",
+    "messages",
+    "input",
+    "contents",
+    "content",
+    "requests",
+    "system",
+    "instructions",
+    "systemInstruction",
+    "system_instruction",
+    "tools",
+    "functions",
+    "prompt",
+    "suffix",
+    "text",
+];
+
+/// Where a message stands in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessagePlace {
+    /// The field at the top of the body; empty for a field whose name is nobody's concern.
+    pub field: &'static str,
+    /// Its position, where the field is an array.
+    pub index: Option<u32>,
+}
+
+impl fmt::Display for MessagePlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.field, self.index) {
+            ("", _) => out.write_str("another field"),
+            (field, Some(index)) => write!(out, "{field}[{index}]"),
+            (field, None) => out.write_str(field),
+        }
+    }
+}
+
+/// A part of a text that belongs to one message, and in it to one scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// Where it stands in the text.
+    pub range: Range<usize>,
+    /// What it is.
+    pub scope: Scope,
+    /// The number of its message: of one message, one result of a tool, the arguments of one call, the description of one
+    /// tool, or one other field. What stands on both sides of another message has the same number.
+    pub message: u32,
+    /// Where its message stands.
+    pub place: MessagePlace,
+}
+
+const NO_INDEX: u32 = u32::MAX;
+
+/// How many passages more there is room for at most than there are.
+const MOST_GROWTH: usize = 1 << 16;
+
+/// Where a passage begins; it ends where the next one begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    start: u32,
+    message: u32,
+    index: u32,
+    scope: Scope,
+    field: u8,
+}
+
+/// The passages of a text.
+#[derive(Debug, Default)]
+pub(crate) struct Passages {
+    marks: Vec<Mark>,
+    messages: u32,
+}
+
+impl Passages {
+    pub(crate) fn clear(&mut self) {
+        self.marks.clear();
+        self.messages = 0;
+    }
+
+    pub(crate) fn give_back(&mut self, most: usize) {
+        self.clear();
+        self.marks.shrink_to(most / size_of::<Mark>());
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.marks.len() * size_of::<Mark>()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.marks.capacity() * size_of::<Mark>()
+    }
+
+    /// How many passages have begun: the number of the next one.
+    pub(crate) fn len(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// Begins a message at `start`.
+    pub(crate) fn begin(&mut self, start: usize, scope: Scope, field: &str, index: Option<usize>) -> Mark {
+        let field = FIELDS.iter().position(|known| *known == field).unwrap_or(0);
+        let index = index
+            .and_then(|index| u32::try_from(index).ok())
+            .unwrap_or(NO_INDEX);
+        let place = Mark {
+            start: 0,
+            message: 0,
+            index,
+            scope,
+            field: field as u8,
+        };
+        self.begin_within(start, scope, place)
+    }
+
+    /// Begins a message of its own at `start`, which stands within another one.
+    pub(crate) fn begin_within(&mut self, start: usize, scope: Scope, outer: Mark) -> Mark {
+        let message = self.messages;
+        self.messages = self.messages.saturating_add(1);
+        let mark = Mark {
+            message,
+            scope,
+            ..outer
+        };
+        self.go_on(start, mark);
+        mark
+    }
+
+    /// Goes on with a message at `start`, behind another one that stood within it.
+    pub(crate) fn go_on(&mut self, start: usize, message: Mark) {
+        let start = u32::try_from(start).unwrap_or(u32::MAX);
+        // One that has no text is none.
+        self.marks.pop_if(|last| last.start >= start);
+        if self.marks.len() == self.marks.capacity() {
+            self.marks.reserve_exact(self.marks.len().clamp(16, MOST_GROWTH));
+        }
+        self.marks.push(Mark { start, ..message });
+    }
+
+    /// Says what a message is, once that is known. Its first passage has at least the number `first`.
+    pub(crate) fn set_scope(&mut self, first: usize, message: Mark, scope: Scope) {
+        let marks = self.marks.get_mut(first..).unwrap_or_default();
+        let of_it = marks.iter_mut().filter(|mark| mark.message == message.message);
+        of_it.for_each(|mark| mark.scope = scope);
+    }
+
+    /// The passage with this number, of a text of so many bytes whose strings are joined by one byte.
+    pub(crate) fn get(&self, number: usize, length: usize) -> Option<Passage> {
+        let mark = self
+            .marks
+            .get(number)
+            .filter(|mark| mark.start as usize <= length)?;
+        let next = self
+            .marks
+            .get(number + 1)
+            .map(|next| (next.start as usize).saturating_sub(1));
+        Some(mark.passage(next.unwrap_or(length).min(length)))
+    }
+
+    /// The number of the passage that an offset lies in.
+    pub(crate) fn at(&self, offset: usize) -> Option<usize> {
+        let behind = self.marks.partition_point(|mark| mark.start as usize <= offset);
+        behind.checked_sub(1)
+    }
+
+    /// Where a message stands.
+    pub(crate) fn place_of(&self, message: u32) -> Option<MessagePlace> {
+        let mut marks = self.marks.iter();
+        marks
+            .find(|mark| mark.message == message)
+            .map(|mark| mark.place())
+    }
+}
+
+impl Mark {
+    fn passage(&self, end: usize) -> Passage {
+        Passage {
+            range: self.start as usize..end,
+            scope: self.scope,
+            message: self.message,
+            place: self.place(),
+        }
+    }
+
+    fn place(&self) -> MessagePlace {
+        MessagePlace {
+            field: FIELDS.get(usize::from(self.field)).copied().unwrap_or_default(),
+            index: (self.index != NO_INDEX).then_some(self.index),
+        }
+    }
+}
