@@ -7,7 +7,7 @@ by reading it. `bench.scoring.agree` compares the engine with it, `bench.scoring
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -79,7 +79,7 @@ def compiled(rule: Rule) -> _Compiled:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of one text that is an exchange's only one in its direction, under the rules' own actions."""
+    """What becomes of one text that is a message of its own, under the rules' own actions and a threshold."""
 
     decision: str
     rule: str | None
@@ -119,18 +119,42 @@ class Reference:
                 yield rule.id, Span(copy.starts[span.start], copy.ends[span.end - 1])
 
     def judge(self, matches: Iterable[Match], threshold: int = THRESHOLD) -> Verdict:
-        """The verdict over matches: each rule counts its score once, whatever its action.
+        """The verdict over the matches of one message, as SEMANTICS.md says under "What a message's matches come to".
 
-        A rule that blocks by itself is named; a sum that reaches the threshold blocks without one.
+        A rule that blocks by itself is named; a score that reaches the threshold blocks without one.
         """
-        found = {match.rule for match in matches}
-        matched = [compiled_rule.rule for compiled_rule in self._rules if compiled_rule.rule.id in found]
-        score = sum(rule.score for rule in matched)
-        for rule in matched:
-            if rule.action == "block":
-                return Verdict("block", rule.id, False, score)
+        rules = {compiled_rule.rule.id: compiled_rule.rule for compiled_rule in self._rules}
+        order = {name: number for number, name in enumerate(rules)}
+        found = sorted(set(matches), key=lambda match: (match.start, match.end, order[match.rule]))
+        score = sum(rules[name].score for name in _counted(found, rules, order))
+        actions = [rules[match.rule].action for match in found]
+        if "block" in actions:
+            return Verdict("block", found[actions.index("block")].rule, False, score)
         if score >= threshold:
             return Verdict("block", None, True, score)
-        if any(rule.action == "redact" for rule in matched):
-            return Verdict("redact", None, False, score)
-        return Verdict("flag" if matched else "allow", None, False, score)
+        return Verdict("redact" if "redact" in actions else "flag" if actions else "allow", None, False, score)
+
+
+def _counted(found: Sequence[Match], rules: Mapping[str, Rule], order: Mapping[str, int]) -> set[str]:
+    """The rules that count for the score of a message."""
+    replaced: list[tuple[int, int]] = []
+    for match in found:
+        if rules[match.rule].action != "redact":
+            continue
+        if replaced and match.start < replaced[-1][1]:
+            start, end = replaced.pop()
+            replaced.append((start, max(end, match.end)))
+        else:
+            replaced.append((match.start, match.end))
+    counting = [
+        match
+        for match in found
+        if rules[match.rule].action != "redact"
+        and not any(start <= match.start and match.end <= end for start, end in replaced)
+    ]
+    counting.sort(key=lambda match: (-rules[match.rule].score, match.start, match.end, order[match.rule]))
+    taken: list[Match] = []
+    for match in counting:
+        if all(match.end <= other.start or other.end <= match.start for other in taken):
+            taken.append(match)
+    return {match.rule for match in taken}

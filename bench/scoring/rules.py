@@ -56,7 +56,8 @@ def load_pack(name: str) -> list[Rule]:
     document = tomllib.loads((PACKS / f"{name}.toml").read_text())
     if document["name"] != name:
         raise ValueError(f"{name}.toml calls itself {document['name']!r}")
-    return [_rule(name, document.get("instructions", True), entry) for entry in document["rule"]]
+    instructions = "instructions" in document.get("scopes", ["instructions"])
+    return [_rule(name, instructions, entry) for entry in document["rule"]]
 
 
 def description(name: str) -> str:

@@ -357,12 +357,25 @@ def policy_rules(policy_json: str) -> str:
         raise ConfigError(str(error), "config") from None
 
 
-def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str, text: str) -> str:
+def policy_scan(
+    policy_json: str, tenant_policy_json: str | None, direction: str, scope: str, text: str
+) -> str:
     tenant = None if tenant_policy_json is None else json.loads(tenant_policy_json)
     try:
-        return json.dumps(policy_double.scan(json.loads(policy_json), tenant, direction, text))
+        return json.dumps(policy_double.scan(json.loads(policy_json), tenant, direction, text, scope))
     except ValueError as error:
         raise ConfigError(str(error), "config") from None
+
+
+def policy_check(policy_json: str, tenant_policy_json: str | None, endpoint: str, body: bytes) -> str:
+    tenant = None if tenant_policy_json is None else json.loads(tenant_policy_json)
+    try:
+        request = json.loads(body)
+    except ValueError:
+        raise ConfigError("The request body is not valid JSON.", "config") from None
+    if not endpoint.startswith("/v1/"):
+        raise ConfigError(f'there are no requests in JSON at "{endpoint}"', "config")
+    return json.dumps(policy_double.check(json.loads(policy_json), tenant, request))
 
 
 def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:

@@ -50,11 +50,12 @@ class Rule:
     fields: Json
     pattern: re.Pattern[str] = field(compare=False)
 
-    def action(self, overrides: list[Json], everywhere: str | None) -> str:
-        """What it does where a policy names no scopes."""
+    def action(self, overrides: list[Json], everywhere: str | None, scope: str | None = None) -> str:
+        """What it does in a scope; without one, where a policy names no scopes."""
         action = str(everywhere or self.fields["action"])
         for override in overrides:
-            if self.pack in override["packs"] or self.fields["id"] in override["rules"]:
+            is_meant = self.pack in override["packs"] or self.fields["id"] in override["rules"]
+            if is_meant and (override["scopes"] is None or scope in override["scopes"]):
                 action = override["action"]
         return action
 
@@ -80,18 +81,21 @@ def rules_of(policy: Json) -> list[Rule]:
     return found
 
 
-def scan(policy: Json, tenant: Json | None, direction: str, text: str) -> Json:
+def scan(policy: Json, tenant: Json | None, direction: str, text: str, scope: str = "user") -> Json:
     """Judges one text. Raises ValueError."""
     tenant = tenant or {"mode": None, "action": None, "threshold": None, "actions": []}
     matches, score, actions = [], 0, {}
     for rule in rules_of(policy):
         name = rule.fields["id"]
-        action = rule.action([*policy["actions"], *tenant["actions"]], tenant["action"] or policy["action"])
+        overrides = [*policy["actions"], *tenant["actions"]]
+        action = rule.action(overrides, tenant["action"] or policy["action"], scope)
         if action == "ignore" or rule.fields["target"] not in ("both", direction):
             continue
         seen = text if rule.fields["view"] == "text" else text.lower()
         found = list(rule.pattern.finditer(seen))
-        matches += [{"rule": name, "start": match.start(), "end": match.end()} for match in found]
+        matches += [
+            {"rule": name, "action": action, "start": match.start(), "end": match.end()} for match in found
+        ]
         if found:
             score += 0 if action == "redact" else rule.fields["score"]
             actions[name] = action
@@ -110,7 +114,32 @@ def scan(policy: Json, tenant: Json | None, direction: str, text: str) -> Json:
         "rule": list(actions)[-1] if by_score else blocking,
         "by_score": by_score,
         "score": score,
+        "flagged": score >= (tenant.get("flag_threshold") or policy["flag_threshold"]),
         "matches": matches,
+    }
+
+
+def check(policy: Json, tenant: Json | None, request: Json) -> Json:
+    """Judges the messages of a chat request, whose contents are strings. Raises ValueError."""
+    messages = []
+    for number, message in enumerate(request["messages"]):
+        scope = {"tool": "tool_result", "system": "instructions"}.get(message["role"], message["role"])
+        text = message["content"]
+        judged = scan(policy, tenant, "request", text, scope)
+        if judged["matches"]:
+            found = [match | {"text": text[match["start"] : match["end"]]} for match in judged["matches"]]
+            place = {"place": f"messages[{number}]", "scope": scope}
+            messages.append(judged | place | {"matches": found})
+    nothing = scan(policy, tenant, "request", "")
+    worst = max(messages, key=lambda judged: (judged["would_block"], judged["score"]), default=nothing)
+    names = ("decision", "would_block", "rule", "by_score", "score", "flagged")
+    shown = ("place", "scope", "score", "flagged", "decision", "matches")
+    return {
+        **{name: worst[name] for name in names},
+        "message": worst.get("place"),
+        "scope": worst.get("scope"),
+        "messages": [{name: message[name] for name in shown} for message in messages],
+        "sent": None,
     }
 
 

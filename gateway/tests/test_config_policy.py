@@ -74,7 +74,8 @@ def test_a_policy_reaches_the_core_in_its_own_units(config_directory: ConfigDire
 
 def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) -> None:
     config_directory.append(RULES)
-    override = "policy: {mode: Enforce, action: Flag, threshold: 200, actions: [{rules: [pii-email, ticket], action: Ignore}]}"
+    ignored = "{rules: [pii-email, ticket], action: Ignore}"
+    override = f"policy: {{mode: Enforce, action: Flag, threshold: 200, actions: [{ignored}]}}"
     config_directory.replace("name: acme", f"name: acme\n    {override}")
     assert config_directory.core()["tenants"][0]["policy"] == {
         "mode": "enforce",
@@ -90,7 +91,12 @@ def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) ->
     [
         ("packs: [secrets, pii]", "packs: [secret, pii]", 34, "policy.packs[0]: there is no pack secret"),
         ("packs: [secrets, pii]", "packs: [pii, pii]", 34, "policy.packs[1]: the pack pii is listed twice"),
-        ("[pii-phone]", "[pii-fone]", 41, "policy.actions[0].rules[0]: no rule is named pii-fone: did you mean"),
+        (
+            "[pii-phone]",
+            "[pii-fone]",
+            41,
+            "policy.actions[0].rules[0]: no rule is named pii-fone: did you mean",
+        ),
         ("regex: TICKET-[0-9]{4}", "regex: TICKET-[0-9]+", 47, "policy.rules[1]: rule ticket: regex: bound"),
         ("regex: TICKET-[0-9]{4}", "regex: TICKET-[", 47, "policy.rules[1]: rule ticket: regex: "),
         ("regex: TICKET-[0-9]{4}", "regex: ''", 47, "set literals or regex"),
@@ -120,7 +126,9 @@ def test_an_unknown_rule_of_a_tenant_is_refused_with_the_likely_one(
     config_directory: ConfigDirectory,
 ) -> None:
     config_directory.append(RULES)
-    config_directory.replace("name: acme", "name: acme\n    policy: {actions: [{rules: [ticket, project-aurra], action: Ignore}]}")
+    config_directory.replace(
+        "name: acme", "name: acme\n    policy: {actions: [{rules: [ticket, project-aurra], action: Ignore}]}"
+    )
     (problem,) = config_directory.problems().problems
     assert problem.code == "config_unknown_rule"
     assert problem.path == ("tenants", 0, "policy", "actions", 0, "rules", 1)

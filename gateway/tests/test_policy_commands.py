@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 
 import pytest
@@ -74,7 +75,10 @@ def test_an_example_that_does_not_hold_fails_with_what_matched(
 
 
 def test_an_example_tests_its_rule_alone_and_whatever_the_mode(directory: ConfigDirectory) -> None:
-    directory.replace("actions: [{rules: [pii-phone], action: Ignore}]", "mode: DryRun\n  actions: [{rules: [project-aurora], action: Ignore}]")
+    directory.replace(
+        "actions: [{rules: [pii-phone], action: Ignore}]",
+        "mode: DryRun\n  actions: [{rules: [project-aurora], action: Ignore}]",
+    )
     directory.replace("noMatch: [aurora borealis]", f"noMatch: [{KEY_ID}]")
     assert policy(directory, "test") == 0
 
@@ -211,11 +215,60 @@ def test_a_text_is_judged_with_what_matched_where(directory: ConfigDirectory, ca
     assert policy(directory, "check", "--text", f"key {KEY_ID} of me@example.com") == 0
     assert capsys.readouterr().out == (
         "decision: block (by secret-aws-access-key-id)\n"
-        "score: 100\n"
+        "score: 100, flagged\n"
         "matches:\n"
-        f'  secret-aws-access-key-id  bytes 4-24   "{KEY_ID}"\n'
-        '  pii-email                 bytes 28-42  "me@example.com"\n'
+        f'  secret-aws-access-key-id  block   bytes 4-24   "{KEY_ID}"\n'
+        '  pii-email                 redact  bytes 28-42  "me@example.com"\n'
     )
+
+
+def test_what_a_policy_makes_of_a_text_depends_on_its_scope(
+    directory: ConfigDirectory, capsys: Capture
+) -> None:
+    ignored = "{packs: [pii], scopes: [ToolResult], action: Ignore}"
+    directory.replace("{rules: [pii-phone], action: Ignore}", ignored)
+    assert policy(directory, "check", "--text", "me@example.com", "--scope", "ToolResult") == 0
+    assert capsys.readouterr().out.startswith("decision: allow\n")
+    assert policy(directory, "check", "--text", "me@example.com", "--scope", "User") == 0
+    assert capsys.readouterr().out.startswith("decision: redact\n")
+
+
+def test_a_request_is_judged_message_by_message(
+    directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    messages = [{"role": "user", "content": "Project Aurora"}, {"role": "tool", "content": f"key {KEY_ID}"}]
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(body)))
+    assert policy(directory, "check", "--request", "-") == 0
+    assert capsys.readouterr().out == (
+        "decision: block by secret-aws-access-key-id in messages[1] (tool_result)\n"
+        "messages:\n"
+        "  messages[0] (user): flag, score 30\n"
+        '    project-aurora  flag  "Project Aurora"\n'
+        "  messages[1] (tool_result): block, score 100, flagged\n"
+        f'    secret-aws-access-key-id  block  "{KEY_ID}"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--request", "nowhere.json"], "nowhere.json: cannot be read: No such file"),
+        (["--request", "-", "--endpoint", "/nowhere"], 'there are no requests in JSON at "/nowhere"'),
+        (["--request", "-"], "not valid JSON"),
+    ],
+)
+def test_what_is_no_request_is_wrong_usage(
+    directory: ConfigDirectory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    arguments: list[str],
+    message: str,
+) -> None:
+    body = b"{}" if "--endpoint" in arguments else b"{"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(body)))
+    assert policy(directory, "check", *arguments) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_harmless_text_is_allowed(directory: ConfigDirectory, capsys: Capture) -> None:

@@ -283,7 +283,10 @@ def test_a_provider_key_that_no_header_can_hold_is_a_condition(key: str, complai
         ),
         ({"cors": {"allowedOrigins": ["http://[::1::]"]}}, "spec.cors.allowedOrigins[http://[::1::]]"),
         ({"policies": [{"name": "a", "url": "https://1.2.3/v1"}]}, "spec.policies[a].url"),
-        ({"policy": {"actions": [{"rules": ["no-such-rule"], "action": "Ignore"}]}}, "spec.policy.actions[0].rules"),
+        (
+            {"policy": {"actions": [{"rules": ["no-such-rule"], "action": "Ignore"}]}},
+            "spec.policy.actions[0].rules",
+        ),
     ],
 )
 def test_what_no_pattern_tells_is_a_condition_that_names_the_field(

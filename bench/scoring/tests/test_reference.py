@@ -236,9 +236,19 @@ def test_a_rule_counts_once_however_often_it_matches() -> None:
     assert judged(rule(score=60)) == ("flag", None, False, 60)
 
 
-def test_scores_add_up_to_a_refusal_whatever_the_actions() -> None:
-    both = rule(id="one", score=60), rule(id="two", score=40, action="redact")
-    assert judged(*both) == ("block", None, True, 100)
+def test_of_rules_that_match_the_same_the_strongest_counts() -> None:
+    assert judged(rule(id="one", score=60), rule(id="two", score=70)) == ("flag", None, False, 70)
+
+
+def test_what_is_replaced_does_not_count_and_neither_does_what_lies_within_it() -> None:
+    both = rule(id="one", score=60), rule(id="two", score=100, action="redact")
+    assert judged(*both) == ("redact", None, False, 0)
+
+
+def test_scores_in_different_places_add_up_to_a_refusal() -> None:
+    rules = [rule(id="one", score=60, literals=("key",)), rule(id="two", score=40, literals=("lock",))]
+    verdict = Reference(rules).judge({Match("one", 0, 3), Match("two", 4, 8)})
+    assert (verdict.decision, verdict.by_score, verdict.score) == ("block", True, 100)
 
 
 def test_a_blocking_rule_needs_no_score() -> None:

@@ -39,6 +39,7 @@ __all__ = [
     "ledger_logs",
     "log_records",
     "model_constraints",
+    "policy_check",
     "policy_rules",
     "policy_scan",
     "prices_at",
@@ -321,12 +322,23 @@ def policy_rules(policy_json: str) -> str:
     ConfigError.
     """
 
-def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str, text: str) -> str:
-    """What a policy decides about one text; `direction` is `request` or `response`.
+def policy_check(policy_json: str, tenant_policy_json: str | None, endpoint: str, body: bytes) -> str:
+    """What a policy decides about a request in JSON at this endpoint, such as `/v1/chat/completions`.
+
+    Returns JSON as `policy_scan`, without matches, and `"message"` (where the one that decides stands),
+    `"scope"` (what it is), `"messages": [{"place", "scope", "score", "flagged", "decision", "matches"}]`,
+    whose matches have their `"text"`, and `"sent"`: the body after redaction, or null. Raises ConfigError,
+    also when the body is not a request.
+    """
+
+def policy_scan(
+    policy_json: str, tenant_policy_json: str | None, direction: str, scope: str, text: str
+) -> str:
+    """What a policy decides about one text; `direction` is `request` or `response`, `scope` such as `user`.
 
     Returns JSON `{"decision": "allow"|"flag"|"redact"|"block", "would_block", "rule": id|null, "by_score",
-    "score", "matches": [{"rule", "start", "end"}]}`, offsets in bytes of UTF-8. `rule` blocks, or brought the
-    score up to the threshold; the budget does not apply. Raises ConfigError.
+    "score", "flagged", "matches": [{"rule", "action", "start", "end"}]}`, offsets in bytes of UTF-8. `rule`
+    blocks, or is the strongest of those whose score does; the budget does not apply. Raises ConfigError.
     """
 
 @final

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from proofgate import (
     __version__,
@@ -21,6 +22,7 @@ from proofgate import (
 )
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
+from proofgate.config.policy import Scope
 from proofgate.descriptors import raise_descriptors
 from proofgate.evidence import EvidenceError
 from proofgate.index import access_log_command, by_hand, end_user_command, export_command
@@ -288,10 +290,19 @@ def _add_policy_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         actions,
         "check",
         handlers.policy_check,
-        "show what the policy makes of one text",
-        "Prints decision, score and matches.",
+        "show what the policy makes of a text or a request",
+        "Prints decision, scopes, scores and matches.",
     )
-    check.add_argument("--text", required=True, metavar="TEXT", help="the text; - reads standard input")
+    what = check.add_mutually_exclusive_group(required=True)
+    what.add_argument("--text", metavar="TEXT", help="a text; - reads standard input")
+    what.add_argument("--request", metavar="FILE", help="a whole request in JSON; - reads standard input")
+    check.add_argument(
+        "--endpoint",
+        default="/v1/chat/completions",
+        metavar="PATH",
+        help="where the request would be sent (default: %(default)s)",
+    )
+    check.add_argument("--scope", choices=get_args(Scope), help="what the text is (default: User or Answer)")
     check.add_argument(
         "--direction",
         choices=("request", "response"),

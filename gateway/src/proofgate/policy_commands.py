@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.config.core_json import policy_document
@@ -19,6 +21,7 @@ from proofgate.policy_samples import (
     Verdict,
     example_failures,
     judge,
+    judge_request,
     read_samples,
     sample_failures,
 )
@@ -54,9 +57,7 @@ def rules(options: argparse.Namespace) -> int:
     if options.pack is not None and options.pack not in policy.packs:
         return fail(unknown("pack", options.pack, policy.packs, "list it under policy.packs"), EXIT_USAGE)
     listed = [
-        rule
-        for rule in rules_of(policy, actions=[])
-        if options.pack is None or rule["pack"] == options.pack
+        rule for rule in rules_of(policy, actions=[]) if options.pack is None or rule["pack"] == options.pack
     ]
     in_force = {str(rule["id"]) for rule in rules_of(policy)}
     off = [str(rule["id"]) for rule in listed if rule["id"] not in in_force]
@@ -86,24 +87,67 @@ def check(options: argparse.Namespace) -> int:
     tenants = {tenant.name: tenant for tenant in settings.tenants}
     if options.tenant is not None and options.tenant not in tenants:
         return fail(unknown("tenant", options.tenant, tenants, "define it under tenants"), EXIT_USAGE)
+    if options.request is not None:
+        return _check_request(options, settings)
     try:
         text = sys.stdin.buffer.read().decode() if options.text == "-" else options.text
         text.encode()
     except UnicodeError:
         return fail("the text is not UTF-8", EXIT_USAGE)
-    verdict = judge(settings, options.tenant, options.direction, text)
+    try:
+        verdict = judge(settings, options.tenant, options.direction, text, options.scope)
+    except _core.ConfigError as error:
+        return fail(str(error), EXIT_USAGE)
     override = tenants[options.tenant].policy if options.tenant else None
     threshold = (override and override.threshold) or settings.policy.threshold
     bound = f" of {threshold}" if threshold else ""
-    print(f"decision: {_decision(verdict)}\nscore: {verdict.score}{bound}")
+    print(f"decision: {_decision(verdict)}\nscore: {verdict.score}{bound}{_flagged(verdict.flagged)}")
     print("matches:" if verdict.matches else "matches: none")
     if verdict.matches:
         spans = [
-            (f"  {match.rule}", f"bytes {match.start}-{match.end}", _shown(match.excerpt(text)))
+            (
+                f"  {match.rule}",
+                match.action,
+                f"bytes {match.start}-{match.end}",
+                _shown(match.excerpt(text)),
+            )
             for match in verdict.matches
         ]
         print(_table(spans))
     return EXIT_OK
+
+
+def _check_request(options: argparse.Namespace, settings: Settings) -> int:
+    """Shows what the policy makes of a request, message by message."""
+    try:
+        body = sys.stdin.buffer.read() if options.request == "-" else Path(options.request).read_bytes()
+    except OSError as error:
+        return fail(f"{options.request}: cannot be read: {error.strerror}", EXIT_USAGE)
+    try:
+        checked = judge_request(settings, options.tenant, options.endpoint, body)
+    except _core.ConfigError as error:
+        return fail(str(error), EXIT_USAGE)
+    rule = f" by {checked['rule']}" if checked["rule"] and not checked["by_score"] else ""
+    cause = " by score" if checked["by_score"] else rule
+    would = " (dry-run: would block)" if checked["would_block"] and checked["decision"] != "block" else ""
+    place = f" in {checked['message']} ({checked['scope']})" if checked["message"] else ""
+    print(f"decision: {checked['decision']}{cause}{place}{would}")
+    print("messages:" if checked["messages"] else "messages: nothing matched")
+    for message in checked["messages"]:
+        score = f"score {message['score']}{_flagged(message['flagged'])}"
+        print(f"  {message['place']} ({message['scope']}): {message['decision']}, {score}")
+        rows = [
+            (f"    {match['rule']}", match["action"], _shown(match.get("text") or ""))
+            for match in message["matches"]
+        ]
+        print(_table(rows))
+    if checked["sent"] is not None:
+        print(f"sent instead: {checked['sent']}")
+    return EXIT_OK
+
+
+def _flagged(is_flagged: bool) -> str:
+    return ", flagged" if is_flagged else ""
 
 
 def _refused(error: InvalidConfigError) -> int:

@@ -16,11 +16,11 @@ from pydantic import AfterValidator, ValidationError
 
 from proofgate import _core
 from proofgate.config import InvalidConfigError, Problem
-from proofgate.config.core_json import policy_document, tenant_policy_document
+from proofgate.config.core_json import policy_document, scope_word, tenant_policy_document
 from proofgate.config.document import DocumentError, parse_list
 from proofgate.config.fields import Listed, Section
 from proofgate.config.files import CONFIG_MAXIMUM, read_bounded
-from proofgate.config.policy import Policy, Rule
+from proofgate.config.policy import Policy, Rule, Scope
 from proofgate.config.policy_rules import rules_of
 from proofgate.config.problems import Findings, schema_problems
 from proofgate.config.references import unknown
@@ -40,6 +40,8 @@ class Sample(Section):
     """What is looked at."""
     direction: Literal["request", "response"] = "request"
     """Whether it is a prompt or an answer."""
+    scope: Scope | None = None
+    """What it is in a conversation; a user's message, or an answer, when it is not set."""
     tenant: str | None = None
     """Whose policy applies; the gateway's when it is not set."""
     expect: Literal["allow", "flag", "redact", "block"] | None = None
@@ -50,9 +52,10 @@ class Sample(Section):
 
 @dataclass(frozen=True)
 class Match:
-    """Where a rule matched, in bytes of UTF-8."""
+    """Where a rule matched, in bytes of UTF-8, and what it does there."""
 
     rule: str
+    action: str
     start: int
     end: int
 
@@ -63,13 +66,14 @@ class Match:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a policy decided about one text; `rule` is the one that blocks, or that brought the score up."""
+    """What a policy decided about one text; `rule` blocks, or is the strongest of those whose score does."""
 
     decision: str
     would_block: bool
     rule: str | None
     by_score: bool
     score: int
+    flagged: bool
     matches: tuple[Match, ...]
 
 
@@ -83,18 +87,38 @@ class Failure:
     verdict: Verdict
 
 
-def scan(policy: dict[str, Any], tenant: dict[str, Any] | None, direction: str, text: str) -> Verdict:
-    """Judges one text; `policy` and `tenant` are as in `core_json`. Raises the core's ConfigError."""
+def scan(
+    policy: dict[str, Any], tenant: dict[str, Any] | None, direction: str, text: str, scope: str | None = None
+) -> Verdict:
+    """Judges one text; `policy` and `tenant` are as in `core_json`. Raises the core's ConfigError.
+
+    Without a scope it is what a user says, or an answer.
+    """
     tenant_json = None if tenant is None else json.dumps(tenant)
-    answer = json.loads(_core.policy_scan(json.dumps(policy), tenant_json, direction, text))
-    matches = tuple(Match(found["rule"], found["start"], found["end"]) for found in answer.pop("matches"))
-    fields = {name: answer[name] for name in ("decision", "would_block", "rule", "by_score", "score")}
-    return Verdict(**fields, matches=matches)
+    word = scope_word(scope) if scope else "answer" if direction == "response" else "user"
+    answer = json.loads(_core.policy_scan(json.dumps(policy), tenant_json, direction, word, text))
+    matches = tuple(
+        Match(found["rule"], found["action"], found["start"], found["end"]) for found in answer["matches"]
+    )
+    names = ("decision", "would_block", "rule", "by_score", "score", "flagged")
+    return Verdict(**{name: answer[name] for name in names}, matches=matches)
 
 
-def judge(settings: Settings, tenant: str | None, direction: str, text: str) -> Verdict:
-    """What the policy decides as it is configured."""
-    return scan(policy_document(settings.policy), _tenant_document(settings, tenant), direction, text)
+def judge(
+    settings: Settings, tenant: str | None, direction: str, text: str, scope: str | None = None
+) -> Verdict:
+    """What the policy decides as it is configured. Raises the core's ConfigError."""
+    tenant_document = _tenant_document(settings, tenant)
+    return scan(policy_document(settings.policy), tenant_document, direction, text, scope)
+
+
+def judge_request(settings: Settings, tenant: str | None, endpoint: str, body: bytes) -> dict[str, Any]:
+    """What the policy decides about a request, as `_core.policy_check`. Raises the core's ConfigError."""
+    tenant_document = _tenant_document(settings, tenant)
+    tenant_json = None if tenant_document is None else json.dumps(tenant_document)
+    policy = json.dumps(policy_document(settings.policy))
+    checked: dict[str, Any] = json.loads(_core.policy_check(policy, tenant_json, endpoint, body))
+    return checked
 
 
 def example_failures(policy: Policy) -> Iterator[Failure]:
@@ -114,7 +138,7 @@ def sample_failures(settings: Settings, samples: dict[str, Sample]) -> Iterator[
         tenant = _tenant_document(settings, sample.tenant)
         if tenant is not None:
             tenant["mode"] = None
-        verdict = scan(enforced, tenant, sample.direction, sample.text)
+        verdict = scan(enforced, tenant, sample.direction, sample.text, sample.scope)
         missing = [rule for rule in sample.rules if rule not in _matched(verdict)]
         if missing or sample.expect not in (None, verdict.decision):
             expected = ", ".join([sample.expect or "any", *sample.rules])

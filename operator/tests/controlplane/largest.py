@@ -33,7 +33,12 @@ def everything() -> Manifest:
         **{"above": above, "tiers": {"priority": {**dearer, "above": above}}},
         **{"maxInputTokens": 1_000_000, "maxOutputTokens": 64_000},
     }
-    policy = {"mode": "DryRun", "action": "Flag", "threshold": 200, "actions": [{"rules": ["pii-email"], "action": "Ignore"}]}
+    policy = {
+        "mode": "DryRun",
+        "action": "Flag",
+        "threshold": 200,
+        "actions": [{"rules": ["pii-email"], "action": "Ignore"}],
+    }
     acme = {
         "name": "acme",
         "apiKeys": [
@@ -165,7 +170,9 @@ def everything() -> Manifest:
             "budgetMilliseconds": 10,
             "budgetMicrosecondsPerKibibyte": 200,
             "attachments": "ScanText",
-            "actions": [{"packs": ["pii"], "rules": ["pii-phone"], "scopes": ["ToolResult"], "action": "Ignore"}],
+            "actions": [
+                {"packs": ["pii"], "rules": ["pii-phone"], "scopes": ["ToolResult"], "action": "Ignore"}
+            ],
             "allow": {"values": ["test-key"], "domains": ["acme.com"], "patterns": ["*@acme.com"]},
             "flagThreshold": 50,
             "rules": [rule],

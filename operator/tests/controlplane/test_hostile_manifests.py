@@ -192,7 +192,10 @@ HOSTILE: dict[str, tuple[Changes, str]] = {
         {"loadBalancer": {"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/33"}}]}},
         "spec.loadBalancer.allowFrom",
     ),
-    "rule-that-is-not-there": ({"policy": {"actions": [{"rules": ["no-such"], "action": "Ignore"}]}}, "spec.policy.actions"),
+    "rule-that-is-not-there": (
+        {"policy": {"actions": [{"rules": ["no-such"], "action": "Ignore"}]}},
+        "spec.policy.actions",
+    ),
 }
 
 

@@ -209,7 +209,11 @@ def test_a_secret_that_no_gateway_names_wakes_nobody(unhurried: Namespace) -> No
     ("changes", "reason", "named"),
     [
         ({"providers": [{**OPENAI, "baseURL": "https://10.0.0"}]}, "SpecInvalid", "spec.providers[openai]"),
-        ({"policy": {"actions": [{"rules": ["no-such"], "action": "Ignore"}]}}, "PolicyInvalid", "spec.policy.actions"),
+        (
+            {"policy": {"actions": [{"rules": ["no-such"], "action": "Ignore"}]}},
+            "PolicyInvalid",
+            "spec.policy.actions",
+        ),
     ],
 )
 def test_what_no_schema_tells_is_a_condition_and_starts_no_worker(

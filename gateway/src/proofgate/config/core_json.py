@@ -413,9 +413,14 @@ def _override(override: ActionOverride) -> Json:
     return {
         "packs": list(override.packs),
         "rules": list(override.rules),
-        "scopes": [_word(scope) for scope in override.scopes] or None,
+        "scopes": [scope_word(scope) for scope in override.scopes] or None,
         "action": _word(override.action),
     }
+
+
+def scope_word(scope: str) -> str:
+    """A scope as the core and the records spell it."""
+    return _word(scope)
 
 
 def _rule(rule: Rule) -> Json:

@@ -94,8 +94,8 @@ class Rule(Section):
 class ActionOverride(Section):
     """What some rules do instead of what they do by themselves.
 
-    Of several entries for one rule, one that names the rule goes before one that names its pack, then one with
-    scopes before one without, then the later one.
+    Of several entries for one rule, one that names the rule goes before one that names its pack, then one
+    with scopes before one without, then the later one.
     """
 
     packs: Listed[Name] = ()

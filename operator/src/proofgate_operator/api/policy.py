@@ -35,7 +35,7 @@ class Action(StrEnum):
 
 
 class OverrideAction(StrEnum):
-    """What rules do instead of what they do by themselves. No word of it is a boolean in YAML 1.1, as `Off` is."""
+    """What rules do instead of what they do by themselves. `Off` would be a boolean in YAML 1.1."""
 
     BLOCK = "Block"
     REDACT = "Redact"
@@ -138,8 +138,8 @@ RuleWithSomething = Annotated[
 class ActionOverride(Section):
     """What some rules do instead of what they do by themselves.
 
-    Of several entries for one rule, one that names the rule goes before one that names its pack, then one with
-    scopes before one without, then the later one.
+    Of several entries for one rule, one that names the rule goes before one that names its pack, then one
+    with scopes before one without, then the later one.
     """
 
     packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
@@ -157,7 +157,8 @@ OverrideOfSomething = Annotated[
     Field(
         json_schema_extra=rules(
             {
-                "rule": "(has(self.packs) && size(self.packs) > 0) || (has(self.rules) && size(self.rules) > 0)",
+                "rule": "(has(self.packs) && size(self.packs) > 0) || "
+                "(has(self.rules) && size(self.rules) > 0)",
                 "message": "an entry of actions names packs, rules, or both",
             }
         )

@@ -13,6 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use proofgate_ledger::record::Outcome;
+use proofgate_policy::{Direction, Scope};
 use proofgate_stages::Profiler;
 
 use crate::descriptors::DescriptorShares;
@@ -48,6 +49,8 @@ pub(crate) struct Metrics {
     clock_steps: [Counter; 2],
     policy_blocks: Counter,
     policy_faults: Counter,
+    /// By scopes as numbers.
+    policy_flags: [Counter; Scope::ALL.len()],
     limit_refusals: Counter,
     pub(crate) waiting: Gauge,
     pub(crate) records_written: Gauge,
@@ -79,6 +82,12 @@ pub(crate) struct Metrics {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabel {
     outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ScopeLabel {
+    scope: &'static str,
+    direction: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -120,6 +129,18 @@ struct ProviderLabel {
 
 const REFUSAL_STATUSES: [u16; 13] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 421, 429, 431, 503];
 
+impl ScopeLabel {
+    fn of(scope: Scope) -> Self {
+        ScopeLabel {
+            scope: scope.as_str(),
+            direction: match scope.direction() {
+                Direction::Request => "request",
+                Direction::Response => "response",
+            },
+        }
+    }
+}
+
 impl Metrics {
     pub(crate) fn new(profiler: &Arc<Profiler>, hooks: &HooksInService) -> Self {
         let mut registry = Registry::with_prefix("proofgate");
@@ -140,6 +161,7 @@ impl Metrics {
             )
         };
         let steps_family = Family::<DirectionLabel, Counter>::default();
+        let flags_family = Family::<ScopeLabel, Counter>::default();
         let dropped_family = Family::<SignalLabel, Counter>::default();
         let dropped = |signal: Signal| {
             dropped_family.get_or_create_owned(&SignalLabel {
@@ -166,6 +188,7 @@ impl Metrics {
                 .map(|direction| steps_family.get_or_create_owned(&DirectionLabel { direction })),
             policy_blocks: Counter::default(),
             policy_faults: Counter::default(),
+            policy_flags: Scope::ALL.map(|scope| flags_family.get_or_create_owned(&ScopeLabel::of(scope))),
             limit_refusals: Counter::default(),
             waiting: Gauge::default(),
             records_written: Gauge::default(),
@@ -298,6 +321,11 @@ impl Metrics {
             "policy_faults",
             "Requests and responses denied because a rule failed or the budget was exceeded",
             m.policy_faults.clone(),
+        );
+        registry.register(
+            "policy_flags",
+            "Requests and responses with a message whose score the policy flags, by what the one with the highest is",
+            flags_family,
         );
         registry.register(
             "requests_waiting_for_limits",
@@ -449,6 +477,10 @@ impl Metrics {
 
     pub(crate) fn policy_blocked(&self) {
         self.policy_blocks.inc();
+    }
+
+    pub(crate) fn policy_flagged(&self, scope: Scope) {
+        self.policy_flags[scope as usize].inc();
     }
 
     pub(crate) fn policy_fault(&self) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::{Exceeded, Limit};
-use proofgate_policy::Fault;
-use proofgate_providers::{BadBatch, BadRequest, Call, Dialect, Family};
+use proofgate_policy::{Fault, Scope};
+use proofgate_providers::{BadBatch, BadRequest, Call, Dialect, Family, MessagePlace};
 use proofgate_translate::Untranslatable;
 use proofgate_wire::ProtocolError;
 
@@ -407,10 +407,22 @@ impl Rejection {
         }
     }
 
-    /// A rule denies the request.
-    pub(crate) fn blocked(rule: &str, reason: &str) -> Rejection {
+    /// A rule denies the request for a message that stands there, or an answer.
+    pub(crate) fn blocked(rule: &str, reason: &str, message: Option<(MessagePlace, Scope)>) -> Rejection {
+        let named = message.filter(|(place, _)| !place.field.is_empty());
+        let Some((place, scope)) = named else {
+            return Rejection {
+                message: Cow::Owned(format!("Denied by the policy rule {rule}: {reason}")),
+                ..Rejection::new(403, "policy_blocked", "")
+            };
+        };
+        let label = scope.label();
+        let said = format!(
+            "Denied by the policy rule {rule} in {place} ({label}): {reason} Leave this message out to go on."
+        );
         Rejection {
-            message: Cow::Owned(format!("Denied by the policy rule {rule}: {reason}")),
+            message: Cow::Owned(said),
+            param: Some(Cow::Owned(place.to_string())),
             ..Rejection::new(403, "policy_blocked", "")
         }
     }

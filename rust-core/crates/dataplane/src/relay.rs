@@ -139,7 +139,7 @@ impl Relay<'_, '_> {
             }
             Err(aborted) => Err(aborted),
         };
-        note_judgement(&mut open, &mut workspace);
+        note_judgement(gateway, &mut open, &mut workspace);
         let aborted = match ended {
             Ok(()) => return pin!(finish(gateway, reply, &answer_head, open, workspace)).await,
             Err(aborted) => aborted,

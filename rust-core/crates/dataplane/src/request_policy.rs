@@ -7,7 +7,7 @@ use std::time::Duration;
 use proofgate_inspect::{Denial, Outcome, RequestInspection, RequestVerdict};
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode, Profile};
-use proofgate_providers::{self as providers, BodyText};
+use proofgate_providers::{self as providers, BodyText, MessagePlace};
 
 use crate::admission::IncomingCall;
 use crate::catalog::Catalog;
@@ -105,10 +105,19 @@ pub(crate) async fn judge<'c>(
         return Ok(Judged::default());
     }
     let redacted = verdict.outcome == Outcome::Redact;
-    let note = Some(note(engine, &verdict.judgement, redacted));
+    if let Some(worst) = verdict
+        .judgement
+        .worst()
+        .filter(|_| verdict.judgement.is_flagged())
+    {
+        gateway.metrics.policy_flagged(worst.scope);
+    }
+    let note = Some(note(engine, &verdict.judgement, verdict.place, redacted));
     if let Outcome::Block { rule, .. } = verdict.outcome {
         gateway.metrics.policy_blocked();
-        let rejection = Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason);
+        let rule = engine.rule(rule);
+        let scope = verdict.judgement.worst().map(|worst| worst.scope);
+        let rejection = Rejection::blocked(&rule.id, &rule.reason, verdict.place.zip(scope));
         return Err(Box::new(DeniedRequest { rejection, note }));
     }
     if !redacted {
@@ -248,7 +257,7 @@ impl Gateway {
         match stop {
             Denial::Blocked { rule, .. } => {
                 self.metrics.policy_blocked();
-                Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason)
+                Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason, None)
             }
             Denial::Fault(fault) => {
                 self.metrics.policy_fault();
@@ -266,9 +275,19 @@ impl Gateway {
 pub(crate) const MOST_NAMED: usize = PolicyNote::MOST_NAMED;
 
 /// What a record says of a judgement.
-pub(crate) fn note<'c>(engine: &'c Engine, judgement: &Judgement, redacted: bool) -> PolicyNote<'c> {
+pub(crate) fn note<'c>(
+    engine: &'c Engine,
+    judgement: &Judgement,
+    place: Option<MessagePlace>,
+    redacted: bool,
+) -> PolicyNote<'c> {
     let matched = judgement.matched().map(|rule| engine.rule(rule).id.as_str());
-    PolicyNote::of(judgement.score(), matched, redacted, judgement.would_block())
+    let note = PolicyNote::of(judgement.score(), matched, redacted, judgement.would_block());
+    let scope = judgement.worst().map(|worst| worst.scope.as_str());
+    let place = place
+        .filter(|place| !place.field.is_empty())
+        .map(|place| place.to_string());
+    note.about(scope, place, judgement.is_flagged())
 }
 
 /// Names one more rule in a record, or counts it where that has no room.
@@ -281,13 +300,13 @@ pub(crate) fn name<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
 
 /// The same, for a record that is made after its configuration may be gone.
 pub(crate) fn owned(note: PolicyNote<'_>) -> PolicyNote<'static> {
+    let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
     PolicyNote {
         score: note.score,
-        rules: note
-            .rules
-            .into_iter()
-            .map(|rule| Cow::Owned(rule.into_owned()))
-            .collect(),
+        scope: note.scope.map(owned),
+        message: note.message.map(owned),
+        flagged: note.flagged,
+        rules: note.rules.into_iter().map(owned).collect(),
         unnamed: note.unnamed,
         redacted: note.redacted,
         would_block: note.would_block,

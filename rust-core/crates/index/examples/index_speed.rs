@@ -130,6 +130,7 @@ fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
                     unnamed: 0,
                     redacted: exchange.is_multiple_of(400),
                     would_block: false,
+                    ..PolicyNote::default()
                 }),
                 dropped: Vec::new(),
                 dropped_unnamed: 0,

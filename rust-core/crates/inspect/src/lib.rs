@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod denial;
+mod explanation;
 mod held;
 mod masks;
 mod request;
@@ -20,6 +21,7 @@ mod spans;
 mod texts;
 
 pub use denial::Denial;
+pub use explanation::{MessageVerdict, explain_request};
 pub use masks::Masks;
 pub use request::{Outcome, RequestInspection, RequestVerdict, inspect_request};
 pub use response::{AnswerKind, Reading, ResponseInspector, needs_response};

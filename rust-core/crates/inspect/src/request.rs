@@ -178,6 +178,15 @@ impl RequestInspection {
         Ok(Some(verdict(engine, profile, text, &mut self.found)))
     }
 
+    /// The messages in which something matched, once the verdict has come: number, scope and matches of each.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (u32, Scope, Vec<Match>)> + '_ {
+        let messages = self.found.chunk_by(|one, other| one.message == other.message);
+        messages.map(|found| {
+            let matches = found.iter().map(|found| found.at).collect();
+            (found[0].message, found[0].scope, matches)
+        })
+    }
+
     /// The run whose scan goes on, or begins.
     fn current(&mut self, text: &BodyText) -> Option<Run> {
         if self.run.is_none() {

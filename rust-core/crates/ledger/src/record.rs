@@ -100,8 +100,17 @@ impl std::fmt::Display for ShredKeyId {
 /// What the policy saw in one direction of an exchange; absent where no rule matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyNote<'a> {
-    /// Sum of the scores of the rules that matched.
+    /// Score of the message that decides: the first that is denied, or else the one with the highest.
     pub score: u32,
+    /// What that message is, such as `tool_result`; absent where no rule of the engine matched.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Cow<'a, str>>,
+    /// Where it stands in the request, such as `messages[12]`; absent of an answer, a form, and where the place has no name.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Cow<'a, str>>,
+    /// Whether a message's score reaches the threshold from which on it is flagged; absent when not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub flagged: bool,
     /// Ids of the rules that matched, never what they matched.
     #[serde(borrow)]
     pub rules: Vec<Cow<'a, str>>,
@@ -133,6 +142,18 @@ impl<'a> PolicyNote<'a> {
             unnamed: u32::try_from(matched.count()).unwrap_or(u32::MAX),
             redacted,
             would_block,
+            ..Self::default()
+        }
+    }
+
+    /// The same, about a message of this scope that stands there.
+    #[must_use]
+    pub fn about(self, scope: Option<&'a str>, message: Option<String>, flagged: bool) -> Self {
+        Self {
+            scope: scope.map(Cow::Borrowed),
+            message: message.map(Cow::Owned),
+            flagged,
+            ..self
         }
     }
 }

@@ -53,6 +53,7 @@ proptest::proptest! {
                 unnamed: u32::from(number % 2 == 0),
                 redacted: true,
                 would_block: false,
+                ..PolicyNote::default()
             }),
             dropped: if noted { vec![text(3), text(0)] } else { Vec::new() },
             dropped_unnamed: u32::from(noted),
@@ -125,6 +126,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     rules: vec!["pii-email".into()],
                     redacted: true,
                     would_block: false,
+                    ..PolicyNote::default()
                 }),
                 dropped: vec!["seed".into(), "logit_bias".into()],
                 dropped_unnamed: 0,

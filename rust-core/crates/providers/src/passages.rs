@@ -33,6 +33,14 @@ pub struct MessagePlace {
     pub index: Option<u32>,
 }
 
+impl MessagePlace {
+    /// A place without a name.
+    pub const UNNAMED: MessagePlace = MessagePlace {
+        field: "",
+        index: None,
+    };
+}
+
 impl fmt::Display for MessagePlace {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.field, self.index) {

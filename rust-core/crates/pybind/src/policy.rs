@@ -1,7 +1,10 @@
+use proofgate_inspect::{Outcome, explain_request};
+use proofgate_json::Workspace;
 use proofgate_policy::{
-    Action, Budget, Decision, Engine, Judgement, Match, MessageJudgement, PolicyConfig, Scope, Scratch, Target,
-    TenantPolicy, View,
+    Action, Budget, Decision, Direction, Engine, Judgement, Match, MessageJudgement, PolicyConfig, Profile,
+    RuleInfo, Scope, Scratch, Target, TenantPolicy, View,
 };
+use proofgate_providers::{BodyText, Call, Dialect};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +12,7 @@ use crate::errors::config_error;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(policy_rules, module)?)?;
+    module.add_function(wrap_pyfunction!(policy_check, module)?)?;
     module.add_function(wrap_pyfunction!(policy_scan, module)?)
 }
 
@@ -38,14 +42,45 @@ struct Verdict<'e> {
     rule: Option<&'e str>,
     by_score: bool,
     score: u32,
+    /// Whether the score reaches the threshold from which on a message is flagged.
+    flagged: bool,
     matches: Vec<Found<'e>>,
 }
 
 #[derive(Serialize)]
 struct Found<'e> {
     rule: &'e str,
+    /// What the rule does there.
+    action: &'static str,
     start: usize,
     end: usize,
+    /// What matched, of a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+/// What a policy says of a request.
+#[derive(Serialize)]
+struct Checked<'e> {
+    #[serde(flatten)]
+    verdict: Verdict<'e>,
+    /// Where the message that decides stands, and what it is.
+    message: Option<String>,
+    scope: Option<&'static str>,
+    /// The messages in which something matched.
+    messages: Vec<Message<'e>>,
+    /// What would be sent instead of the body.
+    sent: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Message<'e> {
+    place: String,
+    scope: &'static str,
+    score: u32,
+    flagged: bool,
+    decision: &'static str,
+    matches: Vec<Found<'e>>,
 }
 
 /// The rules that a policy section yields; see `_core.pyi`.
@@ -70,7 +105,7 @@ fn policy_rules(python: Python<'_>, policy_json: &str) -> PyResult<String> {
                     View::Folded => "folded",
                 },
                 score: rule.score,
-                action: word(rule.actions[Scope::User as usize]),
+                action: word(usual(rule)),
                 examples: Examples {
                     r#match: &rule.examples.matching,
                     no_match: &rule.examples.no_match,
@@ -84,29 +119,65 @@ fn policy_rules(python: Python<'_>, policy_json: &str) -> PyResult<String> {
 
 /// What a policy says of one text; see `_core.pyi`.
 #[pyfunction]
-#[pyo3(signature = (policy_json, tenant_policy_json, direction, text))]
+#[pyo3(signature = (policy_json, tenant_policy_json, direction, scope, text))]
 fn policy_scan(
     python: Python<'_>,
     policy_json: &str,
     tenant_policy_json: Option<&str>,
     direction: &str,
+    scope: &str,
     text: &str,
 ) -> PyResult<String> {
-    let judged = python.detach(|| judge(policy_json, tenant_policy_json, direction, text));
+    let judged = python.detach(|| judge(policy_json, tenant_policy_json, (direction, scope), text));
     judged.map_err(|error| config_error(python, &error))
 }
 
-fn judge(policy: &str, tenant: Option<&str>, direction: &str, text: &str) -> Result<String, String> {
+/// What a policy says of a request; see `_core.pyi`.
+#[pyfunction]
+#[pyo3(signature = (policy_json, tenant_policy_json, endpoint, body))]
+fn policy_check(
+    python: Python<'_>,
+    policy_json: &str,
+    tenant_policy_json: Option<&str>,
+    endpoint: &str,
+    body: &[u8],
+) -> PyResult<String> {
+    let judged = python.detach(|| check(policy_json, tenant_policy_json, endpoint, body));
+    judged.map_err(|error| config_error(python, &error))
+}
+
+/// The rules of a policy, and what of them applies.
+fn compile(policy: &str, tenant: Option<&str>) -> Result<(Engine, Profile), String> {
     let engine = Engine::compile(&read::<PolicyConfig>(policy)?).map_err(|error| error.to_string())?;
     let tenant = tenant.map(read::<TenantPolicy>).transpose()?;
     let profile = engine
         .profile(tenant.as_ref())
         .map_err(|error| error.to_string())?;
-    let scope = match direction {
-        "request" => Scope::User,
-        "response" => Scope::Answer,
+    Ok((engine, profile))
+}
+
+fn judge(
+    policy: &str,
+    tenant: Option<&str>,
+    (direction, scope): (&str, &str),
+    text: &str,
+) -> Result<String, String> {
+    let (engine, profile) = compile(policy, tenant)?;
+    let direction = match direction {
+        "request" => Direction::Request,
+        "response" => Direction::Response,
         _ => return Err("direction is request or response".into()),
     };
+    let scope = Scope::named(scope, direction).ok_or_else(|| {
+        let scopes = Scope::ALL
+            .into_iter()
+            .filter(|scope| scope.direction() == direction);
+        let words: Vec<&str> = scopes.map(Scope::as_str).collect();
+        format!(
+            "there is no scope {scope:?} in this direction; there are: {}",
+            words.join(", ")
+        )
+    })?;
     let mut found: Vec<Match> = Vec::new();
     engine
         .scan(
@@ -125,31 +196,103 @@ fn judge(policy: &str, tenant: Option<&str>, direction: &str, text: &str) -> Res
     }
     message.count(&engine, &profile, scope, &found);
     judgement.add(&profile, 0, scope, &message);
-    let blocks = match judgement.if_enforced() {
-        Some(Decision::Block { rule, by_score }) => Some((engine.rule(rule).id.as_str(), by_score)),
-        _ => None,
-    };
     let verdict = Verdict {
-        decision: match judgement.decision() {
-            None => "allow",
-            Some(Decision::Flag) => "flag",
-            Some(Decision::Redact) => "redact",
-            Some(Decision::Block { .. }) => "block",
-        },
-        would_block: judgement.would_block(),
-        rule: blocks.map(|(rule, _)| rule),
-        by_score: blocks.is_some_and(|(_, by_score)| by_score),
-        score: judgement.score(),
-        matches: found
-            .iter()
-            .map(|one| Found {
-                rule: &engine.rule(one.rule).id,
-                start: one.start,
-                end: one.end,
-            })
-            .collect(),
+        matches: matches(&engine, &profile, scope, &found, None),
+        ..Verdict::of(&engine, &judgement)
     };
     serde_json::to_string(&verdict).map_err(|error| error.to_string())
+}
+
+fn check(policy: &str, tenant: Option<&str>, endpoint: &str, body: &[u8]) -> Result<String, String> {
+    let (engine, profile) = compile(policy, tenant)?;
+    let dialect = Dialect::at(endpoint).filter(|dialect| !dialect.has_form());
+    let dialect = dialect.ok_or_else(|| format!("there are no requests in JSON at {endpoint:?}"))?;
+    let (mut text, mut workspace) = (BodyText::new(), Workspace::new());
+    Call::read(dialect, body, &mut workspace, &mut text).map_err(|bad| bad.to_string())?;
+    let (verdict, messages) = explain_request(&engine, &profile, &text, &mut Scratch::default())
+        .map_err(|fault| fault.to_string())?;
+    let sent = (verdict.outcome == Outcome::Redact).then(|| {
+        let mut sent = Vec::new();
+        verdict.rewrite(&engine, &text, body, &mut sent);
+        String::from_utf8_lossy(&sent).into_owned()
+    });
+    let messages = messages.iter().map(|message| Message {
+        place: message.place.to_string(),
+        scope: message.scope.as_str(),
+        score: message.score,
+        flagged: message.score >= profile.flag_threshold(),
+        decision: decided(message.decision),
+        matches: matches(
+            &engine,
+            &profile,
+            message.scope,
+            &message.matches,
+            Some(text.text()),
+        ),
+    });
+    let place = verdict.place.map(|place| place.to_string());
+    let checked = Checked {
+        message: place,
+        scope: verdict.judgement.worst().map(|worst| worst.scope.as_str()),
+        messages: messages.collect(),
+        sent,
+        verdict: Verdict::of(&engine, &verdict.judgement),
+    };
+    serde_json::to_string(&checked).map_err(|error| error.to_string())
+}
+
+impl<'e> Verdict<'e> {
+    fn of(engine: &'e Engine, judgement: &Judgement) -> Self {
+        let blocks = match judgement.if_enforced() {
+            Some(Decision::Block { rule, by_score }) => Some((engine.rule(rule).id.as_str(), by_score)),
+            _ => None,
+        };
+        Verdict {
+            decision: decided(judgement.decision()),
+            would_block: judgement.would_block(),
+            rule: blocks.map(|(rule, _)| rule),
+            by_score: blocks.is_some_and(|(_, by_score)| by_score),
+            score: judgement.score(),
+            flagged: judgement.is_flagged(),
+            matches: Vec::new(),
+        }
+    }
+}
+
+fn matches<'e>(
+    engine: &'e Engine,
+    profile: &Profile,
+    scope: Scope,
+    found: &[Match],
+    text: Option<&str>,
+) -> Vec<Found<'e>> {
+    let found = found.iter().map(|one| Found {
+        rule: &engine.rule(one.rule).id,
+        action: word(profile.action(one.rule, scope).unwrap_or(Action::Ignore)),
+        start: one.start,
+        end: one.end,
+        text: text
+            .and_then(|text| text.get(one.start..one.end))
+            .map(str::to_owned),
+    });
+    found.collect()
+}
+
+fn decided(decision: Option<Decision>) -> &'static str {
+    match decision {
+        None => "allow",
+        Some(Decision::Flag) => "flag",
+        Some(Decision::Redact) => "redact",
+        Some(Decision::Block { .. }) => "block",
+    }
+}
+
+/// What a rule does where it looks: for a user's message, or the first scope in which it looks.
+fn usual(rule: &RuleInfo) -> Action {
+    let mut scopes = [Scope::User, Scope::Answer].into_iter().chain(Scope::ALL);
+    let action = |scope: Scope| rule.actions[scope as usize];
+    let found = scopes.find(|scope| action(*scope) != Action::Ignore);
+    found.map_or(Action::Ignore, action)
 }
 
 fn word(action: Action) -> &'static str {

@@ -139,21 +139,29 @@ impl Configuration {
             return None;
         }
         let profile = &terms.profile;
-        let scopes = || Scope::ALL.into_iter().filter(|scope| scope.direction() == direction);
+        let scopes = || {
+            Scope::ALL
+                .into_iter()
+                .filter(|scope| scope.direction() == direction)
+        };
         let mut most = 0_u32;
         let mut blocks = false;
         for id in &side.rules {
             let Some(index) = self.engine.index_of(id) else {
                 return Some(false);
             };
-            let mut actions = scopes().filter_map(|scope| profile.action(index, scope)).peekable();
+            let mut actions = scopes()
+                .filter_map(|scope| profile.action(index, scope))
+                .peekable();
             if actions.peek().is_none() {
                 return Some(false);
             }
             most = most.saturating_add(self.engine.rule(index).score);
             blocks |= actions.any(|action| action == Action::Block);
         }
-        let by_score = profile.threshold().is_some_and(|threshold| side.score >= threshold);
+        let by_score = profile
+            .threshold()
+            .is_some_and(|threshold| side.score >= threshold);
         Some(side.score <= most && (blocks || by_score))
     }
 }

@@ -6,7 +6,7 @@ use proofgate_inspect::{
 use proofgate_json::Workspace;
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Direction, Engine, Fault, Judgement, Mode, Profile, Scratch};
-use proofgate_providers::{BodyKind, BodyText, Call, Dialect};
+use proofgate_providers::{BodyKind, BodyText, Call, Dialect, MessagePlace};
 
 use crate::configuration::{Configuration, Terms};
 use crate::side::{Side, Word};
@@ -68,7 +68,8 @@ pub(crate) fn request(
         Ok(verdict) => verdict,
         Err(fault) => return Seen::None(fault.code(), Side::passed(None)),
     };
-    let note = note(engine, &verdict.judgement, verdict.outcome == Outcome::Redact);
+    let redacted = verdict.outcome == Outcome::Redact;
+    let note = note(engine, &verdict.judgement, verdict.place, redacted);
     Seen::Verdict(match verdict.outcome {
         Outcome::Block { .. } => Side::denied(note.as_ref()),
         Outcome::Allow | Outcome::Redact => Side::passed(note.as_ref()),
@@ -106,7 +107,7 @@ pub(crate) fn response(
     if extent == Extent::Whole && pushed.is_ok() {
         pushed = inspector.finish(engine, profile, scratch, reading, &mut out);
     }
-    let note = note(engine, inspector.judgement(), inspector.is_redacted());
+    let note = note(engine, inspector.judgement(), None, inspector.is_redacted());
     let passed = Side::passed(note.as_ref());
     match pushed {
         Ok(()) => Seen::Verdict(passed),
@@ -119,15 +120,20 @@ pub(crate) fn response(
 }
 
 /// What a record would say; `None` where no rule matched.
-fn note<'e>(engine: &'e Engine, judgement: &Judgement, redacted: bool) -> Option<PolicyNote<'e>> {
+fn note<'e>(
+    engine: &'e Engine,
+    judgement: &Judgement,
+    place: Option<MessagePlace>,
+    redacted: bool,
+) -> Option<PolicyNote<'e>> {
     judgement.decision()?;
     let matched = judgement.matched().map(|rule| engine.rule(rule).id.as_str());
-    Some(PolicyNote::of(
-        judgement.score(),
-        matched,
-        redacted,
-        judgement.would_block(),
-    ))
+    let note = PolicyNote::of(judgement.score(), matched, redacted, judgement.would_block());
+    let scope = judgement.worst().map(|worst| worst.scope.as_str());
+    let place = place
+        .filter(|place| !place.field.is_empty())
+        .map(|place| place.to_string());
+    Some(note.about(scope, place, judgement.is_flagged()))
 }
 
 /// The code of a panic that no rule caught.

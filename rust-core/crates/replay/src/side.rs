@@ -26,8 +26,17 @@ pub enum Word {
 pub struct Side {
     /// What is decided.
     pub verdict: Word,
-    /// Sum of the scores of the rules that matched.
+    /// Score of the message that decides.
     pub score: u32,
+    /// What that message is; absent where no rule matched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// Where it stands in its request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Whether a message's score reaches the threshold from which on it is flagged.
+    #[serde(skip_serializing_if = "is_false")]
+    pub flagged: bool,
     /// Ids of the rules that matched.
     pub rules: Vec<String>,
     /// How many more matched than a record names.
@@ -41,6 +50,11 @@ pub struct Side {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Side {
@@ -81,6 +95,9 @@ impl Side {
         Self {
             verdict: verdict.unwrap_or(found),
             score: note.map_or(0, |note| note.score),
+            scope: note.and_then(|note| note.scope.as_deref()).map(str::to_owned),
+            message: note.and_then(|note| note.message.as_deref()).map(str::to_owned),
+            flagged: note.is_some_and(|note| note.flagged),
             rules: rules.map(|rule| rule.as_ref().to_owned()).collect(),
             unnamed: note.map_or(0, |note| note.unnamed),
             code: None,

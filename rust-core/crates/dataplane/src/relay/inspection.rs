@@ -122,14 +122,17 @@ fn next_slice(gateway: &Gateway, open: &OpenExchange, workspace: &mut Workspace)
 }
 
 /// Notes for the record what the rules saw.
-pub(super) fn note_judgement(open: &mut OpenExchange, workspace: &mut Workspace) {
+pub(super) fn note_judgement(gateway: &Gateway, open: &mut OpenExchange, workspace: &mut Workspace) {
     let Some((inspector, _)) = workspace.inspector() else {
         return;
     };
     let judgement = inspector.judgement();
     if judgement.decision().is_some() {
         let engine = &open.catalog.terms.engine;
-        open.policy = Some(owned(note(engine, judgement, inspector.is_redacted())));
+        open.policy = Some(owned(note(engine, judgement, None, inspector.is_redacted())));
+        if let Some(worst) = judgement.worst().filter(|_| judgement.is_flagged()) {
+            gateway.metrics.policy_flagged(worst.scope);
+        }
     }
 }
 

@@ -64,6 +64,21 @@ pub fn would_block(note: PolicyNote<'static>) -> PolicyNote<'static> {
     }
 }
 
+/// The note, as of a message of this scope that stands there, if a rule of the engine is in it.
+fn about(
+    note: Option<PolicyNote<'static>>,
+    scope: &'static str,
+    message: Option<&str>,
+) -> Option<PolicyNote<'static>> {
+    note.map(|note| match note.rules.iter().any(|rule| !rule.contains('/')) {
+        true => {
+            let flagged = note.score >= 50;
+            note.about(Some(scope), message.map(str::to_owned), flagged)
+        }
+        false => note,
+    })
+}
+
 pub fn admission(tenant: &'static str, policy: Option<PolicyNote<'static>>) -> Admission<'static> {
     let text = json!({
         "seq": 1, "ts": 1, "id": "req_1", "tenant": tenant, "tenant_seq": 1, "key": "k", "model": "m", "provider": "p",
@@ -72,7 +87,7 @@ pub fn admission(tenant: &'static str, policy: Option<PolicyNote<'static>>) -> A
     });
     let text = Box::leak(text.to_string().into_boxed_str());
     Admission {
-        policy,
+        policy: about(policy, "user", Some("messages[0]")),
         ..serde_json::from_str(text).unwrap()
     }
 }
@@ -86,7 +101,7 @@ pub fn completion(outcome: Outcome, policy: Option<PolicyNote<'static>>) -> Comp
     let text = Box::leak(text.to_string().into_boxed_str());
     Completion {
         outcome,
-        policy,
+        policy: about(policy, "answer", None),
         ..serde_json::from_str(text).unwrap()
     }
 }
@@ -103,7 +118,7 @@ pub fn rejection(code: &'static str, policy: Option<PolicyNote<'static>>) -> Rej
         code: code.into(),
         endpoint: Some(CHAT.into()),
         bytes: 0,
-        policy,
+        policy: about(policy, "user", Some("messages[0]")),
         config: ConfigId::default(),
     }
 }
