@@ -38,7 +38,7 @@ RULES: list[dict[str, Any]] = [
         "action": "Redact",
     },
 ]
-POLICY = {"packs": ["secrets"], "rules": RULES}
+POLICY = {"packs": ["secrets"], "rules": RULES, "threshold": 100}
 
 
 def chat(text: str, *, stream: bool = False) -> bytes:
@@ -97,7 +97,7 @@ def test_a_denied_request_reaches_nobody_and_its_rule_is_in_the_ledger(folder: P
         records = gateway.records()
     assert status_of(denied) == 403
     assert b'"code":"policy_blocked"' in denied
-    assert b"codename" in denied
+    assert b"codename in messages[0] (user)" in denied and b"Leave this message out to go on." in denied
     assert upstream.requests == []
     rejection = records[-1] if records[-1]["kind"] == "rejection" else records[-2]
     assert rejection["code"] == "policy_blocked"
@@ -213,7 +213,8 @@ def test_an_answer_is_redacted_alike_however_it_comes(folder: Path, stream: bool
     assert b"3456" not in body_of(told)
     assert b"or wait" in told
     assert completions[0]["policy"] == {
-        "score": 10,
+        "score": 0,
+        "scope": "answer",
         "rules": ["staff-number"],
         "redacted": True,
         "would_block": False,

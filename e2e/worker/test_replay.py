@@ -282,7 +282,8 @@ def test_a_verdict_that_a_worker_made_up_differs(
     served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ids = served.ids
-    named = {"score": 60, "rules": ["weak-a"], "redacted": False, "would_block": False}
+    about = {"score": 60, "scope": "user", "message": "messages[0]", "flagged": True}
+    named = {**about, "rules": ["weak-a"], "redacted": False, "would_block": False}
 
     def edit(records: list[dict[str, Any]]) -> None:
         # A sign that is kept quiet, and one that was never there.
@@ -310,7 +311,7 @@ def test_a_verdict_that_a_worker_made_up_differs(
         (ids["answer blocked"], "response"),
     }
     recorded, replayed = told[ids["flagged"], "request"]
-    assert (recorded, replayed) == ("allow", {"verdict": "flag", "score": 60, "rules": ["weak-a"]})
+    assert (recorded, replayed) == ("allow", {"verdict": "flag", **about, "rules": ["weak-a"]})
     assert code == 1
 
 
