@@ -25,19 +25,33 @@ LOG = logging.getLogger("test")
 CLOCK = itertools.count(1_900_000_000, 12)
 
 
-def reconcile_once(cluster: FakeCluster, writes: Writes | None = None) -> Outcome:
-    """Reconcile as an operator that has just begun does, or as one that remembers its writes."""
-    workers = WorkerReports(time_now=lambda: float(next(CLOCK)))
+class Running:
+    """What an operator remembers while it runs."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self.workers = WorkerReports(clock=lambda: self._now, time_now=self._pass)
+
+    def _pass(self) -> float:
+        self._now = float(next(CLOCK))
+        return self._now
+
+
+def reconcile_once(
+    cluster: FakeCluster, writes: Writes | None = None, running: Running | None = None
+) -> Outcome:
+    """Reconcile as an operator that has just begun does, or as one that runs or remembers its writes."""
+    workers = (running or Running()).workers
     return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, writes or Writes()))
 
 
 def settle(cluster: FakeCluster) -> None:
     """Reconcile again and again, as the loop does, until a reconcile writes nothing at all."""
     cluster.writes_left = None
-    quiet = 0
+    quiet, running = 0, Running()
     for _ in range(200):
         written = len(cluster.writes)
-        reconcile_once(cluster)
+        reconcile_once(cluster, running=running)
         cluster.run_controllers()
         # Twice, because the controllers may have moved after the first quiet reconcile.
         quiet = quiet + 1 if len(cluster.writes) == written else 0
