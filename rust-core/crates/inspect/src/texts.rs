@@ -232,7 +232,7 @@ impl Text {
         self.cleared = self.cleared.max(cleared);
         self.over = false;
         self.judge(rules, findings);
-        self.count_up_to(cleared, rules, findings);
+        self.count_up_to(self.scan.decided(), rules, findings);
         Ok(())
     }
 

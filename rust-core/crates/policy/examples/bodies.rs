@@ -10,11 +10,13 @@
 use std::error::Error;
 use std::time::Duration;
 
-use proofgate_policy::{Action, Budget, Direction, Engine, PolicyConfig, Scratch, TenantPolicy, pack_names};
+use proofgate_policy::{
+    Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, TenantPolicy, pack_names,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut rounds, mut direction, mut each, mut names) = (5, Direction::Request, false, Vec::new());
+    let (mut rounds, mut scope, mut each, mut names) = (5, Scope::User, false, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -25,12 +27,12 @@ fn main() -> Result<(), Box<dyn Error>> {
                     .parse::<usize>()?
             }
             "--each" => each = true,
-            "--response" => direction = Direction::Response,
+            "--response" => scope = Scope::Answer,
             _ => names.push(argument),
         }
     }
     if each {
-        return cost_of_each(direction, &names);
+        return cost_of_each(scope, &names);
     }
     let config = PolicyConfig {
         packs: pack_names().map(str::to_owned).collect(),
@@ -48,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             found.clear();
             let before = used();
             let mut budget = Budget::unlimited();
-            engine.scan(&profile, direction, text, &mut budget, &mut scratch, &mut found)?;
+            engine.scan(&profile, scope, text, &mut budget, &mut scratch, &mut found)?;
             let cost = (used() - before).as_secs_f64() * 1e6 / (text.len() as f64 / 1024.0);
             if round > 0 {
                 costs[number].push(cost);
@@ -65,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints for each file the rules that cost most, beside all others that look for their literals.
-fn cost_of_each(direction: Direction, names: &[String]) -> Result<(), Box<dyn Error>> {
+fn cost_of_each(scope: Scope, names: &[String]) -> Result<(), Box<dyn Error>> {
     let config = PolicyConfig {
         packs: pack_names().map(str::to_owned).collect(),
         action: Some(Action::Flag),
@@ -77,23 +79,21 @@ fn cost_of_each(direction: Direction, names: &[String]) -> Result<(), Box<dyn Er
     for name in names {
         let text = std::fs::read_to_string(name)?;
         let mut cost = |enabled: Option<&String>| -> Result<f64, Box<dyn Error>> {
-            let disabled_rules = ids.iter().filter(|id| Some(*id) != enabled).cloned().collect();
+            let off = ActionOverride {
+                packs: Vec::new(),
+                rules: ids.iter().filter(|id| Some(*id) != enabled).cloned().collect(),
+                scopes: None,
+                action: Action::Ignore,
+            };
             let tenant = TenantPolicy {
-                disabled_rules,
+                actions: vec![off],
                 ..TenantPolicy::default()
             };
             let profile = engine.profile(Some(&tenant))?;
             let mut best = f64::INFINITY;
             for _ in 0..5 {
                 let (mut budget, before) = (Budget::unlimited(), used());
-                engine.scan(
-                    &profile,
-                    direction,
-                    &text,
-                    &mut budget,
-                    &mut scratch,
-                    &mut Vec::new(),
-                )?;
+                engine.scan(&profile, scope, &text, &mut budget, &mut scratch, &mut Vec::new())?;
                 best = best.min((used() - before).as_secs_f64() * 1e6 / (text.len() as f64 / 1024.0));
             }
             Ok(best)

@@ -88,13 +88,13 @@ fn is_nobodys(address: &Address<'_>) -> bool {
 }
 
 fn is_network(matched: &str) -> bool {
-    let is_v4 = |network: &&str| {
+    let is_v4 = |network: &str| {
         let last = matched
-            .strip_prefix(*network)
+            .strip_prefix(network)
             .and_then(|rest| rest.strip_prefix('.'));
         last.is_some_and(|last| last.parse::<u8>().is_ok())
     };
-    NETWORKS.iter().any(|network| is_v4(&network)) || PREFIXES.iter().any(|begin| matched.starts_with(begin))
+    NETWORKS.iter().any(|network| is_v4(network)) || PREFIXES.iter().any(|begin| matched.starts_with(begin))
 }
 
 fn is_card(matched: &str) -> bool {

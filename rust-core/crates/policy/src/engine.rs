@@ -354,7 +354,9 @@ impl Engine {
         let mut acting = RuleSet::default();
         for (number, of_rule) in (0_u16..).zip(&actions).filter(|_| mode == Mode::Enforce) {
             let acts = |scope: &Scope| of_rule[*scope as usize] > Action::Flag;
-            let mut answers = Scope::ALL.into_iter().filter(|scope| scope.direction() == Direction::Response);
+            let mut answers = Scope::ALL
+                .into_iter()
+                .filter(|scope| scope.direction() == Direction::Response);
             if answers.any(|scope| acts(&scope) && active[scope as usize].contains(RuleIndex(number))) {
                 acting.insert(RuleIndex(number));
             }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_policy::Direction;
+use proofgate_policy::Scope;
 use serde_json::{Value, json};
 use support::{Policy, base64};
 
@@ -77,7 +77,7 @@ fn groups_without_a_name_before_it_change_nothing() {
 #[test]
 fn what_stands_around_a_value_is_consumed() {
     let mut policy = Policy::rule(json!({"regex": "a(?<value>b)a"}));
-    let found = policy.found(Direction::Request, "ababa");
+    let found = policy.found(Scope::User, "ababa");
     assert_eq!(
         found.into_iter().collect::<Vec<_>>(),
         [("a-rule".to_owned(), 1, 2)]
@@ -98,7 +98,7 @@ fn a_value_in_an_encoding_is_reported_where_the_encoding_stands() {
 fn a_stream_holds_what_may_become_a_value_and_reports_it() {
     let mut policy = policy(json!({}));
     let pieces = ["the pass", "word", ": \"hunt", "er", "2", "\" and"];
-    let (found, cleared) = policy.stream(Direction::Response, pieces).unwrap();
+    let (found, cleared) = policy.stream(Scope::Answer, pieces).unwrap();
     let start = pieces.concat().find("hunter2").unwrap();
     let value = ("a-rule".to_owned(), start, start + "hunter2".len());
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [value]);
