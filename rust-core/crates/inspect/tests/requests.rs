@@ -282,7 +282,8 @@ fn a_system_prompt_that_defends_itself_is_no_attack_and_the_same_words_of_others
 
 #[test]
 fn a_number_that_the_model_sees_is_looked_at_and_stays_a_number() {
-    let config = json!({"packs": ["pii"]});
+    let rule = json!({"id": "card", "reason": "A card.", "regex": r"\b4[0-9]{15}\b", "check": "luhn", "action": "redact"});
+    let config = json!({"rules": [rule]});
     let mut policy = Policy::of(&config, None);
     let body =
         r#"{"tools":[{"function":{"parameters":{"enum":[4111111111111111,7]}}}],"model":"m","messages":[]}"#;
