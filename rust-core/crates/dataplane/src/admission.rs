@@ -541,6 +541,7 @@ async fn admit<'c>(
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
     }
+    judged.write_fields(&catalog.terms.engine, reply.extra);
     if let Some(changes) = &tool_changes {
         let body = judged.rewritten.take();
         let written = changes.write(gateway, call, incoming.body, body, reply.extra);

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
-use proofgate_inspect::{Denial, Outcome, RequestInspection, RequestVerdict};
+use proofgate_inspect::{Counts, Denial, Outcome, RequestInspection, RequestVerdict};
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode, Profile};
 use proofgate_providers::{self as providers, BodyText, MessagePlace};
+use proofgate_wire::encode;
 
 use crate::admission::IncomingCall;
 use crate::catalog::Catalog;
@@ -27,8 +28,27 @@ pub(crate) struct Judged<'c> {
     pub(crate) note: Option<PolicyNote<'c>>,
     /// The body to send in the place of the client's, when something was redacted.
     pub(crate) rewritten: Option<Rewritten>,
-    /// What policies have replaced and is put back in the answer.
+    /// What rules and policies have masked, and is put back in the answer.
     pub(crate) masks: Option<Box<Masks>>,
+    /// How often rules have redacted something, and masked it.
+    pub(crate) redacted: Counts,
+    pub(crate) masked: Counts,
+}
+
+impl Judged<'_> {
+    /// Says in header lines what rules have replaced.
+    pub(crate) fn write_fields(&self, engine: &Engine, extra: &mut Vec<u8>) {
+        write_counts(extra, "x-proofgate-redacted", &self.redacted, engine);
+        write_counts(extra, "x-proofgate-masked", &self.masked, engine);
+    }
+}
+
+/// Says in a header line how often each rule has replaced something; nothing if none has.
+pub(crate) fn write_counts(extra: &mut Vec<u8>, name: &str, counts: &Counts, engine: &Engine) {
+    if !counts.is_empty() {
+        // Ids of rules are tokens.
+        let _ = encode::write_header(extra, name, counts.named(engine).to_string().as_bytes());
+    }
 }
 
 /// A body after redaction.
@@ -126,11 +146,18 @@ pub(crate) async fn judge<'c>(
             ..Judged::default()
         });
     }
-    match rewrite(gateway, &verdict, engine, text, body) {
-        Ok(rewritten) => Ok(Judged {
+    let rewritten = rewrite(gateway, &verdict, engine, text, body);
+    let masks = rewritten.and_then(|rewritten| {
+        let masks = Masks::of(&gateway.budget, &verdict.placeholders)?;
+        Ok((rewritten, masks))
+    });
+    match masks {
+        Ok((rewritten, masks)) => Ok(Judged {
             note,
             rewritten: Some(rewritten),
-            masks: None,
+            masks: masks.map(Box::new),
+            redacted: verdict.replaced(false),
+            masked: verdict.replaced(true),
         }),
         Err(Exhausted) => Err(Box::new(DeniedRequest {
             rejection: Rejection::OVERLOADED,

@@ -1,17 +1,14 @@
 //! What of an answer has arrived and may not leave yet.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use proofgate_json::escape_into;
 use proofgate_policy::Engine;
-use proofgate_providers::{Edit, KeyNames, Offsets, Place, Rewriter, Written, within_json};
+use proofgate_providers::{KeyNames, Offsets, Place, Rewriter, Written};
 
-use crate::masks::Masked;
-use crate::singles::Single;
-use crate::spans::Redaction;
-use crate::texts::{Text, Texts};
+use crate::changes::{self, Change};
+use crate::texts::Texts;
 
 /// An answer of more bytes is not copied where it need not be, and its memory grows by as many.
 const STEP: usize = 256 * 1024;
@@ -27,8 +24,7 @@ pub(crate) enum Part {
         range: Range<usize>,
         place: Place,
     },
-    /// A text that came at once. What is JSON stays JSON, which of one that comes in pieces is known too late: a match that
-    /// spans more of it than one string is cut out there as it stands.
+    /// A text that came at once.
     Single {
         /// Its number among such texts.
         text: usize,
@@ -175,10 +171,7 @@ impl Held {
 
 fn is_changed(part: &Part, texts: &Texts) -> bool {
     match part {
-        Part::Text { text, range, .. } => {
-            let text = texts.get(*text);
-            text.spans.touch(range) || text.masked(range).next().is_some()
-        }
+        Part::Text { text, range, .. } => changes::touches(texts.get(*text), range),
         Part::Single { text, .. } => {
             let single = texts.single(*text);
             !single.spans.is_empty() || !single.masked.is_empty()
@@ -192,7 +185,7 @@ fn is_changed(part: &Part, texts: &Texts) -> bool {
 fn write_changed<'p>(
     raw: &[u8],
     parts: impl Iterator<Item = &'p Part>,
-    texts: &Texts,
+    texts: &mut Texts,
     engine: &Engine,
     out: &mut Vec<u8>,
 ) {
@@ -202,51 +195,27 @@ fn write_changed<'p>(
         match part {
             Part::Text { text, range, place } => {
                 let mut offsets = Offsets::new(raw, place);
-                if let Some(edits) = json_edits(texts.get(*text), range, engine) {
-                    for (edit, by) in edits {
-                        let raw = offsets.find(edit.start)..offsets.find(edit.end);
-                        writer.replace(raw, |out| escape_into(&by, out));
-                    }
-                    continue;
-                }
-                let text = texts.get(*text);
-                let mut masked = text.masked(range).peekable();
-                let put_back = |writer: &mut Rewriter<'_, '_>, offsets: &mut Offsets<'_>, masked: &Masked| {
-                    let by = || texts.original(masked).into();
-                    replace(writer, offsets, &masked.range, range, by);
-                };
-                for span in text.spans.within(range) {
-                    while let Some(masked) = masked.next_if(|masked| masked.range.start < span.range.start) {
-                        put_back(&mut writer, &mut offsets, masked);
-                    }
-                    let by = || span.replacement(engine).into();
-                    replace(&mut writer, &mut offsets, &span.range, range, by);
-                }
-                for masked in masked {
-                    put_back(&mut writer, &mut offsets, masked);
+                let (text, masks) = texts.get_mut(*text);
+                for Change { range: changed, by } in changes::of_text(text, masks, range, engine) {
+                    // By what takes its place where it begins, by nothing where it goes on.
+                    let by = if changed.start >= range.start { &*by } else { "" };
+                    let start = changed.start.max(range.start) - range.start;
+                    let end = changed.end.min(range.end) - range.start;
+                    let raw = offsets.find(start)..offsets.find(end);
+                    writer.replace(raw, |out| escape_into(by, out));
                 }
             }
             Part::Single { text, place, written } => {
                 let mut offsets = Offsets::new(raw, place);
-                let single = texts.single(*text);
-                let mut edits = edits_of_single(single, *written, &mut keys, engine);
-                if *written != Written::Number {
-                    // What a rule replaces in JSON may be more than it has found.
-                    let masked = single.masked.iter().filter(|masked| {
-                        let is_apart = |edit: &Edit<'_>| {
-                            edit.0.end <= masked.range.start || masked.range.end <= edit.0.start
-                        };
-                        edits.iter().all(is_apart)
+                let (single, masks) = (texts.single(*text), texts.masks());
+                let quote: &[u8] = if *written == Written::Number { b"\"" } else { b"" };
+                for Change { range, by } in changes::of_single(single, masks, *written, &mut keys, engine) {
+                    let raw = offsets.find(range.start)..offsets.find(range.end);
+                    writer.replace(raw, |out| {
+                        out.extend_from_slice(quote);
+                        escape_into(&by, out);
+                        out.extend_from_slice(quote);
                     });
-                    let masked =
-                        masked.map(|masked| (masked.range.clone(), texts.original(masked).to_owned().into()));
-                    let masked: Vec<Edit<'static>> = masked.collect();
-                    edits.extend(masked);
-                    edits.sort_unstable_by_key(|(range, _)| range.start);
-                }
-                for (edit, by) in edits {
-                    let raw = offsets.find(edit.start)..offsets.find(edit.end);
-                    writer.replace(raw, |out| escape_into(&by, out));
                 }
             }
             Part::Logprobs(range) => {
@@ -258,60 +227,6 @@ fn write_changed<'p>(
         }
     }
     writer.finish();
-}
-
-/// What is replaced in a text that came as a whole and is JSON, such as the arguments of a tool call, so that it stays JSON.
-fn json_edits(text: &Text, range: &Range<usize>, engine: &Engine) -> Option<Vec<Edit<'static>>> {
-    let whole = text.whole().filter(|whole| *range == (0..whole.len()))?;
-    within_json(whole, &edits(text.spans.within(range), engine))
-}
-
-/// What is replaced in a text that came at once. A number becomes 0, and keys that are changed are numbered from the second
-/// one on, so that no two become the same.
-fn edits_of_single(
-    single: &Single,
-    written: Written,
-    keys: &mut KeyNames,
-    engine: &Engine,
-) -> Vec<Edit<'static>> {
-    let value = &single.value;
-    let mut edits = edits(single.spans.within(&(0..value.len())), engine);
-    match written {
-        Written::String => within_json(value, &edits).unwrap_or(edits),
-        Written::Key => {
-            for (_, by) in &mut edits {
-                *by = keys.distinct(by);
-            }
-            edits
-        }
-        Written::Number if edits.is_empty() => edits,
-        Written::Number => vec![(0..value.len(), "0".into())],
-    }
-}
-
-fn edits(spans: &[Redaction], engine: &Engine) -> Vec<Edit<'static>> {
-    let edits = spans.iter();
-    edits
-        .map(|span| (span.range.clone(), span.replacement(engine).into()))
-        .collect()
-}
-
-/// Replaces what of `replaced` lies in `range`: by what takes its place where it begins, by nothing where it goes on.
-fn replace<'b>(
-    writer: &mut Rewriter<'_, '_>,
-    offsets: &mut Offsets<'_>,
-    replaced: &Range<usize>,
-    range: &Range<usize>,
-    by: impl Fn() -> Cow<'b, str>,
-) {
-    let start = replaced.start.max(range.start);
-    let end = replaced.end.min(range.end);
-    let raw = offsets.find(start - range.start)..offsets.find(end - range.start);
-    writer.replace(raw, |out| {
-        if replaced.start >= range.start {
-            escape_into(&by(), out);
-        }
-    });
 }
 
 #[cfg(test)]

@@ -9,20 +9,26 @@
 //! the word may be judged before it is complete, and a redaction that comes too late denies the answer.
 #![forbid(unsafe_code)]
 
+mod changes;
+mod counts;
 mod denial;
 mod explanation;
 mod held;
 mod masks;
+mod placeholders;
 mod request;
 mod response;
 mod runs;
+mod same_values;
 mod singles;
 mod spans;
 mod texts;
 
+pub use counts::Counts;
 pub use denial::Denial;
 pub use explanation::{MessageVerdict, explain_request};
 pub use masks::Masks;
+pub use placeholders::Placeholder;
 pub use request::{Outcome, RequestInspection, RequestVerdict, inspect_request};
 pub use response::{AnswerKind, Reading, ResponseInspector, needs_response};
 pub use runs::{Run, RunScan};

@@ -79,7 +79,7 @@ impl Masks {
 }
 
 /// Whether a character means the same in JSON and in JSON inside of a string.
-fn is_plain(character: char) -> bool {
+pub(crate) fn is_plain(character: char) -> bool {
     !matches!(character, '"' | '\\') && !character.is_control()
 }
 

@@ -7,7 +7,10 @@ use proofgate_policy::{
 };
 use proofgate_providers::{BodyText, MessagePlace};
 
+use crate::counts::Counts;
+use crate::placeholders::{self, Placeholder};
 use crate::runs::{Run, RunScan};
+use crate::same_values::SameValues;
 use crate::spans::{Redaction, Spans};
 
 /// Matches that one text may have: what is noted of them, and of what takes their place, is some hundred bytes each.
@@ -49,15 +52,20 @@ pub struct RequestVerdict {
     pub place: Option<MessagePlace>,
     /// What is replaced in the text; empty unless the outcome is [`Outcome::Redact`].
     pub redactions: Vec<Redaction>,
+    /// What stands for values that are masked, and is put back in the answer.
+    pub placeholders: Vec<Placeholder>,
 }
 
 impl RequestVerdict {
     /// No body that [`RequestVerdict::rewrite`] makes of `body`, from which `text` was read, has more bytes.
     pub fn longest_rewrite(&self, engine: &Engine, text: &BodyText, body: &[u8]) -> usize {
         let added = self.redactions.iter().map(|redaction| {
-            // In every key that it touches stands its name, and a number behind it.
+            // In every key that it touches stands its name, and a number behind it; around it there may be quotes.
             let most = text.most_parts(&redaction.range);
-            most.saturating_mul(redaction.length(engine) + LONGEST_NUMBER)
+            let length = self
+                .placeholder(redaction)
+                .map_or(redaction.length(engine), str::len);
+            most.saturating_mul(length + LONGEST_NUMBER)
         });
         added.fold(body.len(), usize::saturating_add)
     }
@@ -69,11 +77,26 @@ impl RequestVerdict {
         let names: Vec<String> = self
             .redactions
             .iter()
-            .map(|redaction| redaction.replacement(engine))
+            .map(|redaction| match self.placeholder(redaction) {
+                Some(placeholder) => placeholder.to_owned(),
+                None => redaction.replacement(engine),
+            })
             .collect();
         let ranges = self.redactions.iter().map(|redaction| redaction.range.clone());
         let edits: Vec<(Range<usize>, &str)> = ranges.zip(names.iter().map(String::as_str)).collect();
         text.rewrite(body, &edits, out)
+    }
+
+    /// How many parts of the text each rule has redacted, or masked.
+    pub fn replaced(&self, is_masked: bool) -> Counts {
+        let redactions = self.redactions.iter();
+        let replaced = redactions.filter(|redaction| redaction.mask.is_some() == is_masked);
+        replaced.map(|redaction| redaction.rule).collect()
+    }
+
+    fn placeholder(&self, redaction: &Redaction) -> Option<&str> {
+        let placeholder = self.placeholders.get(redaction.mask?)?;
+        Some(&placeholder.name)
     }
 }
 
@@ -107,6 +130,16 @@ pub struct RequestInspection {
     next: usize,
     found: Vec<Found>,
     budget: Budget,
+    /// What is to be redacted, while the same values are looked for elsewhere.
+    redacting: Option<Box<Redacting>>,
+}
+
+/// A request in which something is redacted.
+#[derive(Debug)]
+struct Redacting {
+    verdict: RequestVerdict,
+    spans: Spans,
+    same: SameValues,
 }
 
 /// A match, and the message that it ends in.
@@ -126,12 +159,15 @@ impl RequestInspection {
             next: 0,
             found: Vec::new(),
             budget,
+            redacting: None,
         }
     }
 
     /// Bytes of memory that it takes beside the text.
     pub fn capacity(&self) -> usize {
-        self.found.capacity() * size_of::<Found>() + self.scan.capacity()
+        let redacting = self.redacting.as_ref();
+        let same = redacting.map_or(0, |redacting| redacting.same.capacity());
+        self.found.capacity() * size_of::<Found>() + self.scan.capacity() + same
     }
 
     /// Goes on for about `slice` of the processor's time with a text, the same for every step. The verdict comes with the
@@ -147,6 +183,14 @@ impl RequestInspection {
         slice: Duration,
         scratch: &mut Scratch,
     ) -> Result<Option<RequestVerdict>, Fault> {
+        if let Some(mut redacting) = self.redacting.take() {
+            if redacting.same.step(text)? == Step::Pending {
+                self.redacting = Some(redacting);
+                return Ok(None);
+            }
+            let Redacting { verdict, spans, same } = *redacting;
+            return Ok(Some(verdict.with(same.with(spans), engine, text)));
+        }
         let (begin, mut left, mut unlooked) = (processor_time(), slice, 0);
         while let Some(run) = self.current(text) {
             let run_text = text.text().get(run.range.clone()).unwrap_or_default();
@@ -175,7 +219,14 @@ impl RequestInspection {
                 }
             }
         }
-        Ok(Some(verdict(engine, profile, text, &mut self.found)))
+        let (verdict, spans) = verdict(engine, profile, text, &mut self.found);
+        if verdict.outcome == Outcome::Redact
+            && let Some(same) = SameValues::new(text.text(), spans.all())
+        {
+            self.redacting = Some(Box::new(Redacting { verdict, spans, same }));
+            return Ok(None);
+        }
+        Ok(Some(verdict.with(spans, engine, text)))
     }
 
     /// The messages in which something matched, once the verdict has come: number, scope and matches of each.
@@ -227,7 +278,12 @@ impl RequestInspection {
 }
 
 /// What the matches come to, message by message.
-fn verdict(engine: &Engine, profile: &Profile, text: &BodyText, found: &mut [Found]) -> RequestVerdict {
+fn verdict(
+    engine: &Engine,
+    profile: &Profile,
+    text: &BodyText,
+    found: &mut [Found],
+) -> (RequestVerdict, Spans) {
     found.sort_unstable_by_key(|found| (found.message, found.at.start, found.at.end, found.at.rule));
     let mut judgement = Judgement::new();
     let mut spans = Spans::default();
@@ -238,8 +294,12 @@ fn verdict(engine: &Engine, profile: &Profile, text: &BodyText, found: &mut [Fou
         matches.clear();
         for Found { at, .. } in of_message {
             judgement.note(at.rule);
-            if judged.note(profile, scope, at.rule) == Some(Decision::Redact) {
-                spans.add(at);
+            let decision = judged.note(profile, scope, at.rule);
+            if matches!(decision, Some(Decision::Mask | Decision::Redact)) {
+                let part = text.settled(at.start..at.end);
+                if !text.is_setting(&part) {
+                    spans.add(at.rule, part, decision == Some(Decision::Mask));
+                }
             }
             matches.push(*at);
         }
@@ -248,18 +308,29 @@ fn verdict(engine: &Engine, profile: &Profile, text: &BodyText, found: &mut [Fou
     }
     let outcome = match judgement.decision() {
         Some(Decision::Block { rule, by_score }) => Outcome::Block { rule, by_score },
-        Some(Decision::Redact) => Outcome::Redact,
-        Some(Decision::Flag) | None => Outcome::Allow,
-    };
-    let redactions = match outcome {
-        Outcome::Redact => spans.into_redactions(),
-        _ => Vec::new(),
+        Some(Decision::Redact | Decision::Mask) if !spans.is_empty() => Outcome::Redact,
+        _ => Outcome::Allow,
     };
     let place = judgement.worst().and_then(|worst| text.place_of(worst.message));
-    RequestVerdict {
+    let verdict = RequestVerdict {
         outcome,
         judgement,
         place,
-        redactions,
+        redactions: Vec::new(),
+        placeholders: Vec::new(),
+    };
+    (verdict, spans)
+}
+
+impl RequestVerdict {
+    /// The verdict with what is to be replaced.
+    fn with(mut self, spans: Spans, engine: &Engine, text: &BodyText) -> Self {
+        if self.outcome == Outcome::Redact {
+            self.redactions = spans.into_redactions();
+            self.redactions
+                .retain(|redaction| !text.is_setting(&redaction.range));
+            self.placeholders = placeholders::assign(engine, text.text(), &mut self.redactions);
+        }
+        self
     }
 }

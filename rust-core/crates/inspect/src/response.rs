@@ -5,6 +5,7 @@ use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scan, Scope, Scratch, Step};
 use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, Shape, StreamEvent};
 
+use crate::counts::Counts;
 use crate::denial::Denial;
 use crate::held::{Held, Part};
 use crate::masks::Masks;
@@ -217,6 +218,16 @@ impl ResponseInspector {
 
     /// Whether anything was replaced, or will be.
     pub fn is_redacted(&self) -> bool {
+        !self.redacted().is_empty()
+    }
+
+    /// Whether a comment in the stream said what was redacted, before the event that ends it.
+    pub fn is_told(&self) -> bool {
+        self.inspection.is_told
+    }
+
+    /// How often each rule has found what was replaced, or will be.
+    pub fn redacted(&self) -> &Counts {
         self.inspection.findings.redacted()
     }
 
@@ -239,6 +250,8 @@ struct Inspection {
     findings: Findings,
     /// A whole answer of no known shape, which is scanned at its end.
     whole: Option<Whole>,
+    /// Whether a comment in the stream says what was redacted.
+    is_told: bool,
 }
 
 /// The text of a document of no known shape, and how far its scan is.
@@ -257,6 +270,7 @@ impl Inspection {
             held: Held::default(),
             findings: Findings::default(),
             whole: None,
+            is_told: false,
         }
     }
 
@@ -267,6 +281,7 @@ impl Inspection {
         self.held.clear();
         self.findings = Findings::default();
         self.whole = None;
+        self.is_told = false;
     }
 
     fn capacity(&self) -> usize {
@@ -312,10 +327,14 @@ impl Inspection {
         slice: Duration,
     ) -> Result<Step, Denial> {
         if let Some(Whole { text, scan, spans }) = &mut self.whole {
-            if self
-                .findings
-                .step(scan, rules, slice, (text.text(), Scope::Answer), spans)?
-                == Step::Pending
+            if self.findings.step(
+                scan,
+                rules,
+                slice,
+                (text.text(), Scope::Answer),
+                Some(&*text),
+                spans,
+            )? == Step::Pending
             {
                 return Ok(Step::Pending);
             }
@@ -336,7 +355,18 @@ impl Inspection {
     ) -> Result<(), Denial> {
         self.held.push(event.raw);
         match event.data {
-            Some(b"[DONE]") => Ok(()),
+            Some(b"[DONE]") => {
+                // Most clients read no further.
+                let counts = self.findings.redacted();
+                if !counts.is_empty() {
+                    self.is_told = true;
+                    self.held.add(Part::Replaced {
+                        raw: 0..0,
+                        by: counts.comment(rules.engine),
+                    });
+                }
+                Ok(())
+            }
             Some(data) => self.document(data, |offset| event.locate(offset), b"\ndata: ", reading, rules),
             // No client of event streams reads such lines; another one may.
             None if event.unknown_fields => self.other(event.raw, |offset| offset, b"\n", reading, rules),
@@ -447,7 +477,7 @@ impl Inspection {
         }
         let mut spans = Spans::default();
         self.findings
-            .whole(rules, (other.text(), Scope::Answer), &mut spans)?;
+            .whole(rules, (other.text(), Scope::Answer), Some(&*other), &mut spans)?;
         self.replace(document, other, spans, locate, line_break, rules.engine);
         Ok(())
     }

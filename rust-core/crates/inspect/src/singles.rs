@@ -67,7 +67,7 @@ impl Singles {
         findings: &mut Findings,
     ) -> Result<Option<usize>, Denial> {
         let mut spans = Spans::default();
-        findings.whole(rules, (value, scope), &mut spans)?;
+        findings.whole(rules, (value, scope), None, &mut spans)?;
         masked.retain(|masked| !spans.touch(&masked.range));
         if spans.is_empty() && masked.is_empty() {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Singles {
         {
             let text = (value.as_str(), *scope);
             if scanned > TOGETHER
-                || findings.step(&mut self.scan, rules, slice, text, spans)? == Step::Pending
+                || findings.step(&mut self.scan, rules, slice, text, None, spans)? == Step::Pending
             {
                 return Ok(Step::Pending);
             }

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use proofgate_policy::{Engine, Match, RuleIndex};
+use proofgate_policy::{Engine, RuleIndex};
 
 /// A part of a text that is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,9 +9,22 @@ pub struct Redaction {
     pub range: Range<usize>,
     /// The rule whose name takes its place: of overlapping matches, the one that begins first.
     pub rule: RuleIndex,
+    /// Whether all of the rules that matched here mask it.
+    pub(crate) is_masked: bool,
+    /// The number of what stands for it, if it is masked.
+    pub(crate) mask: Option<usize>,
 }
 
 impl Redaction {
+    pub(crate) fn new(rule: RuleIndex, range: Range<usize>, is_masked: bool) -> Self {
+        Self {
+            range,
+            rule,
+            is_masked,
+            mask: None,
+        }
+    }
+
     /// The length of [`Redaction::replacement`] in bytes.
     pub(crate) fn length(&self, engine: &Engine) -> usize {
         "[redacted:]".len() + engine.rule(self.rule).id.len()
@@ -33,23 +46,21 @@ pub(crate) struct Spans {
 
 impl Spans {
     /// Adds a match. Overlapping ones become one span, named by the match that begins first, of those the one whose rule
-    /// has the smallest number.
-    pub(crate) fn add(&mut self, found: &Match) {
+    /// has the smallest number, and redacted unless all of them are masked.
+    pub(crate) fn add(&mut self, rule: RuleIndex, found: Range<usize>, is_masked: bool) {
         if found.start >= found.end {
             return;
         }
         let first = self.spans.partition_point(|span| span.range.end <= found.start);
         let behind = self.spans.partition_point(|span| span.range.start < found.end);
-        let mut merged = Redaction {
-            range: found.start..found.end,
-            rule: found.rule,
-        };
+        let mut merged = Redaction::new(rule, found, is_masked);
         for span in &self.spans[first..behind] {
             if (span.range.start, span.rule) < (merged.range.start, merged.rule) {
                 merged.rule = span.rule;
             }
             merged.range.start = merged.range.start.min(span.range.start);
             merged.range.end = merged.range.end.max(span.range.end);
+            merged.is_masked &= span.is_masked;
         }
         self.spans.splice(first..behind, [merged]);
     }
@@ -60,6 +71,11 @@ impl Spans {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.spans.is_empty()
+    }
+
+    /// Where the first span begins.
+    pub(crate) fn first(&self) -> Option<usize> {
+        self.spans.first().map(|span| span.range.start)
     }
 
     /// The spans that touch `range`.
@@ -78,6 +94,10 @@ impl Spans {
     pub(crate) fn forget(&mut self, offset: usize) {
         let count = self.spans.partition_point(|span| span.range.end <= offset);
         self.spans.drain(..count);
+    }
+
+    pub(crate) fn all(&self) -> &[Redaction] {
+        &self.spans
     }
 
     pub(crate) fn into_redactions(self) -> Vec<Redaction> {

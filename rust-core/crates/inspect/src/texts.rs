@@ -13,6 +13,9 @@ use proofgate_policy::{
     Scope, Scratch, Step, StreamScan,
 };
 
+use proofgate_providers::{BodyText, JsonText, KeyNames};
+
+use crate::counts::Counts;
 use crate::denial::Denial;
 use crate::masks::{Growth, MaskScan, Masked, Masks, masks_in};
 use crate::request::MOST_MATCHES;
@@ -43,19 +46,20 @@ pub(crate) struct Findings {
     /// The answer, which is one message.
     answer: MessageJudgement,
     found: Vec<Match>,
-    redacted: bool,
+    redacted: Counts,
     blocked: Option<(RuleIndex, bool)>,
 }
 
 impl Findings {
-    /// Goes on with the scan of a text that is there as a whole for a slice of time; when it is done, adds to `spans` what
-    /// is to be replaced in it.
+    /// Goes on with the scan of a text that is there as a whole, perhaps that of a document, for a slice of time; when it is
+    /// done, adds to `spans` what is to be replaced in it.
     pub(crate) fn step(
         &mut self,
         scan: &mut Scan,
         rules: &mut Rules<'_>,
         slice: Duration,
         (text, scope): (&str, Scope),
+        document: Option<&BodyText>,
         spans: &mut Spans,
     ) -> Result<Step, Denial> {
         let Rules {
@@ -73,7 +77,7 @@ impl Findings {
             return Err(Fault::Budget.into());
         }
         if step == Step::Done {
-            self.judge(rules, scope, spans, |_| false);
+            self.judge(rules, scope, spans, document, |_| false);
             let found = std::mem::take(&mut self.found);
             self.count(rules, scope, &found);
             self.found = found;
@@ -88,11 +92,12 @@ impl Findings {
         &mut self,
         rules: &mut Rules<'_>,
         text: (&str, Scope),
+        document: Option<&BodyText>,
         spans: &mut Spans,
     ) -> Result<(), Denial> {
         self.found.clear();
         let mut scan = Scan::new();
-        while self.step(&mut scan, rules, Duration::MAX, text, spans)? == Step::Pending {}
+        while self.step(&mut scan, rules, Duration::MAX, text, document, spans)? == Step::Pending {}
         Ok(())
     }
 
@@ -113,19 +118,24 @@ impl Findings {
         rules: &Rules<'_>,
         scope: Scope,
         spans: &mut Spans,
+        document: Option<&BodyText>,
         is_late: impl Fn(&Match) -> bool,
     ) {
         sort(&mut self.found);
         let is_enforced = rules.profile.mode() == Mode::Enforce;
+        let is_setting =
+            |found: &Match| document.is_some_and(|document| document.is_setting(&(found.start..found.end)));
         for found in &self.found {
             self.judgement.note(found.rule);
+            // Nothing of an answer is masked: the client sees what stands in it.
             match self.answer.note(rules.profile, scope, found.rule) {
+                Some(Decision::Redact) if is_setting(found) => {}
                 Some(Decision::Redact) if is_enforced && is_late(found) => {
                     self.blocked.get_or_insert((found.rule, false));
                 }
                 Some(Decision::Redact) if is_enforced => {
-                    self.redacted = true;
-                    spans.add(found);
+                    self.redacted.add(found.rule);
+                    spans.add(found.rule, found.start..found.end, false);
                 }
                 _ => {}
             }
@@ -142,9 +152,9 @@ impl Findings {
         }
     }
 
-    /// Whether anything is replaced.
-    pub(crate) fn redacted(&self) -> bool {
-        self.redacted
+    /// How often each rule has found what is replaced.
+    pub(crate) fn redacted(&self) -> &Counts {
+        &self.redacted
     }
 
     pub(crate) fn check(&self) -> Result<(), Denial> {
@@ -179,6 +189,9 @@ pub(crate) struct Text {
     /// Bytes that no match can touch any more but for those in `spans`.
     pub(crate) cleared: usize,
     pub(crate) spans: Spans,
+    /// What of it is JSON, if it is scanned piece by piece, and the names of keys that were changed.
+    pub(crate) json: JsonText,
+    pub(crate) keys: KeyNames,
     /// Masks that are put back, where that is wanted.
     masked: MaskScan,
 }
@@ -198,6 +211,8 @@ impl Text {
         self.length = 0;
         self.cleared = 0;
         self.spans.clear();
+        self.json = JsonText::default();
+        self.keys = KeyNames::default();
         self.masked.clear();
     }
 
@@ -229,7 +244,8 @@ impl Text {
             rules.scratch,
             &mut findings.found,
         )?;
-        self.cleared = self.cleared.max(cleared);
+        self.json.push(piece);
+        self.cleared = self.cleared.max(self.json.floor(cleared));
         self.over = false;
         self.judge(rules, findings);
         self.count_up_to(self.scan.decided(), rules, findings);
@@ -239,6 +255,7 @@ impl Text {
     fn finish(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
         findings.found.clear();
         end(&mut self.scan, self.scope, rules, findings)?;
+        self.json.end();
         self.cleared = self.length;
         self.judge(rules, findings);
         self.count_up_to(self.length, rules, findings);
@@ -268,7 +285,7 @@ impl Text {
     fn judge(&mut self, rules: &Rules<'_>, findings: &mut Findings) {
         let (released, found_over) = (self.released, &self.found_over);
         let is_late = |found: &Match| found.start < released && !found_over.contains(found);
-        findings.judge(rules, self.scope, &mut self.spans, is_late);
+        findings.judge(rules, self.scope, &mut self.spans, None, is_late);
         self.uncounted.extend_from_slice(&findings.found);
     }
 
@@ -363,18 +380,14 @@ impl Texts {
         self.masks.as_ref()
     }
 
-    /// The text that a mask stands for.
-    pub(crate) fn original(&self, masked: &Masked) -> &str {
-        self.masks
-            .as_ref()
-            .map_or("", |masks| masks.original(masked.mask))
-    }
-
     /// Bytes of memory that is taken, for the most part.
     pub(crate) fn capacity(&self) -> usize {
         let texts = self.texts.iter();
         let strings: usize = texts
-            .map(|text| text.whole.capacity() + text.key.capacity() + text.masked.capacity())
+            .map(|text| {
+                let whole = text.whole.capacity() + text.key.capacity();
+                whole + text.masked.capacity() + text.json.capacity()
+            })
             .sum();
         strings + self.texts.capacity() * size_of::<Text>() + self.singles.capacity()
     }
@@ -497,7 +510,7 @@ impl Texts {
             if self.at_end {
                 text.cleared = text.length;
                 let whole = (text.whole.as_str(), text.scope);
-                let step = findings.step(&mut self.scan, rules, slice, whole, &mut text.spans)?;
+                let step = findings.step(&mut self.scan, rules, slice, whole, None, &mut text.spans)?;
                 self.ended += usize::from(step == Step::Done);
                 scanned += text.length;
                 // Many texts are as long as one.
@@ -517,6 +530,11 @@ impl Texts {
 
     pub(crate) fn get(&self, number: usize) -> &Text {
         &self.texts[number]
+    }
+
+    /// A text, and what is put back in it.
+    pub(crate) fn get_mut(&mut self, number: usize) -> (&mut Text, Option<&Masks>) {
+        (&mut self.texts[number], self.masks.as_ref())
     }
 
     /// Whether nothing can change any more in a text before `end`.
@@ -553,6 +571,10 @@ impl Texts {
             masked.keep(|masked| !spans.touch(&masked.range));
             masked.forget(offset);
         }
+        // What a number or an escape is replaced with it is all of it.
+        let offset = text.json.floor(offset);
         text.spans.forget(offset);
+        let first = text.spans.first().unwrap_or(offset);
+        text.json.forget(first.min(offset));
     }
 }

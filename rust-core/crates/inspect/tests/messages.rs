@@ -159,7 +159,7 @@ fn what_a_tool_is_called_with_stays_json() {
     let block = format!(
         "data: {{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{{\"type\":\"tool_use\",\"id\":\"sk-abcdef9\",\"name\":\"pay\",\"input\":{input}}}}}\n\n"
     );
-    let expected = json!({"[redacted:key]": 1, "[redacted:key]#2": {"note": "a \"quoted\" [redacted:key]\n"}, "card": 0, "nested": "{\"card\": 0}"});
+    let expected = json!({"[redacted:key]": 1, "[redacted:key]#2": {"note": "a \"quoted\" [redacted:key]\n"}, "card": "[redacted:card]", "nested": "{\"card\": \"[redacted:card]\"}"});
     let mut policy = Policy::of(&config, None);
     let (out, ended, _) = policy.pass_as(Dialect::Messages, AnswerKind::Unary, &[answer.as_bytes()]);
     assert_eq!(ended, Ok(()));

@@ -281,7 +281,7 @@ fn a_system_prompt_that_defends_itself_is_no_attack_and_the_same_words_of_others
 }
 
 #[test]
-fn a_number_that_the_model_sees_is_looked_at_and_stays_a_number() {
+fn a_number_that_the_model_sees_is_looked_at_and_becomes_a_string() {
     let rule = json!({"id": "card", "reason": "A card.", "regex": r"\b4[0-9]{15}\b", "check": "luhn", "action": "redact"});
     let config = json!({"rules": [rule]});
     let mut policy = Policy::of(&config, None);
@@ -289,7 +289,28 @@ fn a_number_that_the_model_sees_is_looked_at_and_stays_a_number() {
         r#"{"tools":[{"function":{"parameters":{"enum":[4111111111111111,7]}}}],"model":"m","messages":[]}"#;
     let (verdict, out) = inspect(&mut policy, body);
     assert_eq!(verdict.outcome, Outcome::Redact);
-    assert_eq!(out, body.replace("4111111111111111", "0"));
+    assert_eq!(out, body.replace("4111111111111111", "\"[redacted:pii-card]\""));
+    // What a tool gave back is JSON in a string, or a number by itself.
+    let result = |order: &str, content: &str| {
+        format!(
+            r#"{{"model":"m","messages":[{{"role":"tool","content":"{{\"order\": {order}, \"n\": 1}}"}},{{"role":"tool","content":{content}}}]}}"#
+        )
+    };
+    let (_, out) = inspect(&mut policy, &result("4111111111111111", "4111111111111111"));
+    assert_eq!(
+        out,
+        result(r#"\"[redacted:pii-card]\""#, r#""[redacted:pii-card]""#)
+    );
+}
+
+#[test]
+fn a_number_that_the_api_needs_is_flagged_and_stays() {
+    let mut policy = Policy::of(&json!({"packs": ["pii"]}), None);
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"seed":4111111111111111}"#;
+    let (verdict, out) = inspect(&mut policy, body);
+    assert_eq!(verdict.outcome, Outcome::Allow);
+    assert_eq!(verdict.judgement.matched().count(), 1);
+    assert_eq!(out, body);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use crate::{Action, Engine, Match, Mode, Profile, RuleIndex, Scope};
 pub enum Decision {
     /// Report it.
     Flag,
+    /// Replace the matched text until it comes back.
+    Mask,
     /// Replace the matched text.
     Redact,
     /// Deny the exchange.
@@ -30,6 +32,7 @@ pub struct MessageJudgement {
     score: u32,
     strongest: Option<RuleIndex>,
     denied_by: Option<RuleIndex>,
+    is_masked: bool,
     is_redacted: bool,
     has_matches: bool,
 }
@@ -41,6 +44,10 @@ impl MessageJudgement {
         let decision = match profile.action(rule, scope)? {
             Action::Ignore => return None,
             Action::Flag => Decision::Flag,
+            Action::Mask => {
+                self.is_masked = true;
+                Decision::Mask
+            }
             Action::Redact => {
                 self.is_redacted = true;
                 Decision::Redact
@@ -86,7 +93,10 @@ impl MessageJudgement {
     fn count_overlapping(&mut self, engine: &Engine, profile: &Profile, scope: Scope, found: &[Match]) {
         let action = |found: &Match| profile.action(found.rule, scope);
         let mut replaced = Intervals::default();
-        for found in found.iter().filter(|found| action(found) == Some(Action::Redact)) {
+        for found in found
+            .iter()
+            .filter(|found| matches!(action(found), Some(Action::Redact | Action::Mask)))
+        {
             replaced.merge(found.start, found.end);
         }
         let mut counting: Vec<&Match> = (found.iter())
@@ -141,6 +151,7 @@ impl MessageJudgement {
             }),
             (None, Some(rule)) => Some(Decision::Block { rule, by_score: true }),
             (None, None) if self.is_redacted => Some(Decision::Redact),
+            (None, None) if self.is_masked => Some(Decision::Mask),
             (None, None) => self.has_matches.then_some(Decision::Flag),
         }
     }

@@ -10,6 +10,9 @@ pub enum Action {
     Ignore,
     /// It is reported, and counts for the score of its message.
     Flag,
+    /// Of a request, the matched text is replaced by a placeholder, which is put back in the answer. Of an answer, it is
+    /// reported.
+    Mask,
     /// The matched text is replaced.
     Redact,
     /// The exchange is denied.

@@ -5,7 +5,7 @@ use proofgate_json::{Event, JsonError, Reader, Str, Workspace, escape_into};
 use proofgate_policy::Scope;
 
 use crate::attachment::{Attachments, is_left_out};
-use crate::json_edits::{KeyNames, within_json};
+use crate::json_edits::{KeyNames, settled, within_json};
 use crate::passages::{Mark, MessagePlace, Passage, Passages};
 use crate::segment::{Kind, Segment};
 use crate::splice::{Offsets, Place, Rewriter};
@@ -137,7 +137,8 @@ impl BodyText {
             match event {
                 Event::Key(key) => self.push_key(key),
                 Event::String(string) => self.push(string),
-                Event::Number(number) => self.push_number(number, reader.offset()),
+                // What it is to be is not known: it stays a number.
+                Event::Number(number) => self.push_number(number, reader.offset(), Kind::Setting),
                 _ => {}
             }
         }
@@ -165,9 +166,8 @@ impl BodyText {
         self.overflowed = false;
     }
 
-    /// Takes a number that the model sees, if it has as many digits as a number that rules look for. `end`: where it ends in
-    /// the document.
-    pub(crate) fn push_number(&mut self, number: &str, end: usize) {
+    /// Takes a number, if it has as many digits as a number that rules look for. `end`: where it ends in the document.
+    pub(crate) fn push_number(&mut self, number: &str, end: usize, kind: Kind) {
         if number.len() < LEAST_DIGITS {
             return;
         }
@@ -176,7 +176,7 @@ impl BodyText {
             escaped: false,
         };
         self.separate();
-        if self.add(&place, Kind::Number) {
+        if self.add(&place, kind) {
             self.text.push_str(number);
         }
     }
@@ -282,8 +282,9 @@ impl BodyText {
     ///
     /// `body` is the document that the text was read from. `edits` are ranges of [`text`](BodyText::text), in order, with
     /// what takes their place: it is escaped as JSON needs it. A range that spans several strings has its first part
-    /// replaced and the rest removed, inside each string. A string that is a JSON object or array itself stays one: numbers
-    /// in it become 0. Keys that are changed are numbered from the second one on (`#2`), so that no two become the same. A
+    /// replaced and the rest removed, inside each string. A string that is a JSON object or array itself stays one. A number
+    /// becomes a string, and one that the API needs as a number ([`Kind::Setting`]) stays as it is. Keys that are changed are
+    /// numbered from the second one on (`#2`), so that no two become the same. A
     /// range that cuts through a character takes the whole of it; what an earlier range covers is left out of a later one.
     /// `out` is emptied first.
     ///
@@ -311,9 +312,12 @@ impl BodyText {
                 written = written.max(number + 1);
                 let replacement = Cow::Borrowed(*replacement);
                 let replacement = match (is_begun, segment.kind()) {
+                    (_, Kind::Setting) => {
+                        local.clear();
+                        break;
+                    }
                     (_, Kind::Number) => {
-                        // A number stays one.
-                        local = vec![(0..string.len(), Cow::Borrowed("0"))];
+                        local = vec![(0..string.len(), replacement)];
                         break;
                     }
                     (_, Kind::Key) => keys.distinct(&replacement),
@@ -322,14 +326,24 @@ impl BodyText {
                 };
                 local.push((start - string.start..end - string.start, replacement));
             }
-            let inner = within_json(&self.text[string], &local);
+            let inner = match segment.kind() {
+                Kind::Text => within_json(&self.text[string], &local),
+                _ => None,
+            };
+            let quote: &[u8] = if segment.kind() == Kind::Number {
+                b"\""
+            } else {
+                b""
+            };
             let mut offsets = Offsets::new(body, &segment.place());
             for (range, replacement) in inner.unwrap_or(local) {
                 let raw = offsets.find(range.start)..offsets.find(range.end);
                 let (before_model, length) = (raw.end <= self.model.start, raw.len());
                 writer.replace(raw, |out| {
                     let length_before = out.len();
+                    out.extend_from_slice(quote);
                     escape_into(&replacement, out);
+                    out.extend_from_slice(quote);
                     if before_model {
                         removed += length;
                         added += out.len() - length_before;
@@ -379,6 +393,35 @@ impl BodyText {
         let strings = strings_until(range.end).saturating_sub(strings_until(range.start + 1)) + 1;
         let covered = self.text.as_bytes().get(range.clone()).unwrap_or_default();
         strings + covered.iter().filter(|byte| **byte == b'"').count()
+    }
+
+    /// A part of the text, moved off the escapes that it cuts through, where it lies in a string that is JSON itself.
+    pub fn settled(&self, part: Range<usize>) -> Range<usize> {
+        let behind = self
+            .segments
+            .partition_point(|segment| segment.start() <= part.start);
+        let string = behind.checked_sub(1).and_then(|index| self.string(index));
+        let is_json = |text: &&str| text.trim_ascii_start().starts_with(['{', '[']);
+        let Some(string) = string.filter(|string| part.end <= string.end) else {
+            return part;
+        };
+        let Some(text) = self.text.get(string.clone()).filter(is_json) else {
+            return part;
+        };
+        let settled = settled(text, part.start - string.start..part.end - string.start);
+        settled.start + string.start..settled.end + string.start
+    }
+
+    /// Whether a part of the text lies in a number that the API needs as one, so that it cannot be replaced.
+    pub fn is_setting(&self, part: &Range<usize>) -> bool {
+        let behind = self
+            .segments
+            .partition_point(|segment| segment.start() <= part.start);
+        let Some(index) = behind.checked_sub(1) else {
+            return false;
+        };
+        self.segments[index].kind() == Kind::Setting
+            && self.string(index).is_some_and(|string| part.end <= string.end)
     }
 
     /// Where the string with this number stands in the text.

@@ -1,63 +1,273 @@
-//! Replacing parts of a string that is JSON itself, such as the arguments of a tool call, so that it stays JSON.
+//! Replacing parts of a text that is JSON itself, such as the arguments of a tool call, so that it stays JSON.
 //!
-//! What is replaced in a string stays in the string, a number becomes 0, and a key that is changed gets a name that no other
-//! changed key has. Everything between them (braces, commas, `true`, `null`) is kept, even where a match spans it.
+//! What is replaced in a string stays in the string, a number becomes a string, and a key that is changed gets a name that no
+//! other changed key has. Everything between them (braces, commas, `true`, `null`) is kept, even where a match spans it. Of a
+//! text that is JSON only up to some place, what follows is replaced as it stands.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ops::Range;
 
-use proofgate_json::{Event, Piece, Pieces, Reader, Workspace};
+use crate::json_walk::{JsonWalk, Token};
 
 /// A part of a text and what takes its place.
 pub type Edit<'r> = (Range<usize>, Cow<'r, str>);
 
-/// The edits that carry out `edits` (in order, without overlaps) in `value` and leave it JSON; `None` if it is no JSON object
-/// or array.
-pub fn within_json<'r>(value: &str, edits: &[Edit<'r>]) -> Option<Vec<Edit<'r>>> {
-    if !value.trim_ascii_start().starts_with(['{', '[']) {
-        return None;
-    }
-    let mut workspace = Workspace::new();
-    let mut reader = Reader::of_text(value, &mut workspace).ok()?;
-    let mut kept = Vec::new();
-    let mut written = vec![false; edits.len()];
-    let mut keys = KeyNames::default();
-    while let Some(event) = reader.next().ok()? {
-        let (token, is_key) = match event {
-            Event::Key(key) => (key.range(), true),
-            Event::String(string) => (string.range(), false),
-            Event::Number(number) => {
-                let end = reader.offset();
-                let token = end - number.len()..end;
-                let first = edits.partition_point(|(edit, _)| edit.end <= token.start);
-                if let Some(written) = written
-                    .get_mut(first)
-                    .filter(|_| edits[first].0.start < token.end)
-                {
-                    *written = true;
-                    kept.push((token, Cow::Borrowed("0")));
-                }
-                continue;
-            }
-            _ => continue,
-        };
-        let first = edits.partition_point(|(edit, _)| edit.end <= token.start);
-        for (number, (edit, replacement)) in edits.iter().enumerate().skip(first) {
-            if edit.start >= token.end {
-                break;
-            }
-            let part = edit.start.max(token.start)..edit.end.min(token.end);
-            let part = around_escapes(&value[token.clone()], token.start, part);
-            let again = std::mem::replace(&mut written[number], true);
-            let replacement = match (again, is_key) {
-                (_, true) => keys.distinct(replacement),
-                (true, false) => Cow::Borrowed(""),
-                (false, false) => replacement.clone(),
-            };
-            kept.push((part, replacement));
+/// A part of a text that has to be replaced to carry out an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The part.
+    pub range: Range<usize>,
+    /// The number of the edit.
+    pub edit: usize,
+    /// Whether it is the first part of the edit.
+    pub is_first: bool,
+    kind: Option<Token>,
+}
+
+impl Cut {
+    /// What takes the place of the part, where `by` takes that of all of the edit: the first part becomes it, others are left
+    /// out; of a key it is the name, and a number becomes a string.
+    pub fn replacement<'r>(&self, by: &Cow<'r, str>, keys: &mut KeyNames) -> Cow<'r, str> {
+        match (self.kind, self.is_first) {
+            (Some(Token::Key), _) => keys.distinct(by),
+            (Some(Token::Number), _) => format!("\"{by}\"").into(),
+            (_, true) => by.clone(),
+            (_, false) => Cow::Borrowed(""),
         }
     }
-    Some(kept)
+}
+
+/// What of a text, which may be JSON and arrives in pieces, can be replaced where.
+#[derive(Debug, Default)]
+pub struct JsonText {
+    walk: JsonWalk,
+    /// Keys, strings and numbers that are over.
+    tokens: VecDeque<(Token, Range<usize>)>,
+    escapes: VecDeque<Range<usize>>,
+}
+
+impl JsonText {
+    /// The tokens of a whole text that edits touch.
+    pub fn of(text: &str, edits: &[Edit<'_>]) -> Self {
+        let mut json = JsonText::default();
+        let JsonText {
+            walk,
+            tokens,
+            escapes,
+        } = &mut json;
+        let mut take = |token, range: Range<usize>| {
+            let next = edits.partition_point(|(edit, _)| edit.end <= range.start);
+            if edits.get(next).is_some_and(|(edit, _)| edit.start < range.end) {
+                note(tokens, escapes, token, range);
+            }
+        };
+        walk.push(text, &mut take);
+        walk.end(take);
+        json
+    }
+
+    /// Takes the next piece.
+    pub fn push(&mut self, piece: &str) {
+        let (tokens, escapes) = (&mut self.tokens, &mut self.escapes);
+        self.walk
+            .push(piece, |token, range| note(tokens, escapes, token, range));
+    }
+
+    /// Ends the text.
+    pub fn end(&mut self) {
+        let (tokens, escapes) = (&mut self.tokens, &mut self.escapes);
+        self.walk.end(|token, range| note(tokens, escapes, token, range));
+    }
+
+    /// Whether nothing of the text so far is JSON.
+    pub fn is_other(&self) -> bool {
+        self.walk.json_end() == Some(0)
+    }
+
+    /// The last place, at or before `place`, that lies in no number and no escape: either can only be replaced as a whole.
+    pub fn floor(&self, place: usize) -> usize {
+        if let Some(start) = self.walk.unended_unit().filter(|start| *start < place) {
+            return start;
+        }
+        let number = self.tokens.partition_point(|(_, token)| token.end <= place);
+        match self.tokens.get(number) {
+            Some((Token::Number, number)) if number.start < place => number.start,
+            _ => self.around(place..place).start,
+        }
+    }
+
+    /// The first place, at or behind `place`, that lies in no number and no escape.
+    pub fn ceiling(&self, place: usize) -> usize {
+        let number = self.tokens.partition_point(|(_, token)| token.end <= place);
+        match self.tokens.get(number) {
+            Some((Token::Number, number)) if number.start < place => number.end,
+            _ => self.around(place..place).end,
+        }
+    }
+
+    /// Forgets what ends before `place`, of which no edit can be asked any more.
+    pub fn forget(&mut self, place: usize) {
+        while self.tokens.front().is_some_and(|(_, token)| token.end <= place) {
+            self.tokens.pop_front();
+        }
+        while self.escapes.front().is_some_and(|escape| escape.end <= place) {
+            self.escapes.pop_front();
+        }
+    }
+
+    /// Bytes of memory that is taken, for the most part.
+    pub fn capacity(&self) -> usize {
+        self.tokens.capacity() * size_of::<(Token, Range<usize>)>()
+            + self.escapes.capacity() * size_of::<Range<usize>>()
+    }
+
+    /// The parts to replace, in order and without overlaps, for edits that are so themselves.
+    pub fn cuts(&self, edits: impl Iterator<Item = Range<usize>>) -> Vec<Cut> {
+        let mut cuts: Vec<Cut> = Vec::new();
+        let mut covered = 0;
+        let json_end = self.walk.json_end().unwrap_or(usize::MAX);
+        for (number, edit) in edits.enumerate() {
+            let mut is_first = true;
+            let mut cut = |range: Range<usize>, kind| {
+                if range.start < range.end {
+                    covered = range.end;
+                    cuts.push(Cut {
+                        range,
+                        edit: number,
+                        is_first: std::mem::take(&mut is_first),
+                        kind,
+                    });
+                }
+                covered
+            };
+            let mut from = cut(0..0, None);
+            let first = self.tokens.partition_point(|(_, token)| token.end <= edit.start);
+            let tokens = self.tokens.range(first..).cloned().chain(self.walk.unended());
+            for (token, place) in tokens.take_while(|(_, place)| place.start < edit.end) {
+                let range = match token {
+                    Token::Number if edit.start < place.end => place,
+                    Token::Number => continue,
+                    _ => {
+                        let part = edit.start.max(place.start)..edit.end.min(place.end);
+                        if part.start >= part.end {
+                            continue;
+                        }
+                        self.fit(part)
+                    }
+                };
+                // A number that an edit before has replaced is replaced.
+                let is_number = token == Token::Number;
+                if !is_number || range.start >= from {
+                    from = cut(range.start.max(from)..range.end, Some(token));
+                }
+            }
+            cut(edit.start.max(json_end).max(from)..edit.end, None);
+        }
+        cuts
+    }
+
+    /// Moves the ends of a part so that it cuts through no escape, as [`settled`] does.
+    fn fit(&self, part: Range<usize>) -> Range<usize> {
+        let around = self.around(part.clone());
+        let holding = |from: usize, to: usize| {
+            let next = self.escapes.partition_point(|escape| escape.end <= from);
+            self.escapes
+                .get(next)
+                .filter(|escape| escape.start <= from && to <= escape.end)
+        };
+        let is_sign = |escape: Option<&Range<usize>>| escape.is_some_and(|escape| escape.len() == SIGN);
+        let cuts_first = around.start < part.start && is_sign(holding(around.start, part.start));
+        let cuts_last = part.end < around.end && is_sign(holding(part.end, around.end));
+        let start = if cuts_first {
+            around.start + SIGN
+        } else {
+            around.start
+        };
+        start..if cuts_last { around.end - SIGN } else { around.end }
+    }
+
+    /// Widens a part so that it cuts through no escape.
+    fn around(&self, part: Range<usize>) -> Range<usize> {
+        let holding = |place: usize| {
+            let next = self.escapes.partition_point(|escape| escape.end <= place);
+            self.escapes.get(next).filter(|escape| escape.start < place)
+        };
+        let start = holding(part.start).map_or(part.start, |escape| escape.start);
+        start..holding(part.end).map_or(part.end, |escape| escape.end)
+    }
+}
+
+/// Bytes of an escape that stands for a quote, a backslash, a slash or a control, such as `\n`.
+const SIGN: usize = 2;
+/// Bytes of one that stands for a code unit.
+const UNIT: usize = 6;
+
+/// Moves the ends of a part of a text that is JSON so that it cuts through no escape: what cuts through a line break or a
+/// quote begins behind it or ends before it, and of what is written as a code unit it takes all.
+pub(crate) fn settled(text: &str, part: Range<usize>) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let start = match escape_over(bytes, part.start) {
+        Some(escape) if escape.len() == SIGN => escape.end,
+        Some(escape) => escape.start,
+        None => part.start,
+    };
+    let end = match escape_over(bytes, part.end) {
+        Some(escape) if escape.len() == SIGN => escape.start,
+        Some(escape) => escape.end,
+        None => part.end,
+    };
+    if start < end { start..end } else { part }
+}
+
+/// The escape of a string that begins before `place` and ends behind it.
+fn escape_over(text: &[u8], place: usize) -> Option<Range<usize>> {
+    (place.saturating_sub(UNIT - 1)..place).find_map(|start| {
+        let backslashes = |end: usize| {
+            text[..end]
+                .iter()
+                .rev()
+                .take_while(|byte| **byte == b'\\')
+                .count()
+        };
+        if *text.get(start)? != b'\\' || backslashes(start) % 2 == 1 {
+            return None;
+        }
+        let length = match text.get(start + 1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => SIGN,
+            b'u' => UNIT,
+            _ => return None,
+        };
+        (place < start + length).then_some(start..start + length)
+    })
+}
+
+fn note(
+    tokens: &mut VecDeque<(Token, Range<usize>)>,
+    escapes: &mut VecDeque<Range<usize>>,
+    token: Token,
+    range: Range<usize>,
+) {
+    match token {
+        Token::Escape => escapes.push_back(range),
+        _ => tokens.push_back((token, range)),
+    }
+}
+
+/// The edits that carry out `edits` (in order, without overlaps) in `value` and leave it JSON as far as it is; `None` if
+/// nothing of it is.
+pub fn within_json<'r>(value: &str, edits: &[Edit<'r>]) -> Option<Vec<Edit<'r>>> {
+    if edits.is_empty() || !value.trim_ascii_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let json = JsonText::of(value, edits);
+    let mut keys = KeyNames::default();
+    let cuts = json.cuts(edits.iter().map(|(range, _)| range.clone()));
+    let edits = cuts.into_iter().map(|cut| {
+        let by = cut.replacement(&edits[cut.edit].1, &mut keys);
+        (cut.range, by)
+    });
+    Some(edits.collect())
 }
 
 /// The names that changed keys get.
@@ -67,8 +277,12 @@ pub struct KeyNames {
 }
 
 impl KeyNames {
-    /// `name`, with the number of the key from the second one on: two keys of an object never become the same.
+    /// `name`, with the number of the key from the second one on: two keys of an object never become the same. One that stands
+    /// for a single value is kept, so that it can be put back.
     pub fn distinct<'r>(&mut self, name: &Cow<'r, str>) -> Cow<'r, str> {
+        if is_placeholder(name) {
+            return name.clone();
+        }
         self.given += 1;
         match self.given {
             1 => name.clone(),
@@ -77,32 +291,21 @@ impl KeyNames {
     }
 }
 
-/// Widens a part of the string `raw`, which begins at `start`, so that it cuts through no escape.
-fn around_escapes(raw: &str, start: usize, part: Range<usize>) -> Range<usize> {
-    let (mut at, mut widened) = (start, part.clone());
-    for piece in Pieces::of(raw) {
-        let length = match piece {
-            Piece::Plain(plain) => plain.len(),
-            Piece::Escape { length, .. } => {
-                if at < part.start && part.start < at + length {
-                    widened.start = at;
-                }
-                if at < part.end && part.end < at + length {
-                    widened.end = at + length;
-                }
-                length
-            }
-        };
-        at += length;
-    }
-    widened
+/// Whether a name is that of a masked value, such as `[email-1]`.
+fn is_placeholder(name: &str) -> bool {
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let parts = inner.and_then(|inner| inner.rsplit_once('-'));
+    parts.is_some_and(|(kind, number)| {
+        let is_of_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        kind.bytes().all(is_of_id) && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
 
-    use super::within_json;
+    use super::{settled, within_json};
 
     /// Replaces `words` in `value` by `[x]`, as a rule would.
     fn redacted(value: &str, words: &[&str]) -> String {
@@ -120,12 +323,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_becomes_zero_and_a_string_stays_a_string() {
-        let value = r#"{"card": 4111111111111111, "note": "card 4111111111111111."}"#;
+    fn a_number_becomes_a_string_and_never_another_number() {
+        let value =
+            r#"{"card": 4111111111111111, "share": -0.5564543226524334, "note": "card 4111111111111111."}"#;
         assert_eq!(
-            redacted(value, &["4111111111111111"]),
-            r#"{"card": 0, "note": "card [x]."}"#
+            redacted(value, &["4111111111111111", "556454322652433"]),
+            r#"{"card": "[x]", "share": "[x]", "note": "card [x]."}"#
         );
+        assert_eq!(redacted("[12, 12]", &["1", "2"]), r#"["[x]", "[x]"]"#);
     }
 
     #[test]
@@ -134,6 +339,10 @@ mod tests {
         assert_eq!(
             redacted(value, &[r#"password": "hunter2-hunter2"#]),
             r#"{"a": 1, "[x]": "", "b": [true]}"#
+        );
+        assert_eq!(
+            redacted(r#"{"a": "b", "c": 3}"#, &[r#"b", "c": 3"#]),
+            r##"{"a": "[x]", "[x]": "[x]"}"##
         );
     }
 
@@ -148,17 +357,50 @@ mod tests {
 
     #[test]
     fn no_escape_is_cut() {
-        let value = r#"{"path": "C:\\secret\nnext \u00e9"}"#;
+        let value = r#"{"path": "C:\\secret\nnext \u00e9\ud83d\ude00"}"#;
         assert_eq!(
-            redacted(value, &[r"\secret\", "00e9"]),
-            r#"{"path": "C:[x]next [x]"}"#
+            redacted(value, &[r"\secret\", "00e9", "de00"]),
+            r#"{"path": "C:\\[x]\nnext [x][x]"}"#
+        );
+    }
+
+    #[test]
+    fn a_part_is_moved_off_the_escapes_that_it_cuts_through() {
+        for (text, part, expected) in [
+            (r"\nann", 1..5, 2..5),
+            (r"a\\nb", 2..5, 3..5),
+            (r"ab\n", 0..3, 0..2),
+            (r"\u0041b", 2..7, 0..7),
+            (r"\\u0041b", 3..8, 3..8),
+            (r"\x", 1..2, 1..2),
+            ("ab", 0..2, 0..2),
+            (r"\n", 1..2, 1..2),
+        ] {
+            assert_eq!(settled(text, part), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn behind_json_a_text_is_replaced_as_it_stands() {
+        assert_eq!(
+            redacted(r#"{"a": 12} 12, "12""#, &["12"]),
+            r#"{"a": "[x]"} [x], "[x]""#
+        );
+        assert_eq!(redacted(r#"{"a": "12", 12"#, &["12"]), r#"{"a": "[x]", [x]"#);
+    }
+
+    #[test]
+    fn lines_of_json_stay_such() {
+        assert_eq!(
+            redacted("{\"a\": 12}\n{\"a\": 12}\n", &["12"]),
+            "{\"a\": \"[x]\"}\n{\"a\": \"[x]\"}\n"
         );
     }
 
     #[test]
     fn what_is_no_json_is_left_to_others() {
-        assert!(within_json("{not json", &[]).is_none());
-        assert!(within_json("\"text\"", &[]).is_none());
-        assert!(within_json("a [bracket]", &[]).is_none());
+        let edits = [(0..1, Cow::Borrowed("[x]"))];
+        assert!(within_json("\"text\"", &edits).is_none());
+        assert!(within_json("a [bracket]", &edits).is_none());
     }
 }

@@ -7,8 +7,10 @@ pub enum Kind {
     Text,
     /// The key of an object.
     Key,
-    /// A long number, as it is written.
+    /// A long number, as it is written, that can as well be a string: data of a tool or of the client.
     Number,
+    /// A long number of a field of the API.
+    Setting,
 }
 
 /// One string or number of a document, in 12 bytes.
@@ -38,6 +40,7 @@ impl Segment {
             Kind::Text => 0,
             Kind::Key => KEY,
             Kind::Number => NUMBER,
+            Kind::Setting => KEY | NUMBER,
         };
         Some(Segment {
             start: u32::try_from(start).ok()?,
@@ -54,7 +57,8 @@ impl Segment {
         match self.length & (KEY | NUMBER) {
             0 => Kind::Text,
             NUMBER => Kind::Number,
-            _ => Kind::Key,
+            KEY => Kind::Key,
+            _ => Kind::Setting,
         }
     }
 
@@ -75,7 +79,7 @@ mod tests {
     #[test]
     fn what_is_packed_is_what_was_given_up_to_the_bounds() {
         let largest = (1 << 31) - 1;
-        for kind in [Kind::Text, Kind::Key, Kind::Number] {
+        for kind in [Kind::Text, Kind::Key, Kind::Number, Kind::Setting] {
             for (start, raw) in [
                 (0, 0..0),
                 (7, 9..12),

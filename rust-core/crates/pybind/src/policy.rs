@@ -283,6 +283,7 @@ fn decided(decision: Option<Decision>) -> &'static str {
         None => "allow",
         Some(Decision::Flag) => "flag",
         Some(Decision::Redact) => "redact",
+        Some(Decision::Mask) => "mask",
         Some(Decision::Block { .. }) => "block",
     }
 }
@@ -299,6 +300,7 @@ fn word(action: Action) -> &'static str {
     match action {
         Action::Block => "block",
         Action::Redact => "redact",
+        Action::Mask => "mask",
         Action::Flag => "flag",
         Action::Ignore => "ignore",
     }

@@ -211,7 +211,7 @@ impl Replayer {
         if admission
             .policy
             .as_ref()
-            .is_some_and(|note| may_be_masked(note, terms))
+            .is_some_and(|note| may_be_masked(note, &self.configuration, terms))
         {
             // What they have masked is put back in the answer, where the rules saw the masks.
             return Compared::not_replayable(recorded, "other_policy");
@@ -277,8 +277,11 @@ impl Replayer {
     }
 }
 
-/// Whether others than the rules may have replaced something in a request. They tell whatever they replace.
-fn may_be_masked(note: &PolicyNote<'_>, terms: &Terms) -> bool {
-    let names_others = note.rules.iter().any(|rule| rule.contains('/'));
-    note.redacted && (names_others || (terms.asks_others && note.unnamed > 0))
+/// Whether something of a request may have been masked, by its rules or by others than them. They name themselves whatever
+/// they replace.
+fn may_be_masked(note: &PolicyNote<'_>, configuration: &Configuration, terms: &Terms) -> bool {
+    let mut named = note.rules.iter();
+    let masks = named.any(|rule| rule.contains('/') || configuration.masks(terms, rule));
+    let may_mask = || terms.asks_others || configuration.masks_at_all(terms);
+    note.redacted && (masks || (note.unnamed > 0 && may_mask()))
 }

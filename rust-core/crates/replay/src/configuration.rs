@@ -132,6 +132,20 @@ impl Configuration {
         self.tenants.get(tenant).or(self.others.as_ref())
     }
 
+    /// Whether a rule masks what it finds in requests.
+    pub(crate) fn masks(&self, terms: &Terms, id: &str) -> bool {
+        let Some(index) = self.engine.index_of(id) else {
+            return false;
+        };
+        let mut scopes = Scope::ALL.into_iter();
+        scopes.any(|scope| terms.profile.action(index, scope) == Some(Action::Mask))
+    }
+
+    /// Whether any rule does.
+    pub(crate) fn masks_at_all(&self, terms: &Terms) -> bool {
+        self.engine.rules().any(|rule| self.masks(terms, &rule.id))
+    }
+
     /// Whether the rules that a verdict names can deny: one by itself, or the score that it tells, which can be no more than
     /// theirs together. `None` where it does not name them all.
     pub(crate) fn denies(&self, terms: &Terms, direction: Direction, side: &Side) -> Option<bool> {

@@ -1,13 +1,14 @@
-//! Puts back in an answer what a policy has replaced in its request.
+//! Puts back in an answer what rules have masked, or a policy has replaced, in its request.
 
 use std::ops::Range;
 use std::rc::Rc;
 
+use proofgate_inspect::Placeholder;
 use proofgate_providers::BodyText;
 
 use super::replacement::Unreplaced;
 use super::verdict::{Failure, Replacement};
-use crate::memory::{Budget, Share};
+use crate::memory::{Budget, Exhausted, Share};
 
 /// Different texts that are put back in one answer.
 const MOST: usize = 256;
@@ -29,6 +30,27 @@ impl Masks {
             originals: Vec::new(),
             room: Share::new(budget),
         }
+    }
+
+    /// What rules have masked; `None` if that is nothing.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(crate) fn of(budget: &Rc<Budget>, placeholders: &[Placeholder]) -> Result<Option<Self>, Exhausted> {
+        if placeholders.is_empty() {
+            return Ok(None);
+        }
+        let (masks, originals): (Vec<_>, Vec<_>) = placeholders
+            .iter()
+            .map(|placeholder| (placeholder.name.clone(), placeholder.value.clone()))
+            .unzip();
+        let mut room = Share::new(budget);
+        room.resize(masks.iter().chain(&originals).map(String::capacity).sum())?;
+        Ok(Some(Masks {
+            masks,
+            originals,
+            room,
+        }))
     }
 
     /// Adds the parts of a request that a policy replaces; `ranges` are theirs in `text`.

@@ -52,7 +52,7 @@ impl PolicyItem {
         let name = |kind| match kind {
             StringKind::Text => "text",
             StringKind::Key => "key",
-            StringKind::Number => "number",
+            StringKind::Number | StringKind::Setting => "number",
         };
         let texts = self.request.document.texts();
         texts.map(move |(text, kind, is_instructions)| (text, name(kind), is_instructions))

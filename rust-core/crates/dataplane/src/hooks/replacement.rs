@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use proofgate_providers::BodyText;
+use proofgate_providers::{BodyText, StringKind};
 
 use super::masks::Masks;
 use super::verdict::{Failure, Replacement};
@@ -14,7 +14,8 @@ use crate::request_policy::Rewritten;
 const MOST: usize = 10_000;
 /// Longest text that takes the place of a part, in bytes.
 const LONGEST: usize = 1024;
-/// Most bytes of JSON that one byte of a text becomes, and of the number by which changed keys differ.
+/// Most bytes of JSON that one byte of a text becomes, and of the number by which changed keys differ, or of the quotes
+/// around what was a number.
 const ESCAPED: usize = 6;
 const NUMBER: usize = 11;
 
@@ -60,13 +61,14 @@ pub(crate) fn replace(
     })
 }
 
-/// Where the parts stand in the text, in bytes; `None` unless they are in order, do not overlap, and each lies in its string.
+/// Where the parts stand in the text, in bytes; `None` unless they are in order, do not overlap, and each lies in its string,
+/// which is no number of a field of the API.
 fn ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usize>>> {
     if replacements.is_empty() || replacements.len() > MOST || !replacements.iter().all(is_plain) {
         return None;
     }
-    let mut strings = text.strings().map(|(range, _)| range).enumerate();
-    let mut current: Option<(usize, Range<usize>)> = None;
+    let mut strings = text.strings().enumerate();
+    let mut current: Option<(usize, (Range<usize>, StringKind))> = None;
     // How far the string at hand was walked: in characters, and in bytes.
     let mut walked = (0, 0);
     let mut ranges = Vec::with_capacity(replacements.len());
@@ -78,7 +80,11 @@ fn ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usi
             current = strings.find(|(number, _)| *number == replacement.text);
             walked = (0, 0);
         }
-        let (_, string) = current.as_ref()?;
+        let (_, (string, kind)) = current.as_ref()?;
+        if *kind == StringKind::Setting {
+            // What the API needs as a number cannot be a text.
+            return None;
+        }
         let value = text.text().get(string.clone())?;
         if replacement.start < walked.0 || replacement.start >= replacement.end {
             return None;

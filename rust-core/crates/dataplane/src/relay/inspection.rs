@@ -10,7 +10,7 @@ use crate::gateway::{Gateway, KEPT};
 use crate::memory::Exhausted;
 use crate::open_exchange::OpenExchange;
 use crate::rejection::Rejection;
-use crate::request_policy::{SLICE, note, owned};
+use crate::request_policy::{SLICE, note, owned, write_counts};
 use crate::response_head::{AnswerHead, Scrutiny};
 use crate::workspace::Workspace;
 
@@ -81,6 +81,9 @@ pub(super) async fn last_of_inspection(
             tokio::task::yield_now().await;
         };
         open.span.lap_now(Stage::ResponsePolicy);
+        if answer_head.scrutiny == Scrutiny::Enforce && finished.is_ok() {
+            say_what_was_redacted(head, answer_head, open, workspace);
+        }
         let room = workspace.end_inspection();
         if answer_head.scrutiny == Scrutiny::Enforce {
             finished.map_err(Aborted::Policy)?;
@@ -100,6 +103,25 @@ pub(super) async fn last_of_inspection(
         head.extend_from_slice(encode::CRLF);
     }
     Ok(())
+}
+
+/// Says what was replaced in an answer: in a header line if the head has not left, or else in a comment behind the events,
+/// unless one stands before their end.
+fn say_what_was_redacted(
+    head: &mut Vec<u8>,
+    answer_head: &AnswerHead,
+    open: &OpenExchange,
+    workspace: &mut Workspace,
+) {
+    let Some((inspector, passed)) = workspace.inspector() else {
+        return;
+    };
+    let (counts, engine) = (inspector.redacted(), &open.catalog.terms.engine);
+    if answer_head.open_head {
+        write_counts(head, "x-proofgate-redacted-answer", counts, engine);
+    } else if answer_head.events && !answer_head.to_frames && !counts.is_empty() && !inspector.is_told() {
+        passed.extend_from_slice(&counts.comment(engine));
+    }
 }
 
 /// Judges what is left of an answer for a slice of time, and takes room for what is kept of it until the next one.

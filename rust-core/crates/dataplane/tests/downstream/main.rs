@@ -34,6 +34,7 @@ mod http2_upstream;
 mod interrupted;
 mod keys;
 mod many_streams;
+mod masking;
 mod media;
 mod model_health;
 mod model_lists;

@@ -17,6 +17,7 @@ use crate::kept_item::{Item, Member};
 use crate::passages::Mark;
 use crate::prompt_size::{Attached, PromptSize, is_web_address};
 use crate::scopes::scope_of_role;
+use crate::segment::Kind;
 
 /// What an assistant has said before, by its id (openai-python 2, `types/chat/chat_completion_assistant_message_param.py`).
 const AUDIO: &str = "audio";
@@ -126,6 +127,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                 matches!(name, "content" | "parts"),
                 self.dialect.holds_calls(name),
             );
+            let is_text = is_text(name);
             self.is_free = is_free(name);
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
@@ -148,7 +150,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     self.collect(value, meaning)?;
                     self.text.go_on(turn);
                 }
-                _ => self.collect(value, meaning)?,
+                _ => self.collect(value, meaning_of(value, meaning, is_text))?,
             }
             self.is_free = false;
         }
@@ -292,7 +294,11 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             Event::String(string) => self.string(string, under, Beside::Data, false),
             Event::ArrayStart => loop {
                 // The API has neither words nor attachments in lists, only schemas have types there.
-                let under = if self.is_free { under } else { Meaning::Field };
+                let under = match under {
+                    Meaning::Unknown => Meaning::Unknown,
+                    _ if self.is_free => under,
+                    _ => Meaning::Field,
+                };
                 match self.reader.read()? {
                     Event::ArrayEnd => break,
                     element => self.collect(element, under)?,
@@ -313,7 +319,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     let is_address = is_address && !self.is_free;
                     let (kind, is_data) = (Beside::said_by(name), matches!(name, "data" | "file_data"));
                     let is_image = name == "image_url" || under == Meaning::Attachment;
-                    let is_ttl = name == "ttl";
+                    let (is_ttl, is_text) = (name == "ttl", is_text(name));
                     let id = self.id_object.and_then(|object| object.member(name));
                     let apart = turn.and_then(|turn| Some((turn, self.dialect.scope_of_part(name)?)));
                     let is_type = turn.is_some() && name == "type";
@@ -352,7 +358,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                         }
                         self.string(string, meaning, beside, is_sealed || is_redacted);
                     } else {
-                        self.collect(value, meaning)?;
+                        self.collect(value, meaning_of(value, meaning, is_text))?;
                     }
                     if let Some((turn, _)) = apart {
                         self.text.go_on(turn);
@@ -363,7 +369,11 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     self.text.set_apart(start, scope, turn);
                 }
             }
-            Event::Number(number) => self.text.push_number(number, self.reader.offset()),
+            Event::Number(number) => {
+                let is_data = self.is_free || under == Meaning::Unknown;
+                let kind = if is_data { Kind::Number } else { Kind::Setting };
+                self.text.push_number(number, self.reader.offset(), kind);
+            }
             _ => {}
         }
         Ok(())
@@ -402,6 +412,19 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
     /// What stands behind `string` in its object says of it.
     pub(super) fn said_behind(&self, string: Str<'b>) -> Beside {
         Beside::behind(self.body.get(string.range().end + 1..).unwrap_or_default())
+    }
+}
+
+/// Whether a field holds a text, or several: some clients write a number there.
+fn is_text(name: &str) -> bool {
+    matches!(name, "content" | "text" | "output" | "result")
+}
+
+/// What the key of a value says about it: a number in the place of a text may as well be one.
+fn meaning_of(value: Event<'_>, meaning: Meaning, is_text: bool) -> Meaning {
+    match value {
+        Event::Number(_) if is_text => Meaning::Unknown,
+        _ => meaning,
     }
 }
 

@@ -1,0 +1,58 @@
+//! How often rules have replaced something.
+
+use std::fmt::{self, Display};
+
+use proofgate_policy::{Engine, RuleIndex};
+
+/// Numbers of replaced parts, by rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts(Vec<(RuleIndex, u32)>);
+
+impl Counts {
+    /// Counts one more part that a rule has replaced.
+    pub(crate) fn add(&mut self, rule: RuleIndex) {
+        let place = self.0.partition_point(|(known, _)| *known < rule);
+        match self.0.get_mut(place) {
+            Some((known, count)) if *known == rule => *count = count.saturating_add(1),
+            _ => self.0.insert(place, (rule, 1)),
+        }
+    }
+
+    /// Whether nothing was replaced.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The comment that says so in a stream of events.
+    pub fn comment(&self, engine: &Engine) -> Vec<u8> {
+        format!(": proofgate redacted {}\n\n", self.named(engine)).into_bytes()
+    }
+
+    /// The ids of the rules and their numbers, as in `pii-email=2, pii-iban=1`.
+    pub fn named<'c>(&'c self, engine: &'c Engine) -> impl Display + 'c {
+        Named { counts: self, engine }
+    }
+}
+
+impl FromIterator<RuleIndex> for Counts {
+    fn from_iter<T: IntoIterator<Item = RuleIndex>>(rules: T) -> Self {
+        let mut counts = Counts::default();
+        rules.into_iter().for_each(|rule| counts.add(rule));
+        counts
+    }
+}
+
+struct Named<'c> {
+    counts: &'c Counts,
+    engine: &'c Engine,
+}
+
+impl Display for Named<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (rule, count)) in self.counts.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(formatter, "{separator}{}={count}", self.engine.rule(*rule).id)?;
+        }
+        Ok(())
+    }
+}

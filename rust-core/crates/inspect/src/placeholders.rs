@@ -1,0 +1,92 @@
+//! What stands for a value that is masked: `[email-1]` for the first e-mail address of a request.
+//!
+//! The number of a value is that of its first appearance, so that a value keeps it while a conversation only grows, and the
+//! provider finds what it has cached.
+
+use std::collections::{HashMap, HashSet};
+
+use proofgate_policy::{Engine, RuleInfo};
+
+use crate::masks::is_plain;
+use crate::spans::Redaction;
+
+/// Different values that are masked in one request; more are redacted.
+const MOST: usize = 256;
+/// Bytes of the longest value that is masked.
+const LONGEST: usize = 1024;
+
+/// A masked value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placeholder {
+    /// What takes its place.
+    pub name: String,
+    /// What is put back in the answer.
+    pub value: String,
+}
+
+/// Gives every masked value of a text its placeholder, in order of appearance. What cannot be put back is redacted.
+pub(crate) fn assign(engine: &Engine, text: &str, redactions: &mut [Redaction]) -> Vec<Placeholder> {
+    let mut placeholders = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    let mut kinds: HashMap<&str, Numbers> = HashMap::new();
+    for redaction in redactions.iter_mut().filter(|redaction| redaction.is_masked) {
+        let value = text.get(redaction.range.clone()).unwrap_or_default();
+        redaction.mask = match known.get(value) {
+            Some(number) => Some(*number),
+            None if placeholders.len() == MOST || value.len() > LONGEST || !value.chars().all(is_plain) => {
+                None
+            }
+            None => {
+                let kind = kind(engine.rule(redaction.rule));
+                let number = kinds
+                    .entry(kind)
+                    .or_insert_with(|| Numbers::not_in(text, kind))
+                    .next();
+                placeholders.push(Placeholder {
+                    name: format!("[{kind}-{number}]"),
+                    value: value.to_owned(),
+                });
+                known.insert(value, placeholders.len() - 1);
+                Some(placeholders.len() - 1)
+            }
+        };
+    }
+    placeholders
+}
+
+/// What a rule finds: its id, without what rules of its pack have in common (`pii-email` finds an `email`).
+fn kind(rule: &RuleInfo) -> &str {
+    match (&rule.pack, rule.id.split_once('-')) {
+        (Some(_), Some((_, kind))) => kind,
+        _ => &rule.id,
+    }
+}
+
+/// The numbers of one kind that no text of the request has in a placeholder already.
+struct Numbers {
+    taken: HashSet<u32>,
+    last: u32,
+}
+
+impl Numbers {
+    fn not_in(text: &str, kind: &str) -> Self {
+        let begin = format!("[{kind}-");
+        let taken = text.match_indices(&begin).filter_map(|(at, _)| {
+            let (number, _) = text.get(at + begin.len()..)?.split_once(']')?;
+            number.parse().ok()
+        });
+        Numbers {
+            taken: taken.collect(),
+            last: 0,
+        }
+    }
+
+    fn next(&mut self) -> u32 {
+        loop {
+            self.last = self.last.saturating_add(1);
+            if !self.taken.contains(&self.last) || self.last == u32::MAX {
+                return self.last;
+            }
+        }
+    }
+}

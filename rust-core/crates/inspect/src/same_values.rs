@@ -1,0 +1,220 @@
+//! Where else in a request the values stand that are replaced in it: a secret that was found behind its name is one without
+//! it, too.
+
+use std::collections::HashMap;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+use proofgate_policy::{Fault, RuleIndex, Step};
+use proofgate_providers::BodyText;
+
+use crate::request::MOST_MATCHES;
+use crate::spans::{Redaction, Spans};
+
+/// Bytes of the shortest value that is looked for, and of the shortest that is looked for inside of words and of which letters
+/// alone are enough: a short word may stand elsewhere in its own right.
+const SHORTEST: usize = 6;
+const LONG: usize = 16;
+/// Different values that are looked for, and their bytes.
+const MOST: usize = 1000;
+const MOST_BYTES: usize = 64 * 1024;
+/// Bytes of the text that are searched at once.
+const WINDOW: usize = 128 * 1024;
+
+/// A search for values in the text that they were found in.
+#[derive(Debug)]
+pub(crate) struct SameValues {
+    automaton: AhoCorasick,
+    /// By the numbers of values, the rule that found it, and whether it is masked.
+    found_by: Vec<(RuleIndex, bool)>,
+    longest: usize,
+    /// Up to where the text is searched, and where values stand in that.
+    searched: usize,
+    found: Vec<Redaction>,
+}
+
+impl SameValues {
+    /// A search for what `redactions` replace; `None` if there is nothing to look for.
+    pub(crate) fn new(text: &str, redactions: &[Redaction]) -> Option<Self> {
+        let mut values: HashMap<&str, (RuleIndex, bool)> = HashMap::new();
+        let mut bytes = 0;
+        for redaction in redactions {
+            let value = text
+                .get(redaction.range.clone())
+                .filter(|value| is_telling(value));
+            if let Some(value) = value
+                && (values.contains_key(value) || (values.len() < MOST && bytes + value.len() <= MOST_BYTES))
+            {
+                bytes += if values.contains_key(value) {
+                    0
+                } else {
+                    value.len()
+                };
+                let known = values.entry(value).or_insert((redaction.rule, true));
+                // What is redacted anywhere is so everywhere.
+                known.1 &= redaction.is_masked;
+            }
+        }
+        let (values, found_by): (Vec<&str>, Vec<_>) = values.into_iter().unzip();
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            // The smallest of them that is fast.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&values);
+        Some(SameValues {
+            automaton: automaton.ok()?,
+            found_by,
+            longest: values.iter().map(|value| value.len()).max()?,
+            searched: 0,
+            found: Vec::new(),
+        })
+    }
+
+    /// Bytes of memory that it takes, for the most part.
+    pub(crate) fn capacity(&self) -> usize {
+        self.automaton.memory_usage() + self.found.capacity() * size_of::<Redaction>()
+    }
+
+    /// Searches the next stretch of the text.
+    ///
+    /// # Errors
+    /// [`Fault`] when the values stand in more places than a text may have matches.
+    pub(crate) fn step(&mut self, body: &BodyText) -> Result<Step, Fault> {
+        let text = body.text();
+        let until = text.len().min(self.searched.saturating_add(WINDOW));
+        let end = text.len().min(until.saturating_add(self.longest));
+        let mut at = self.searched;
+        while at < until {
+            let Some(found) = self.automaton.find(Input::new(text).range(at..end)) else {
+                break;
+            };
+            if found.start() >= until {
+                break;
+            }
+            at = match stands_alone(text.as_bytes(), found.start(), found.end()) {
+                true => found.end(),
+                false => found.start() + 1,
+            };
+            if let Some((rule, is_masked)) = self.found_by.get(found.pattern().as_usize())
+                && at == found.end()
+            {
+                let part = found.start()..found.end();
+                if body.settled(part.clone()) == part {
+                    self.found.push(Redaction::new(*rule, part, *is_masked));
+                }
+            }
+        }
+        if self.found.len() > MOST_MATCHES {
+            return Err(Fault::Budget);
+        }
+        self.searched = until.max(at);
+        Ok(match self.searched < text.len() {
+            true => Step::Pending,
+            false => Step::Done,
+        })
+    }
+
+    /// What is replaced in all, where rules have found `redactions`.
+    pub(crate) fn with(mut self, redactions: Spans) -> Spans {
+        self.found.extend(redactions.into_redactions());
+        self.found
+            .sort_unstable_by_key(|found| (found.range.start, found.range.end, found.rule));
+        let mut all = Spans::default();
+        for Redaction {
+            rule,
+            range,
+            is_masked,
+            ..
+        } in self.found
+        {
+            all.add(rule, range, is_masked);
+        }
+        all
+    }
+}
+
+/// Whether a value is itself wherever it stands.
+fn is_telling(value: &str) -> bool {
+    let is_word = || value.chars().all(char::is_alphabetic);
+    value.len() >= LONG || (value.len() >= SHORTEST && !is_word())
+}
+
+/// Whether a value is long, or no part of a longer word.
+fn stands_alone(text: &[u8], start: usize, end: usize) -> bool {
+    let in_word = |place: usize| {
+        let byte = text.get(place).copied().unwrap_or(b' ');
+        byte.is_ascii_alphanumeric() || byte == b'_'
+    };
+    let joins = |before: usize| in_word(before) && in_word(before + 1);
+    end - start >= LONG || !(start > 0 && joins(start - 1) || joins(end - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use proofgate_policy::{Engine, PolicyConfig, RuleIndex, Step};
+    use proofgate_providers::BodyText;
+
+    use super::{SameValues, WINDOW};
+    use crate::spans::Spans;
+
+    fn rule() -> RuleIndex {
+        let rule = serde_json::json!({"id": "a", "reason": "b", "literals": ["c"]});
+        let config: PolicyConfig = serde_json::from_value(serde_json::json!({"rules": [rule]})).unwrap();
+        let engine = Engine::compile(&config).unwrap();
+        let profile = engine.profile(None).unwrap();
+        let (mut found, mut scratch) = (Vec::new(), proofgate_policy::Scratch::new());
+        let mut budget = proofgate_policy::Budget::unlimited();
+        let scope = proofgate_policy::Scope::User;
+        engine
+            .scan(&profile, scope, "c", &mut budget, &mut scratch, &mut found)
+            .unwrap();
+        found[0].rule
+    }
+
+    /// The text with everything replaced by `_`, when only the first `value` in it was found by a rule.
+    fn replaced(text: &str, value: &str) -> String {
+        let start = text.find(value).unwrap();
+        let mut spans = Spans::default();
+        spans.add(rule(), start..start + value.len(), false);
+        if let Some(mut search) = SameValues::new(text, spans.all()) {
+            let mut body = BodyText::new();
+            body.plain(text);
+            while search.step(&body).unwrap() == Step::Pending {}
+            spans = search.with(spans);
+        }
+        let mut out = text.to_owned();
+        for redaction in spans.into_redactions().into_iter().rev() {
+            out.replace_range(redaction.range, "_");
+        }
+        out
+    }
+
+    #[test]
+    fn a_value_is_found_wherever_it_stands() {
+        assert_eq!(
+            replaced("key=x9Kq2LmZ x9Kq2LmZ\n(x9Kq2LmZ)", "x9Kq2LmZ"),
+            "key=_ _\n(_)"
+        );
+        assert_eq!(
+            replaced("=x9Kq2LmZ7vR4tY6u ax9Kq2LmZ7vR4tY6ub", "x9Kq2LmZ7vR4tY6u"),
+            "=_ a_b"
+        );
+    }
+
+    #[test]
+    fn a_short_value_is_not_found_in_a_longer_word_nor_if_it_is_a_word_itself() {
+        assert_eq!(
+            replaced("=x9Kq2L x9Kq2LmZ ax9Kq2L x9Kq2L", "x9Kq2L"),
+            "=_ x9Kq2LmZ ax9Kq2L _"
+        );
+        assert_eq!(replaced("=postgres in postgres", "postgres"), "=_ in postgres");
+        assert_eq!(replaced("=a1 a1", "a1"), "=_ a1");
+    }
+
+    #[test]
+    fn a_value_over_the_edge_of_a_window_is_found() {
+        for before in WINDOW - 12..WINDOW + 2 {
+            let text = format!("=x9Kq2LmZ {} x9Kq2LmZ x9Kq2LmZ", "y".repeat(before));
+            assert!(replaced(&text, "x9Kq2LmZ").ends_with("y _ _"));
+        }
+    }
+}
