@@ -44,7 +44,7 @@ class Sample(Section):
     """What it is in a conversation; a user's message, or an answer, when it is not set."""
     tenant: str | None = None
     """Whose policy applies; the gateway's when it is not set."""
-    expect: Literal["allow", "flag", "redact", "block"] | None = None
+    expect: Literal["allow", "flag", "mask", "redact", "block"] | None = None
     """The decision; any when it is not set."""
     rules: Listed[str] = ()
     """Rules that have to match; others may match as well."""

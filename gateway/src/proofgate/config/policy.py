@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field
 from proofgate.config.fields import Listed, Name, Section
 
 Mode = Literal["Enforce", "DryRun"]
-Action = Literal["Block", "Redact", "Flag"]
-OverrideAction = Literal["Block", "Redact", "Flag", "Ignore"]
+Action = Literal["Block", "Redact", "Mask", "Flag"]
+OverrideAction = Literal["Block", "Redact", "Mask", "Flag", "Ignore"]
 Scope = Literal[
     "Instructions",
     "User",

@@ -31,6 +31,7 @@ class Action(StrEnum):
 
     BLOCK = "Block"
     REDACT = "Redact"
+    MASK = "Mask"
     FLAG = "Flag"
 
 
@@ -39,6 +40,7 @@ class OverrideAction(StrEnum):
 
     BLOCK = "Block"
     REDACT = "Redact"
+    MASK = "Mask"
     FLAG = "Flag"
     IGNORE = "Ignore"
 
@@ -113,13 +115,16 @@ class Rule(Section):
     """Texts in lower case, looked for in the folded copy. Beside a regex: a match has to hold one of them."""
     regex: Annotated[str | None, Field(min_length=1, max_length=1024)] = None
     """A regular expression that both Rust's `regex` and Python's `re` read, without flags, anchors and
-    look-around. Its longest match is bounded, at most 1024 bytes: {0,80} in place of *."""
+    look-around. Its longest match is bounded, at most 1024 bytes: {0,80} in place of *. A group
+    `(?<value>...)` is what the rule is about: only that is redacted."""
     check: Check | None = None
     """A further condition on what matched."""
     score: Annotated[int, Field(ge=0, le=1000)] = 100
     """What a match adds to the score of its message, once."""
     action: Action = Action.BLOCK
-    """Block: the exchange is denied. Redact: the matched text is replaced. Flag: it is recorded."""
+    """Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a request it is
+    replaced by a placeholder, which is put back in the answer; an answer is not changed. Flag: it is
+    recorded."""
 
 
 RuleWithSomething = Annotated[
