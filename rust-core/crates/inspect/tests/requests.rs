@@ -282,7 +282,7 @@ fn a_system_prompt_that_defends_itself_is_no_attack_and_the_same_words_of_others
 
 #[test]
 fn a_number_that_the_model_sees_is_looked_at_and_becomes_a_string() {
-    let rule = json!({"id": "card", "reason": "A card.", "regex": r"\b4[0-9]{15}\b", "check": "luhn", "action": "redact"});
+    let rule = json!({"id": "pii-card", "reason": "A card.", "regex": r"\b4[0-9]{15}\b", "check": "luhn", "action": "redact"});
     let config = json!({"rules": [rule]});
     let mut policy = Policy::of(&config, None);
     let body =

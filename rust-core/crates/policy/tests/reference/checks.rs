@@ -99,10 +99,10 @@ fn phone(text: &str) -> bool {
     let digits = digits(number);
     let different: BTreeSet<_> = digits.iter().collect();
     let date = Regex::new("^(?:19|20)[0-9]{2}[-./ ][0-9]{2}[-./ ][0-9]{2}(?:[^0-9]|$)").unwrap();
-    let written_so = !["0000", "/-", "-/"].iter().any(|sign| number.contains(sign))
-        && !(number.contains('.') && number.trim_ascii().contains(' '))
-        && !date.is_match(number);
-    (7..=15).contains(&digits.len()) && different.len() > 1 && written_so
+    let mixes = number.contains('.') && number.trim_ascii().contains(' ');
+    let table = ["0000", "/-", "-/"].iter().any(|sign| number.contains(sign));
+    let odd = mixes || table || date.is_match(number);
+    (7..=15).contains(&digits.len()) && different.len() > 1 && !odd
 }
 
 fn mrz(text: &str) -> bool {
