@@ -352,8 +352,15 @@ impl Engine {
         let flag_threshold = tenant.flag_threshold.unwrap_or(self.flag_threshold);
         let mode = tenant.mode.unwrap_or(self.mode);
         let mut acting = RuleSet::default();
+        // With a threshold what is only reported can deny, too.
+        let has_threshold = tenant.threshold.is_some() || self.threshold.is_some();
+        let mildest = if has_threshold {
+            Action::Ignore
+        } else {
+            Action::Mask
+        };
         for (number, of_rule) in (0_u16..).zip(&actions).filter(|_| mode == Mode::Enforce) {
-            let acts = |scope: &Scope| of_rule[*scope as usize] > Action::Flag;
+            let acts = |scope: &Scope| of_rule[*scope as usize] > mildest;
             let mut answers = Scope::ALL
                 .into_iter()
                 .filter(|scope| scope.direction() == Direction::Response);
