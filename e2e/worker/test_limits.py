@@ -105,7 +105,9 @@ def test_how_much_of_its_limits_each_tenant_has_used_is_told_with_the_token(fold
             no_limit = dict.fromkeys(("tokens_per_minute", "concurrency", *money))
             tokens = {"used": charged(gateway), "limit": 100_000}
             of_acme = {"requests_per_minute": {"used": 2, "limit": 4}, "tokens_per_day": tokens}
-            return {"tenants": [{"tenant": "acme", **no_limit, **of_acme}], "more": 0}
+            tenants = [{"tenant": "acme", **no_limit, **of_acme}]
+
+            return {"tenants": tenants, "more": 0, "namespaces": [], "more_namespaces": 0}
 
         assert told()["tenants"][0]["requests_per_minute"] == {"used": 0, "limit": 4}
         assert [status_of(ask(gateway)) for _ in range(2)] == [200, 200]
