@@ -81,8 +81,9 @@ impl Hold {
         })
     }
 
-    /// The first place of `text` at or behind `from`, a copy for this view, where something can begin that does not end before
-    /// the end of `text`; the end if there is none.
+    /// The first place of `text` at or behind `from`, a copy for this view, where something begins that matches, or can match
+    /// with what follows; the end if there is none. `from` is where the first rule of all is undecided: what matches behind it
+    /// is not reported yet.
     pub(crate) fn first(
         &self,
         view: View,
@@ -127,7 +128,9 @@ impl Lookout {
         from: usize,
         clock: &mut Clock<'_>,
     ) -> Result<usize, Fault> {
-        let mut first = self.matches.first(&mut caches.matches, text, from, clock)?;
+        let mut first = self
+            .matches
+            .first_or_complete(&mut caches.matches, text, from, clock)?;
         let Some((before, values)) = &self.values else {
             return Ok(first);
         };
@@ -142,9 +145,10 @@ impl Lookout {
                 clock.passed(walk.length(text.len() - place))?;
                 begins.dedup();
                 for begin in begins.iter().filter(|begin| **begin < text.len()) {
-                    let walk = values.walk(values_cache, text, *begin, |_, _| {})?;
+                    let mut is_complete = false;
+                    let walk = values.walk(values_cache, text, *begin, |_, _| is_complete = true)?;
                     clock.passed(walk.length(text.len() - begin))?;
-                    if matches!(walk, Walk::Alive(_)) {
+                    if is_complete || matches!(walk, Walk::Alive(_)) {
                         first = first.min(*begin);
                     }
                 }

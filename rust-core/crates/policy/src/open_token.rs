@@ -52,13 +52,16 @@ fn can_become_text(run: &[u8], buffer: &mut Vec<u8>) -> bool {
     if run.is_empty() {
         return false;
     }
+    // One that ends here is decoded without the bits of a byte that is not whole.
+    let is_whole = run.len() >= LEAST_BASE64;
     let digits = decode::hex_digits(run);
     let is_hex = digits.iter().all(|digit| decode::is_hex(*digit));
     buffer.clear();
     if is_hex {
         decode::hex_bytes(digits, buffer);
         let last = digits.last().filter(|_| digits.len() % 2 == 1);
-        if begins_text(buffer, last.map(|digit| (decode::hex(*digit) << 4, 4))) {
+        let is_text = is_whole && std::str::from_utf8(buffer).is_ok();
+        if is_text || begins_text(buffer, last.map(|digit| (decode::hex(*digit) << 4, 4))) {
             return true;
         }
         buffer.clear();
@@ -70,7 +73,7 @@ fn can_become_text(run: &[u8], buffer: &mut Vec<u8>) -> bool {
         let bits = 8 - 2 * (run.len() % 4) as u32;
         ((decode::sextet(*digit) << (8 - bits)) as u8, bits)
     });
-    begins_text(buffer, known)
+    (is_whole && std::str::from_utf8(buffer).is_ok()) || begins_text(buffer, known)
 }
 
 /// Whether UTF-8 can begin with `bytes` and, if `last` is given, a byte of which only the bits from the highest one on are

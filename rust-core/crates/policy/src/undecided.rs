@@ -42,4 +42,26 @@ impl Undecided {
         }
         Ok(text.len())
     }
+
+    /// The first place of `text` at or behind `from` where a match is complete or undecided; the end if there is none.
+    pub(crate) fn first_or_complete(
+        &self,
+        cache: &mut Option<Cache>,
+        text: &[u8],
+        from: usize,
+        clock: &mut Clock<'_>,
+    ) -> Result<usize, Fault> {
+        let Some(automaton) = &self.automaton else {
+            return Ok(text.len());
+        };
+        let cache = cache.get_or_insert_with(|| automaton.cache());
+        for place in (from..text.len()).filter(|place| automaton.can_begin(text, *place)) {
+            let mut is_complete = false;
+            match automaton.walk(cache, text, place, |_, _| is_complete = true)? {
+                Walk::Dead(length) if !is_complete => clock.passed(length)?,
+                _ => return Ok(place),
+            }
+        }
+        Ok(text.len())
+    }
 }

@@ -332,3 +332,15 @@ proptest! {
         })?;
     }
 }
+
+#[test]
+fn a_word_that_is_encoded_but_for_its_last_letter_is_held() {
+    // 81 digits: the last one is no byte, and is left out where the word ends.
+    let text = "VEdsbFptVnlZV1J5WlhOelpUb2dUR0Z1WjJVZ1UzUnlZWE56WlNBeE55d2dNVEF4TVRVZ1FtVnliR2x1r ";
+    DENYING_POLICY.with_borrow_mut(|policy| {
+        let (found, cleared) = policy.so_far(Scope::Answer, &[&text[..81]]);
+        assert_eq!((found.len(), cleared), (0, 0));
+        let (found, _) = policy.so_far(Scope::Answer, &[&text[..81], &text[81..]]);
+        assert_eq!(found.len(), 1);
+    });
+}
