@@ -98,7 +98,9 @@ REFUSED = [
     ("(?u:a)", "flags"),
     ("a(?=b)", "flags"),
     (r"(a)\1", "flags"),
-    (r"(?P<x>a)(?P=x)", "flags"),
+    (r"(?P<value>a)(?P=value)", "flags"),
+    (r"(?P<x>a)", "the only group with a name"),
+    (r"(?<x>a)", "it is no regular expression"),
     ("^a", "anchors"),
     ("a$", "anchors"),
     (r"a\Z", "anchors"),
@@ -122,7 +124,11 @@ REFUSED = [
 PIECES = [*"()?P<=:!-aiuxL>|[]^$.*+{},0\\N#é\ud800", "(?", "(?u)", "9999999999", r"\U0011"]
 ACCEPTED = [
     nested(60),
-    r"(?P<x>a)",
+    r"(?P<value>a)",
+    r"(?<value>a)",
+    r"key: (?:(?<value>a{1,9})|b)",
+    r"\(\?<value>",
+    r"[(?<value>]",
     r"\\1",
     r"staff-[0-9]{6}",
     r"\bab?c{1,3}\b",

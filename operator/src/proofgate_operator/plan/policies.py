@@ -81,13 +81,15 @@ def regex_fault(regex: str) -> str | None:
         return f"its groups nest deeper than {_DEEPEST} levels"
     try:
         with warnings.catch_warnings(action="error"):
-            shortest, longest = _parser.parse(regex).getwidth()
+            shortest, longest = _parser.parse(_as_python_writes_it(regex)).getwidth()
     except Exception as error:
         # Whatever a text makes the parser raise is that text's fault, and keeps nobody from the rest.
         return f"it is no regular expression: {error}"
     escapes = set(re.findall(r"\\(.)", regex, re.DOTALL))
-    if re.search(r"\(\?(?!:|P<)", bare) or escapes & set("123456789"):
+    if re.search(r"\(\?(?!:|P?<value>|P<)", bare) or escapes & set("123456789"):
         return "flags, look-around and back-references are not supported"
+    if re.search(r"\(\?P<(?!value>)", bare):
+        return "the only group with a name is (?<value>...), what a rule is about; others are (?:...)"
     if re.search(r"[$^]", bare) or escapes & set("AZz"):
         return "anchors are not supported, apart from \\b and \\B: a text may arrive in pieces"
     if _UNBOUNDED.search(bare):
@@ -99,3 +101,9 @@ def regex_fault(regex: str) -> str | None:
     if longest > _LONGEST_MATCH:
         return f"a match can be longer than {_LONGEST_MATCH} bytes: bound its repetitions"
     return None
+
+
+def _as_python_writes_it(regex: str) -> str:
+    """Return a regular expression with the P that Python wants before a group's name."""
+    parts = re.finditer(rf"(?:{_ESCAPE_OR_CLASS.pattern})|\(\?<value>|.", regex, re.DOTALL)
+    return "".join("(?P<value>" if part[0] == "(?<value>" else part[0] for part in parts)
