@@ -305,7 +305,8 @@ fn a_number_that_the_model_sees_is_looked_at_and_becomes_a_string() {
 
 #[test]
 fn a_number_that_the_api_needs_is_flagged_and_stays() {
-    let mut policy = Policy::of(&json!({"packs": ["pii"]}), None);
+    let rule = json!({"id": "card", "reason": "A card.", "regex": r"\b4[0-9]{15}\b", "check": "luhn", "action": "redact"});
+    let mut policy = Policy::of(&json!({"rules": [rule]}), None);
     let body = r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"seed":4111111111111111}"#;
     let (verdict, out) = inspect(&mut policy, body);
     assert_eq!(verdict.outcome, Outcome::Allow);

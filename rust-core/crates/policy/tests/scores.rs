@@ -51,7 +51,7 @@ fn flags_alone_never_deny_unless_a_threshold_says_so() {
     let text = "gold, silver and tin";
     let mut free = policy(json!({}));
     assert_eq!(judge(&mut free, &[text]).decision(), Some(Decision::Flag));
-    let mut bound = policy(json!({"threshold": 120}));
+    let mut bound = policy(json!({"threshold": 135}));
     let denied = judge(&mut bound, &[text]);
     let strongest = bound.index("old", "gold");
     let by_score = Decision::Block {

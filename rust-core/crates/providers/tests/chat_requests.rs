@@ -421,7 +421,8 @@ fn what_is_noted_of_strings_has_a_bound_and_is_given_back() {
             text.capacity()
         );
         text.give_back(1000);
-        assert!(text.capacity() <= 2000, "{}", text.capacity());
+        // So much of each of the three: texts, strings, messages.
+        assert!(text.capacity() <= 3000, "{}", text.capacity());
         assert_eq!(text.text(), "");
     }
     let keys: Vec<String> = (0..10_000).map(|number| format!(r#""{number}":0"#)).collect();

@@ -156,7 +156,9 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
                 ..end
             };
             let compared = replayer.answered(&admission("acme", None), &end, Some(&out));
-            if compared.result != Standing::Consistent {
+            // What one rule replaced, another one that matched it cannot see.
+            let is_alone = judgement.matched().count() == 1;
+            if is_alone && compared.result != Standing::Consistent {
                 wrong.push((
                     rule.id.clone(),
                     String::from_utf8_lossy(&out).into_owned(),

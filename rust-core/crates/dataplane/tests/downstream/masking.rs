@@ -89,8 +89,9 @@ async fn what_is_masked_comes_back_in_a_stream_and_a_comment_says_what_was_redac
         })
         .collect();
     assert_eq!(contents, "Hello ann@acme.test, password: [redacted:password] ");
+    // No choice said that it finished, so the last word was decided behind the last event.
     assert!(
-        body.ends_with(": proofgate redacted password=1\n\ndata: [DONE]\n\n"),
+        body.ends_with("data: [DONE]\n\n: proofgate redacted password=1\n\n"),
         "{body}"
     );
 }
