@@ -30,17 +30,7 @@ impl Undecided {
         from: usize,
         clock: &mut Clock<'_>,
     ) -> Result<usize, Fault> {
-        let Some(automaton) = &self.automaton else {
-            return Ok(text.len());
-        };
-        let cache = cache.get_or_insert_with(|| automaton.cache());
-        for place in (from..text.len()).filter(|place| automaton.can_begin(text, *place)) {
-            match automaton.walk(cache, text, place, |_, _| {})? {
-                Walk::Dead(length) => clock.passed(length)?,
-                Walk::Alive(_) => return Ok(place),
-            }
-        }
-        Ok(text.len())
+        self.search(cache, text, from, clock, false)
     }
 
     /// The first place of `text` at or behind `from` where a match is complete or undecided; the end if there is none.
@@ -51,6 +41,17 @@ impl Undecided {
         from: usize,
         clock: &mut Clock<'_>,
     ) -> Result<usize, Fault> {
+        self.search(cache, text, from, clock, true)
+    }
+
+    fn search(
+        &self,
+        cache: &mut Option<Cache>,
+        text: &[u8],
+        from: usize,
+        clock: &mut Clock<'_>,
+        or_complete: bool,
+    ) -> Result<usize, Fault> {
         let Some(automaton) = &self.automaton else {
             return Ok(text.len());
         };
@@ -58,7 +59,7 @@ impl Undecided {
         for place in (from..text.len()).filter(|place| automaton.can_begin(text, *place)) {
             let mut is_complete = false;
             match automaton.walk(cache, text, place, |_, _| is_complete = true)? {
-                Walk::Dead(length) if !is_complete => clock.passed(length)?,
+                Walk::Dead(length) if !(or_complete && is_complete) => clock.passed(length)?,
                 _ => return Ok(place),
             }
         }
