@@ -9,7 +9,8 @@ use proofgate_providers::{BodyText, MessagePlace};
 
 use crate::counts::Counts;
 use crate::placeholders::{self, Placeholder};
-use crate::runs::{Run, RunScan};
+use crate::recall::{Recall, RecalledScan};
+use crate::runs::Run;
 use crate::same_values::SameValues;
 use crate::spans::{Redaction, Spans};
 
@@ -125,7 +126,7 @@ pub fn inspect_request(
 #[derive(Debug)]
 pub struct RequestInspection {
     run: Option<Run>,
-    scan: RunScan,
+    scan: RecalledScan,
     /// The number of the passage that the next run begins with.
     next: usize,
     found: Vec<Found>,
@@ -155,7 +156,7 @@ impl RequestInspection {
     pub fn new(budget: Budget) -> Self {
         Self {
             run: None,
-            scan: RunScan::default(),
+            scan: RecalledScan::default(),
             next: 0,
             found: Vec::new(),
             budget,
@@ -183,6 +184,22 @@ impl RequestInspection {
         slice: Duration,
         scratch: &mut Scratch,
     ) -> Result<Option<RequestVerdict>, Fault> {
+        self.step_recalling(None, engine, profile, text, slice, scratch)
+    }
+
+    /// The same, where runs that are known are not scanned again. The verdict is the same, too.
+    ///
+    /// # Errors
+    /// As for [`inspect_request`].
+    pub fn step_recalling(
+        &mut self,
+        mut recall: Option<Recall<'_>>,
+        engine: &Engine,
+        profile: &Profile,
+        text: &BodyText,
+        slice: Duration,
+        scratch: &mut Scratch,
+    ) -> Result<Option<RequestVerdict>, Fault> {
         if let Some(mut redacting) = self.redacting.take() {
             if redacting.same.step(text)? == Step::Pending {
                 self.redacting = Some(redacting);
@@ -195,6 +212,7 @@ impl RequestInspection {
         while let Some(run) = self.current(text) {
             let run_text = text.text().get(run.range.clone()).unwrap_or_default();
             let step = (self.scan).step(
+                recall.as_mut(),
                 engine,
                 profile,
                 run.scope,

@@ -85,6 +85,12 @@ impl RunScan {
         &self.found
     }
 
+    /// Takes what a scan of the same run has found for what this one finds.
+    pub(crate) fn take_over(&mut self, matches: &[Match]) {
+        self.found.clear();
+        self.found.extend_from_slice(matches);
+    }
+
     /// Forgets the run, for the next one.
     pub fn restart(&mut self) {
         self.scan = Scan::new();

@@ -71,6 +71,14 @@ impl Profile {
         self.active(scope).is_empty()
     }
 
+    /// Appends all that decides, beside a text, what a scan finds in it in a scope: with equal bytes it finds the same. There
+    /// are always as many, and they are good for this process only.
+    pub fn write_conditions(&self, scope: Scope, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.engine.to_le_bytes());
+        out.push(scope as u8);
+        self.active(scope).write(out);
+    }
+
     pub(crate) fn active(&self, scope: Scope) -> &RuleSet {
         &self.active[scope as usize]
     }

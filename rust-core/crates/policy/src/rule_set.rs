@@ -34,6 +34,12 @@ impl RuleSet {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// Appends its bits, of all rules that there can be.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let bytes = self.words.iter().flat_map(|word| word.to_le_bytes());
+        out.extend(bytes);
+    }
+
     /// In ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RuleIndex> {
         (0..MOST_RULES as u16)

@@ -1,0 +1,85 @@
+//! Keyed hashes of texts, by which a text is known again.
+//!
+//! A tag is the GHASH of a text under a secret random key (the authentication tag of AES-GCM with the text as associated
+//! data and a fixed nonce, NIST SP 800-38D). GHASH is a universal hash: two different texts of `n` bytes, chosen without
+//! knowledge of the key, have the same tag with a probability of at most `n / 16 + 1` in 2^128. That a nonce is used
+//! again would give the key away to somebody who sees tags; nobody does, they never leave the memory of the process.
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+/// Bytes that are hashed together: some 10 µs. Of a longer text the tags of its blocks are hashed.
+pub(crate) const BLOCK: usize = 1 << 18;
+
+/// The hash of a text or of the conditions of its scan.
+pub(crate) type Tag = [u8; 16];
+
+/// What a hash is of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// The conditions of a scan.
+    Conditions = 0,
+    /// A text, or a block of a longer one.
+    Text = 1,
+    /// The tags of the blocks of a text.
+    Blocks = 2,
+}
+
+/// A secret key.
+pub(crate) struct Tagger(LessSafeKey);
+
+impl Tagger {
+    /// One with a key of its own; `None` if the system has no random numbers.
+    pub(crate) fn new() -> Option<Self> {
+        let mut secret = [0; 16];
+        aws_lc_rs::rand::fill(&mut secret).ok()?;
+        let key = UnboundKey::new(&AES_128_GCM, &secret).ok()?;
+        Some(Self(LessSafeKey::new(key)))
+    }
+
+    pub(crate) fn tag(&self, kind: Kind, bytes: &[u8]) -> Option<Tag> {
+        let mut nonce = [0; NONCE_LEN];
+        nonce[0] = kind as u8;
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let sealed = self
+            .0
+            .seal_in_place_separate_tag(nonce, Aad::from(bytes), &mut [])
+            .ok()?;
+        sealed.as_ref().try_into().ok()
+    }
+}
+
+/// The hash of one text, block by block.
+#[derive(Debug, Default)]
+pub(crate) struct Tagging {
+    /// The tags of the blocks, if there are several.
+    blocks: Vec<u8>,
+}
+
+/// How far it is.
+pub(crate) enum Tagged<T> {
+    /// There are more blocks.
+    Pending,
+    /// This is it.
+    Done(T),
+}
+
+impl Tagging {
+    /// Hashes the next block of `text`, the same for every step; `None` if that fails.
+    pub(crate) fn step(&mut self, tagger: &Tagger, text: &[u8]) -> Option<Tagged<Tag>> {
+        if text.len() <= BLOCK {
+            return tagger.tag(Kind::Text, text).map(Tagged::Done);
+        }
+        let hashed = self.blocks.len() / size_of::<Tag>() * BLOCK;
+        let rest = text.get(hashed..).unwrap_or_default();
+        let block = rest.get(..BLOCK).unwrap_or(rest);
+        self.blocks.extend_from_slice(&tagger.tag(Kind::Text, block)?);
+        if rest.len() > BLOCK {
+            return Some(Tagged::Pending);
+        }
+        tagger.tag(Kind::Blocks, &self.blocks).map(Tagged::Done)
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.blocks.clear();
+    }
+}
