@@ -496,7 +496,7 @@ async fn admit<'c>(
             request_policy::judge(
                 gateway,
                 catalog,
-                &plan.profile,
+                (&tenant.name, &plan.profile),
                 &reading.text,
                 room,
                 incoming.body,

@@ -88,7 +88,8 @@ async fn judge_line<'c>(
     if let Some(field) = call.token_ids.filter(|_| is_read) {
         return Err(refused(Rejection::token_ids(field)));
     }
-    let judged = request_policy::judge(gateway, catalog, &plan.profile, &reading.text, &mut room, bytes);
+    let whose = (&*incoming.identity.tenant.name, &plan.profile);
+    let judged = request_policy::judge(gateway, catalog, whose, &reading.text, &mut room, bytes);
     let mut judged = judged.await?;
     if !plan.hooks.is_empty() && judged.rewritten.is_none() {
         // They get it as they get the text of a form.

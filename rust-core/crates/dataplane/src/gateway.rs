@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofgate_auth::{AuthError, Authenticator, Identity, KeyFields, Shards};
+use proofgate_inspect::KnownRuns;
 use proofgate_json::Workspace;
 use proofgate_limits::Limiter;
 use proofgate_providers::BodyText;
@@ -57,6 +58,8 @@ pub(crate) struct Gateway {
     /// The memory that bodies and answers may take.
     pub(crate) budget: Rc<Budget>,
     pub(crate) workspaces: Workspaces,
+    /// What was found in messages that were scanned.
+    pub(crate) known_runs: RefCell<KnownRuns>,
     /// What requests that wait for policies take of it.
     pub(crate) hook_room: HookRoom,
     /// For pieces of answers on their way.
@@ -139,10 +142,11 @@ impl Gateway {
             payloads,
         } = slow_paths;
         let budget = Rc::new(Budget::new(
-            catalog.terms.buffered_bytes,
+            catalog.terms.memory_for_bodies(),
             metrics.buffered_bytes.clone(),
         ));
         let queues = Rc::new(Queues::new(metrics.waiting.clone()));
+        let known_runs = KnownRuns::new(catalog.terms.memory_for_known());
         Gateway {
             traffic: metrics.traffic(catalog.terms.label_sets),
             catalog: RefCell::new(Rc::new(catalog)),
@@ -160,6 +164,7 @@ impl Gateway {
             reading: Cell::default(),
             answer_reading: RefCell::default(),
             workspaces: Workspaces::new(&budget),
+            known_runs: RefCell::new(known_runs),
             hook_room: HookRoom::new(&budget),
             budget,
             spare: Spare::default(),
@@ -204,9 +209,20 @@ impl Gateway {
     fn replace_catalog(&self, catalog: Catalog) {
         let limits = catalog.terms.limits_of_all(&self.shards.borrow());
         self.limiter.borrow_mut().set_limits(&limits);
-        self.budget.set_most(catalog.terms.buffered_bytes);
+        self.budget.set_most(catalog.terms.memory_for_bodies());
+        self.forget_known_runs(&catalog);
         *self.catalog.borrow_mut() = Rc::new(catalog);
         self.limits_changed.set(true);
+    }
+
+    /// What other rules have found is of no use, and takes room.
+    fn forget_known_runs(&self, next: &Catalog) {
+        let (before, most) = (self.catalog(), next.terms.memory_for_known());
+        let mut known = self.known_runs.borrow_mut();
+        if !Arc::ptr_eq(&before.terms.engine, &next.terms.engine) || known.most() != most {
+            known.forget(most);
+            self.metrics.known_runs.show_memory(&known);
+        }
     }
 
     /// Of tenants and models that there are no more, nothing is counted by itself.

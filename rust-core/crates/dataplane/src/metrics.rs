@@ -1,4 +1,5 @@
 mod analysis;
+mod known_runs;
 mod latency;
 mod payloads;
 pub(crate) mod single_writer;
@@ -21,6 +22,7 @@ use crate::hooks::HooksInService;
 use crate::telemetry::Signal;
 use crate::upstream::ProxyFailure;
 pub(crate) use analysis::{AnalysisMetrics, Lost};
+use known_runs::KnownRunMetrics;
 use latency::Latencies;
 pub(crate) use payloads::PayloadMetrics;
 use traffic::Shown;
@@ -71,6 +73,7 @@ pub(crate) struct Metrics {
     pub(crate) latencies: Arc<Latencies>,
     pub(crate) analysis: AnalysisMetrics,
     pub(crate) payloads: PayloadMetrics,
+    pub(crate) known_runs: KnownRunMetrics,
     /// By [`Signal`].
     telemetry_dropped: [Counter; Signal::ALL.len()],
     pub(crate) shard_tenants: Gauge,
@@ -208,6 +211,7 @@ impl Metrics {
             latencies: Arc::default(),
             analysis: AnalysisMetrics::new(&mut registry),
             payloads: PayloadMetrics::new(&mut registry),
+            known_runs: KnownRunMetrics::new(&mut registry),
             telemetry_dropped: Signal::ALL.map(dropped),
             shard_tenants: Gauge::default(),
             shard_keys: Gauge::default(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
-use proofgate_inspect::{Counts, Denial, Outcome, RequestInspection, RequestVerdict};
+use proofgate_inspect::{Counts, Denial, Outcome, Recall, RequestInspection, RequestVerdict};
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode, Profile};
 use proofgate_providers::{self as providers, BodyText, MessagePlace};
@@ -77,7 +77,7 @@ pub(crate) fn attachments(catalog: &Catalog) -> providers::Attachments {
 pub(crate) async fn judge<'c>(
     gateway: &Gateway,
     catalog: &'c Catalog,
-    profile: &Profile,
+    (tenant, profile): (&str, &Profile),
     text: &BodyText,
     room: &mut Share,
     body: &[u8],
@@ -87,11 +87,12 @@ pub(crate) async fn judge<'c>(
         return Ok(Judged::default());
     }
     let mut inspection = RequestInspection::new(engine.budget(text.text().len()));
-    let first = inspection.step(engine, profile, text, SLICE, &mut catalog.scratch.borrow_mut());
+    let about = (tenant, profile, text);
+    let first = slice(gateway, catalog, &mut inspection, about);
     let scanned = match first {
         Ok(Some(verdict)) => Ok(verdict),
         // Boxed: only long texts need the room.
-        Ok(None) => Box::pin(rest(inspection, catalog, profile, text, room)).await,
+        Ok(None) => Box::pin(rest(gateway, catalog, inspection, about, room)).await,
         Err(fault) => Err(Unjudged::Fault(fault)),
     };
     let verdict = match scanned {
@@ -200,7 +201,8 @@ pub(crate) async fn judge_text_of_form<'c>(
     room.resize(reading.text.size()).map_err(exhausted)?;
     let plan = catalog.terms.plan(&incoming.identity.tenant);
     let body = text.as_bytes();
-    let mut judged = judge(gateway, catalog, &plan.profile, &reading.text, room, body).await?;
+    let whose = (&*incoming.identity.tenant.name, &plan.profile);
+    let mut judged = judge(gateway, catalog, whose, &reading.text, room, body).await?;
     if !plan.hooks.is_empty() {
         let asking = Asking {
             gateway,
@@ -261,21 +263,39 @@ impl From<Exhausted> for Unjudged {
 
 /// Judges the rest of a long text, slice by slice.
 async fn rest(
-    mut inspection: RequestInspection,
+    gateway: &Gateway,
     catalog: &Catalog,
-    profile: &Profile,
-    text: &BodyText,
+    mut inspection: RequestInspection,
+    about: About<'_>,
     room: &mut Share,
 ) -> Result<RequestVerdict, Unjudged> {
-    let engine = &catalog.terms.engine;
+    let (_, _, text) = about;
     loop {
         room.resize(text.capacity() + inspection.capacity())?;
         tokio::task::yield_now().await;
-        let step = inspection.step(engine, profile, text, SLICE, &mut catalog.scratch.borrow_mut());
-        if let Some(verdict) = step? {
+        if let Some(verdict) = slice(gateway, catalog, &mut inspection, about)? {
             return Ok(verdict);
         }
     }
+}
+
+/// Whose request is judged, by what, and its text.
+type About<'a> = (&'a str, &'a Profile, &'a BodyText);
+
+/// Judges a text for a slice of time. What the tenant has sent before is not scanned again.
+fn slice(
+    gateway: &Gateway,
+    catalog: &Catalog,
+    inspection: &mut RequestInspection,
+    (tenant, profile, text): About<'_>,
+) -> Result<Option<RequestVerdict>, Fault> {
+    let known = &mut *gateway.known_runs.borrow_mut();
+    let recall = Recall { known, tenant };
+    let engine = &catalog.terms.engine;
+    let mut scratch = catalog.scratch.borrow_mut();
+    let step = inspection.step_recalling(Some(recall), engine, profile, text, SLICE, &mut scratch);
+    gateway.metrics.known_runs.count(known);
+    step
 }
 
 impl Gateway {

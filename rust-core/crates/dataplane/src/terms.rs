@@ -41,6 +41,8 @@ pub(crate) struct Terms {
     pub(crate) label_sets: usize,
     /// Most bytes of request bodies in memory, of all connections together.
     pub(crate) buffered_bytes: u64,
+    /// Bytes of these for what was found in messages that were scanned.
+    pub(crate) known_bytes: u64,
     pub(crate) timeouts: Timeouts,
     /// What is told of exchanges beyond the metrics.
     pub(crate) telemetry: Settings,
@@ -49,6 +51,11 @@ pub(crate) struct Terms {
     /// The keys of tenants that lie off the ledger's volume; `None` where salts are stored whole.
     pub(crate) shred_keys: Option<Arc<ShredKeys>>,
 }
+
+/// The part of the memory for bodies that keeps what was found in messages: 4 MiB of 192 MiB.
+const KNOWN_PART: u64 = 48;
+/// Most bytes of it: more than 49,000 messages.
+const MOST_KNOWN: u64 = 4 << 20;
 
 /// A tenant without a shred key, where every tenant has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +79,16 @@ pub(crate) struct Plan {
 }
 
 impl Terms {
+    /// Bytes of memory for bodies and held answers.
+    pub(crate) fn memory_for_bodies(&self) -> u64 {
+        self.buffered_bytes - self.known_bytes
+    }
+
+    /// Bytes of memory for what was found in messages that were scanned.
+    pub(crate) fn memory_for_known(&self) -> usize {
+        usize::try_from(self.known_bytes).unwrap_or(usize::MAX)
+    }
+
     /// Checks and compiles them. `in_service`: the engine of the configuration before, which is kept if the policy is the
     /// same.
     ///
@@ -134,6 +151,7 @@ impl Terms {
             authenticator: Authenticator::new(tenants(config)?, named_plans(config)?, config.jwt.clone())
                 .map_err(|error| refuse(&error))?,
             plans,
+            known_bytes: known_bytes(config.limits.buffered_bytes, &engine),
             engine,
             cors: config.cors.clone(),
             tls: config.tls.as_ref().map(client_tls::prepare).transpose()?,
@@ -212,6 +230,14 @@ fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
             tenant.name
         ))),
         None => Ok(Some(Arc::new(keys))),
+    }
+}
+
+/// Bytes of memory for what was found in messages, out of those for bodies.
+fn known_bytes(buffered: u64, engine: &Engine) -> u64 {
+    match engine.is_empty() {
+        true => 0,
+        false => (buffered / KNOWN_PART).min(MOST_KNOWN),
     }
 }
 

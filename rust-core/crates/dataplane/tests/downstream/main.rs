@@ -33,6 +33,7 @@ mod http2_provider;
 mod http2_upstream;
 mod interrupted;
 mod keys;
+mod known_runs;
 mod many_streams;
 mod masking;
 mod media;
