@@ -217,6 +217,16 @@ SHORT_TEXTS = {
     "encoded": "ZmFkZSEgYWJjZCB5ZXM= 6162636420796573",
 }
 
+# Steps of known_runs, one a line: what is done, where, and a text.
+KNOWN_RUNS = {
+    "next_turn": b"\2\0ab yes\n\2\1xyzx\n\2\2sk-Ab12 ",
+    "same_length": b"\2\0ab\n\13\0sk-Ab12 ",
+    "split": b"\2\0yes b c\n\26\0yes\n\11\0a\n\11\0ab",
+    "tenants": b"\2\0yes xyx\n\3\1\n\4\1\n\3\0\n\4\0",
+    "reload": b"\2\0ab ba\n\5\1\n\6\0\n\5\0",
+    "evictions": b"\2\0a\n\2\0b\n\2\0c\n\2\0d\n\2\0e\n\2\0f\n\2\0g\n\7\0\n\10\0",
+}
+
 RECORDS = {
     "later_kind": '{"v":1,"kind":"hold","seq":6,"ts":7,"until":8}',
     "seal": '{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"config":"abababababababab"}',
@@ -346,6 +356,8 @@ def main() -> None:
     for name, text in SHORT_TEXTS.items():
         for direction in (0, 1):
             seed("policy_stream", f"{name}_{direction}", bytes([direction]) + text.encode())
+    for name, data in KNOWN_RUNS.items():
+        seed("known_runs", name, data)
     for name, text in STREAMS.items():
         for limit in (0, 4, 255):
             seed("sse", f"{name}_{limit}", bytes([limit, 7]) + text.encode())
