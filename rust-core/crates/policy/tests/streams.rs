@@ -311,6 +311,24 @@ fn prose_is_cleared_up_to_its_last_word() {
 }
 
 #[test]
+fn no_rule_for_secrets_makes_most_words_wait() {
+    // A rule whose replaced part can begin like any word would hold every word back until the next one.
+    let prose = "The garden was quiet in the early morning. Two birds sat on the wall, and the old dog slept under \
+                 a tree; nobody had opened the kitchen door yet. Then call render_page() with size_3 and see.";
+    // The example `holds` names such a rule.
+    let words = split_before_spaces(prose);
+    let waiting = waiting(&mut Policy::of(&json!({"packs": ["secrets"]})), &words);
+    let count = waiting.iter().filter(|waits| **waits > 0).count();
+    assert!(count * 3 < words.len(), "{count} of {}", words.len());
+}
+
+fn split_before_spaces(text: &str) -> Vec<&str> {
+    let spaces = text.match_indices(' ').map(|(at, _)| at);
+    let bounds: Vec<usize> = std::iter::once(0).chain(spaces).chain([text.len()]).collect();
+    bounds.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
+}
+
+#[test]
 fn a_text_is_cleared_only_before_what_can_still_match() {
     let mut policy = Policy::rule(json!({"literals": ["open the pod bay doors"]}));
     let (found, cleared) = policy
