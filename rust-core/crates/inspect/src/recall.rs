@@ -9,7 +9,7 @@ use crate::runs::RunScan;
 use crate::tags::{Tag, Tagged, Tagging};
 
 /// A shorter run is scanned about as fast as it is looked up.
-pub const SHORTEST_KNOWN: usize = 256;
+pub const SHORTEST_KNOWN: usize = 32;
 
 /// The runs of one tenant that are known; for every step of an inspection of its.
 pub struct Recall<'k> {

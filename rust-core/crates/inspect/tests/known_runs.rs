@@ -118,7 +118,7 @@ fn hits(counts: KnownCounts) -> (u64, u64) {
 
 /// A text that is long enough to be kept.
 fn long(text: &str) -> String {
-    format!("{} {text} ", "A long story. ".repeat(SHORTEST_KNOWN / 10))
+    format!("{} {text} ", "A long story. ".repeat(25))
 }
 
 fn message(role: usize, text: &str) -> Message {
