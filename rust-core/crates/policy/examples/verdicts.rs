@@ -90,5 +90,6 @@ fn selected_packs() -> Result<Vec<Pack>, Box<dyn Error>> {
     for name in names.unwrap_or_default() {
         packs.push(Pack::built_in(&name)?);
     }
-    Ok(packs)
+    // What a rule matches is asked, not what it does about it.
+    Ok(packs.into_iter().map(Pack::unlimited).collect())
 }

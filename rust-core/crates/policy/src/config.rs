@@ -36,7 +36,7 @@ pub struct PolicyConfig {
     pub packs: Vec<String>,
     /// Whether to act.
     pub mode: Mode,
-    /// Replaces every rule's own action, wherever it is not off.
+    /// Replaces every rule's own action, wherever it is not off; rules of packs that are signs flag at most.
     pub action: Option<Action>,
     /// Replace the actions of some rules, or of all rules of some packs, in all scopes or in some.
     pub actions: Vec<ActionOverride>,

@@ -13,7 +13,7 @@ use crate::config::{check_budget, check_threshold};
 use crate::fold::{self, plain_byte};
 use crate::fold_table::{self, FoldTable};
 use crate::hold::Hold;
-use crate::overrides::{self, Actions, Limit};
+use crate::overrides::{self, Actions, Limit, Named};
 use crate::pattern::Pattern;
 use crate::prefilter::Prefilter;
 use crate::rule_set::{MOST_RULES, RuleSet};
@@ -52,10 +52,22 @@ pub struct RuleInfo {
     pub view: View,
     /// What it adds to the score.
     pub score: u32,
+    /// Whether it is written to flag by its pack: then an action for its pack or for all rules makes no more of it.
+    pub is_sign: bool,
     /// What it does in each scope, by [`Scope`] as a number, for whoever has no policy of his own.
     pub actions: [Action; Scope::ALL.len()],
     /// Texts that it is tried on.
     pub examples: Examples,
+}
+
+impl RuleInfo {
+    fn named(&self) -> Named<'_> {
+        Named {
+            id: &self.id,
+            pack: self.pack.as_deref(),
+            is_sign: self.is_sign,
+        }
+    }
 }
 
 /// A rule, ready to be applied.
@@ -89,7 +101,7 @@ impl Source {
 
     /// What a rule does where it looks, before a policy changes it.
     fn actions(&self, spec: &RuleSpec) -> Actions {
-        let mut actions = overrides::own(spec.action, &self.limits);
+        let mut actions = overrides::own(&spec.id, spec.action, &self.limits);
         for (scope, action) in Scope::ALL.into_iter().zip(&mut actions) {
             if !self.scopes.contains(scope) || !spec.target.includes(scope.direction()) {
                 *action = Action::Ignore;
@@ -337,8 +349,7 @@ impl Engine {
         let mut actions = Vec::with_capacity(self.rules.len());
         for (number, Rule { info, .. }) in (0_u16..).zip(&self.rules) {
             let mut of_rule = info.actions;
-            let name = (info.id.as_str(), info.pack.as_deref());
-            overrides::apply(&mut of_rule, name, tenant.action, &tenant.actions);
+            overrides::apply(&mut of_rule, info.named(), tenant.action, &tenant.actions);
             for scope in Scope::ALL {
                 if of_rule[scope as usize] != Action::Ignore && info.target.includes(scope.direction()) {
                     active[scope as usize].insert(RuleIndex(number));
@@ -500,20 +511,21 @@ impl Rule {
         let field = if spec.regex.is_some() { "regex" } else { "literals" };
         let pattern = pattern.map_err(|reason| PolicyError::rule(&id, field, reason))?;
         let wake = Wake::derive(&pattern.hir, &required, view);
-        let mut actions = source.actions(&spec);
-        let pack = source.pack.as_deref();
-        overrides::apply(&mut actions, (&spec.id, pack), config.action, &config.actions);
-        let spared = spared.of_rule(view, pack, source.spares_documentation);
-        let info = RuleInfo {
+        let mut info = RuleInfo {
+            actions: source.actions(&spec),
+            is_sign: source.pack.is_some() && spec.action <= Action::Flag,
             id: spec.id,
             pack: source.pack.clone(),
             reason: spec.reason,
             target: spec.target,
             view,
             score: spec.score,
-            actions,
             examples: spec.examples,
         };
+        let mut actions = info.actions;
+        overrides::apply(&mut actions, info.named(), config.action, &config.actions);
+        info.actions = actions;
+        let spared = spared.of_rule(view, source.pack.as_deref(), source.spares_documentation);
         Ok(Self {
             info,
             pattern,

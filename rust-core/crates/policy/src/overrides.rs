@@ -10,7 +10,7 @@ use crate::{Action, PolicyError};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionOverride {
-    /// Names of the packs whose rules are meant,
+    /// Names of the packs whose rules are meant. Rules that are signs it has flag at most,
     #[serde(default)]
     pub packs: Vec<String>,
     /// and ids of rules.
@@ -32,6 +32,15 @@ pub struct Limit {
     pub scopes: ScopeSet,
     /// The strictest action.
     pub action: Action,
+    /// Ids of rules for which it does not hold.
+    #[serde(default)]
+    pub except: Vec<String>,
+}
+
+impl Limit {
+    fn holds_for(&self, rule: &str, scope: Scope) -> bool {
+        self.scopes.contains(scope) && !self.except.iter().any(|id| id == rule)
+    }
 }
 
 fn everywhere() -> ScopeSet {
@@ -42,11 +51,20 @@ fn everywhere() -> ScopeSet {
 pub(crate) type Actions = [Action; Scope::ALL.len()];
 
 /// What a rule does by itself within the limits of its pack.
-pub(crate) fn own(action: Action, limits: &[Limit]) -> Actions {
+pub(crate) fn own(rule: &str, action: Action, limits: &[Limit]) -> Actions {
     Scope::ALL.map(|scope| {
-        let here = limits.iter().filter(|limit| limit.scopes.contains(scope));
+        let here = limits.iter().filter(|limit| limit.holds_for(rule, scope));
         here.fold(action, |action, limit| action.min(limit.action))
     })
+}
+
+/// A rule, as overrides name it.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<'r> {
+    pub(crate) id: &'r str,
+    pub(crate) pack: Option<&'r str>,
+    /// Whether it is a sign and no more: only its id makes it do anything but flag.
+    pub(crate) is_sign: bool,
 }
 
 /// What becomes of a rule's actions by an action for all rules and by the overrides that mean it: those of its pack before
@@ -54,20 +72,23 @@ pub(crate) fn own(action: Action, limits: &[Limit]) -> Actions {
 /// nothing where the rule is off.
 pub(crate) fn apply(
     actions: &mut Actions,
-    (rule, pack): (&str, Option<&str>),
+    rule: Named<'_>,
     everywhere: Option<Action>,
     overrides: &[ActionOverride],
 ) {
+    let Named { id, pack, is_sign } = rule;
+    // What holds for many rules does not know which of them are mistaken often.
+    let of_many = |action: Action| if is_sign { action.min(Action::Flag) } else { action };
     if let Some(action) = everywhere {
-        set(actions, None, action);
+        set(actions, None, of_many(action));
     }
     let of_pack = |one: &&ActionOverride| pack.is_some_and(|pack| one.packs.iter().any(|name| name == pack));
-    let of_rule = |one: &&ActionOverride| one.rules.iter().any(|id| id == rule);
+    let of_rule = |one: &&ActionOverride| one.rules.iter().any(|known| known == id);
     for scoped in [false, true] {
         let alike = overrides.iter().filter(|one| one.scopes.is_some() == scoped);
         alike
             .filter(of_pack)
-            .for_each(|one| set(actions, one.scopes, one.action));
+            .for_each(|one| set(actions, one.scopes, of_many(one.action)));
     }
     for scoped in [false, true] {
         let alike = overrides.iter().filter(|one| one.scopes.is_some() == scoped);

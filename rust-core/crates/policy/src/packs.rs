@@ -47,12 +47,20 @@ impl Pack {
     /// Reads a pack.
     ///
     /// # Errors
-    /// [`PolicyError::Pack`] names the line and what is wrong with it.
+    /// [`PolicyError::Pack`] names the line, or the setting, and what is wrong with it.
     pub fn read(name: &str, text: &str) -> Result<Self, PolicyError> {
-        toml::from_str(text).map_err(|error| PolicyError::Pack {
+        let refused = |reason: String| PolicyError::Pack {
             pack: name.to_owned(),
-            reason: error.to_string().trim().to_owned(),
-        })
+            reason,
+        };
+        let pack: Pack =
+            toml::from_str(text).map_err(|error| refused(error.to_string().trim().to_owned()))?;
+        let mut excepted = pack.limits.iter().flat_map(|limit| &limit.except);
+        let unknown = excepted.find(|id| !pack.rules.iter().any(|rule| rule.id == **id));
+        match unknown {
+            Some(id) => Err(refused(format!("limit.except: the pack has no rule {id:?}"))),
+            None => Ok(pack),
+        }
     }
 
     /// Reads the built-in pack `name`.
@@ -68,6 +76,16 @@ impl Pack {
             });
         };
         Self::read(name, text)
+    }
+
+    /// The pack without its scopes and limits: every rule does what it does by itself, wherever its target has it look.
+    #[must_use]
+    pub fn unlimited(self) -> Self {
+        Self {
+            scopes: ScopeSet::ALL,
+            limits: Vec::new(),
+            ..self
+        }
     }
 }
 

@@ -60,7 +60,7 @@ thread_local! {
     static POLICY: std::cell::RefCell<Policy> = std::cell::RefCell::new(Policy::built_in());
     /// All rules deny, so all of them hold a stream back.
     static DENYING_POLICY: std::cell::RefCell<Policy> =
-        std::cell::RefCell::new(Policy::of(&json!({"packs": pack_names().collect::<Vec<_>>(), "action": "block"})));
+        std::cell::RefCell::new(Policy::all_denying());
     static SHORT_POLICY: std::cell::RefCell<Policy> =
         std::cell::RefCell::new(Policy::of(&json!({"rules": *SHORT_RULES})));
 }

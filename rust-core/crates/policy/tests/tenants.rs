@@ -121,7 +121,7 @@ fn an_action_can_be_set_for_one_rule_in_some_scopes() {
 #[test]
 fn what_is_said_of_a_rule_comes_before_what_is_said_of_its_pack() {
     let config = json!({"packs": ["pii"], "actions": [
-        {"rules": ["pii-us-ssn"], "scopes": ["answer"], "action": "flag"},
+        {"rules": ["pii-us-ssn"], "scopes": ["other"], "action": "flag"},
         {"rules": ["pii-us-ssn"], "action": "redact"},
         {"packs": ["pii"], "scopes": ["user"], "action": "ignore"},
         {"packs": ["pii"], "action": "block"},
@@ -129,10 +129,10 @@ fn what_is_said_of_a_rule_comes_before_what_is_said_of_its_pack() {
     let policy = Policy::of(&config);
     let actions = |id: &str| policy.engine.rules().find(|rule| rule.id == id).unwrap().actions;
     let of = |id: &str, scope: Scope| actions(id)[scope as usize];
-    assert_eq!(of("pii-us-ssn", Scope::Answer), Action::Flag);
+    assert_eq!(of("pii-us-ssn", Scope::Other), Action::Flag);
     assert_eq!(of("pii-us-ssn", Scope::Assistant), Action::Redact);
     assert_eq!(of("pii-us-ssn", Scope::User), Action::Ignore);
-    assert_eq!(of("pii-iban", Scope::Answer), Action::Block);
+    assert_eq!(of("pii-iban", Scope::Other), Action::Block);
     assert_eq!(of("pii-iban", Scope::User), Action::Ignore);
 }
 

@@ -6,7 +6,7 @@ mod checks;
 mod derived;
 mod fold;
 
-use proofgate_policy::{Pack, RuleSpec, Scope, ScopeSet, Target, View, pack_names};
+use proofgate_policy::{Pack, RuleSpec, Scope, Target, View, pack_names};
 use regex::Regex;
 
 use crate::support::Found;
@@ -14,7 +14,6 @@ use fold::Table;
 
 struct Rule {
     id: String,
-    scopes: ScopeSet,
     target: Target,
     view: View,
     regex: Regex,
@@ -33,7 +32,7 @@ impl Reference {
         let table = Table::read();
         let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
         let rules = packs.flat_map(|pack| {
-            let rules = pack.rules.iter().map(|spec| rule(spec, pack.scopes, &table));
+            let rules = pack.rules.iter().map(|spec| rule(spec, &table));
             rules.collect::<Vec<_>>()
         });
         Self {
@@ -44,10 +43,7 @@ impl Reference {
 
     pub fn of(specs: &[RuleSpec]) -> Self {
         let table = Table::read();
-        let rules = specs
-            .iter()
-            .map(|spec| rule(spec, ScopeSet::ALL, &table))
-            .collect();
+        let rules = specs.iter().map(|spec| rule(spec, &table)).collect();
         Self { table, rules }
     }
 
@@ -66,7 +62,7 @@ impl Reference {
         found: &mut Found,
     ) {
         let (copy, origins) = self.table.copy(text);
-        let looks = |rule: &&Rule| rule.target.includes(scope.direction()) && rule.scopes.contains(scope);
+        let looks = |rule: &&Rule| rule.target.includes(scope.direction());
         for rule in self.rules.iter().filter(looks) {
             let hay = if rule.view == View::Text { text } else { &copy };
             for (start, end) in rule.matches(hay) {
@@ -112,7 +108,7 @@ impl Rule {
     }
 }
 
-fn rule(spec: &RuleSpec, scopes: ScopeSet, table: &Table) -> Rule {
+fn rule(spec: &RuleSpec, table: &Table) -> Rule {
     let folded = |literals: &[String]| {
         literals
             .iter()
@@ -138,7 +134,6 @@ fn rule(spec: &RuleSpec, scopes: ScopeSet, table: &Table) -> Rule {
     };
     Rule {
         id: spec.id.clone(),
-        scopes,
         target: spec.target,
         view,
         regex: Regex::new(&pattern).unwrap(),

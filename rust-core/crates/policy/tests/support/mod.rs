@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use proofgate_policy::{
-    Budget, Engine, Fault, Match, PolicyConfig, PolicyError, Profile, RuleIndex, Scope, Scratch, StreamScan,
-    TenantPolicy, pack_names,
+    Action, Budget, Engine, Fault, Match, Pack, PolicyConfig, PolicyError, Profile, RuleIndex, Scope,
+    Scratch, StreamScan, TenantPolicy, pack_names,
 };
 use serde_json::{Value, json};
 
@@ -26,8 +26,11 @@ impl Policy {
     }
 
     pub fn for_tenant(config: &Value, tenant: Option<&Value>) -> Self {
-        let engine =
-            Engine::compile(&serde_json::from_value::<PolicyConfig>(config.clone()).unwrap()).unwrap();
+        let config = serde_json::from_value::<PolicyConfig>(config.clone()).unwrap();
+        Policy::new(Engine::compile(&config).unwrap(), tenant)
+    }
+
+    fn new(engine: Engine, tenant: Option<&Value>) -> Self {
         let tenant = tenant.map(|tenant| serde_json::from_value::<TenantPolicy>(tenant.clone()).unwrap());
         let profile = engine.profile(tenant.as_ref()).unwrap();
         Policy {
@@ -37,9 +40,25 @@ impl Policy {
         }
     }
 
-    /// All built-in packs.
+    /// All rules of the built-in packs, which do what they do by themselves wherever their targets have them look.
     pub fn built_in() -> Self {
-        Policy::of(&json!({"packs": pack_names().collect::<Vec<_>>()}))
+        Policy::of_packs(pack_names().map(|name| Pack::built_in(name).unwrap()))
+    }
+
+    /// The same rules, all of which deny.
+    pub fn all_denying() -> Self {
+        let mut packs: Vec<_> = pack_names().map(|name| Pack::built_in(name).unwrap()).collect();
+        let rules = packs.iter_mut().flat_map(|pack| &mut pack.rules);
+        rules.for_each(|rule| rule.action = Action::Block);
+        Policy::of_packs(packs)
+    }
+
+    fn of_packs(packs: impl IntoIterator<Item = Pack>) -> Self {
+        let packs = packs.into_iter().map(Pack::unlimited).collect();
+        Policy::new(
+            Engine::compile_packs(&PolicyConfig::default(), packs).unwrap(),
+            None,
+        )
     }
 
     /// One rule; `rule` holds what is special about it.

@@ -1,0 +1,161 @@
+//! What the rules of the packs do where nobody says anything else, and what makes more of it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use proofgate_policy::{Action, Pack, PolicyConfig, Scope, pack_names};
+use serde_json::{Value, json};
+use support::Policy;
+
+/// All actions that rules of these packs have in these scopes.
+fn actions(packs: &[&str], scopes: &[Scope], overrides: &Value) -> BTreeSet<Action> {
+    let policy = Policy::of(&json!({"packs": packs, "actions": overrides}));
+    let rules = policy.engine.rules();
+    rules
+        .flat_map(|rule| scopes.iter().map(|scope| rule.actions[*scope as usize]))
+        .collect()
+}
+
+/// What one rule does in a scope.
+fn action(rule: &str, scope: Scope, config: Value) -> Action {
+    let mut config = config;
+    config["packs"] = json!(pack_names().collect::<Vec<_>>());
+    let policy = Policy::of(&config);
+    let index = policy.engine.index_of(rule).unwrap();
+    policy.engine.rule(index).actions[scope as usize]
+}
+
+const WORDS: [&str; 4] = ["prompt-injection", "jailbreak", "exfiltration", "obfuscation"];
+
+#[test]
+fn rules_about_words_flag() {
+    let found = actions(&WORDS, &Scope::ALL, &json!([]));
+    assert_eq!(found, BTreeSet::from([Action::Ignore, Action::Flag]));
+    let in_instructions = actions(&WORDS, &[Scope::Instructions], &json!([]));
+    assert_eq!(in_instructions, BTreeSet::from([Action::Ignore]));
+}
+
+#[test]
+fn a_secret_is_taken_out_and_a_live_key_of_a_user_refused() {
+    let of_users = actions(&["secrets"], &[Scope::User], &json!([]));
+    assert_eq!(of_users, BTreeSet::from([Action::Redact, Action::Block]));
+    let elsewhere = Scope::ALL.into_iter().filter(|scope| *scope != Scope::User);
+    for scope in elsewhere {
+        let policy = Policy::of(&json!({"packs": ["secrets"]}));
+        for rule in policy
+            .engine
+            .rules()
+            .filter(|rule| rule.id != "secret-private-key")
+        {
+            assert_eq!(
+                rule.actions[scope as usize],
+                Action::Redact,
+                "{} {scope:?}",
+                rule.id
+            );
+        }
+    }
+    for rule in [
+        "secret-aws-access-key-id",
+        "secret-github-token",
+        "secret-model-provider-key",
+    ] {
+        assert_eq!(action(rule, Scope::User, json!({})), Action::Block);
+    }
+    assert_eq!(
+        action("secret-assignment", Scope::User, json!({})),
+        Action::Redact
+    );
+}
+
+#[test]
+fn personal_data_is_masked_in_chat_and_passes_where_tools_work_with_it() {
+    let of = |scopes: &[Scope]| actions(&["pii"], scopes, &json!([]));
+    assert_eq!(
+        of(&[Scope::User, Scope::Assistant]),
+        BTreeSet::from([Action::Mask])
+    );
+    assert_eq!(of(&[Scope::Other]), BTreeSet::from([Action::Flag]));
+    let others = [
+        Scope::Instructions,
+        Scope::ToolDescription,
+        Scope::ToolArguments,
+        Scope::ToolResult,
+        Scope::Answer,
+        Scope::AnswerArguments,
+    ];
+    assert_eq!(of(&others), BTreeSet::from([Action::Ignore]));
+}
+
+/// Else one line of a policy would refuse what is a sign at most.
+#[test]
+fn a_sign_is_raised_by_its_id_only() {
+    let sign = "injection-override-anywhere";
+    let by_pack = json!({"actions": [{"packs": WORDS, "action": "block"}]});
+    let scoped = json!({"actions": [{"packs": WORDS, "scopes": ["instructions"], "action": "block"}]});
+    let by_id = json!({"actions": [{"rules": [sign], "action": "redact"}]});
+    assert_eq!(
+        action("injection-override", Scope::User, by_pack.clone()),
+        Action::Block
+    );
+    assert_eq!(action(sign, Scope::User, by_pack), Action::Flag);
+    assert_eq!(
+        action(sign, Scope::User, json!({"action": "block"})),
+        Action::Flag
+    );
+    assert_eq!(action(sign, Scope::Instructions, scoped.clone()), Action::Flag);
+    assert_eq!(
+        action("injection-override", Scope::Instructions, scoped),
+        Action::Block
+    );
+    assert_eq!(action(sign, Scope::User, by_id), Action::Redact);
+    let off = json!({"actions": [{"packs": ["prompt-injection"], "scopes": ["user"], "action": "ignore"}]});
+    assert_eq!(action(sign, Scope::User, off), Action::Ignore);
+}
+
+#[test]
+fn a_tenant_raises_signs_by_their_ids_only() {
+    let tenant = json!({"actions": [{"packs": ["prompt-injection"], "action": "block"}]});
+    let policy = Policy::for_tenant(&json!({"packs": ["prompt-injection"]}), Some(&tenant));
+    let of = |id: &str| {
+        policy
+            .profile
+            .action(policy.engine.index_of(id).unwrap(), Scope::User)
+    };
+    assert_eq!(of("injection-override"), Some(Action::Block));
+    assert_eq!(of("injection-override-anywhere"), Some(Action::Flag));
+}
+
+/// With `threshold: 100` the same phrases deny as when their packs block, and signs that add up.
+#[test]
+fn every_rule_that_blocks_by_itself_reaches_the_usual_threshold() {
+    for pack in pack_names().map(|name| Pack::built_in(name).unwrap()) {
+        for rule in pack.rules {
+            assert_eq!(rule.action == Action::Block, rule.score >= 100, "{}", rule.id);
+        }
+    }
+}
+
+#[test]
+fn a_pack_excepts_rules_of_its_own_only() {
+    let pack = |except: &str| {
+        let text = format!(
+            "name = \"a\"\ndescription = \"b\"\n[[limit]]\naction = \"flag\"\nexcept = [\"{except}\"]\n\
+             [[rule]]\nid = \"one\"\nreason = \"c\"\nliterals = [\"d\"]\n\
+             [[rule]]\nid = \"two\"\nreason = \"c\"\nliterals = [\"e\"]\n"
+        );
+        Pack::read("a", &text)
+    };
+    let engine =
+        proofgate_policy::Engine::compile_packs(&PolicyConfig::default(), vec![pack("two").unwrap()]);
+    let engine = engine.unwrap();
+    let actions: Vec<_> = engine
+        .rules()
+        .map(|rule| rule.actions[Scope::User as usize])
+        .collect();
+    assert_eq!(actions, [Action::Flag, Action::Block]);
+    let refused = pack("three").unwrap_err().to_string();
+    assert!(refused.contains("the pack has no rule \"three\""), "{refused}");
+}
