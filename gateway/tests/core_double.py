@@ -352,7 +352,7 @@ def policy_rules(policy_json: str) -> str:
         policy = json.loads(policy_json)
         rules = policy_double.rules_of(policy)
         in_force = [rule for rule in rules if rule.action(policy["actions"], policy["action"]) != "ignore"]
-        return json.dumps([rule.listed() for rule in in_force])
+        return json.dumps([rule.listed(policy["actions"], policy["action"]) for rule in in_force])
     except ValueError as error:
         raise ConfigError(str(error), "config") from None
 

@@ -11,6 +11,16 @@ from typing import Any
 
 Json = dict[str, Any]
 
+SCOPES = (
+    "instructions",
+    "user",
+    "assistant",
+    "tool_description",
+    "tool_arguments",
+    "tool_result",
+    "other",
+    "answer",
+)
 PACKS: dict[str, list[Json]] = {
     "secrets": [
         {
@@ -59,10 +69,11 @@ class Rule:
                 action = override["action"]
         return action
 
-    def listed(self) -> Json:
+    def listed(self, overrides: list[Json], everywhere: str | None) -> Json:
         """As `_core.policy_rules` lists it."""
-        names = ("id", "reason", "target", "view", "score", "action")
-        return {"pack": self.pack, "examples": {"match": [], "no_match": []}} | {
+        names = ("id", "reason", "target", "view", "score")
+        actions = {scope: self.action(overrides, everywhere, scope) for scope in SCOPES}
+        return {"pack": self.pack, "examples": {"match": [], "no_match": []}, "actions": actions} | {
             name: self.fields[name] for name in names
         }
 

@@ -206,6 +206,18 @@ def test_the_action_of_the_policy_overrides_that_of_its_rules(
     ]
 
 
+def test_a_rule_is_listed_with_what_it_does_in_most_scopes_and_in_the_others(
+    directory: ConfigDirectory, capsys: Capture
+) -> None:
+    scoped = "{packs: [pii], scopes: [ToolArguments, ToolResult], action: Ignore}"
+    flagged = "{rules: [pii-phone], scopes: [User], action: Flag}"
+    directory.replace("{rules: [pii-phone], action: Ignore}", f"{scoped}, {flagged}")
+    assert policy(directory, "rules", "--pack", "pii") == 0
+    email, phone = capsys.readouterr().out.splitlines()[1:-1]
+    assert "  redact (ToolArguments, ToolResult: ignore)  " in email
+    assert "  redact (User: flag; ToolArguments, ToolResult: ignore)  " in phone
+
+
 def test_a_pack_that_is_not_configured_is_wrong_usage(directory: ConfigDirectory, capsys: Capture) -> None:
     assert policy(directory, "rules", "--pack", "secret") == 2
     assert "no pack is named secret: did you mean secrets?" in capsys.readouterr().err

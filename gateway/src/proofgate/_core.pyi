@@ -318,8 +318,8 @@ class ExchangeQueue:
 def policy_rules(policy_json: str) -> str:
     """The rules that a policy section yields, as a JSON list.
 
-    Each is an object: id, pack, reason, target, view, score, action, examples {match, no_match}. Raises
-    ConfigError.
+    Each is an object: id, pack, reason, target, view, score, actions {scope: action}, examples {match,
+    no_match}. The scopes are those of the directions that the rule looks at. Raises ConfigError.
     """
 
 def policy_check(policy_json: str, tenant_policy_json: str | None, endpoint: str, body: bytes) -> str:

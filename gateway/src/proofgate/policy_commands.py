@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
-from proofgate.config.core_json import policy_document
+from proofgate.config.core_json import word
+from proofgate.config.policy import Scope
 from proofgate.config.policy_rules import rules_of
 from proofgate.config.references import unknown
 from proofgate.config.settings import Settings
@@ -67,7 +69,7 @@ def rules(options: argparse.Namespace) -> int:
         _table(
             [
                 ("id", "pack", "target", "view", "score", "action", "reason"),
-                *_rule_rows(active, own, settings),
+                *_rule_rows(active, own),
             ]
         )
     )
@@ -177,12 +179,23 @@ def _failure_row(failure: Failure) -> Sequence[str]:
     )
 
 
-def _rule_rows(rules: Iterable[dict[str, Any]], own: set[str], settings: Settings) -> Iterable[Sequence[str]]:
-    override = policy_document(settings.policy)["action"]
+def _rule_rows(rules: Iterable[dict[str, Any]], own: set[str]) -> Iterable[Sequence[str]]:
     for rule in rules:
         pack = "-" if rule["id"] in own else rule["pack"]
-        action = override or rule["action"]
+        action = _by_scope(rule["actions"])
         yield (rule["id"], pack, rule["target"], rule["view"], str(rule["score"]), action, rule["reason"])
+
+
+def _by_scope(actions: Mapping[str, str]) -> str:
+    """What a rule does in most scopes, and in brackets where it does something else."""
+    scopes = {scope: actions[word(scope)] for scope in get_args(Scope) if word(scope) in actions}
+    usual, _ = Counter(scopes.values()).most_common(1)[0]
+    others: dict[str, list[str]] = {}
+    for scope, action in scopes.items():
+        if action != usual:
+            others.setdefault(action, []).append(scope)
+    exceptions = "; ".join(f"{', '.join(where)}: {action}" for action, where in others.items())
+    return f"{usual} ({exceptions})" if exceptions else usual
 
 
 def _shown(text: str) -> str:

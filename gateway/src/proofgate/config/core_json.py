@@ -118,7 +118,7 @@ def _public(config: Config) -> Json:
         "ledger": {
             "name": settings.ledger.name,
             "directory": str(config.ledger_directory),
-            "durability": _word(settings.ledger.durability),
+            "durability": word(settings.ledger.durability),
             "checkpoint_interval_ms": _milliseconds(settings.ledger.checkpoint_interval_seconds),
             "segment_bytes": settings.ledger.segment_bytes,
             "log_bytes": settings.ledger.rotation.bytes,
@@ -140,19 +140,19 @@ def _public(config: Config) -> Json:
         "providers": [
             {
                 "name": provider.name,
-                "type": _word(provider.type),
+                "type": word(provider.type),
                 "base_url": provider.base_url,
                 "ca_pem": config.provider_cas.get(provider.name),
                 "client_certificate_pem": _client_certificate(config, provider.name),
-                "arn_in_path": _word(provider.arn_in_path),
+                "arn_in_path": word(provider.arn_in_path),
                 "azure_api_version": provider.api_version,
-                "stream_usage": _word(provider.stream_usage),
-                "responses": _word(provider.responses),
-                "untranslatable": _word(provider.untranslatable_fields),
+                "stream_usage": word(provider.stream_usage),
+                "responses": word(provider.responses),
+                "untranslatable": word(provider.untranslatable_fields),
                 "objects_of": provider.objects_of,
                 "max_concurrency": provider.max_concurrent_requests,
                 "min_idle": provider.min_idle_connections,
-                "http": _word(provider.http),
+                "http": word(provider.http),
                 "rate": {
                     "requests_per_minute": provider.limits.requests_per_minute,
                     "tokens_per_minute": provider.limits.tokens_per_minute,
@@ -190,7 +190,7 @@ def _public(config: Config) -> Json:
             {
                 "name": model.name,
                 "targets": targets_of(model),
-                "fall_back_on": [_word(reason) for reason in model.fallback_on],
+                "fall_back_on": [word(reason) for reason in model.fallback_on],
                 "max_output_tokens": model.max_output_tokens,
             }
             for model in settings.models
@@ -207,7 +207,7 @@ def _public(config: Config) -> Json:
                 "name": hook.name,
                 "revision": hook.revision(),
                 "deadline_ms": hook.deadline_milliseconds,
-                "on_failure": _word(hook.on_failure),
+                "on_failure": word(hook.on_failure),
             }
             for hook in settings.policies
         ],
@@ -247,7 +247,7 @@ def _analysis(analysis: Analysis | None) -> Json | None:
 def _telemetry(telemetry: Telemetry) -> Json:
     traces = telemetry.traces
     return {
-        "access_log": _word(telemetry.access_log),
+        "access_log": word(telemetry.access_log),
         "traces": None if traces is None else {"ratio": traces.ratio, "propagate": traces.propagate},
     }
 
@@ -256,7 +256,7 @@ def _held_checkpoints(config: Config) -> Json | None:
     held = config.settings.ledger.held_checkpoints
     if held is None:
         return None
-    return {"directory": str(config.held_checkpoints), "by": _word(held.kept_by)}
+    return {"directory": str(config.held_checkpoints), "by": word(held.kept_by)}
 
 
 def _client_certificate(config: Config, provider: str) -> str | None:
@@ -318,7 +318,7 @@ def targets_of(model: Model) -> list[Json]:
 def _terms(plan: Plan, payloads: Payloads | None) -> Json:
     return {
         "models": None if plan.models is None else list(plan.models),
-        "endpoints": None if plan.endpoints is None else [_word(name) for name in plan.endpoints],
+        "endpoints": None if plan.endpoints is None else [word(name) for name in plan.endpoints],
         "hosted_tools": list(plan.hosted_tools.allow),
         "tool_calls": {"most": plan.hosted_tools.max_calls, "tokens": plan.hosted_tools.tokens_per_call},
         "denied_betas": list(plan.denied_betas),
@@ -379,7 +379,7 @@ def policy_document(policy: Policy) -> Json:
     """A policy section for the core, also for `_core.policy_rules` and `_core.policy_scan`."""
     return {
         "packs": list(policy.packs),
-        "mode": _word(policy.mode),
+        "mode": word(policy.mode),
         "action": _optional_word(policy.action),
         "actions": [_override(override) for override in policy.actions],
         "allow": {
@@ -391,7 +391,7 @@ def policy_document(policy: Policy) -> Json:
         "flag_threshold": policy.flag_threshold,
         "budget_us": round(policy.budget_milliseconds * 1000),
         "budget_us_per_kib": policy.budget_microseconds_per_kibibyte,
-        "attachments": _word(policy.attachments),
+        "attachments": word(policy.attachments),
         "rules": [_rule(rule) for rule in policy.rules],
     }
 
@@ -414,26 +414,26 @@ def _override(override: ActionOverride) -> Json:
         "packs": list(override.packs),
         "rules": list(override.rules),
         "scopes": [scope_word(scope) for scope in override.scopes] or None,
-        "action": _word(override.action),
+        "action": word(override.action),
     }
 
 
 def scope_word(scope: str) -> str:
     """A scope as the core and the records spell it."""
-    return _word(scope)
+    return word(scope)
 
 
 def _rule(rule: Rule) -> Json:
     return {
         "id": rule.id,
         "reason": rule.reason,
-        "target": _word(rule.target),
-        "view": _word(rule.view),
+        "target": word(rule.target),
+        "view": word(rule.view),
         "literals": list(rule.literals),
         "regex": rule.regex or None,
         "check": _optional_word(rule.check),
         "score": rule.score,
-        "action": _word(rule.action),
+        "action": word(rule.action),
     }
 
 
@@ -455,13 +455,13 @@ def _budget(budget: Quota | ModelBudget) -> Json:
     }
 
 
-def _word(value: str) -> str:
+def word(value: str) -> str:
     """A value of an enumeration as the core and the records spell it."""
     return _WORDS.get(value) or re.sub("(?<=[a-z])(?=[A-Z])", "_", value).lower()
 
 
 def _optional_word(value: str | None) -> str | None:
-    return None if value is None else _word(value)
+    return None if value is None else word(value)
 
 
 def _reveal(secret: SecretStr | None) -> str | None:

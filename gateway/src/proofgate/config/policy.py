@@ -99,7 +99,7 @@ class ActionOverride(Section):
     """
 
     packs: Listed[Name] = ()
-    """Packs of which all rules are meant."""
+    """Packs whose rules are meant. Those that are signs at most flag, whatever the action is."""
     rules: Listed[RuleId] = ()
     """Ids of rules that are meant."""
     scopes: Listed[Scope] = ()
@@ -123,11 +123,11 @@ class Policy(Section):
     """The rules of a gateway. Without this section there are none."""
 
     packs: Listed[Name] = ()
-    """Built-in sets of rules; `proofgate policy rules` lists what is in force."""
+    """Built-in sets of rules; `proofgate policy rules` lists what is in force, and what it does where."""
     mode: Mode = "Enforce"
     """`DryRun` evaluates and reports everything, and blocks and redacts nothing."""
     action: Action | None = None
-    """Overrides every rule's own action."""
+    """Overrides every rule's own action; signs of packs flag at most."""
     actions: Listed[ActionOverride] = ()
     """Override the actions of some rules, in some scopes."""
     allow: Allow = Allow()

@@ -148,7 +148,7 @@ class ActionOverride(Section):
     """
 
     packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
-    """Packs of which all rules are meant."""
+    """Packs whose rules are meant. Those that are signs at most flag, whatever the action is."""
     rules: Annotated[tuple[RuleId, ...], Field(max_length=128, json_schema_extra=SET)] = ()
     """Ids of rules that are meant, from the packs in use or spec.policy.rules."""
     scopes: Annotated[tuple[Scope, ...], Field(max_length=len(Scope), json_schema_extra=SET)] = ()
@@ -186,11 +186,12 @@ class Policy(Section):
     """The rules that look at prompts and answers."""
 
     packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
-    """Built-in sets of rules."""
+    """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets redacts,
+    and blocks live keys of users. pii masks in messages of users and assistants, and ignores tools."""
     mode: Mode = Mode.ENFORCE
     """DryRun: everything is evaluated and recorded, nothing is blocked or redacted."""
     action: Action | None = None
-    """Overrides every rule's own action."""
+    """Overrides every rule's own action. Signs of packs flag at most."""
     actions: Annotated[tuple[OverrideOfSomething, ...], Field(max_length=32)] = ()
     """Override the actions of some rules, in some scopes."""
     allow: Allow | None = None

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use proofgate_inspect::{Outcome, explain_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{
@@ -24,7 +26,8 @@ struct Rule<'e> {
     target: &'static str,
     view: &'static str,
     score: u32,
-    action: &'static str,
+    /// What it does in each scope that it can look at.
+    actions: BTreeMap<&'static str, &'static str>,
     examples: Examples<'e>,
 }
 
@@ -105,7 +108,7 @@ fn policy_rules(python: Python<'_>, policy_json: &str) -> PyResult<String> {
                     View::Folded => "folded",
                 },
                 score: rule.score,
-                action: word(usual(rule)),
+                actions: actions(rule),
                 examples: Examples {
                     r#match: &rule.examples.matching,
                     no_match: &rule.examples.no_match,
@@ -288,12 +291,13 @@ fn decided(decision: Option<Decision>) -> &'static str {
     }
 }
 
-/// What a rule does where it looks: for a user's message, or the first scope in which it looks.
-fn usual(rule: &RuleInfo) -> Action {
-    let mut scopes = [Scope::User, Scope::Answer].into_iter().chain(Scope::ALL);
-    let action = |scope: Scope| rule.actions[scope as usize];
-    let found = scopes.find(|scope| action(*scope) != Action::Ignore);
-    found.map_or(Action::Ignore, action)
+/// What a rule does in each scope of the directions that it looks at.
+fn actions(rule: &RuleInfo) -> BTreeMap<&'static str, &'static str> {
+    let scopes = Scope::ALL.into_iter();
+    let looked_at = scopes.filter(|scope| rule.target.includes(scope.direction()));
+    looked_at
+        .map(|scope| (scope.as_str(), word(rule.actions[scope as usize])))
+        .collect()
 }
 
 fn word(action: Action) -> &'static str {

@@ -112,7 +112,11 @@ fn of_an_answer_that_broke_off_what_left_is_what_the_record_tells_or_less() {
 fn what_the_packs_have_redacted_stays_as_it_is() {
     let names: Vec<_> = pack_names().collect();
     let document = json!({
-        "policy": {"packs": names, "budget_us": 10_000_000},
+        "policy": {
+            "packs": names,
+            "budget_us": 10_000_000,
+            "actions": [{"packs": ["pii"], "scopes": ["answer"], "action": "redact"}],
+        },
         "tenants": [{"name": "acme"}],
         "limits": {"body_bytes": 1_000_000},
     });
