@@ -124,14 +124,13 @@ def counted(records: list[dict[str, Any]]) -> int:
     return sum(record.get("count", 1) for record in records if record["kind"] in ("rejection", "gap"))
 
 
-def test_a_built_in_rule_denies_a_secret_in_a_tool_argument(folder: Path) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": json.dumps({"key": SECRET})}}
-    body = {"model": MODEL, "messages": [{"role": "assistant", "content": None, "tool_calls": [call]}]}
+def test_a_built_in_rule_denies_a_key_that_a_user_sends(folder: Path) -> None:
     with governed(folder) as (upstream, gateway):
-        denied = send(gateway.address, chat_request(json.dumps(body).encode(), KEYS["acme"]))
+        denied = send(gateway.address, chat_request(chat(f"my key is {SECRET}"), KEYS["acme"]))
         log = (folder / "worker.log").read_text()
         records = json.dumps(gateway.records())
     assert status_of(denied) == 403
+    assert b"secret-aws-access-key-id in messages[0] (user)" in denied
     assert upstream.requests == []
     for told in (denied.decode(), log, records):
         assert SECRET not in told

@@ -22,6 +22,10 @@ SCOPES = (
     "answer",
 )
 PACKS: dict[str, list[Json]] = {
+    "prompt-injection": [],
+    "jailbreak": [],
+    "exfiltration": [],
+    "obfuscation": [],
     "secrets": [
         {
             "id": "secret-aws-access-key-id",

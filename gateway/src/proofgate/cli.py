@@ -52,7 +52,7 @@ samples, for example:
   - text: my card is 4111 1111 1111 1111
     direction: request          # or response; default: request
     tenant: acme                # default: the gateway's policy
-    expect: redact              # allow, flag, mask, redact or block; default: any
+    expect: mask                # allow, flag, mask, redact or block; default: any
     rules: [pii-card]           # have to match; others may as well
 """
 

@@ -181,8 +181,15 @@ tenants:
     # `proofgate hash-key` for its hash.
     keyHashes: [{key_hash}]
     #limits: {{requestsPerMinute: 60, tokensPerDay: 1000000, concurrency: 8}}
-# What is looked for in prompts and answers; `proofgate policy rules {CONFIGURATION}` lists it.
-#policy: {{packs: [prompt-injection, secrets, pii], mode: DryRun}}
+# What is looked for in prompts and answers; `proofgate policy rules {CONFIGURATION}` lists it. Attacks are
+# recorded as flagged. Secrets are replaced; a live key in a user's message is refused. The provider gets
+# personal data of a chat as placeholders, which are put back in the answer.
+policy:
+  packs: [prompt-injection, jailbreak, exfiltration, obfuscation, secrets, pii]
+  # Refuse a message whose signs of an attack add up to this.
+  #threshold: 100
+  # Record what would be done, and do none of it.
+  #mode: DryRun
 # Nothing in front of this worker has to notice that it goes before it does.
 timeouts: {{lameDuckSeconds: 0}}
 """

@@ -186,8 +186,8 @@ class Policy(Section):
     """The rules that look at prompts and answers."""
 
     packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
-    """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets redacts,
-    and blocks live keys of users. pii masks in messages of users and assistants, and ignores tools."""
+    """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets
+    redacts, and blocks live keys of users. pii masks what users and assistants say, and ignores tools."""
     mode: Mode = Mode.ENFORCE
     """DryRun: everything is evaluated and recorded, nothing is blocked or redacted."""
     action: Action | None = None
