@@ -46,7 +46,7 @@ def rules() -> str:
     parts = []
     for name in pack_names():
         pack = load_pack(name)
-        table = ["| rule | target | action | score | what it says to the client |", "|---|---|---|---|---|"]
+        table = ["| rule | target | by itself | score | what it says to the client |", "|---|---|---|---|---|"]
         table.extend(f"| `{rule.id}` | {rule.target} | {rule.action} | {rule.score} | {rule.reason} |" for rule in pack)
         parts.append(f"### `{name}`\n\n{description(name)} {len(pack)} rules.\n\n" + "\n".join(table))
     return "\n\n".join(parts)
