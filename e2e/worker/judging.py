@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -91,9 +91,14 @@ def hello(asked: Asked) -> Answer:
 
 
 @contextmanager
-def judging_worker(folder: Path, tenants: dict[str, Any] | None = None, **settings: Any) -> Iterator[Worker]:
+def judging_worker(
+    folder: Path,
+    tenants: dict[str, Any] | None = None,
+    answer: Callable[[Asked], Answer] = hello,
+    **settings: Any,
+) -> Iterator[Worker]:
     """A worker whose tenants acme and globex have the policies that `tenants` names."""
-    with keeping_provider(hello) as provider:
+    with keeping_provider(answer) as provider:
         settings = {
             "providers": [
                 {"name": "mock", "type": "OpenAI", "baseURL": provider.url},

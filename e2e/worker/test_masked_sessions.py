@@ -1,0 +1,251 @@
+"""Fifty turns with masked values: the provider never sees one, and the client never misses one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from e2e.local_gateway import KEYS, MODEL
+from e2e.worker.judging import CLAUDE, Worker, judging_worker
+from e2e.worker.masked_answers import PLACEHOLDER, Turn, Writer
+
+TURNS = 50
+TOOLS = ["ToolDescription", "ToolArguments", "ToolResult"]
+#: Personal data is masked where people write, and left alone where tools do.
+POLICY: dict[str, Any] = {
+    "packs": ["pii"],
+    "actions": [
+        {"packs": ["pii"], "action": "Mask"},
+        {"packs": ["pii"], "scopes": TOOLS, "action": "Ignore"},
+    ],
+}
+ADDRESSES = [f"ann.o-neil+x{number}@mail-{number}.harbour-town.com" for number in range(TURNS)]
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
+
+
+@dataclass
+class Told:
+    """What a client got: its text, its thoughts, the arguments of its calls, and all of it as JSON."""
+
+    text: str
+    thought: str | None
+    arguments: list[str]
+    whole: str
+
+
+class Chat:
+    """Chat Completions."""
+
+    def __init__(self, base_url: str) -> None:
+        self.client = openai.OpenAI(base_url=base_url, api_key=KEYS["acme"], max_retries=0)
+        self.messages: list[Any] = [{"role": "system", "content": "You write mails."}]
+
+    def ask(self, text: str, stream: bool) -> Told:
+        self.messages.append({"role": "user", "content": text})
+        function = {"name": "send_mail", "parameters": SCHEMA}
+        asked: dict[str, Any] = {
+            "model": MODEL,
+            "messages": self.messages,
+            "tools": [{"type": "function", "function": function}],
+        }
+        if stream:
+            with self.client.chat.completions.stream(**asked) as events:
+                for _ in events:
+                    pass
+                completion: Any = events.get_final_completion()
+        else:
+            completion = self.client.chat.completions.create(**asked)
+        message = completion.choices[0].message
+        calls = message.tool_calls
+        self.messages.append({"role": "assistant", "content": message.content, "tool_calls": [plain(c) for c in calls]})
+        for call in calls:
+            self.messages.append({"role": "tool", "tool_call_id": call.id, "content": result(call.function.arguments)})
+        arguments = [call.function.arguments for call in calls]
+        return Told(message.content, None, arguments, completion.model_dump_json(warnings=False))
+
+    @staticmethod
+    def history(request: Any) -> list[Any]:
+        messages: list[Any] = request["messages"]
+        return messages
+
+    @staticmethod
+    def said(request: Any) -> Iterator[Turn]:
+        for message in request["messages"]:
+            if message["role"] == "assistant":
+                calls = [json.loads(call["function"]["arguments"]) for call in message["tool_calls"]]
+                yield Turn("", message["content"], calls)
+
+
+class Messages:
+    """Anthropic's Messages."""
+
+    def __init__(self, base_url: str) -> None:
+        root = base_url.removesuffix("/v1")
+        self.client = anthropic.Anthropic(base_url=root, api_key=KEYS["acme"], max_retries=0)
+        self.messages: list[Any] = []
+
+    def ask(self, text: str, stream: bool) -> Told:
+        self._add({"type": "text", "text": text})
+        asked: dict[str, Any] = {
+            "model": CLAUDE,
+            "max_tokens": 100,
+            "system": "You write mails.",
+            "messages": self.messages,
+            "tools": [{"name": "send_mail", "input_schema": SCHEMA}],
+        }
+        if stream:
+            with self.client.messages.stream(**asked) as events:
+                for _ in events:
+                    pass
+                message: Any = events.get_final_message()
+        else:
+            message = self.client.messages.create(**asked)
+        self.messages.append({"role": "assistant", "content": [plain(block) for block in message.content]})
+        thought, words, *uses = message.content
+        for use in uses:
+            content = result(json.dumps(use.input))
+            self._add({"type": "tool_result", "tool_use_id": use.id, "content": content})
+        return Told(
+            words.text,
+            thought.thinking,
+            [json.dumps(use.input) for use in uses],
+            message.model_dump_json(warnings=False),
+        )
+
+    def _add(self, block: dict[str, Any]) -> None:
+        if not self.messages or self.messages[-1]["role"] != "user":
+            self.messages.append({"role": "user", "content": []})
+        self.messages[-1]["content"].append(block)
+
+    @staticmethod
+    def history(request: Any) -> list[Any]:
+        return [block for message in request["messages"] for block in message["content"]]
+
+    @staticmethod
+    def said(request: Any) -> Iterator[Turn]:
+        for message in request["messages"]:
+            if message["role"] == "assistant":
+                thought, words, *uses = message["content"]
+                yield Turn(thought["thinking"], words["text"], [use["input"] for use in uses])
+
+
+class Responses:
+    """OpenAI's Responses."""
+
+    def __init__(self, base_url: str) -> None:
+        self.client = openai.OpenAI(base_url=base_url, api_key=KEYS["acme"], max_retries=0)
+        self.input: list[Any] = []
+
+    def ask(self, text: str, stream: bool) -> Told:
+        self.input.append({"role": "user", "content": text})
+        tool = {"type": "function", "name": "send_mail", "parameters": SCHEMA, "strict": False}
+        asked: dict[str, Any] = {"model": MODEL, "input": self.input, "tools": [tool], "store": False}
+        seen = ""
+        if stream:
+            with self.client.responses.stream(**asked) as events:
+                seen, response = self._read(events)
+        else:
+            response = self.client.responses.create(**asked)
+        self.input += [plain(item) for item in response.output]
+        calls = response.output[1:]
+        for call in calls:
+            self.input.append(
+                {"type": "function_call_output", "call_id": call.call_id, "output": result(call.arguments)}
+            )
+        arguments = [call.arguments for call in calls]
+        return Told(response.output_text, None, arguments, seen + response.model_dump_json(warnings=False))
+
+    @staticmethod
+    def _read(events: Any) -> tuple[str, Any]:
+        """All that its events say, and the answer at the end; their pieces make up what they say at the end."""
+        pieces: dict[str, str] = {}
+        seen = []
+        for event in events:
+            match event.type:
+                case "response.output_text.delta" | "response.function_call_arguments.delta":
+                    pieces[event.item_id] = pieces.get(event.item_id, "") + event.delta
+                case "response.output_text.done":
+                    assert pieces[event.item_id] == event.text
+                case "response.function_call_arguments.done":
+                    assert pieces[event.item_id] == event.arguments
+                case "response.output_item.done" | "response.completed" | "response.content_part.done":
+                    seen.append(event.model_dump_json(warnings=False))
+        return "".join([*seen, *pieces.values()]), events.get_final_response()
+
+    @staticmethod
+    def history(request: Any) -> list[Any]:
+        items: list[Any] = request["input"]
+        return items
+
+    @staticmethod
+    def said(request: Any) -> Iterator[Turn]:
+        items = request["input"]
+        for number, item in enumerate(items):
+            if item.get("type") == "message":
+                calls = [json.loads(call["arguments"]) for call in items[number + 1 : number + 3]]
+                yield Turn("", item["content"][0]["text"], calls)
+
+
+def plain(model: Any) -> dict[str, Any]:
+    """What a client sends back of an answer."""
+    document: dict[str, Any] = model.model_dump(
+        exclude_none=True, exclude={"parsed", "parsed_arguments", "caller"}, warnings=False
+    )
+    document.pop("index", None)
+    if "function" in document:
+        document["function"].pop("parsed_arguments", None)
+    for part in document.get("content") or []:
+        part.pop("parsed", None)
+    return document
+
+
+def result(arguments: str) -> str:
+    """What the tool says of a call: it has read it."""
+    return f"sent to {json.loads(arguments)['to']}: {arguments}"
+
+
+def originals(text: str) -> str:
+    """A text of the provider's, as the client is to get it."""
+    return PLACEHOLDER.sub(lambda found: ADDRESSES[int(found[0][7:-1]) - 1], text)
+
+
+@pytest.fixture
+def running(folder: Path) -> Iterator[tuple[Worker, Writer]]:
+    writer = Writer()
+    with judging_worker(folder, answer=writer.answer, policy=POLICY) as worker:
+        yield worker, writer
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("dialect", [Chat, Messages, Responses])
+def test_over_fifty_turns_the_client_has_every_value_and_the_provider_has_none(
+    running: tuple[Worker, Writer], dialect: Callable[[str], Chat | Messages | Responses], stream: bool
+) -> None:
+    worker, writer = running
+    session = dialect(worker.gateway.base_url)
+    before: list[Any] = []
+    with session.client:
+        for turn, address in enumerate(ADDRESSES):
+            told = session.ask(f"Write to {address} that turn {turn} has come, as to {ADDRESSES[turn // 2]}.", stream)
+            [asked] = worker.provider.take()
+            said = writer.said[-1]
+            assert told.text == originals(said.text)
+            assert told.thought in (None, originals(said.thought))
+            assert [json.loads(one) for one in told.arguments] == json.loads(originals(json.dumps(said.calls)))
+            assert not PLACEHOLDER.search(told.whole)
+            assert not any(value.encode() in asked.body for value in ADDRESSES)
+            # What was sent before is sent as before, and what the model wrote comes back as it wrote it.
+            request = asked.read()
+            history = session.history(request)
+            assert history[: len(before)] == before
+            before = history
+            for sent_back, written in zip(session.said(request), writer.said[:-1], strict=True):
+                assert (sent_back.text, sent_back.calls) == (written.text, written.calls)
+                assert sent_back.thought in ("", written.thought)
