@@ -16,7 +16,8 @@ Nothing of the sets is kept in the repository. Each is a folder below one that y
     git clone --depth 1 https://github.com/asgeirtj/system_prompts_leaks SETS/agent-prompts/asgeirtj
     git clone --depth 1 https://github.com/x1xhlol/system-prompts-and-models-of-ai-tools SETS/agent-prompts/x1xhlol
     git clone --depth 1 https://github.com/wshobson/agents SETS/agent-prompts/wshobson
-    git clone --depth 1 https://github.com/RooCodeInc/Roo-Code RooCode; mv RooCode/src/core/prompts SETS/agent-prompts/roo
+    git clone --depth 1 https://github.com/RooCodeInc/Roo-Code RooCode
+    mv RooCode/src/core/prompts SETS/agent-prompts/roo
 
 A folder that is not there is named in the report and left out. `python -m bench.detection SETS` asks the engine alone,
 `python -m bench.detection.worker SETS` sends sessions and prompts to a real worker.
