@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 _STATE_FIELDS = (
-    "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time"
-    " srv_check_health srv_fqdn srv_check_status srv_time_since_last_change"
+    "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight"
+    " srv_time_since_last_change srv_check_status srv_check_health bk_f_forced_id srv_f_forced_id srv_fqdn"
+    " srv_port"
 )
 
 
@@ -83,7 +84,9 @@ class RuntimeDouble:
                     address = self.addresses.get(name)
                     place = f"{address or '203.0.113.1'} {state} {4 if address else 5}"
                     ever = 15 if self.checked else 1
-                    rows.append(f"4 workers 1 {name} {place} {held} 100 5 {checked} {name}.test {ever} 7")
+                    rows.append(
+                        f"4 workers 1 {name} {place} {held} 100 7 {ever} {checked} 0 1 {name}.test 8080"
+                    )
                 return "\n".join(["1", _STATE_FIELDS, *rows, ""])
             case "show" if question == "show map":
                 summary = f"curr_ver={self.version} next_ver={self.version} entry_cnt={len(self.held)}"

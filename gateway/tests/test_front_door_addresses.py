@@ -38,7 +38,8 @@ class Scene:
         self.named: dict[str, list[str]] = {}
         self.asked: list[str] = []
         self.api = RuntimeApi(self.haproxy.path)
-        self.target = Addresses(self.file, self.api, Names(self._look_up), lambda: self.now)
+        self.state = folder / "servers.state"
+        self.target = Addresses(self.file, self.api, Names(self._look_up), lambda: self.now, self.state)
         self.follower = Follower([self.target], lambda: self.now)
 
     def _look_up(self, host: str) -> Sequence[str]:
@@ -113,6 +114,50 @@ def test_a_haproxy_that_has_just_started_holds_whom_it_is_told_of_for_up(scene: 
         scene.write(worker_0=OLD)
         await scene.follower.look()
         assert scene.haproxy.up == {"worker-0": 2}
+
+    before_haproxy(scene, body)
+
+
+def test_what_haproxy_starts_from_names_the_workers_that_are_up_and_is_left_alone_while_nothing_changes(
+    scene: Scene,
+) -> None:
+    async def body() -> None:
+        scene.write(worker_0=OLD, worker_1=OTHER, worker_2="-")
+        await scene.follower.look()
+        assert OLD not in scene.state.read_text(), "it has not passed its checks"
+        scene.come_up()
+        del scene.haproxy.up["worker-1"]
+        await scene.pass_by(1)
+        written = [line.split() for line in scene.state.read_text().splitlines()[2:]]
+        assert {line[3]: line[4] for line in written} == {"worker-0": OLD, "worker-1": "-", "worker-2": "-"}
+        before = scene.state.stat()
+        await scene.pass_by(1)
+        assert scene.state.stat() == before
+
+    before_haproxy(scene, body)
+
+
+def test_what_haproxy_would_start_from_goes_when_it_cannot_be_written_and_that_is_told(scene: Scene) -> None:
+    async def body() -> None:
+        scene.write(worker_0=OLD)
+        await scene.follower.look()
+        scene.come_up()
+        await scene.pass_by(1)
+        assert OLD in scene.state.read_text()
+        in_the_way = scene.state.with_name("servers.state.new")
+        in_the_way.mkdir()
+        scene.write(worker_0=NEW)
+        await scene.pass_by(1)
+        assert not scene.state.exists()
+        assert scene.held == {"worker-0": NEW}
+        assert scene.follower.behind() == []
+        [trouble] = scene.target.complaints()
+        assert "cannot be written" in trouble
+        in_the_way.rmdir()
+        scene.come_up()
+        await scene.pass_by(1)
+        assert NEW in scene.state.read_text()
+        assert scene.target.complaints() == []
 
     before_haproxy(scene, body)
 

@@ -1,6 +1,7 @@
 """The agent beside HAProxy, and what tests change for it to take on."""
 
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -36,6 +37,15 @@ class Agent:
     def log(self) -> str:
         return self._program.printed
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Keep it from doing anything for a while."""
+        self._program.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._program.process.send_signal(signal.SIGCONT)
+
 
 @contextmanager
 def agent(
@@ -51,7 +61,7 @@ def agent(
     for path in (haproxy.tenant_map, haproxy.owner_map, haproxy.folder / "routing.map"):
         arguments += ["--map", str(path)]
     if haproxy.named:
-        arguments += ["--workers", str(haproxy.addresses)]
+        arguments += ["--workers", str(haproxy.addresses), "--server-state", str(haproxy.server_state)]
     if certificate:
         arguments += ["--certificate", str(certificate)]
     if client_certificate:

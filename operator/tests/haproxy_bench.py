@@ -236,6 +236,10 @@ class Bench:
     def addresses(self) -> Path:
         return self.folder / "workers.map"
 
+    @property
+    def server_state(self) -> Path:
+        return self.folder / "servers.state"
+
     def start(self, binary: str) -> None:
         """Start HAProxy with the configuration in its folder, and wait until it answers."""
 
@@ -411,7 +415,7 @@ def bench(
                     "bounds": Bounds(total=1000, server=500),
                     "silence_seconds": 600,
                     "hard_stop_seconds": 600,
-                    "resolve": bool(named),
+                    "server_state": str(found.server_state) if named else None,
                     "certificate": str(certificate) if certificate else None,
                     **changes,
                 },

@@ -67,6 +67,8 @@ def test_the_configuration_of_a_gateway_loads(
     write_map(tmp_path / "tenants.map", KEYS)
     write_owners(tmp_path / "owners.map", {})
     (tmp_path / "routing.map").write_text("routing-key 0123456789abcdef\n")
+    # HAProxy 2.6 warns when it starts without one.
+    (tmp_path / "servers.state").write_text("1\n")
     write_certificate(tmp_path / "tls.pem")
     text = rendered_config(gateway(replicas=replicas, loadBalancer=balancer), DEFAULTS)
     for folder in ("/etc/proofgate-tenants", "/etc/proofgate-tls", "/run/proofgate-haproxy"):

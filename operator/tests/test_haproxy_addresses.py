@@ -4,10 +4,11 @@ A name server that tells of pods that are gone is what clusters have, for as lon
 """
 
 import asyncio
+import http.client
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ from proofgate.front_door.follower import Follower
 from proofgate.front_door.names import Names
 from proofgate.front_door.runtime_api import RuntimeApi
 
-from tests.agents import Agent, agent
-from tests.haproxy_bench import KEYS, Bench, Worker, bench, eventually, write_addresses
+from tests.agents import Agent, agent, weights_of
+from tests.haproxy_bench import KEYS, Bench, Worker, bench, eventually, write_addresses, write_weights
 
 pytestmark = pytest.mark.haproxy
 
@@ -91,6 +92,111 @@ def test_a_restarted_haproxy_sends_every_tenant_where_it_was(
     eventually(beside.ready, "the agent is ready")
     eventually(lambda: haproxy.up() == 2, "both workers up")
     assert table(haproxy) == before
+
+
+def test_a_haproxy_that_starts_knows_its_workers_before_anybody_tells_it(
+    haproxy_binary: str, placed: tuple[Bench, Agent]
+) -> None:
+    haproxy, beside = placed
+    write_weights(haproxy.weights, {1: 34})
+    eventually(lambda: weights_of(haproxy)["worker-1"] == 34, "the second worker has a small share")
+    before = table(haproxy)
+    weighed = f"worker-1 {SECOND} 2 4 34 100"
+    eventually(lambda: weighed in haproxy.server_state.read_text(), "what HAProxy holds is written down")
+    with beside.frozen():
+        haproxy.restart(haproxy_binary)
+        assert table(haproxy) == before
+        assert weights_of(haproxy)["worker-1"] == 34
+
+
+def test_no_request_is_turned_away_once_a_killed_haproxy_accepts_connections_again(
+    haproxy_binary: str, placed: tuple[Bench, Agent]
+) -> None:
+    haproxy, _ = placed
+    state = haproxy.server_state
+    answers: list[int] = []
+    done = threading.Event()
+
+    def ask_again_and_again() -> None:
+        while not done.is_set():
+            with suppress(OSError, http.client.HTTPException):
+                answers.append(haproxy.ask(KEYS["tenant-0"][0])[0])
+
+    thread = threading.Thread(target=ask_again_and_again)
+    thread.start()
+    try:
+        for _ in range(5):
+            eventually(lambda: SECOND in state.read_text(), "what HAProxy holds is written down")
+            haproxy.stop()
+            answers.clear()
+            haproxy.start(haproxy_binary)
+            eventually(lambda: len(answers) > 20, "requests are answered again")
+            assert set(answers) == {200}
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_worker_that_moves_while_haproxy_is_dead_is_sent_nothing_where_it_was(
+    haproxy_binary: str, placed: tuple[Bench, Agent]
+) -> None:
+    haproxy, beside = placed
+    eventually(lambda: SECOND in haproxy.server_state.read_text(), "what HAProxy holds is written down")
+    haproxy.stop()
+    write_addresses(haproxy.addresses, {0: FIRST, 1: THIRD})
+    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "the agent forgets where it was")
+    seen = haproxy.workers[1].seen
+    with beside.frozen():
+        haproxy.start(haproxy_binary)
+        assert set(table(haproxy).values()) == {0}
+    eventually(lambda: states(beside).get("worker-1") == (THIRD, "up"), "its new address is set")
+    assert set(table(haproxy).values()) == {0, 2} and haproxy.workers[1].seen == seen
+
+
+def test_a_worker_that_is_down_is_not_up_in_a_haproxy_that_starts(
+    haproxy_binary: str, placed: tuple[Bench, Agent]
+) -> None:
+    haproxy, beside = placed
+    haproxy.workers[1].ready = False
+    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "it is down")
+    with beside.frozen():
+        haproxy.restart(haproxy_binary)
+        assert haproxy.up() == 1
+    eventually(lambda: states(beside).get("worker-1") == (SECOND, "down"), "it is checked again")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1\n", "no state\n", "1\n# be_id\n4 workers 1 worker-0 127.0.0.1", "\0\x7f\n", "2\n4 workers 2\n"],
+    ids=["empty", "nobody", "foreign", "torn", "binary", "version"],
+)
+def test_a_file_that_holds_no_servers_keeps_haproxy_from_nothing(
+    haproxy_binary: str, unset: Bench, text: str
+) -> None:
+    unset.server_state.write_text(text)
+    unset.restart(haproxy_binary)
+    assert unset.ask(KEYS["tenant-0"][0])[0] == 503
+    write_addresses(unset.addresses, {0: FIRST, 1: SECOND})
+    with agent(unset):
+        eventually(lambda: unset.up() == 2, "both workers are found")
+        eventually(lambda: SECOND in unset.server_state.read_text(), "the file is replaced")
+        assert set(table(unset).values()) == {0, 1}
+
+
+def test_an_agent_that_starts_while_haproxy_is_dead_forgets_what_is_not_so_any_more(
+    haproxy_binary: str, unset: Bench
+) -> None:
+    write_addresses(unset.addresses, {0: FIRST, 1: SECOND})
+    with agent(unset):
+        eventually(lambda: SECOND in unset.server_state.read_text(), "what HAProxy holds is written down")
+    unset.stop()
+    write_addresses(unset.addresses, {0: FIRST, 1: THIRD})
+    with agent(unset, waits=False) as beside:
+        eventually(lambda: SECOND not in unset.server_state.read_text(), "the new agent forgets where it was")
+        assert FIRST in unset.server_state.read_text()
+        with beside.frozen():
+            unset.start(haproxy_binary)
+            assert set(table(unset).values()) == {0}
 
 
 def test_an_address_that_another_pod_may_have_by_now_is_sent_nothing(placed: tuple[Bench, Agent]) -> None:

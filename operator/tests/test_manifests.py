@@ -307,7 +307,15 @@ def test_a_worker_is_ready_to_a_disruption_budget_only_once_the_operator_says_th
 def test_haproxy_asks_no_name_server_and_sends_nothing_before_the_agent_sets_an_address() -> None:
     text = rendered_config(gateway(), DEFAULTS)
     assert "resolvers" not in text
-    assert " init-addr 203.0.113.1 disabled" in text
+    assert " init-addr last,203.0.113.1 disabled" in text
+
+
+def test_haproxy_starts_from_the_file_that_the_agent_leaves_where_both_may_look() -> None:
+    [path] = re.findall(r"server-state-file (.*)", haproxy_config())
+    [haproxy, agent] = haproxy_pod()["containers"]
+    assert f"--server-state {path}" in " ".join(agent["command"])
+    for container in (haproxy, agent):
+        assert path.rpartition("/")[0] in [mount["mountPath"] for mount in container["volumeMounts"]]
 
 
 def test_the_agent_alone_has_the_addresses_of_workers_and_no_token() -> None:

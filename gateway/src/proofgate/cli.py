@@ -223,6 +223,12 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="addresses of servers, - for one without; without such a file their names are looked up",
     )
     front_door.add_argument(
+        "--server-state",
+        type=Path,
+        metavar="FILE",
+        help="written, with --workers, for HAProxy to start from: its configuration's server-state-file",
+    )
+    front_door.add_argument(
         "--certificate",
         type=Path,
         metavar="FILE",

@@ -92,6 +92,7 @@ def front_door(options: argparse.Namespace) -> int:
         options.tenant_shards,
         options.workers,
         options.client_certificate,
+        options.server_state,
     )
     try:
         listener = bind(options.listen)

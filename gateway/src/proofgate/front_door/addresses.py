@@ -21,7 +21,8 @@ from pathlib import Path
 
 from proofgate.front_door import servers
 from proofgate.front_door.names import Names
-from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
+from proofgate.front_door.server_state import ServerState
 from proofgate.front_door.servers import Server
 from proofgate.front_door.target import RefusedError
 
@@ -62,7 +63,11 @@ class _Trial:
 
 
 class Addresses:
-    """The file at `path`, and the addresses of HAProxy's servers. `clock` is monotonic seconds."""
+    """The file at `path`, and the addresses of HAProxy's servers.
+
+    `state`: the path of the file from which a HAProxy that starts knows them, if there is one. `clock` is
+    monotonic seconds.
+    """
 
     name = "workers"
     check_seconds = 1.0
@@ -73,11 +78,13 @@ class Addresses:
         api: RuntimeApi,
         names: Names | None = None,
         clock: Callable[[], float] = time.monotonic,
+        state: Path | None = None,
     ) -> None:
         self._path = path
         self._api = api
         self._names = names or Names()
         self._clock = clock
+        self._state = ServerState(state)
         self._trials: dict[str, _Trial] = {}
 
     def read(self) -> Wanted:
@@ -90,23 +97,30 @@ class Addresses:
             raise RefusedError(f"{self._path} cannot be read: {reason}") from None
 
     async def bring_in_step(self, content: Wanted) -> str | None:
-        found = await servers.workers(self._api)
+        try:
+            found = await servers.workers(self._api)
+        except UnreachableError:
+            self._forget_moved(content)
+            raise
         await self._find(found, content)
         wanted = {name: trial.address for name, trial in self._trials.items()}
         changed = _differing(found, wanted)
         if not changed:
+            self._state.keep(found)
             return None
+        # Before HAProxy is told: it may end at any time, and start again.
+        self._state.forget_moved(wanted)
         # Before HAProxy has checked anybody, it holds for up whom it knows: better than nobody at all.
         proved = any(server.checked for server in found.values())
         answers = [
             await self._api.ask("; ".join(batch))
             for batch in _commands(found, wanted, changed, proved=proved)
         ]
-        await self._taken_on(wanted, "; ".join(" ".join(answers).split("\n")))
+        self._state.keep(await self._taken_on(wanted, "; ".join(" ".join(answers).split("\n"))))
         return " ".join(f"{name}={wanted.get(name) or NONE}" for name in changed)
 
     def complaints(self) -> list[str]:
-        return []
+        return [self._state.trouble] if self._state.trouble else []
 
     def gauges(self) -> dict[str, float]:
         found = self._trials.values()
@@ -114,6 +128,16 @@ class Addresses:
             "entries": sum(trial.address is not None for trial in found),
             "by_name": sum(trial.named is not None for trial in found),
         }
+
+    def _forget_moved(self, content: Wanted) -> None:
+        """Let a HAProxy that is not there now not start with an address that its worker has left."""
+        if content.addresses is None:
+            return
+        wanted = dict(content.addresses)
+        for name, trial in self._trials.items():
+            if name in wanted and trial.told == wanted[name]:
+                wanted[name] = trial.address
+        self._state.forget_moved(wanted)
 
     async def _find(self, found: Mapping[str, Server], content: Wanted) -> None:
         """Note where each worker is to be."""
@@ -153,13 +177,15 @@ class Addresses:
             log.warning("%s is looked for at %s, by its name", name, named)
         trial.named = named if named != trial.told else None
 
-    async def _taken_on(self, wanted: Mapping[str, str | None], answer: str) -> None:
-        """Return once HAProxy has the addresses. Raises RefusedError when it does not take them on."""
+    async def _taken_on(self, wanted: Mapping[str, str | None], answer: str) -> dict[str, Server]:
+        """Return the servers once HAProxy has the addresses. Raises RefusedError when it does not take them
+        on."""
         deadline = time.monotonic() + _TAKEN_ON_SECONDS
-        while missing := _differing(await servers.workers(self._api), wanted):
+        while missing := _differing(found := await servers.workers(self._api), wanted):
             if time.monotonic() >= deadline:
                 raise RefusedError(f"HAProxy has no new address of {', '.join(missing)}: {answer[:200]}")
             await asyncio.sleep(_TAKEN_ON_POLL_SECONDS)
+        return found
 
 
 def parse(content: str) -> dict[str, str | None]:

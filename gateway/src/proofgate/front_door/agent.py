@@ -41,11 +41,12 @@ def targets(
     tenant_shards: Path | None = None,
     workers: Path | None = None,
     client_certificate: Path | None = None,
+    server_state: Path | None = None,
 ) -> list[Target]:
     """What is to be followed."""
     found: list[Target] = [MapFile(path, api, tenant_shards) for path in maps]
     if workers is not None:
-        found.append(Addresses(workers, api))
+        found.append(Addresses(workers, api, state=server_state))
     if weights is not None:
         found.append(Weights(weights, api))
     if certificate is not None:

@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
 from proofgate.front_door.target import RefusedError
 
 BACKEND = "workers"
-_RUNNING = 2
+#: Of `srv_op_state`.
+RUNNING = 2
 # As the operator configures it. A server that was not checked yet is up with this health, and a passed check
 # raises it. The result of the last check tells less: there is none while the next check is on its way.
-_RISE = 2
+RISE = 2
 NOBODY_UP = "no worker is up"
+_NOT_TOLD = "HAProxy does not tell the state of its servers"
 # Longer than an address takes to arrive, and a worker to pass its first checks.
 FIND_SECONDS = 10.0
-# Of `srv_admin_state`: in maintenance by command, as another server is, or because its name does not resolve
-# (HAProxy, include/haproxy/server-t.h, `enum srv_admin`).
-_MAINTENANCE = 0x01 | 0x02 | 0x20
+# Of `srv_admin_state`: in maintenance by command, and because the configuration begins with it (HAProxy,
+# include/haproxy/server-t.h, `enum srv_admin`).
+FORCED_MAINTENANCE = 0x01
+CONFIGURED_MAINTENANCE = 0x04
+# By command, as another server is, or because its name does not resolve.
+_MAINTENANCE = FORCED_MAINTENANCE | 0x02 | 0x20
 # Of `srv_check_status`: no check has begun yet (include/haproxy/check-t.h, `HCHK_STATUS_INI`).
-_NEVER_CHECKED = 1
+NEVER_CHECKED = 1
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Server:
     """A worker as HAProxy sees it.
 
     `address` is None in maintenance: HAProxy sends it nothing. `up`: it has passed its checks at this
-    address. `seconds`: since it last came up, went down, or into maintenance.
+    address. `seconds`: since it last came up, went down, or into maintenance. `row` has HAProxy's own fields.
     """
 
     address: str | None
@@ -41,6 +46,12 @@ class Server:
     up: bool
     checked: bool
     seconds: int
+    row: Mapping[str, str] = field(compare=False, repr=False)
+
+    @property
+    def running(self) -> bool:
+        """Whether HAProxy sends it connections, or would without maintenance."""
+        return int(self.row["srv_op_state"]) == RUNNING
 
     @property
     def state(self) -> str:
@@ -50,42 +61,47 @@ class Server:
 
 async def workers(api: RuntimeApi) -> dict[str, Server]:
     """Every server of the workers. Raises RefusedError, UnreachableError."""
-    found = await _rows(api)
+    return parse(await _told(api))
+
+
+def parse(text: str) -> dict[str, Server]:
+    """Every server of an answer to `show servers state`. Raises RefusedError."""
     try:
-        return {row["srv_name"]: _server(row) for row in found}
+        return {row["srv_name"]: _server(row) for row in _rows(text)}
     except (ValueError, KeyError):
-        raise RefusedError("HAProxy does not tell the state of its servers") from None
+        raise RefusedError(_NOT_TOLD) from None
 
 
 async def states(api: RuntimeApi, *fields: str) -> dict[str, tuple[int, ...]]:
     """The values of `fields`, numbers, by server. Raises RefusedError, UnreachableError."""
-    found = await _rows(api)
+    found = await _told(api)
     try:
-        return {row["srv_name"]: tuple(int(row[field]) for field in fields) for row in found}
+        return {row["srv_name"]: tuple(int(row[name]) for name in fields) for row in _rows(found)}
     except (ValueError, KeyError):
-        raise RefusedError("HAProxy does not tell the state of its servers") from None
+        raise RefusedError(_NOT_TOLD) from None
 
 
-async def _rows(api: RuntimeApi) -> list[dict[str, str]]:
-    answer = await api.ask(f"show servers state {BACKEND}")
-    try:
-        _, head, *lines = answer.splitlines()
-        names = head.removeprefix("# ").split()
-        return [dict(zip(names, line.split(), strict=True)) for line in lines if line.strip()]
-    except ValueError:
-        raise RefusedError("HAProxy does not tell the state of its servers") from None
+async def _told(api: RuntimeApi) -> str:
+    return await api.ask(f"show servers state {BACKEND}")
+
+
+def _rows(text: str) -> list[dict[str, str]]:
+    _, head, *lines = text.splitlines()
+    names = head.removeprefix("# ").split()
+    return [dict(zip(names, line.split(), strict=True)) for line in lines if line.strip()]
 
 
 def _server(row: dict[str, str]) -> Server:
     away = int(row["srv_admin_state"]) & _MAINTENANCE
     address = None if away else str(ipaddress.ip_address(row["srv_addr"]))
-    running = int(row["srv_op_state"]) == _RUNNING and int(row["srv_check_health"]) > _RISE
+    running = int(row["srv_op_state"]) == RUNNING and int(row["srv_check_health"]) > RISE
     return Server(
         address,
         row["srv_fqdn"],
         up=not away and running,
-        checked=int(row["srv_check_status"]) != _NEVER_CHECKED,
+        checked=int(row["srv_check_status"]) != NEVER_CHECKED,
         seconds=int(row["srv_time_since_last_change"]),
+        row=row,
     )
 
 
@@ -133,8 +149,8 @@ async def missing(api: RuntimeApi) -> str | None:
         found = await states(api, "srv_op_state", "srv_check_health")
     except (RefusedError, UnreachableError) as error:
         return str(error)
-    up = {name: health for name, (state, health) in found.items() if state == _RUNNING}
-    unproved = sorted(name for name, health in up.items() if health <= _RISE)
+    up = {name: health for name, (state, health) in found.items() if state == RUNNING}
+    unproved = sorted(name for name, health in up.items() if health <= RISE)
     if unproved:
         return f"not checked: {', '.join(unproved)}"
     return None if up else NOBODY_UP

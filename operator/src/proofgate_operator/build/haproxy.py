@@ -51,6 +51,8 @@ ADDRESSES_FILE = "workers.map"
 _ADDRESSES_FOLDER = "/etc/proofgate-workers"
 _RUNTIME_FOLDER = "/run/proofgate-haproxy"
 _RUNTIME_SOCKET = f"{_RUNTIME_FOLDER}/admin.sock"
+#: Outlives a process of HAProxy, and not its pod.
+_SERVER_STATE = f"{_RUNTIME_FOLDER}/servers.state"
 _MIN_SERVER_LINES = 8
 #: How long a worker keeps an idle connection (its default `timeouts.clientIdleSeconds`).
 _WORKER_IDLE_SECONDS = 75
@@ -91,6 +93,7 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             traffic_bind=_bind(defaults, TRAFFIC_PORT),
             metrics_bind=_bind(defaults, METRICS_PORT),
             runtime_socket=_RUNTIME_SOCKET,
+            server_state=_SERVER_STATE,
             tenant_map=f"{_MAPS_FOLDER}/{haproxy_maps.TENANT_MAP}",
             owner_map=f"{_MAPS_FOLDER}/{haproxy_maps.OWNER_MAP}",
             routing_map=f"{_MAPS_FOLDER}/{haproxy_maps.ROUTING_MAP}",
@@ -242,7 +245,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     for name in _FOLLOWED_MAPS:
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
     command += ["--weights", f"{_MAPS_FOLDER}/{haproxy_maps.WEIGHTS}"]
-    command += ["--workers", f"{_ADDRESSES_FOLDER}/{ADDRESSES_FILE}"]
+    command += ["--workers", f"{_ADDRESSES_FOLDER}/{ADDRESSES_FILE}", "--server-state", _SERVER_STATE]
     if gateway.spec.load_balancer.tls:
         command += ["--certificate", _CERTIFICATE]
     if gateway.hop.spoken:

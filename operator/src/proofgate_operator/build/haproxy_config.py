@@ -75,8 +75,8 @@ class Balancer:
     a tenant whose owner is down gets its stand-in and no other worker. `silence_seconds`: longest wait for
     the next byte of a response. `hard_stop_seconds`: when a stopping process cuts the streams it still has.
     `to_workers`: TLS to the workers; None for connections in clear. `inside_bind`: where clients connect that
-    write no PROXY header, beside those that do. `resolve`: whether addresses are names, whose numbers the
-    agent beside HAProxy sets, or numbers.
+    write no PROXY header, beside those that do. `server_state`: addresses are names, whose numbers the agent
+    beside HAProxy sets, and leaves at this path for the next start; None where they are numbers.
     """
 
     servers: tuple[Server, ...]
@@ -97,11 +97,11 @@ class Balancer:
     certificate: str | None = None
     strict: bool = False
     log_all: bool = False
-    resolve: bool = True
+    server_state: str | None = None
 
 
-#: Until the agent has set a worker's address, its line is in maintenance at one that nobody has (RFC 5737):
-#: of a line without any, HAProxy takes no address while it runs.
+#: Until a worker's address is known, its line is in maintenance at one that nobody has (RFC 5737): of a line
+#: without any, HAProxy takes no address while it runs.
 _NOWHERE = "203.0.113.1"
 #: In the map of owners, between a worker and the one that stands in for it.
 OWNER_SEPARATOR = "."
@@ -150,6 +150,8 @@ def _global(balancer: Balancer) -> list[str]:
         f"stats socket {balancer.runtime_socket} mode 600 level admin",
         f"tune.bufsize {_BUFFER_BYTES}",
         f"maxconn {balancer.bounds.total + _SPARE_CONNECTIONS}",
+        # From it a process that starts knows its workers before it accepts a connection.
+        *([f"server-state-file {balancer.server_state}"] if balancer.server_state else []),
         # Where a container may open fewer files, fewer connections are better than none.
         "no strict-limits",
         f"hard-stop-after {balancer.hard_stop_seconds}s",
@@ -308,9 +310,10 @@ def server_name(ordinal: int) -> str:
 
 
 def _workers(balancer: Balancer) -> list[str]:
-    resolution = f" init-addr {_NOWHERE} disabled" if balancer.resolve else ""
+    resolution = f" init-addr last,{_NOWHERE} disabled" if balancer.server_state else ""
     return [
         "log global",
+        *(["load-server-state-from-file global"] if balancer.server_state else []),
         *(_pinning(balancer) if balancer.pinned else ["balance leastconn"]),
         *_redispatch(balancer),
         "option httpchk",

@@ -1,0 +1,138 @@
+"""The file from which HAProxy knows its workers at its start, before the agent has set an address.
+
+It holds what HAProxy had when the agent last asked, in the format of `show servers state`. Source: HAProxy's
+configuration manual, `server-state-file` and `load-server-state-from-file`; its management guide, section
+9.3, for the fields. HAProxy passes over a file that is missing, cut off or somebody else's.
+
+A worker that is down is in maintenance there: a server whose configuration is `disabled` comes out of a file
+as up, whatever the file says of its checks (HAProxy, src/server.c, `srv_update_status`). So the file names
+workers that were up, and no address that is not its worker's any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from proofgate.front_door import servers
+from proofgate.front_door.servers import Server
+from proofgate.front_door.target import RefusedError
+
+_VERSION = "1"
+# Those that HAProxy wants of every line. What follows, such as whether a worker is spoken to with TLS, would
+# count before a configuration that has changed since.
+_FIELDS = (
+    "be_id",
+    "be_name",
+    "srv_id",
+    "srv_name",
+    "srv_addr",
+    "srv_op_state",
+    "srv_admin_state",
+    "srv_uweight",
+    "srv_iweight",
+    "srv_time_since_last_change",
+    "srv_check_status",
+    "srv_check_result",
+    "srv_check_health",
+    "srv_check_state",
+    "srv_agent_state",
+    "bk_f_forced_id",
+    "srv_f_forced_id",
+    "srv_fqdn",
+    "srv_port",
+    "srvrecord",
+)
+# As of a server that HAProxy has not checked yet. Nothing here changes with time alone.
+_UNCHECKED = {
+    "srv_time_since_last_change": "0",
+    "srv_check_status": str(servers.NEVER_CHECKED),
+    "srv_check_result": "0",
+    "srv_check_state": "6",
+    "srv_agent_state": "0",
+    "srvrecord": "-",
+}
+
+
+class ServerState:
+    """The file at `path`, which HAProxy's configuration names; without a path nothing is written."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._held: Mapping[str, Server] = {}
+        self._written: str | None = None
+        self.trouble: str | None = None
+        if path is not None:
+            self._load(path)
+
+    def keep(self, found: Mapping[str, Server]) -> None:
+        """Let a HAProxy that starts know its workers as they were `found`."""
+        self._held = found
+        text = _rendered(found)
+        if self._path is not None and text != self._written:
+            self._written = text if self._write(self._path, text) else None
+
+    def forget_moved(self, told: Mapping[str, str | None]) -> None:
+        """Let a HAProxy that starts send nothing to a worker where it is not `told` to be."""
+        moved = {name for name, server in self._held.items() if server.address != told.get(name)}
+        if moved:
+            self.keep(
+                {
+                    name: replace(server, address=None) if name in moved else server
+                    for name, server in self._held.items()
+                }
+            )
+
+    def _load(self, path: Path) -> None:
+        try:
+            held = servers.parse(path.read_text(encoding="ascii"))
+            self._written = _rendered(held)
+            self._held = held
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, RefusedError):
+            self.keep({})
+
+    def _write(self, path: Path, text: str) -> bool:
+        """Replace the file at once. One that cannot be replaced goes: it would be out of date."""
+        new = path.with_name(f"{path.name}.new")
+        try:
+            new.write_text(text, encoding="ascii")
+            new.replace(path)
+        except OSError as error:
+            self.trouble = f"{path} cannot be written: {error.strerror}"
+            self._remove(path)
+            return False
+        self.trouble = None
+        return True
+
+    def _remove(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            self.trouble = f"{path} is out of date and cannot be removed: {error.strerror}"
+
+
+def _rendered(found: Mapping[str, Server]) -> str:
+    lines = [_VERSION, f"# {' '.join(_FIELDS)}", *(_line(server) for server in found.values())]
+    return "\n".join([*lines, ""])
+
+
+def _line(server: Server) -> str:
+    present = server.address is not None and server.running
+    row = {
+        **server.row,
+        **_UNCHECKED,
+        "srv_addr": server.address if present else "-",
+        "srv_op_state": str(servers.RUNNING if present else 0),
+        "srv_admin_state": str(_admin_state(server, present=present)),
+        "srv_check_health": str(servers.RISE if present else 0),
+    }
+    return " ".join(str(row[field]) for field in _FIELDS)
+
+
+def _admin_state(server: Server, *, present: bool) -> int:
+    # HAProxy compares whether the server is `disabled` in the configuration with what it is there now.
+    configured = int(server.row["srv_admin_state"]) & servers.CONFIGURED_MAINTENANCE
+    return configured if present else configured | servers.FORCED_MAINTENANCE
