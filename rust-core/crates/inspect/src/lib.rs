@@ -17,6 +17,7 @@ mod held;
 mod known;
 mod masks;
 mod placeholders;
+mod private_key;
 mod recall;
 mod request;
 mod response;

@@ -2,13 +2,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Budget, Decision, Engine, Fault, Judgement, Match, MessageJudgement, Profile, RuleIndex, Scope, Scratch,
-    Step, processor_time,
+    Budget, Decision, Engine, Extent, Fault, Judgement, Match, MessageJudgement, Profile, RuleIndex, Scope,
+    Scratch, Step, processor_time,
 };
 use proofgate_providers::{BodyText, MessagePlace};
 
 use crate::counts::Counts;
 use crate::placeholders::{self, Placeholder};
+use crate::private_key;
 use crate::recall::{Recall, RecalledScan};
 use crate::runs::Run;
 use crate::same_values::SameValues;
@@ -295,6 +296,18 @@ impl RequestInspection {
     }
 }
 
+/// Where what is replaced for a match ends.
+fn end(engine: &Engine, text: &BodyText, at: &Match) -> usize {
+    let passage = text.passage_at(at.start).and_then(|number| text.passage(number));
+    let (Extent::PrivateKey, Some(passage)) = (engine.rule(at.rule).extent, passage) else {
+        return at.end;
+    };
+    let end = passage.range.end.max(at.end);
+    text.text()
+        .get(..end)
+        .map_or(at.end, |text| private_key::end(text, at.end))
+}
+
 /// What the matches come to, message by message.
 fn verdict(
     engine: &Engine,
@@ -314,7 +327,7 @@ fn verdict(
             judgement.note(at.rule);
             let decision = judged.note(profile, scope, at.rule);
             if matches!(decision, Some(Decision::Mask | Decision::Redact)) {
-                let part = text.settled(at.start..at.end);
+                let part = text.settled(at.start..end(engine, text, at));
                 if !text.is_setting(&part) {
                     spans.add(at.rule, part, decision == Some(Decision::Mask));
                 }

@@ -84,6 +84,34 @@ fn a_key_is_refused_where_a_user_types_it_and_redacted_elsewhere() {
 }
 
 #[test]
+fn all_of_a_private_key_is_taken_out_of_what_a_tool_shows_and_an_answer_with_one_is_stopped() {
+    let mut policy = defaults();
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+    let begin = "-----BEGIN \u{50}RIVATE KEY-----";
+    let long = format!("{line}\n").repeat(50);
+    let key = format!("{begin}\n{long}qHkr3Q==\n-----END \u{50}RIVATE KEY-----");
+    let numbered: String = (key.lines().zip(1..))
+        .map(|(line, number)| format!("{number:6}\t{line}\n"))
+        .collect();
+    let json = json!({"private_key": key, "client": "a"}).to_string();
+    for (shown, kept) in [
+        (key.as_str(), "here:  and"),
+        (&numbered, "here:      1\t\n and"),
+        (&json, ""),
+    ] {
+        let message = message("tool", &format!("here: {shown} and"));
+        let (verdict, sent) = inspect(&mut policy, &json!([message]));
+        assert_eq!(verdict.outcome, Outcome::Redact);
+        let sent = sent[0]["content"].as_str().unwrap();
+        assert!(!sent.contains("MII") && !sent.contains("qHkr"), "{sent}");
+        let left = sent.replace("[redacted:secret-private-key]", "");
+        assert!(kept.is_empty() || left == kept, "{left}");
+    }
+    let (_, ended, _) = policy.pass(AnswerKind::Unary, &[answer(&key).as_bytes()]);
+    assert!(ended.is_err());
+}
+
+#[test]
 fn an_address_is_masked_in_chat_and_stays_where_tools_work() {
     let mut policy = defaults();
     let call = json!({"id": "c", "type": "function", "function": {

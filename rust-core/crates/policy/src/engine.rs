@@ -23,8 +23,8 @@ use crate::signs::{MOST_SIGNS, Signs};
 use crate::undecided::Undecided;
 use crate::wake::{Offsets, Wake};
 use crate::{
-    Action, Budget, Direction, Examples, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Scope,
-    Target, TenantPolicy, View,
+    Action, Budget, Direction, Examples, Extent, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec,
+    Scope, Target, TenantPolicy, View,
 };
 
 /// The number of a rule within its [`Engine`].
@@ -50,6 +50,8 @@ pub struct RuleInfo {
     pub target: Target,
     /// The copy of the text that it looks at.
     pub view: View,
+    /// How far what is replaced of a request reaches.
+    pub extent: Extent,
     /// What it adds to the score.
     pub score: u32,
     /// Whether it is written to flag by its pack: then an action for its pack or for all rules makes no more of it.
@@ -101,7 +103,7 @@ impl Source {
 
     /// What a rule does where it looks, before a policy changes it.
     fn actions(&self, spec: &RuleSpec) -> Actions {
-        let mut actions = overrides::own(&spec.id, spec.action, &self.limits);
+        let mut actions = overrides::own(spec.action, spec.extent, &self.limits);
         for (scope, action) in Scope::ALL.into_iter().zip(&mut actions) {
             if !self.scopes.contains(scope) || !spec.target.includes(scope.direction()) {
                 *action = Action::Ignore;
@@ -519,6 +521,7 @@ impl Rule {
             reason: spec.reason,
             target: spec.target,
             view,
+            extent: spec.extent,
             score: spec.score,
             examples: spec.examples,
         };

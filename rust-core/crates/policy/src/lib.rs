@@ -66,5 +66,5 @@ pub use profile::Profile;
 pub use scan::{Match, Scan, Step};
 pub use scope::{Scope, ScopeSet};
 pub use scratch::Scratch;
-pub use spec::{Action, Direction, Examples, RuleSpec, Target, View};
+pub use spec::{Action, Direction, Examples, Extent, RuleSpec, Target, View};
 pub use stream::StreamScan;

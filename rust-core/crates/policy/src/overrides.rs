@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::packs::{is_built_in_rule, pack_names};
 use crate::scope::{Scope, ScopeSet};
-use crate::{Action, PolicyError};
+use crate::{Action, Direction, Extent, PolicyError};
 
 /// What a policy has some rules do instead of what they do by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -32,15 +32,6 @@ pub struct Limit {
     pub scopes: ScopeSet,
     /// The strictest action.
     pub action: Action,
-    /// Ids of rules for which it does not hold.
-    #[serde(default)]
-    pub except: Vec<String>,
-}
-
-impl Limit {
-    fn holds_for(&self, rule: &str, scope: Scope) -> bool {
-        self.scopes.contains(scope) && !self.except.iter().any(|id| id == rule)
-    }
 }
 
 fn everywhere() -> ScopeSet {
@@ -50,10 +41,14 @@ fn everywhere() -> ScopeSet {
 /// What one rule does in each scope, by [`Scope`] as a number.
 pub(crate) type Actions = [Action; Scope::ALL.len()];
 
-/// What a rule does by itself within the limits of its pack.
-pub(crate) fn own(rule: &str, action: Action, limits: &[Limit]) -> Actions {
+/// What a rule does by itself within the limits of its pack. In answers, where no more than a match is replaced, they do not
+/// hold for rules that find the beginning of a secret only.
+pub(crate) fn own(action: Action, extent: Extent, limits: &[Limit]) -> Actions {
     Scope::ALL.map(|scope| {
-        let here = limits.iter().filter(|limit| limit.holds_for(rule, scope));
+        let is_part = extent != Extent::Match && scope.direction() == Direction::Response;
+        let here = limits
+            .iter()
+            .filter(|limit| limit.scopes.contains(scope) && !is_part);
         here.fold(action, |action, limit| action.min(limit.action))
     })
 }

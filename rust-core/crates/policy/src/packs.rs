@@ -47,20 +47,12 @@ impl Pack {
     /// Reads a pack.
     ///
     /// # Errors
-    /// [`PolicyError::Pack`] names the line, or the setting, and what is wrong with it.
+    /// [`PolicyError::Pack`] names the line and what is wrong with it.
     pub fn read(name: &str, text: &str) -> Result<Self, PolicyError> {
-        let refused = |reason: String| PolicyError::Pack {
+        toml::from_str(text).map_err(|error| PolicyError::Pack {
             pack: name.to_owned(),
-            reason,
-        };
-        let pack: Pack =
-            toml::from_str(text).map_err(|error| refused(error.to_string().trim().to_owned()))?;
-        let mut excepted = pack.limits.iter().flat_map(|limit| &limit.except);
-        let unknown = excepted.find(|id| !pack.rules.iter().any(|rule| rule.id == **id));
-        match unknown {
-            Some(id) => Err(refused(format!("limit.except: the pack has no rule {id:?}"))),
-            None => Ok(pack),
-        }
+            reason: error.to_string().trim().to_owned(),
+        })
     }
 
     /// Reads the built-in pack `name`.

@@ -65,6 +65,17 @@ pub enum View {
     Folded,
 }
 
+/// How far what is replaced reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// What matched, or the group `value` of it.
+    #[default]
+    Match,
+    /// In a request, also what follows of a private key that it has found the beginning of.
+    PrivateKey,
+}
+
 /// Texts that a rule is tried on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -99,6 +110,9 @@ pub struct RuleSpec {
     /// The name of a further condition on the matched text.
     #[serde(default)]
     pub check: Option<String>,
+    /// What is replaced of a request where it matches.
+    #[serde(default)]
+    pub extent: Extent,
     /// What it adds to the score of a message, once; 0 to 1000.
     #[serde(default = "default_score")]
     pub score: u32,

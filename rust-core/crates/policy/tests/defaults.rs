@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use proofgate_policy::{Action, Pack, PolicyConfig, Scope, pack_names};
+use proofgate_policy::{Action, Pack, Scope, pack_names};
 use serde_json::{Value, json};
 use support::Policy;
 
@@ -136,26 +136,4 @@ fn every_rule_that_blocks_by_itself_reaches_the_usual_threshold() {
             assert_eq!(rule.action == Action::Block, rule.score >= 100, "{}", rule.id);
         }
     }
-}
-
-#[test]
-fn a_pack_excepts_rules_of_its_own_only() {
-    let pack = |except: &str| {
-        let text = format!(
-            "name = \"a\"\ndescription = \"b\"\n[[limit]]\naction = \"flag\"\nexcept = [\"{except}\"]\n\
-             [[rule]]\nid = \"one\"\nreason = \"c\"\nliterals = [\"d\"]\n\
-             [[rule]]\nid = \"two\"\nreason = \"c\"\nliterals = [\"e\"]\n"
-        );
-        Pack::read("a", &text)
-    };
-    let engine =
-        proofgate_policy::Engine::compile_packs(&PolicyConfig::default(), vec![pack("two").unwrap()]);
-    let engine = engine.unwrap();
-    let actions: Vec<_> = engine
-        .rules()
-        .map(|rule| rule.actions[Scope::User as usize])
-        .collect();
-    assert_eq!(actions, [Action::Flag, Action::Block]);
-    let refused = pack("three").unwrap_err().to_string();
-    assert!(refused.contains("the pack has no rule \"three\""), "{refused}");
 }

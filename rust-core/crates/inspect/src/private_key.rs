@@ -1,0 +1,138 @@
+//! Where a private key ends that a rule has found by its beginning (RFC 7468; RFC 9580, 6.2): a key of 4096 bits has more
+//! bytes than a match may have.
+
+/// A shorter piece of base64 is a word, unless the end of a key follows.
+const SHORTEST_LINE: usize = 16;
+/// Short pieces at the end of a key: what is left of it, and a checksum.
+const MOST_SHORT: usize = 2;
+const LONGEST_NUMBER: usize = 6;
+const END: &[u8] = b"-----END ";
+const LONGEST_LABEL: usize = 48;
+
+/// The end of the key in `text` of which the bytes before `from` are the beginning: behind its last line, or behind the
+/// words that end it. Between lines there may be what source code, JSON and tools that show files write there: quotes,
+/// escapes, signs, numbers of lines.
+pub(crate) fn end(text: &str, from: usize) -> usize {
+    let bytes = text.as_bytes();
+    let (mut end, mut at, mut short) = (from, from, 0);
+    // The match may have ended inside a line.
+    at += base64(&bytes[at.min(bytes.len())..]);
+    end = end.max(at);
+    loop {
+        at += between(&bytes[at.min(bytes.len())..]);
+        let rest = bytes.get(at..).unwrap_or_default();
+        if let Some(label) = rest.strip_prefix(END) {
+            return at + END.len() + closed(label).unwrap_or(0);
+        }
+        let length = base64(rest);
+        let is_number = length <= LONGEST_NUMBER && rest[..length].iter().all(u8::is_ascii_digit);
+        match length {
+            0 => return end,
+            SHORTEST_LINE.. => {
+                end = at + length;
+                short = 0;
+            }
+            _ if is_number || rest[..length] == *b"+" => {}
+            _ if short < MOST_SHORT => short += 1,
+            _ => return end,
+        }
+        at += length;
+    }
+}
+
+/// Bytes up to the end of the dashes behind a label.
+fn closed(label: &[u8]) -> Option<usize> {
+    let end = label
+        .windows(5)
+        .take(LONGEST_LABEL)
+        .position(|five| five == b"-----")?;
+    Some(end + 5)
+}
+
+fn base64(bytes: &[u8]) -> usize {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    bytes.iter().take_while(|byte| is_digit(byte)).count()
+}
+
+/// Bytes of what may stand between two lines.
+fn between(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = &bytes[at..];
+        at += match rest {
+            [b'\\', b'r' | b'n' | b't', ..] => 2,
+            _ if rest.starts_with(END) => return at,
+            [
+                b' ' | b'\t' | b'\r' | b'\n' | b'\\' | b'"' | b'\'' | b'`' | b',' | b'-' | b'|' | b'>' | b':'
+                | b'#' | b'*',
+                ..,
+            ] => 1,
+            _ if rest.starts_with("→".as_bytes()) => "→".len(),
+            _ => return at,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::end;
+
+    const LINE: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+
+    /// What is left of a key that is written so, and of what stands around it.
+    fn left(between: &str, last: &str, behind: &str) -> String {
+        let text = format!("BEGIN-----{between}{LINE}{between}{LINE}{between}{last}{between}{behind}");
+        let from = text.find("MII").unwrap_or_default() + 24;
+        text[end(&text, from)..].to_owned()
+    }
+
+    #[test]
+    fn a_key_ends_behind_its_last_words_however_its_lines_are_parted() {
+        for between in [
+            "\n",
+            "\r\n",
+            "\\n",
+            "\\\\n",
+            "\",\n  \"",
+            "\\n\" +\n    \"",
+            "\n     2\t",
+            "\n  17→",
+            "\n> ",
+            "\n+",
+            "\n-",
+        ] {
+            assert_eq!(
+                left(between, "qHkr3Q==", "-----END PRIVATE KEY----- and a word"),
+                " and a word",
+                "{between:?}"
+            );
+        }
+        let armor = "qHkr3Q==\n=x4Bc";
+        assert_eq!(
+            left("\n", armor, "-----END PGP PRIVATE KEY BLOCK-----\nNext"),
+            "\nNext"
+        );
+    }
+
+    #[test]
+    fn words_behind_a_key_that_is_cut_off_stay() {
+        assert_eq!(
+            left("\n", "", "Then he went home again."),
+            "\n\nThen he went home again."
+        );
+        assert_eq!(
+            left("\\n", "", "\", \"client_email\": \"a\"}"),
+            "\\n\\n\", \"client_email\": \"a\"}"
+        );
+        assert_eq!(left("\n", LINE, ""), "\n");
+        assert_eq!(left("\n", "", "-----END "), "");
+    }
+
+    #[test]
+    fn every_end_is_one_of_the_text() {
+        let text = format!("{LINE}\n  2→{LINE}\n3→é");
+        for from in (0..=text.len()).filter(|from| text.is_char_boundary(*from)) {
+            assert!(text.is_char_boundary(end(&text, from)));
+        }
+    }
+}
