@@ -84,6 +84,11 @@ check: ## Format, lint, types, all unit tests, generated files
 test: ## Everything: checks, unit tests, and the end-to-end tests on a real cluster (25 minutes, 55 the first time)
 	$(RUN) all $(if $(STRESSED),--stressed)
 
+.PHONY: generate
+generate: develop ## Write every generated file: CRDs, references, tables of the docs, golden manifests
+	@"$(PY)" setup/generate
+	@cd operator && PROOFGATE_UPDATE_GOLDEN=1 pytest -q -n0 tests/test_manifests.py
+
 .PHONY: fmt
 fmt: setup ## Format everything
 	@cargo fmt --all --manifest-path $(RUST_MANIFEST)
