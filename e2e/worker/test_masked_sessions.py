@@ -43,6 +43,8 @@ class Told:
 class Chat:
     """Chat Completions."""
 
+    model = MODEL
+
     def __init__(self, base_url: str) -> None:
         self.client = openai.OpenAI(base_url=base_url, api_key=KEYS["acme"], max_retries=0)
         self.messages: list[Any] = [{"role": "system", "content": "You write mails."}]
@@ -51,7 +53,7 @@ class Chat:
         self.messages.append({"role": "user", "content": text})
         function = {"name": "send_mail", "parameters": SCHEMA}
         asked: dict[str, Any] = {
-            "model": MODEL,
+            "model": self.model,
             "messages": self.messages,
             "tools": [{"type": "function", "function": function}],
         }
@@ -126,7 +128,11 @@ class Messages:
 
     @staticmethod
     def history(request: Any) -> list[Any]:
-        return [block for message in request["messages"] for block in message["content"]]
+        blocks: list[Any] = []
+        for message in request["messages"]:
+            content = message["content"]
+            blocks += [content] if isinstance(content, str) else content
+        return blocks
 
     @staticmethod
     def said(request: Any) -> Iterator[Turn]:
@@ -134,6 +140,23 @@ class Messages:
             if message["role"] == "assistant":
                 thought, words, *uses = message["content"]
                 yield Turn(thought["thinking"], words["text"], [use["input"] for use in uses])
+
+
+class Translated(Chat):
+    """Chat Completions before a provider of Messages."""
+
+    model = CLAUDE
+
+    @staticmethod
+    def history(request: Any) -> list[Any]:
+        return Messages.history(request)
+
+    @staticmethod
+    def said(request: Any) -> Iterator[Turn]:
+        for message in request["messages"]:
+            if message["role"] == "assistant":
+                words, *uses = message["content"]
+                yield Turn("", words["text"], [use["input"] for use in uses])
 
 
 class Responses:
@@ -224,7 +247,7 @@ def running(folder: Path) -> Iterator[tuple[Worker, Writer]]:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("dialect", [Chat, Messages, Responses])
+@pytest.mark.parametrize("dialect", [Chat, Messages, Responses, Translated])
 def test_over_fifty_turns_the_client_has_every_value_and_the_provider_has_none(
     running: tuple[Worker, Writer], dialect: Callable[[str], Chat | Messages | Responses], stream: bool
 ) -> None:
