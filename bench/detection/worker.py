@@ -169,8 +169,10 @@ def _sessions(
     by_repository: dict[str, list[sessions.File]] = {}
     for file in alone:
         by_repository.setdefault(file.repository, []).append(file)
-    print("\n| files | sessions | requests | with a file refused alone | other refused | altered, of files read |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "\n| files | sessions | requests | with a file refused alone | other refused | altered, of files read | not alone |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for size in sessions.SIZES:
         made = [
             random.Random(f"{seed}-{name}-{size}-{number}").sample(found, size)
@@ -178,7 +180,7 @@ def _sessions(
             if len(found) >= size
             for number in range(each)
         ]
-        requests, known, dead, altered, broken = 0, 0, [], 0, []
+        requests, known, dead, altered, newly, broken = 0, 0, [], 0, 0, []
         for session in made:
             if any(alone[file].status != 200 for file in session):
                 known += 1
@@ -191,12 +193,14 @@ def _sessions(
                     dead.append(f"{session[0].repository}, {size} files: {sent.status} {sent.error}")
                     break
             altered += len(sent.altered)
+            newly += sum(not alone[session[number]].altered for number in sent.altered)
             changed = [(session[number], text) for number, text in sent.altered.items()]
             broken += [
                 file.path for file, new in changed if parses(file.path, file.text) and not parses(file.path, new)
             ]
         read = size * (len(made) - known)
-        print(f"| {size} | {len(made)} | {requests} | {known} | {len(dead)} | {_share(altered, read)} |", flush=True)
+        shares = f"{len(dead)} | {_share(altered, read)} | {newly}"
+        print(f"| {size} | {len(made)} | {requests} | {known} | {shares} |", flush=True)
         if dead or broken:
             print("\n" + "\n".join([*dead, *(f"no longer parsed: {path}" for path in broken)]) + "\n")
 

@@ -17,15 +17,8 @@ from e2e.worker.judging import CLAUDE, Worker, judging_worker
 from e2e.worker.masked_answers import PLACEHOLDER, Turn, Writer
 
 TURNS = 50
-TOOLS = ["ToolDescription", "ToolArguments", "ToolResult"]
 #: Personal data is masked where people write, and left alone where tools do.
-POLICY: dict[str, Any] = {
-    "packs": ["pii"],
-    "actions": [
-        {"packs": ["pii"], "action": "Mask"},
-        {"packs": ["pii"], "scopes": TOOLS, "action": "Ignore"},
-    ],
-}
+POLICY: dict[str, Any] = {"packs": ["pii", "secrets", "prompt-injection"]}
 ADDRESSES = [f"ann.o-neil+x{number}@mail-{number}.harbour-town.com" for number in range(TURNS)]
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
 
