@@ -170,7 +170,7 @@ def _sessions(
     for file in alone:
         by_repository.setdefault(file.repository, []).append(file)
     print(
-        "\n| files | sessions | requests | with a file refused alone | other refused | altered, of files read | not alone |"
+        "\n| files | sessions | requests | with a file refused alone | others refused | altered, of all read | not alone |"
     )
     print("|---|---|---|---|---|---|---|")
     for size in sessions.SIZES:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
 from bench.detection.agent import CHAT, DIALECTS, ROLES, Dialect, Result, in_turns
 
-RESULTS = [Result(f"src/{number}.py", f'print("{number} – é")\n') for number in range(7)]
+RESULTS = [Result(f"src/{number}.py", f'print("{number} é")\n') for number in range(7)]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_each_request_of_a_session_goes_on_where_the_one_before_ended(dialect: Dialect) -> None:
     requests = [json.loads(body) for body in dialect.session(in_turns(RESULTS, 3))]
     assert len(requests) == 4
-    for before, after in zip(requests, requests[1:], strict=False):
+    for before, after in pairwise(requests):
         assert after["messages"][: len(before["messages"])] == before["messages"]
         assert {**after, "messages": None} == {**before, "messages": None}
 
