@@ -169,9 +169,7 @@ def _sessions(
     by_repository: dict[str, list[sessions.File]] = {}
     for file in alone:
         by_repository.setdefault(file.repository, []).append(file)
-    print(
-        "\n| files | sessions | requests | with a file refused alone | others refused | altered, of all read | not alone |"
-    )
+    print("\n| files | sessions | requests | with a refused file | others refused | altered, of all read | not alone |")
     print("|---|---|---|---|---|---|---|")
     for size in sessions.SIZES:
         made = [
