@@ -15,6 +15,7 @@ mod denial;
 mod explanation;
 mod held;
 mod known;
+mod marked;
 mod masks;
 mod placeholders;
 mod private_key;

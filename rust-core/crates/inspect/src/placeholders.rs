@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use proofgate_policy::{Engine, RuleInfo};
+use proofgate_policy::Engine;
 
 use crate::masks::is_plain;
 use crate::spans::Redaction;
@@ -37,7 +37,7 @@ pub(crate) fn assign(engine: &Engine, text: &str, redactions: &mut [Redaction]) 
                 None
             }
             None => {
-                let kind = kind(engine.rule(redaction.rule));
+                let kind = engine.rule(redaction.rule).kind();
                 let number = kinds
                     .entry(kind)
                     .or_insert_with(|| Numbers::not_in(text, kind))
@@ -52,14 +52,6 @@ pub(crate) fn assign(engine: &Engine, text: &str, redactions: &mut [Redaction]) 
         };
     }
     placeholders
-}
-
-/// What a rule finds: its id, without what rules of its pack have in common (`pii-email` finds an `email`).
-fn kind(rule: &RuleInfo) -> &str {
-    match (&rule.pack, rule.id.split_once('-')) {
-        (Some(_), Some((_, kind))) => kind,
-        _ => &rule.id,
-    }
 }
 
 /// The numbers of one kind that no text of the request has in a placeholder already.

@@ -2,12 +2,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_json::Workspace;
-use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scan, Scope, Scratch, Step};
+use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scope, Scratch, Step};
 use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, Shape, StreamEvent};
 
 use crate::counts::Counts;
 use crate::denial::Denial;
 use crate::held::{Held, Part};
+use crate::marked::WholeScan;
 use crate::masks::Masks;
 use crate::spans::Spans;
 use crate::texts::{Findings, Rules, Texts};
@@ -258,7 +259,7 @@ struct Inspection {
 #[derive(Debug, Default)]
 struct Whole {
     text: BodyText,
-    scan: Scan,
+    scan: WholeScan,
     spans: Spans,
 }
 

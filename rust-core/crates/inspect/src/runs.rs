@@ -7,8 +7,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use proofgate_policy::{Budget, Engine, Fault, Match, Profile, Scan, Scope, Scratch, Step};
+use proofgate_policy::{Budget, Engine, Fault, Match, Profile, Scope, Scratch, Step};
 use proofgate_providers::BodyText;
+
+use crate::marked::WholeScan;
 
 /// A run of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +54,7 @@ impl Run {
 /// The scan of one run, in slices of time.
 #[derive(Debug, Default)]
 pub struct RunScan {
-    scan: Scan,
+    scan: WholeScan,
     found: Vec<Match>,
 }
 
@@ -93,12 +95,12 @@ impl RunScan {
 
     /// Forgets the run, for the next one.
     pub fn restart(&mut self) {
-        self.scan = Scan::new();
+        self.scan = WholeScan::default();
         self.found.clear();
     }
 
     /// Bytes of memory that it takes beside the text.
     pub fn capacity(&self) -> usize {
-        self.found.capacity() * size_of::<Match>()
+        self.found.capacity() * size_of::<Match>() + self.scan.capacity()
     }
 }

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use proofgate_policy::{Scan, Scope, Step};
+use proofgate_policy::{Scope, Step};
 
 use crate::denial::Denial;
+use crate::marked::WholeScan;
 use crate::masks::Masked;
 use crate::spans::Spans;
 use crate::texts::{Findings, Rules, TOGETHER};
@@ -31,7 +32,7 @@ pub(crate) struct Singles {
     bytes: usize,
     /// How many are scanned, and how far the scan of the next one is.
     scanned: usize,
-    scan: Scan,
+    scan: WholeScan,
 }
 
 impl Singles {
@@ -39,7 +40,7 @@ impl Singles {
         self.singles.clear();
         self.bytes = 0;
         self.scanned = 0;
-        self.scan = Scan::new();
+        self.scan = WholeScan::default();
     }
 
     /// Bytes of memory that is taken, for the most part.

@@ -9,14 +9,15 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Budget, Decision, Engine, Fault, Judgement, Match, MessageJudgement, Mode, Profile, RuleIndex, Scan,
-    Scope, Scratch, Step, StreamScan,
+    Budget, Decision, Engine, Fault, Judgement, Match, MessageJudgement, Mode, Profile, RuleIndex, Scope,
+    Scratch, Step,
 };
 
 use proofgate_providers::{BodyText, JsonText, KeyNames};
 
 use crate::counts::Counts;
 use crate::denial::Denial;
+use crate::marked::{PieceScan, WholeScan};
 use crate::masks::{Growth, MaskScan, Masked, Masks, masks_in};
 use crate::request::MOST_MATCHES;
 use crate::singles::{Single, Singles};
@@ -55,7 +56,7 @@ impl Findings {
     /// done, adds to `spans` what is to be replaced in it.
     pub(crate) fn step(
         &mut self,
-        scan: &mut Scan,
+        scan: &mut WholeScan,
         rules: &mut Rules<'_>,
         slice: Duration,
         (text, scope): (&str, Scope),
@@ -82,7 +83,7 @@ impl Findings {
             self.count(rules, scope, &found);
             self.found = found;
             self.found.clear();
-            *scan = Scan::new();
+            *scan = WholeScan::default();
         }
         Ok(step)
     }
@@ -96,7 +97,7 @@ impl Findings {
         spans: &mut Spans,
     ) -> Result<(), Denial> {
         self.found.clear();
-        let mut scan = Scan::new();
+        let mut scan = WholeScan::default();
         while self.step(&mut scan, rules, Duration::MAX, text, document, spans)? == Step::Pending {}
         Ok(())
     }
@@ -172,7 +173,7 @@ pub(crate) struct Text {
     /// The index of its choice.
     choice: u64,
     scope: Scope,
-    scan: StreamScan,
+    scan: PieceScan,
     /// The number of the event that brought the last piece of it.
     event: usize,
     /// Whether it seems to be over, and what was found because of that.
@@ -203,7 +204,7 @@ impl Text {
         self.choice = choice;
         self.scope = scope;
         self.uncounted.clear();
-        self.scan = StreamScan::new();
+        self.scan = PieceScan::default();
         self.over = false;
         self.found_over.clear();
         self.released = 0;
@@ -319,7 +320,7 @@ fn sort(found: &mut [Match]) {
 }
 
 fn end(
-    scan: &mut StreamScan,
+    scan: &mut PieceScan,
     scope: Scope,
     rules: &mut Rules<'_>,
     findings: &mut Findings,
@@ -354,7 +355,7 @@ pub(crate) struct Texts {
     event: usize,
     /// Texts that are ended, and how far the scan of the next one is, if it is scanned at its end.
     ended: usize,
-    scan: Scan,
+    scan: WholeScan,
 }
 
 impl Texts {
@@ -367,7 +368,7 @@ impl Texts {
         self.masks = None;
         self.growth = Growth::default();
         self.ended = 0;
-        self.scan = Scan::new();
+        self.scan = WholeScan::default();
     }
 
     /// Has the masks in the texts of a stream put back.

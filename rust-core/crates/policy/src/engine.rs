@@ -13,6 +13,7 @@ use crate::config::{check_budget, check_threshold};
 use crate::fold::{self, plain_byte};
 use crate::fold_table::{self, FoldTable};
 use crate::hold::Hold;
+use crate::marks::Marks;
 use crate::overrides::{self, Actions, Limit, Named};
 use crate::pattern::Pattern;
 use crate::prefilter::Prefilter;
@@ -168,6 +169,7 @@ pub struct Engine {
     pub(crate) id: u64,
     pub(crate) table: &'static FoldTable,
     pub(crate) rules: Vec<Rule>,
+    marks: Marks,
     /// The needles of all rules, of those with the view `Text` and of those with the view `Folded`.
     pub(crate) searches: [Search; 3],
     /// Rules with two needles, both of which have to be found.
@@ -291,6 +293,7 @@ impl Engine {
                 .all(|rule| rule.wake.is_kept_by_folding()),
             // One character more, for a word boundary.
             horizon: rules.iter().map(|rule| rule.pattern.longest).max().unwrap_or(0) + 4,
+            marks: Marks::of(rules.iter().map(|rule| &rule.info)),
             rules,
             undecided,
             holds: Mutex::default(),
@@ -420,6 +423,12 @@ impl Engine {
         let numbers = (0_u16..).zip(self.rules());
         let mut found = numbers.filter(|(_, rule)| rule.id == id);
         found.next().map(|(number, _)| RuleIndex(number))
+    }
+
+    /// What stands in texts where they have replaced something.
+    #[must_use]
+    pub fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// All rules, in the order of their numbers.

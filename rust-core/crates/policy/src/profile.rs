@@ -56,6 +56,12 @@ impl Profile {
         scopes.all(|scope| scope.direction() != direction || self.is_idle_in(scope))
     }
 
+    /// Whether answers that arrive in pieces are held back, since a rule can do more to one than flag it.
+    #[must_use]
+    pub fn holds_answers(&self) -> bool {
+        self.hold.is_some()
+    }
+
     /// What holds a text back that arrives in pieces: the beginnings of what is replaced or denied.
     pub(crate) fn holding(&self, direction: Direction) -> Holding<'_> {
         match (direction, &self.hold) {

@@ -168,6 +168,9 @@ pub fn text() -> impl Strategy<Value = String> {
         "<b",
         "&#",
         "\u{1}",
+        "[redacted:",
+        "key]",
+        "[name-1",
     ]);
     prop::collection::vec(token, 0..12).prop_map(|tokens| tokens.concat())
 }

@@ -1,0 +1,172 @@
+//! What stands in texts for values that were replaced: `[redacted:<rule id>]`, and `[<kind>-<number>]` where it is masked.
+//!
+//! Only marks that these rules can leave are known: nobody can write anything else into one, to have it passed over.
+
+use std::ops::Range;
+
+use memchr::memchr;
+
+use crate::engine::RuleInfo;
+
+const REDACTED: &str = "redacted:";
+/// Digits of the number of a mask.
+const MOST_DIGITS: usize = 3;
+
+/// The marks of an engine's rules.
+#[derive(Debug, Clone, Default)]
+pub struct Marks {
+    /// What stands behind the bracket: all of a name, or what ends with a dash and is followed by a number. Sorted.
+    names: Vec<String>,
+    /// Bytes of the longest name with its number.
+    longest: usize,
+}
+
+/// A mark in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    /// All of it stands there, brackets included.
+    Whole(Range<usize>),
+    /// From here on the text may be the beginning of one: what follows decides.
+    Begun(usize),
+}
+
+impl RuleInfo {
+    /// What it finds: its id, without what rules of its pack have in common (`pii-email` finds an `email`).
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match (&self.pack, self.id.split_once('-')) {
+            (Some(_), Some((_, kind))) => kind,
+            _ => &self.id,
+        }
+    }
+}
+
+impl Marks {
+    pub(crate) fn of<'r>(rules: impl Iterator<Item = &'r RuleInfo>) -> Self {
+        let mut names: Vec<String> = rules
+            .flat_map(|rule| [format!("{REDACTED}{}", rule.id), format!("{}-", rule.kind())])
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let longest = names.iter().map(String::len).max().unwrap_or(0) + MOST_DIGITS;
+        Self { names, longest }
+    }
+
+    /// The first mark that begins at or behind `from`, a place between two characters.
+    #[must_use]
+    pub fn find(&self, text: &str, from: usize) -> Option<Mark> {
+        let bytes = text.as_bytes();
+        let mut at = from;
+        while let Some(found) = memchr(b'[', bytes.get(at..)?) {
+            let start = at + found;
+            at = start + 1;
+            let rest = &bytes[at..bytes.len().min(at + self.longest + 1)];
+            let length = rest.iter().position(|byte| !is_of_name(*byte));
+            match length {
+                Some(length) if rest[length] == b']' && self.is_name(&rest[..length]) => {
+                    return Some(Mark::Whole(start..at + length + 1));
+                }
+                None if at + rest.len() == bytes.len() && self.is_begun(rest) => {
+                    return Some(Mark::Begun(start));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn is_name(&self, name: &[u8]) -> bool {
+        let (head, digits) = without_number(name);
+        let is_known = |name: &[u8]| {
+            self.names
+                .binary_search_by(|known| known.as_bytes().cmp(name))
+                .is_ok()
+        };
+        (!name.ends_with(b"-") && is_known(name)) || (!digits.is_empty() && is_known(head))
+    }
+
+    fn is_begun(&self, name: &[u8]) -> bool {
+        let next = self.names.partition_point(|known| known.as_bytes() < name);
+        let begins = self
+            .names
+            .get(next)
+            .is_some_and(|known| known.as_bytes().starts_with(name));
+        begins || self.is_name(name)
+    }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b':')
+}
+
+/// A name up to the dash before its number, and the number; no digits where it has none.
+fn without_number(name: &[u8]) -> (&[u8], &[u8]) {
+    let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (head, digits) = name.split_at(name.len() - digits);
+    let is_number = (1..=MOST_DIGITS).contains(&digits.len()) && digits[0] != b'0' && head.ends_with(b"-");
+    (head, if is_number { digits } else { &[] })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::{Mark, Marks};
+    use crate::{Engine, PolicyConfig};
+
+    fn marks() -> Marks {
+        let rule = |id: &str| serde_json::json!({"id": id, "reason": "r", "literals": ["x"]});
+        let rules = serde_json::json!({"rules": [rule("staff"), rule("staff-2"), rule("mail")]});
+        let config: PolicyConfig = serde_json::from_value(rules).unwrap();
+        Engine::compile(&config).unwrap().marks().clone()
+    }
+
+    #[test]
+    fn marks_of_known_rules_are_found_and_nothing_else() {
+        let marks = marks();
+        for text in [
+            "[redacted:staff]",
+            "[redacted:staff-2]",
+            "[staff-1]",
+            "[staff-2-256]",
+            "[mail-999]",
+        ] {
+            let within = format!("a [{text}] b");
+            assert_eq!(
+                marks.find(&within, 0),
+                Some(Mark::Whole(3..3 + text.len())),
+                "{text}"
+            );
+            assert_eq!(marks.find(&within, 4), None, "{text}");
+        }
+        for text in [
+            "[redacted:other]",
+            "[redacted:staff sk-1]",
+            "[redacted:Staff]",
+            "[mail]",
+            "[mail-]",
+            "[mail-0]",
+            "[mail-01]",
+            "[mail-4111]",
+            "[redacted:]",
+            "[a",
+            "[redacted:staff2",
+            "[mail-1234",
+            "[[",
+            "",
+        ] {
+            let expected = (text == "[[").then_some(Mark::Begun(1));
+            assert_eq!(marks.find(text, 0), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_may_become_a_mark_is_undecided() {
+        let marks = marks();
+        for whole in ["[redacted:staff-2]", "[staff-2-256]"] {
+            for length in 1..whole.len() {
+                let text = format!("[redacted:staff] ü {}", &whole[..length]);
+                assert_eq!(marks.find(&text, 16), Some(Mark::Begun(20)), "{text}");
+            }
+        }
+    }
+}
