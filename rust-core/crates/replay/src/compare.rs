@@ -270,11 +270,40 @@ impl Replayer {
                     }
                     denies => denies.unwrap_or(true),
                 };
-                let agrees = seen.verdict < Word::Redact && seen.is_part_of(&recorded);
+                let agrees = (seen.verdict < Word::Redact && seen.is_part_of(&recorded))
+                    || (reason == "redacted_answer"
+                        && is_left_of(
+                            &self.configuration,
+                            terms,
+                            form,
+                            stored,
+                            &recorded,
+                            &mut self.tools,
+                        ));
                 Compared::part(recorded, Some(seen), follows && agrees, reason)
             }
         }
     }
+}
+
+/// Whether what is left of an answer in which something was replaced agrees with the record, where a match that is not there
+/// any more outweighed others: those raise the score of what is left.
+fn is_left_of(
+    configuration: &Configuration,
+    terms: &Terms,
+    form: (Dialect, AnswerKind),
+    body: &[u8],
+    recorded: &Side,
+    tools: &mut Tools,
+) -> bool {
+    let seen = judge::response(configuration, &terms.unscored, form, body, Extent::Whole, tools);
+    let Seen::Verdict(seen) = seen else {
+        return false;
+    };
+    let least = configuration.least_score(terms, &seen, recorded);
+    seen.verdict < Word::Redact
+        && seen.names_part_of(recorded)
+        && least.is_some_and(|least| least <= recorded.score)
 }
 
 /// Whether something of a request may have been masked, by its rules or by others than them. They name themselves whatever

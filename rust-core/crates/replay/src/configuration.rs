@@ -72,6 +72,8 @@ struct Limits {
 /// What holds for a tenant.
 pub(crate) struct Terms {
     pub(crate) profile: Profile,
+    /// The same, but that no score denies.
+    pub(crate) unscored: Profile,
     /// Whether others are asked beside the rules.
     pub(crate) asks_others: bool,
 }
@@ -146,6 +148,39 @@ impl Configuration {
         self.engine.rules().any(|rule| self.masks(terms, &rule.id))
     }
 
+    /// The least score of an answer of which `seen` is left, where `whole` names the rules that matched in all of it. Of
+    /// matches that overlap, the one with the highest score counts: if that is not there any more, others count in its place.
+    /// `None`: no rule that could have outweighed another is missing.
+    pub(crate) fn least_score(&self, terms: &Terms, seen: &Side, whole: &Side) -> Option<u32> {
+        if whole.unnamed > 0 {
+            return Some(0);
+        }
+        let missing = whole.rules.iter().filter(|id| !seen.rules.contains(id));
+        let outweighing = missing.filter_map(|id| self.counted_score(terms, id)).max()?;
+        let scores = seen.rules.iter().filter_map(|id| self.counted_score(terms, id));
+        Some(
+            scores
+                .filter(|score| *score > outweighing)
+                .fold(0, u32::saturating_add),
+        )
+    }
+
+    /// What a rule adds to the score of an answer; `None` where it replaces what it finds, or takes no part.
+    fn counted_score(&self, terms: &Terms, id: &str) -> Option<u32> {
+        let index = self.engine.index_of(id)?;
+        let mut answers = Scope::ALL
+            .into_iter()
+            .filter(|scope| scope.direction() == Direction::Response);
+        answers
+            .any(|scope| {
+                matches!(
+                    terms.profile.action(index, scope),
+                    Some(Action::Flag | Action::Block)
+                )
+            })
+            .then(|| self.engine.rule(index).score)
+    }
+
     /// Whether the rules that a verdict names can deny: one by itself, or the score that it tells, which can be no more than
     /// theirs together. `None` where it does not name them all.
     pub(crate) fn denies(&self, terms: &Terms, direction: Direction, side: &Side) -> Option<bool> {
@@ -187,8 +222,13 @@ impl Named {
 }
 
 fn terms(engine: &Engine, policy: Option<&TenantPolicy>, others: &[String]) -> Result<Terms, PolicyError> {
+    let unscored = TenantPolicy {
+        threshold: Some(u32::MAX),
+        ..policy.cloned().unwrap_or_default()
+    };
     Ok(Terms {
         profile: engine.profile(policy)?,
+        unscored: engine.profile(Some(&unscored))?,
         asks_others: !others.is_empty(),
     })
 }

@@ -110,11 +110,15 @@ impl Side {
         decided(self) == decided(other) && self.rules == other.rules
     }
 
-    /// Whether everything that this one names is named there, too.
+    /// Whether everything that this one names is named there, too, and it has no higher score.
     pub(crate) fn is_part_of(&self, other: &Self) -> bool {
+        self.score <= other.score && self.names_part_of(other)
+    }
+
+    /// Whether everything that this one names is named there, too.
+    pub(crate) fn names_part_of(&self, other: &Self) -> bool {
         let named = |rule: &String| other.rules.contains(rule);
-        self.score <= other.score
-            && (other.unnamed > 0 || (self.unnamed == 0 && self.rules.iter().all(named)))
+        other.unnamed > 0 || (self.unnamed == 0 && self.rules.iter().all(named))
     }
 
     /// Whether a policy outside of the engine has its part in it: those are named with a slash.

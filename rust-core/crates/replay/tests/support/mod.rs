@@ -16,6 +16,7 @@ pub fn rules() -> serde_json::Value {
         {"id": "weak-a", "reason": "r", "literals": ["alphasign"], "score": 60, "action": "flag"},
         {"id": "weak-b", "reason": "r", "literals": ["betasign"], "score": 60, "action": "flag"},
         {"id": "staff", "reason": "r", "regex": "staff-[0-9]{6}", "score": 10, "action": "redact"},
+        {"id": "pair", "reason": "r", "regex": "alphasign or betasign of staff-[0-9]{6}", "score": 70, "action": "flag"},
         {"id": "asked", "reason": "r", "literals": ["gammasign"], "target": "request", "score": 1, "action": "flag"},
     ])
 }
