@@ -36,12 +36,6 @@ impl Places {
         push(&last);
         push(&[0; WORD]);
     }
-
-    /// Replaces the content of `places` by those of the digits.
-    pub(crate) fn list_digits(&self, places: &mut Vec<u32>) {
-        places.clear();
-        each(&self.digits, |place| places.push(place as u32));
-    }
 }
 
 #[inline(always)]
@@ -51,39 +45,4 @@ fn bits(chunk: &[u8; WORD], fits: impl Fn(u8) -> bool) -> u64 {
         bits |= u64::from(mask(array::from_fn(|place| fits(step[place])))) << first;
     }
     bits
-}
-
-/// Calls `found` with the places of the bits that are set, ascending.
-pub(crate) fn each(bits: &[u64], mut found: impl FnMut(usize)) {
-    for (word, first) in bits.iter().zip((0..).step_by(WORD)) {
-        let mut left = *word;
-        while left != 0 {
-            found(first + left.trailing_zeros() as usize);
-            left &= left - 1;
-        }
-    }
-}
-
-/// Where a stretch of `longest` bytes can begin that holds at least `least` digits: disjoint ranges, ascending.
-pub(crate) fn dense(digits: &[u32], least: usize, longest: usize, mut found: impl FnMut(usize, usize)) {
-    let mut open: Option<(usize, usize)> = None;
-    let lasts = digits.get(least.saturating_sub(1)..).unwrap_or_default();
-    for (first, last) in digits.iter().zip(lasts) {
-        let (first, last) = (*first as usize, *last as usize);
-        if last - first >= longest {
-            continue;
-        }
-        let low = (last + 1).saturating_sub(longest);
-        match &mut open {
-            Some((_, high)) if low <= *high + 1 => *high = first,
-            _ => {
-                if let Some((low, high)) = open.replace((low, first)) {
-                    found(low, high);
-                }
-            }
-        }
-    }
-    if let Some((low, high)) = open {
-        found(low, high);
-    }
 }

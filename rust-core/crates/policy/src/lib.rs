@@ -48,6 +48,7 @@ mod shapes;
 mod sieve;
 mod signs;
 mod spec;
+mod starts;
 mod stream;
 mod undecided;
 mod wake;

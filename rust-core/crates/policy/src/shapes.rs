@@ -7,10 +7,12 @@ use crate::begins::is_word;
 /// A shape with so many bytes and so many digits among them is rare enough.
 const ENOUGH: usize = 4;
 const ENOUGH_DIGITS: usize = 2;
-const LONGEST: usize = 24;
+pub(crate) const LONGEST: usize = 16;
 /// Repetitions that are written out differ by at most so many.
 const MOST_SPREAD: u32 = 3;
 const MOST_SHAPES: usize = 64;
+/// First bytes of a match that are known, where no digits are.
+pub(crate) const FIRSTS: usize = 4;
 
 /// What is known of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +29,7 @@ pub(crate) struct Shape {
     pub(crate) at_word: bool,
     /// Its first bytes.
     pub(crate) kinds: Vec<Kind>,
-    /// The bytes that can be the first two, if that is known of both.
+    /// The bytes that can be the first ones, as far as that is known.
     pub(crate) firsts: Vec<Vec<(u8, u8)>>,
     closed: bool,
 }
@@ -49,6 +51,37 @@ impl Shape {
         shapes.sort();
         shapes.dedup();
         shapes
+    }
+
+    /// `shapes`, of which those that differ in one byte only, which is a digit in one of them and none in the other, are one.
+    pub(crate) fn joined(mut shapes: Vec<Self>) -> Vec<Self> {
+        let mut number = 0;
+        while number < shapes.len() {
+            let one = &shapes[number];
+            let mut others = shapes.iter().enumerate().skip(number + 1);
+            match others.find_map(|(other, shape)| Some((other, one.without_difference(shape)?))) {
+                Some((other, joined)) => {
+                    shapes.swap_remove(other);
+                    shapes[number] = joined;
+                    number = 0;
+                }
+                None => number += 1,
+            }
+        }
+        shapes
+    }
+
+    fn without_difference(&self, other: &Self) -> Option<Self> {
+        let kinds = self.kinds.iter().zip(&other.kinds).enumerate();
+        let mut different = kinds.filter(|(_, (one, other))| one != other);
+        let (place, (one, another)) = different.next()?;
+        let is_joined = different.next().is_none()
+            && (self.at_word, self.kinds.len()) == (other.at_word, other.kinds.len())
+            && *one != Kind::Any
+            && *another != Kind::Any;
+        let mut joined = self.clone();
+        joined.kinds[place] = Kind::Any;
+        is_joined.then_some(joined)
     }
 
     /// Those of `shapes` that are not found wherever another one is.
@@ -88,7 +121,7 @@ impl Shape {
         if self.kinds.is_empty() {
             self.at_word &= ranges.iter().all(|(first, last)| (*first..=*last).all(is_word));
         }
-        if self.firsts.len() < 2 {
+        if self.firsts.len() < FIRSTS {
             self.firsts.push(ranges.to_vec());
         }
         self.kinds.push(kind);
