@@ -2,7 +2,7 @@
 
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::nfa::thompson::NFA;
+use regex_automata::nfa::thompson::{NFA, WhichCaptures};
 use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::Hir;
 
@@ -102,12 +102,12 @@ impl Automaton {
     }
 }
 
-const FAULT: Fault = Fault::Internal("automaton");
+pub(crate) const FAULT: Fault = Fault::Internal("automaton");
 
 /// The automaton of all matches of `patterns`.
 pub(crate) fn every_match(patterns: &[&Hir], cache_bytes: usize) -> Result<DFA, String> {
     let nfa = NFA::compiler()
-        .configure(NFA::config().utf8(false))
+        .configure(NFA::config().utf8(false).which_captures(WhichCaptures::None))
         .build_many_from_hir(patterns)
         .map_err(|error| error.to_string())?;
     let config = DFA::config()

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::allow::Spared;
+use crate::anchor::Anchor;
 use crate::checks::{self, Check};
 use crate::config::{check_budget, check_threshold};
 use crate::fold::{self, plain_byte};
@@ -22,7 +23,7 @@ use crate::scope::ScopeSet;
 use crate::sieve::Sieve;
 use crate::signs::{MOST_SIGNS, Signs};
 use crate::undecided::Undecided;
-use crate::wake::{Offsets, Wake};
+use crate::wake::{MOST_NEEDLES, Offsets, Wake};
 use crate::{
     Action, Budget, Direction, Examples, Extent, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec,
     Scope, Target, TenantPolicy, View,
@@ -84,6 +85,8 @@ pub(crate) struct Rule {
     /// What it does not match after all.
     pub(crate) spared: Spared,
     pub(crate) wake: Wake,
+    /// For each of its needles, what a match holds from there on.
+    pub(crate) anchors: [Option<Anchor>; MOST_NEEDLES],
 }
 
 /// Where a rule comes from, and what holds for all rules of there.
@@ -522,6 +525,7 @@ impl Rule {
         let field = if spec.regex.is_some() { "regex" } else { "literals" };
         let pattern = pattern.map_err(|reason| PolicyError::rule(&id, field, reason))?;
         let wake = Wake::derive(&pattern.hir, &required, view);
+        let anchors = wake.anchors().map_err(PolicyError::Internal)?;
         let mut info = RuleInfo {
             actions: source.actions(&spec),
             is_sign: source.pack.is_some() && spec.action <= Action::Flag,
@@ -546,6 +550,7 @@ impl Rule {
             check,
             spared,
             wake,
+            anchors,
         })
     }
 }

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod allow;
+mod anchor;
 mod automaton;
 mod begins;
 mod budget;

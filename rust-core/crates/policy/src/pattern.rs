@@ -8,7 +8,7 @@ use regex_syntax::ast::{self, Ast};
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::View;
-use crate::automaton::every_match;
+use crate::anchor::Anchor;
 use crate::begins::Begins;
 use crate::fold_table::{Fold, FoldTable};
 
@@ -16,7 +16,6 @@ use crate::fold_table::{Fold, FoldTable};
 pub(crate) const LONGEST_MATCH: usize = 1024;
 const NFA_BYTES: usize = 8 << 20;
 const LAZY_DFA_BYTES: usize = 1 << 20;
-const BEGINS_BYTES: usize = 1 << 20;
 /// The group of a match that a rule is about.
 const VALUE: &str = "value";
 
@@ -27,6 +26,8 @@ pub(crate) struct Pattern {
     pub(crate) regex: Regex,
     pub(crate) longest: usize,
     pub(crate) begins: Begins,
+    /// Tells places at which no match begins faster than the regex.
+    pub(crate) anchor: Anchor,
     /// Whether it has the group [`VALUE`], which then is its only one.
     has_value: bool,
 }
@@ -118,13 +119,14 @@ impl Pattern {
             .configure(config)
             .build_from_hir(&hir)
             .map_err(|error| format!("cannot be compiled: {error}"))?;
-        let automaton = every_match(&[&hir], BEGINS_BYTES)?;
-        let begins = Begins::of(&automaton, &mut automaton.create_cache())?;
+        let anchor = Anchor::build(&hir)?;
+        let begins = anchor.begins()?;
         Ok(Self {
             hir,
             regex,
             longest,
             begins,
+            anchor,
             has_value,
         })
     }

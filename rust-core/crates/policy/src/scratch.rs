@@ -7,6 +7,7 @@ use crate::digits::Places;
 use crate::fold::Folded;
 use crate::hold::{Hold, HoldCaches};
 use crate::sieve::Residue;
+use crate::wake::MOST_NEEDLES;
 use crate::woken::Hit;
 
 /// Profiles of which it is remembered where in a stream something can begin.
@@ -20,6 +21,8 @@ pub struct Scratch {
     engine: u64,
     starts: u64,
     pub(crate) regexes: Vec<Option<meta::Cache>>,
+    pub(crate) beginnings: Vec<Option<hybrid::dfa::Cache>>,
+    pub(crate) anchors: Vec<[Option<hybrid::dfa::Cache>; MOST_NEEDLES]>,
     pub(crate) undecided: [Option<hybrid::dfa::Cache>; 4],
     pub(crate) places: Places,
     pub(crate) residues: Vec<Residue>,
@@ -66,6 +69,8 @@ impl Scratch {
             ..Self::default()
         };
         self.regexes.resize_with(engine.rules.len(), || None);
+        self.beginnings.resize_with(engine.rules.len(), || None);
+        self.anchors.resize_with(engine.rules.len(), Default::default);
         self.residues.resize_with(engine.sieves.len(), Residue::default);
     }
 }

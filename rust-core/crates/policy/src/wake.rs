@@ -2,15 +2,18 @@
 //! pass for all rules together and not one pass for each.
 
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use crate::View;
+use crate::anchor::Anchor;
 use crate::english::occurrence;
 use crate::fold::plain_byte;
 use crate::prefilter::LONGEST;
 
 /// Shortest stretch of graphic characters that [`Wake::Graphic`] can stand for.
 pub(crate) const GRAPHIC_RUN: usize = 16;
+/// Needles that [`Wake::Needles`] has at most.
+pub(crate) const MOST_NEEDLES: usize = 2;
 /// Fewest digits that [`Wake::Digits`] can stand for.
 const LEAST_DIGITS: usize = 3;
 const MOST_LITERALS: usize = 300;
@@ -63,6 +66,7 @@ impl Wake {
                 nearest: 0,
                 farthest: longest,
             },
+            rest: None,
         };
         let mut needles: Vec<Needle> = needles(hir).into_iter().chain(explicit.tidy()).collect();
         if view == View::Text && (has_characters || needles.iter().any(Needle::is_kept_by_folding)) {
@@ -87,6 +91,18 @@ impl Wake {
 }
 
 impl Wake {
+    /// By its needles, what matches from their literals on.
+    pub(crate) fn anchors(&self) -> Result<[Option<Anchor>; MOST_NEEDLES], String> {
+        let mut anchors = [None, None];
+        if let Self::Needles(needles) = self {
+            for (anchor, needle) in anchors.iter_mut().zip(needles) {
+                let behind = |rest| Anchor::behind(&needle.literals, rest);
+                *anchor = needle.rest.as_ref().map(behind).transpose()?.flatten();
+            }
+        }
+        Ok(anchors)
+    }
+
     /// Whether the folded copy of an ASCII text without references, markup and controls holds every literal that the text
     /// holds, from the same character on.
     pub(crate) fn is_kept_by_folding(&self) -> bool {
@@ -127,6 +143,8 @@ impl Offsets {
 pub(crate) struct Needle {
     pub(crate) literals: Vec<Vec<u8>>,
     pub(crate) offsets: Offsets,
+    /// What matches where its literal stands, in every match: the literal and what follows it. None, if that is not known.
+    pub(crate) rest: Option<Hir>,
 }
 
 impl Needle {
@@ -190,17 +208,20 @@ fn needles(hir: &Hir) -> Vec<Needle> {
     let parts = parts(hir);
     let (mut nearest, mut farthest) = (0, 0);
     for (index, part) in parts.iter().enumerate() {
-        let rest = Hir::concat(parts[index..].iter().map(|part| (*part).clone()).collect());
+        let from = |index: usize| parts[index..].iter().map(|part| (*part).clone());
+        let rest = Hir::concat(from(index).collect());
         needles.extend(
             Needle {
                 literals: prefixes(&rest),
                 offsets: Offsets { nearest, farthest },
+                rest: Some(rest),
             }
             .tidy(),
         );
         needles.extend(inside(part).and_then(|mut inner| {
             inner.offsets.nearest += nearest;
             inner.offsets.farthest += farthest;
+            inner.rest = inner.rest.map(|rest| followed(rest, from(index + 1)));
             inner.tidy()
         }));
         let properties = part.properties();
@@ -223,19 +244,35 @@ fn inside(part: &Hir) -> Option<Needle> {
         .cloned()
     };
     match part.kind() {
-        HirKind::Repetition(repetition) if repetition.min > 0 => best(&repetition.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => {
+            let mut first = best(&repetition.sub)?;
+            let others = Hir::repetition(Repetition {
+                min: repetition.min - 1,
+                max: repetition.max.map(|most| most.saturating_sub(1)),
+                ..repetition.clone()
+            });
+            first.rest = first.rest.map(|rest| followed(rest, [others]));
+            Some(first)
+        }
         HirKind::Alternation(branches) => {
             let mut all = best(branches.first()?)?;
+            let mut rests = vec![all.rest.take()];
             for branch in &branches[1..] {
                 let needle = best(branch)?;
                 all.literals.extend(needle.literals);
                 all.offsets.nearest = all.offsets.nearest.min(needle.offsets.nearest);
                 all.offsets.farthest = all.offsets.farthest.max(needle.offsets.farthest);
+                rests.push(needle.rest);
             }
+            all.rest = rests.into_iter().collect::<Option<_>>().map(Hir::alternation);
             Some(all)
         }
         _ => None,
     }
+}
+
+fn followed(first: Hir, others: impl IntoIterator<Item = Hir>) -> Hir {
+    Hir::concat(std::iter::once(first).chain(others).collect())
 }
 
 /// The parts of a concatenation, through groups.

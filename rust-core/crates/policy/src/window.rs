@@ -1,6 +1,6 @@
 //! Finding the matches of one window of a text, and remembering how far the text is decided.
 
-use regex_automata::{Anchored, Input, meta};
+use regex_automata::{Anchored, Input, hybrid, meta};
 
 use crate::budget::Clock;
 use crate::engine::Rule;
@@ -120,6 +120,8 @@ impl Pass<'_> {
         let engine = self.engine;
         let Scratch {
             regexes,
+            anchors,
+            beginnings,
             undecided,
             folded,
             plain,
@@ -213,7 +215,7 @@ impl Pass<'_> {
             }
             sieve.collect(self.active, ground, places, residue, hits, clock)?;
         }
-        woken::join(engine, hits);
+        woken::join(engine, hits, [&in_text, &in_copy], anchors, clock)?;
         for hits in hits.chunk_by(|one, other| one.rule == other.rule) {
             let index = hits[0].rule;
             let rule = &engine.rules[index.position()];
@@ -224,7 +226,8 @@ impl Pass<'_> {
             };
             let regex = regexes[index.position()].get_or_insert_with(|| rule.pattern.regex.create_cache());
             let consumed = progress.consumed(index).saturating_sub(ground.origin);
-            let consumed = rule.search(regex, ground, hits, consumed, clock, |start, end| {
+            let anchor = &mut beginnings[index.position()];
+            let consumed = rule.search(regex, anchor, ground, hits, consumed, clock, |start, end| {
                 let (start, end) = match rule.view {
                     View::Text => (start, end),
                     View::Folded => (
@@ -286,6 +289,7 @@ impl Rule {
     fn search(
         &self,
         cache: &mut meta::Cache,
+        anchor: &mut Option<hybrid::dfa::Cache>,
         ground: &Ground<'_>,
         hits: &[Hit],
         mut consumed: usize,
@@ -311,6 +315,10 @@ impl Rule {
                     .len()
                     .min(if is_short { at } else { high } + self.pattern.longest + 4);
                 clock.searched(end - at)?;
+                if is_short && !self.pattern.anchor.holds(anchor, bytes, at)?.0 {
+                    at += 1;
+                    continue;
+                }
                 let anchored = if is_short { Anchored::Yes } else { Anchored::No };
                 let input = Input::new(bytes).range(at..end).anchored(anchored);
                 let candidate = match self.pattern.regex.search_with(cache, &input) {

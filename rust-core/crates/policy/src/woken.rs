@@ -2,12 +2,22 @@
 
 use std::ops::Range;
 
+use regex_automata::hybrid::dfa::Cache;
+
+use crate::budget::Clock;
 use crate::engine::{Owner, Rule};
 use crate::fold::fill_plain;
 use crate::prefilter::LONGEST;
 use crate::rule_set::RuleSet;
-use crate::wake::GRAPHIC_RUN;
-use crate::{Engine, RuleIndex, View};
+use crate::wake::{GRAPHIC_RUN, MOST_NEEDLES};
+use crate::window::Ground;
+use crate::{Engine, Fault, RuleIndex, View};
+
+/// What may be read behind literals, in bytes for each of a text. Beyond it every literal counts.
+const MOST_READ: usize = 4;
+
+/// What the [anchors](crate::anchor::Anchor) of a rule remember.
+type Caches = [Option<Cache>; MOST_NEEDLES];
 
 /// A rule was woken: its matches can begin at `low` to `high`, counted from the first place that is to be decided. If the
 /// rule has several needles, `needle` says which of them was found.
@@ -17,6 +27,8 @@ pub(crate) struct Hit {
     pub(crate) needle: u8,
     pub(crate) low: usize,
     pub(crate) high: usize,
+    /// Where the needle's literal stands.
+    place: usize,
 }
 
 impl Hit {
@@ -27,6 +39,7 @@ impl Hit {
             needle: 0,
             low,
             high,
+            place: low,
         }
     }
 }
@@ -131,6 +144,7 @@ impl Owner {
                 needle: self.needle,
                 low,
                 high,
+                place,
             });
         }
     }
@@ -158,14 +172,61 @@ fn collect_others(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, hits
     }
 }
 
-/// Drops the hits of rules of which a needle was not found, sorts the others and joins those of one needle that touch;
-/// then the stretches of a needle are disjoint and ascend.
-pub(crate) fn join(engine: &Engine, hits: &mut Vec<Hit>) {
+/// Drops the hits of rules of which a needle was not found.
+fn drop_single(engine: &Engine, hits: &mut Vec<Hit>) {
     let mut found = [RuleSet::default(), RuleSet::default()];
     for hit in hits.iter() {
         found[usize::from(hit.needle & 1)].insert(hit.rule);
     }
     hits.retain(|hit| !engine.pairs.contains(hit.rule) || found.iter().all(|found| found.contains(hit.rule)));
+}
+
+/// Drops the hits of which what stands behind the literal belongs to no match, as far as that may be read to be known.
+/// `grounds` are those of the views `Text` and `Folded`.
+fn drop_broken(
+    engine: &Engine,
+    hits: &mut Vec<Hit>,
+    grounds: [&Ground<'_>; 2],
+    caches: &mut [Caches],
+    clock: &mut Clock<'_>,
+) -> Result<(), Fault> {
+    let mut left = grounds[0].bytes.len().saturating_mul(MOST_READ);
+    let mut outcome = Ok(());
+    hits.retain(|hit| {
+        let rule = &engine.rules[hit.rule.position()];
+        let number = usize::from(hit.needle & 1);
+        let Some(anchor) = rule.anchors[number].as_ref().filter(|_| left > 0) else {
+            return true;
+        };
+        let ground = grounds[usize::from(rule.view == View::Folded)];
+        let cache = &mut caches[hit.rule.position()][number];
+        let held = anchor.holds(cache, ground.bytes, ground.from + hit.place);
+        let held = held.and_then(|(holds, length)| {
+            left = left.saturating_sub(length);
+            clock.passed(length)?;
+            Ok(holds)
+        });
+        held.unwrap_or_else(|fault| {
+            outcome = Err(fault);
+            left = 0;
+            false
+        })
+    });
+    outcome
+}
+
+/// Drops the hits from which no match comes, sorts the others and joins those of one needle that touch; then the stretches of
+/// a needle are disjoint and ascend.
+pub(crate) fn join(
+    engine: &Engine,
+    hits: &mut Vec<Hit>,
+    grounds: [&Ground<'_>; 2],
+    caches: &mut [Caches],
+    clock: &mut Clock<'_>,
+) -> Result<(), Fault> {
+    drop_single(engine, hits);
+    drop_broken(engine, hits, grounds, caches, clock)?;
+    drop_single(engine, hits);
     hits.sort_unstable();
     hits.dedup_by(|next, previous| {
         let touches = (next.rule, next.needle) == (previous.rule, previous.needle)
@@ -175,6 +236,7 @@ pub(crate) fn join(engine: &Engine, hits: &mut Vec<Hit>) {
         }
         touches
     });
+    Ok(())
 }
 
 /// The stretches, first and last place, in which a match of the rule of `hits` can begin: in each, all of the rule's
