@@ -117,28 +117,34 @@ fn token(text: &[u8]) -> (usize, bool) {
 }
 
 /// The first stretch of `text` at or behind `from` that can belong to an encoding: eight bytes with a `%` or `\`, or
-/// sixteen of graphic ASCII, which every run of 24 contains at a multiple of eight bytes.
+/// sixteen of the alphabet, which every run of 24 contains at a multiple of eight bytes.
 fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut from = from;
-    while text[from..].first_chunk().is_some_and(is_calm) {
+    while let Some(chunk) = text.get(from..).and_then(|rest| rest.first_chunk()) {
+        if !is_calm(chunk)
+            && let Some((begin, end)) = block(chunk, CALM)
+        {
+            return Some((from + begin, from + end));
+        }
         from += CALM;
     }
-    let (blocks, rest) = text[from..].as_chunks::<8>();
-    let mut previous = HIGH;
-    for (index, block) in blocks.iter().enumerate() {
-        let word = u64::from_le_bytes(*block);
-        let breaks = breaks(word);
-        let begin = from + index * 8;
-        if block.iter().any(|byte| matches!(byte, b'%' | b'\\')) {
-            return Some((begin, begin + 8));
+    let rest = text.get(from..)?;
+    block(rest, rest.len()).map(|(begin, end)| (from + begin, from + end))
+}
+
+/// The same of a few bytes, for blocks that begin among the first `length` of them.
+fn block(bytes: &[u8], length: usize) -> Option<(usize, usize)> {
+    (0..length).step_by(8).find_map(|begin| {
+        let rest = &bytes[begin..];
+        let end = rest.len().min(8);
+        if rest[..end].iter().any(|byte| is(*byte, ESCAPE)) {
+            return Some((begin, begin + end));
         }
-        if (breaks | previous) == 0 {
-            return Some((begin - 8, begin + 8));
-        }
-        previous = breaks;
-    }
-    let interesting = rest.iter().any(|byte| matches!(byte, b'%' | b'\\'));
-    interesting.then_some((text.len() - rest.len(), text.len()))
+        let run = rest.first_chunk::<16>()?;
+        run.iter()
+            .all(|byte| is(*byte, BASE64))
+            .then_some((begin, begin + 16))
+    })
 }
 
 /// Bytes that are looked at together for [`suspicious_block`].
