@@ -84,12 +84,7 @@ impl Folded {
         // Whether the copy of the last character is a part of the last stretch, a run.
         let mut in_run = false;
         while at < bytes.len() {
-            let first = self.bytes.len();
-            let calm = self.take_calm(&bytes[at..]);
-            if calm > 0 {
-                self.open_run(&mut in_run, at, first);
-                at += calm;
-            }
+            at += self.take_calm(&bytes[at..], at, &mut in_run);
             if self.bytes.last() == Some(&b' ') {
                 let blanks = bytes[at..]
                     .iter()
@@ -185,8 +180,9 @@ impl Folded {
         }
     }
 
-    /// Adds the bytes at the beginning of `text` of which the plain copy is as well the folded one. Returns how many.
-    fn take_calm(&mut self, text: &[u8]) -> usize {
+    /// Adds the copy of what `text`, which stands at `place`, begins with, as far as that is its plain copy without blanks
+    /// after blanks. Returns how many bytes of the text that is.
+    fn take_calm(&mut self, text: &[u8], place: usize, in_run: &mut bool) -> usize {
         let mut step = [0; STEP + 1];
         step[STEP] = self.bytes.last().copied().unwrap_or_default();
         let mut at = 0;
@@ -205,12 +201,54 @@ impl Folded {
             let stirs: [bool; STEP] = array::from_fn(|place| !is_calm(step[place], step[place + 1]));
             let copy: [u8; STEP] = array::from_fn(|place| plain_byte(step[place + 1]));
             self.marked |= copy.iter().fold(false, |any, byte| any | markup::is_mark(*byte));
-            let calm = mask(stirs).trailing_zeros() as usize;
-            self.bytes.extend_from_slice(&copy);
-            at += calm;
-            if calm < STEP {
-                self.bytes.truncate(self.bytes.len() - (STEP - calm));
+            let stirs = mask(stirs);
+            if stirs == 0 {
+                self.open_run(in_run, place + at, self.bytes.len());
+                self.bytes.extend_from_slice(&copy);
+                at += STEP;
+                continue;
+            }
+            let second: [bool; STEP] =
+                array::from_fn(|place| is_space(step[place]) & is_space(step[place + 1]));
+            let second = mask(second);
+            let length = (stirs & !second).trailing_zeros();
+            self.take_step(&copy, second, length as usize, place + at, in_run);
+            at += length as usize;
+            if (length as usize) < STEP {
                 return at;
+            }
+        }
+    }
+
+    /// Adds the first `length` bytes of `copy`, which stand at `place` in the text, but for the `left_out` ones.
+    fn take_step(
+        &mut self,
+        copy: &[u8; STEP],
+        left_out: u32,
+        length: usize,
+        place: usize,
+        in_run: &mut bool,
+    ) {
+        let mut whole = [0; 2 * STEP];
+        whole[..STEP].copy_from_slice(copy);
+        let left_out = u64::from(left_out);
+        let mut at = 0;
+        while at < length {
+            let count = (left_out >> at).trailing_zeros() as usize;
+            let count = count.min(length - at);
+            if count > 0 {
+                self.open_run(in_run, place + at, self.bytes.len());
+                // More than is wanted, for copying a fixed number of bytes is fast.
+                let end = self.bytes.len() + count;
+                self.bytes.extend_from_slice(&whole[at..at + STEP]);
+                self.bytes.truncate(end);
+                at += count;
+            }
+            let blanks = (!left_out >> at).trailing_zeros() as usize;
+            if blanks > 0 && at < length {
+                self.plain = false;
+                *in_run = false;
+                at += blanks;
             }
         }
     }
@@ -382,10 +420,14 @@ pub(crate) fn mask(flags: [bool; STEP]) -> u32 {
     })
 }
 
+#[inline]
+fn is_space(byte: u8) -> bool {
+    (byte == b' ') | (byte.wrapping_sub(b'\t') < 5)
+}
+
 /// Whether `byte` is folded by itself, behind `before`.
 #[inline]
 fn is_calm(before: u8, byte: u8) -> bool {
-    let is_space = |byte: u8| (byte == b' ') | (byte.wrapping_sub(b'\t') < 5);
     let is_graphic = byte.wrapping_sub(b'!') < 94;
     (is_graphic & (byte != b'&')) | (is_space(byte) & !is_space(before))
 }
