@@ -1,7 +1,7 @@
 //! Finds all occurrences of some hundred literals in one pass: the filter before every rule.
 //!
 //! Every second place of the text is looked up in a table by a hash of the three bytes there; the entry says which
-//! classes of bytes may follow as the fourth, and where that fits, another one says which may stand before. Of each
+//! classes of bytes may follow as the fourth, and where that fits, another one says which may stand before and as the fifth. Of each
 //! literal, the two adjacent windows are in the table that are rarest in English, so that one of them stands at an even
 //! place. A hit is compared with the literals that share the window. Those of three bytes have a searcher of their own;
 //! shorter ones are searched one by one.
@@ -43,8 +43,8 @@ pub const LONGEST: usize = 64;
 pub struct Prefilter {
     /// By hash of a window: the classes of the bytes that may stand behind it,
     behind: Box<[u32; TABLE]>,
-    /// and before it.
-    before: Box<[u32; TABLE]>,
+    /// and, in its halves, before it and as the second one behind it.
+    around: Box<[[u32; 2]; TABLE]>,
     /// Open-addressed by window: which `entries` share it.
     slots: Vec<Slot>,
     entries: Vec<Entry>,
@@ -111,7 +111,7 @@ fn table_index(window: u32) -> usize {
     ((window << 8).wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize & (TABLE - 1)
 }
 
-fn before_index(window: u32) -> usize {
+fn around_index(window: u32) -> usize {
     ((window << 8).wrapping_mul(0x85eb_ca6b) >> (32 - TABLE_BITS)) as usize & (TABLE - 1)
 }
 
@@ -129,7 +129,7 @@ impl Prefilter {
     #[must_use]
     pub fn new(literals: &[Vec<u8>]) -> Self {
         let mut behind = Box::new([0_u32; TABLE]);
-        let mut before = Box::new([0_u32; TABLE]);
+        let mut around = Box::new([[0_u32; 2]; TABLE]);
         let classes = |byte: Option<&u8>| byte.map_or(u32::MAX, |byte| class(*byte));
         let mut windows = BTreeMap::<u32, Vec<Entry>>::new();
         let triples = triples(literals);
@@ -145,7 +145,9 @@ impl Prefilter {
             for offset in [first, first + 1] {
                 let window = window(literal, offset);
                 behind[table_index(window)] |= classes(literal.get(offset + 3));
-                before[before_index(window)] |= classes(offset.checked_sub(1).map(|last| &literal[last]));
+                let [before, second] = &mut around[around_index(window)];
+                *before |= classes(offset.checked_sub(1).map(|last| &literal[last]));
+                *second |= classes(literal.get(offset + 4));
                 let entry = Entry::new(number, literal, offset);
                 windows.entry(window).or_default().push(entry);
             }
@@ -171,7 +173,7 @@ impl Prefilter {
             .collect();
         Self {
             behind,
-            before,
+            around,
             slots,
             entries,
             literals,
@@ -251,9 +253,13 @@ impl Prefilter {
                 break;
             }
             let window = window(pass, place);
-            let last = (at + place).checked_sub(1).map(|last| text[last]);
-            if last.is_none_or(|last| self.before[before_index(window)] & class(last) != 0) {
-                self.compare(window, text, at + place, found);
+            let [before, second] = self.around[around_index(window)];
+            let at = at + place;
+            let last = at.checked_sub(1).map(|last| text[last]);
+            if last.is_none_or(|last| before & class(last) != 0)
+                && text.get(at + 4).is_none_or(|next| second & class(*next) != 0)
+            {
+                self.compare(window, text, at, found);
             }
         }
     }
