@@ -72,18 +72,35 @@ def one(kind: str, name: str, **changes: Any) -> Manifest:
     )
 
 
-def test_there_is_a_golden_file_for_every_manifest_and_no_other() -> None:
-    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in manifests()}
-    assert {path.name for path in GOLDEN.glob("*.yaml")} == names
+def file_name(found: Manifest) -> str:
+    return f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
 
 
-@pytest.mark.parametrize("found", manifests(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}")
-def test_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
-    path = GOLDEN / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
+def file_names(found: list[Manifest]) -> set[str]:
+    return {file_name(each) for each in found}
+
+
+def golden_names(folder: str = ".") -> set[str]:
+    return {path.name for path in (GOLDEN / folder).glob("*.yaml")}
+
+
+def assert_is_golden(found: Manifest, folder: str = ".") -> None:
+    """Compare a manifest with its golden file in a folder of them, or write that."""
+    path = GOLDEN / folder / file_name(found)
     text = yaml.safe_dump(found, sort_keys=False, width=110)
     if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
         path.write_text(text)
     assert path.read_text() == text
+
+
+def test_there_is_a_golden_file_for_every_manifest_and_no_other() -> None:
+    names = file_names(manifests())
+    assert golden_names() == names
+
+
+@pytest.mark.parametrize("found", manifests(), ids=file_name)
+def test_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
+    assert_is_golden(found)
 
 
 def of_own_volumes() -> list[Manifest]:
@@ -92,8 +109,8 @@ def of_own_volumes() -> list[Manifest]:
 
 
 def test_volumes_of_their_own_change_the_set_and_the_claims_and_nothing_else() -> None:
-    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_own_volumes()}
-    assert {path.name for path in (GOLDEN / "per-worker").glob("*.yaml")} == names
+    names = file_names(of_own_volumes())
+    assert golden_names("per-worker") == names
     assert names == {
         "statefulset-demo-worker.yaml",
         "persistentvolumeclaim-ledger-demo-worker-0.yaml",
@@ -101,15 +118,9 @@ def test_volumes_of_their_own_change_the_set_and_the_claims_and_nothing_else() -
     }
 
 
-@pytest.mark.parametrize(
-    "found", of_own_volumes(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
-)
+@pytest.mark.parametrize("found", of_own_volumes(), ids=file_name)
 def test_with_volumes_of_their_own_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
-    path = GOLDEN / "per-worker" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
-    text = yaml.safe_dump(found, sort_keys=False, width=110)
-    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert path.read_text() == text
+    assert_is_golden(found, "per-worker")
 
 
 def of_the_auditor() -> list[Manifest]:
@@ -125,20 +136,14 @@ def test_an_auditor_is_told_whose_tombstones_hold() -> None:
 
 
 def test_an_auditor_comes_beside_everything_else_and_changes_none_of_it() -> None:
-    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_the_auditor()}
-    assert {path.name for path in (GOLDEN / "auditor").glob("*.yaml")} == names
+    names = file_names(of_the_auditor())
+    assert golden_names("auditor") == names
     assert all(found in manifests(auditor=AUDITOR) for found in manifests())
 
 
-@pytest.mark.parametrize(
-    "found", of_the_auditor(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
-)
+@pytest.mark.parametrize("found", of_the_auditor(), ids=file_name)
 def test_a_manifest_of_the_auditor_is_as_its_golden_file(found: Manifest) -> None:
-    path = GOLDEN / "auditor" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
-    text = yaml.safe_dump(found, sort_keys=False, width=110)
-    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert path.read_text() == text
+    assert_is_golden(found, "auditor")
 
 
 def of_an_auditor_of_workers() -> list[Manifest]:
@@ -151,10 +156,8 @@ def of_an_auditor_of_workers() -> list[Manifest]:
 
 
 def test_an_auditor_of_workers_mounts_whom_to_ask_and_may_ask_them() -> None:
-    names = {
-        f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_an_auditor_of_workers()
-    }
-    assert {path.name for path in (GOLDEN / "auditor-per-worker").glob("*.yaml")} == names
+    names = file_names(of_an_auditor_of_workers())
+    assert golden_names("auditor-per-worker") == names
     assert names == {
         "statefulset-demo-auditor.yaml",
         "secret-demo-auditor.yaml",
@@ -163,15 +166,9 @@ def test_an_auditor_of_workers_mounts_whom_to_ask_and_may_ask_them() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "found", of_an_auditor_of_workers(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
-)
+@pytest.mark.parametrize("found", of_an_auditor_of_workers(), ids=file_name)
 def test_of_an_auditor_of_workers_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
-    path = GOLDEN / "auditor-per-worker" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
-    text = yaml.safe_dump(found, sort_keys=False, width=110)
-    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert path.read_text() == text
+    assert_is_golden(found, "auditor-per-worker")
 
 
 def of_witnesses() -> list[Manifest]:
@@ -185,20 +182,14 @@ def of_witnesses() -> list[Manifest]:
 
 
 def test_witnesses_change_the_auditors_set_and_its_network_policy_and_nothing_else() -> None:
-    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_witnesses()}
-    assert {path.name for path in (GOLDEN / "witnesses").glob("*.yaml")} == names
+    names = file_names(of_witnesses())
+    assert golden_names("witnesses") == names
     assert names == {"statefulset-demo-auditor.yaml", "networkpolicy-demo-auditor.yaml"}
 
 
-@pytest.mark.parametrize(
-    "found", of_witnesses(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
-)
+@pytest.mark.parametrize("found", of_witnesses(), ids=file_name)
 def test_with_witnesses_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
-    path = GOLDEN / "witnesses" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
-    text = yaml.safe_dump(found, sort_keys=False, width=110)
-    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert path.read_text() == text
+    assert_is_golden(found, "witnesses")
 
 
 READERS = json.dumps({"9f" * 32: {"name": "officer", "all": True}})
@@ -216,18 +207,14 @@ def of_an_index() -> list[Manifest]:
 
 
 def test_an_index_changes_the_auditors_set_and_adds_its_readers_and_nothing_else() -> None:
-    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_an_index()}
-    assert {path.name for path in (GOLDEN / "index").glob("*.yaml")} == names
+    names = file_names(of_an_index())
+    assert golden_names("index") == names
     assert names == {"statefulset-demo-auditor.yaml", "secret-demo-auditor.yaml"}
 
 
-@pytest.mark.parametrize("found", of_an_index(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}")
+@pytest.mark.parametrize("found", of_an_index(), ids=file_name)
 def test_with_an_index_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
-    path = GOLDEN / "index" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
-    text = yaml.safe_dump(found, sort_keys=False, width=110)
-    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert path.read_text() == text
+    assert_is_golden(found, "index")
 
 
 def of_the_keeper() -> list[Manifest]:
@@ -236,20 +223,14 @@ def of_the_keeper() -> list[Manifest]:
 
 
 def test_a_keeper_comes_beside_everything_else_and_changes_none_of_it() -> None:
-    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_the_keeper()}
-    assert {path.name for path in (GOLDEN / "keeping").glob("*.yaml")} == names
+    names = file_names(of_the_keeper())
+    assert golden_names("keeping") == names
     assert all(found in manifests(keeping=KEEPING) for found in manifests())
 
 
-@pytest.mark.parametrize(
-    "found", of_the_keeper(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
-)
+@pytest.mark.parametrize("found", of_the_keeper(), ids=file_name)
 def test_a_manifest_of_the_keeper_is_as_its_golden_file(found: Manifest) -> None:
-    path = GOLDEN / "keeping" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
-    text = yaml.safe_dump(found, sort_keys=False, width=110)
-    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert path.read_text() == text
+    assert_is_golden(found, "keeping")
 
 
 def of_a_keeper_that_waits() -> list[Manifest]:
@@ -259,25 +240,17 @@ def of_a_keeper_that_waits() -> list[Manifest]:
 
 
 def test_a_keeper_and_an_auditor_know_of_each_other_and_change_nothing_else() -> None:
-    names = {
-        f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_a_keeper_that_waits()
-    }
-    assert {path.name for path in (GOLDEN / "keeping-audited").glob("*.yaml")} == names
+    names = file_names(of_a_keeper_that_waits())
+    assert golden_names("keeping-audited") == names
     assert names == {
         *("cronjob-demo-keeper.yaml", "networkpolicy-demo-keeper.yaml"),
         *("statefulset-demo-auditor.yaml", "networkpolicy-demo-auditor.yaml"),
     }
 
 
-@pytest.mark.parametrize(
-    "found", of_a_keeper_that_waits(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
-)
+@pytest.mark.parametrize("found", of_a_keeper_that_waits(), ids=file_name)
 def test_a_manifest_of_a_keeper_that_waits_is_as_its_golden_file(found: Manifest) -> None:
-    path = GOLDEN / "keeping-audited" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
-    text = yaml.safe_dump(found, sort_keys=False, width=110)
-    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert path.read_text() == text
+    assert_is_golden(found, "keeping-audited")
 
 
 def pod_specs() -> list[Manifest]:
