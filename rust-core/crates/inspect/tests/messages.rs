@@ -235,18 +235,11 @@ fn the_end_of_a_block_does_not_hold_back_the_next_one() {
         delta(1, &json!({"type": "input_json_delta", "partial_json": "\"go"})),
     ];
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let mut inspector =
         proofgate_inspect::ResponseInspector::new(Dialect::Messages, AnswerKind::Events, LIMIT);
-    let (mut reading, mut out) = (proofgate_inspect::Reading::default(), Vec::new());
+    let mut out = Vec::new();
     for event in &events {
-        inspector
-            .push(engine, profile, scratch, &mut reading, event.as_bytes(), &mut out)
-            .unwrap();
+        policy.push(&mut inspector, event.as_bytes(), &mut out).unwrap();
     }
     assert_eq!(String::from_utf8(out).unwrap(), events[..4].concat());
 }
@@ -275,25 +268,11 @@ fn an_answer_of_many_blocks_and_citations_is_inspected() {
     let answer = json!({"type": "message", "content": blocks}).to_string();
     let mut policy = Policy::new();
     let redacted = (answer.replace(KEY, REDACTED).into_bytes(), Ok(()));
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let mut inspector =
         proofgate_inspect::ResponseInspector::new(Dialect::Messages, AnswerKind::Unary, 10 * LIMIT);
-    let (mut reading, mut out) = (proofgate_inspect::Reading::default(), Vec::new());
-    inspector
-        .push(
-            engine,
-            profile,
-            scratch,
-            &mut reading,
-            answer.as_bytes(),
-            &mut out,
-        )
-        .unwrap();
-    let ended = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+    let mut out = Vec::new();
+    policy.push(&mut inspector, answer.as_bytes(), &mut out).unwrap();
+    let ended = policy.finish(&mut inspector, &mut out);
     assert_eq!((out, ended), redacted);
 
     let stream: String = (0..400)
@@ -309,30 +288,12 @@ fn many_texts_of_a_whole_answer_are_judged_in_slices() {
         .collect();
     let answer = json!({"type": "message", "content": blocks}).to_string();
     let mut policy = Policy::of(&rules(), None);
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let mut inspector =
         proofgate_inspect::ResponseInspector::new(Dialect::Messages, AnswerKind::Unary, 10 * LIMIT);
-    let (mut reading, mut out, mut steps) = (proofgate_inspect::Reading::default(), Vec::new(), 0);
-    inspector
-        .push(
-            engine,
-            profile,
-            scratch,
-            &mut reading,
-            answer.as_bytes(),
-            &mut out,
-        )
-        .unwrap();
+    let (mut out, mut steps) = (Vec::new(), 0);
+    policy.push(&mut inspector, answer.as_bytes(), &mut out).unwrap();
     let slice = std::time::Duration::from_secs(1);
-    while inspector
-        .finish_step(engine, profile, scratch, &mut reading, slice, &mut out)
-        .unwrap()
-        == proofgate_policy::Step::Pending
-    {
+    while policy.finish_step(&mut inspector, slice, &mut out).unwrap() == proofgate_policy::Step::Pending {
         steps += 1;
         assert!(inspector.capacity() > answer.len() + 2_000 * 35);
     }

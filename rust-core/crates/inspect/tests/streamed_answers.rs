@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
+use proofgate_inspect::{AnswerKind, Denial, ResponseInspector};
 use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, chunk, contents};
@@ -25,24 +25,12 @@ fn a_clean_stream_leaves_as_it_came() {
 #[test]
 fn prose_is_held_back_by_hardly_more_than_its_last_word() {
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let words = "it was a bright cold day in april and the clocks were striking thirteen";
     let (mut sent, mut out) = (0, Vec::new());
     for word in words.split_inclusive(' ') {
-        inspector
-            .push(
-                engine,
-                profile,
-                scratch,
-                &mut Reading::default(),
-                chunk(word).as_bytes(),
-                &mut out,
-            )
+        policy
+            .push(&mut inspector, chunk(word).as_bytes(), &mut out)
             .unwrap();
         sent += 1;
         assert!(
@@ -57,20 +45,12 @@ fn prose_is_held_back_by_hardly_more_than_its_last_word() {
 #[test]
 fn a_word_leaves_with_its_event_unless_something_can_begin_with_it() {
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let words = "It was a bright cold day in April and the clocks were striking thirteen.";
     let (mut sent, mut out, mut late) = (0, Vec::new(), Vec::new());
     for word in words.split(' ') {
         let event = chunk(&format!(" {word}"));
-        let mut reading = Reading::default();
-        inspector
-            .push(engine, profile, scratch, &mut reading, event.as_bytes(), &mut out)
-            .unwrap();
+        policy.push(&mut inspector, event.as_bytes(), &mut out).unwrap();
         sent += 1;
         if contents(&out).len() < sent {
             late.push(word);
@@ -138,36 +118,15 @@ fn escapes_at_the_edges_of_a_redaction_stay_whole() {
 fn events_keep_their_order_while_one_is_held() {
     let call = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"plain words \"}}]}\n\n";
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let mut out = Vec::new();
     let held = chunk("sk-abcdef");
     for event in [&held, call, ": ping\n\n"] {
-        inspector
-            .push(
-                engine,
-                profile,
-                scratch,
-                &mut Reading::default(),
-                event.as_bytes(),
-                &mut out,
-            )
-            .unwrap();
+        policy.push(&mut inspector, event.as_bytes(), &mut out).unwrap();
         assert!(out.is_empty());
     }
-    inspector
-        .push(
-            engine,
-            profile,
-            scratch,
-            &mut Reading::default(),
-            chunk(" done. ").as_bytes(),
-            &mut out,
-        )
+    policy
+        .push(&mut inspector, chunk(" done. ").as_bytes(), &mut out)
         .unwrap();
     let released = format!("{}{call}: ping\n\n", chunk("[redacted:key]"));
     assert!(String::from_utf8(out).unwrap().starts_with(&released));
@@ -290,42 +249,16 @@ fn what_must_be_held_is_bounded() {
 
 #[test]
 fn an_inspector_serves_one_answer_after_another() {
-    let Policy {
-        engine,
-        profile,
-        mut scratch,
-    } = Policy::new();
+    let mut policy = Policy::new();
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let mut out = Vec::new();
     let stream = chunk("Please open the pod bay doors, and then the others. ");
-    assert!(
-        inspector
-            .push(
-                &engine,
-                &profile,
-                &mut scratch,
-                &mut Reading::default(),
-                stream.as_bytes(),
-                &mut out
-            )
-            .is_err()
-    );
+    assert!(policy.push(&mut inspector, stream.as_bytes(), &mut out).is_err());
     inspector.reset(Dialect::Chat, AnswerKind::Events);
     assert_eq!(inspector.judgement().score(), 0);
     let stream = chunk("bay doors sk-abcdef123");
-    inspector
-        .push(
-            &engine,
-            &profile,
-            &mut scratch,
-            &mut Reading::default(),
-            stream.as_bytes(),
-            &mut out,
-        )
-        .unwrap();
-    inspector
-        .finish(&engine, &profile, &mut scratch, &mut Reading::default(), &mut out)
-        .unwrap();
+    policy.push(&mut inspector, stream.as_bytes(), &mut out).unwrap();
+    policy.finish(&mut inspector, &mut out).unwrap();
     assert_eq!(contents(&out), ["bay doors [redacted:key]"]);
 }
 
@@ -349,24 +282,10 @@ fn event(index: usize, delta: &Value, finish_reason: &Value) -> String {
 
 fn arrives_at_once(events: &[String], expected: usize) {
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let mut out = Vec::new();
     for event in events {
-        inspector
-            .push(
-                engine,
-                profile,
-                scratch,
-                &mut Reading::default(),
-                event.as_bytes(),
-                &mut out,
-            )
-            .unwrap();
+        policy.push(&mut inspector, event.as_bytes(), &mut out).unwrap();
     }
     assert_eq!(String::from_utf8(out).unwrap(), events[..expected].concat());
 }

@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector, needs_response};
+use proofgate_inspect::{AnswerKind, Denial, ResponseInspector, needs_response};
 use proofgate_policy::{Fault, Step};
 use proofgate_providers::Dialect;
 use serde_json::{Value, json};
@@ -19,39 +19,14 @@ fn pass(body: &str) -> (String, Result<(), Denial>) {
 #[test]
 fn nothing_leaves_before_the_end_and_a_clean_answer_leaves_as_it_came() {
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let body = answer("Hello \u{e9} \"there\"");
     let (first, second) = body.split_at(40);
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, LIMIT);
     let mut out = Vec::new();
-    inspector
-        .push(
-            engine,
-            profile,
-            scratch,
-            &mut Reading::default(),
-            first.as_bytes(),
-            &mut out,
-        )
-        .unwrap();
-    inspector
-        .push(
-            engine,
-            profile,
-            scratch,
-            &mut Reading::default(),
-            second.as_bytes(),
-            &mut out,
-        )
-        .unwrap();
+    policy.push(&mut inspector, first.as_bytes(), &mut out).unwrap();
+    policy.push(&mut inspector, second.as_bytes(), &mut out).unwrap();
     assert!(out.is_empty());
-    inspector
-        .finish(engine, profile, scratch, &mut Reading::default(), &mut out)
-        .unwrap();
+    policy.finish(&mut inspector, &mut out).unwrap();
     assert_eq!(out, body.as_bytes());
     assert!(!inspector.is_redacted());
 }
@@ -139,51 +114,17 @@ fn what_cannot_be_read_does_not_leave() {
 
 #[test]
 fn an_answer_beyond_the_limit_is_stopped_for_good() {
-    let Policy {
-        engine,
-        profile,
-        mut scratch,
-    } = Policy::new();
+    let mut policy = Policy::new();
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 10);
     let mut out = Vec::new();
-    inspector
-        .push(
-            &engine,
-            &profile,
-            &mut scratch,
-            &mut Reading::default(),
-            b"0123456789",
-            &mut out,
-        )
-        .unwrap();
-    let stop = inspector.push(
-        &engine,
-        &profile,
-        &mut scratch,
-        &mut Reading::default(),
-        b"0",
-        &mut out,
-    );
+    policy.push(&mut inspector, b"0123456789", &mut out).unwrap();
+    let stop = policy.push(&mut inspector, b"0", &mut out);
     assert_eq!(stop, Err(Denial::TooLarge));
-    assert_eq!(
-        inspector.finish(&engine, &profile, &mut scratch, &mut Reading::default(), &mut out),
-        stop
-    );
+    assert_eq!(policy.finish(&mut inspector, &mut out), stop);
     assert!(out.is_empty());
     inspector.reset(Dialect::Chat, AnswerKind::Unary);
-    inspector
-        .push(
-            &engine,
-            &profile,
-            &mut scratch,
-            &mut Reading::default(),
-            b"0",
-            &mut out,
-        )
-        .unwrap();
-    inspector
-        .finish(&engine, &profile, &mut scratch, &mut Reading::default(), &mut out)
-        .unwrap();
+    policy.push(&mut inspector, b"0", &mut out).unwrap();
+    policy.finish(&mut inspector, &mut out).unwrap();
     assert_eq!(out, b"0");
 }
 
@@ -223,20 +164,13 @@ fn a_dry_run_changes_nothing_and_remembers_the_denial() {
 /// Ends an answer in the smallest slices; what leaves, how it ends, and in how many steps.
 fn in_slices(body: &str) -> (Vec<u8>, Result<(), Denial>, usize) {
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 20 * LIMIT);
-    let (mut reading, mut out, mut steps) = (Reading::default(), Vec::new(), 0);
-    let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
+    let (mut out, mut steps) = (Vec::new(), 0);
+    let pushed = policy.push(&mut inspector, body.as_bytes(), &mut out);
     pushed.unwrap();
     loop {
         steps += 1;
-        // The next slice may find what others have left in the memory that all share.
-        let mut reading = Reading::default();
-        match inspector.finish_step(engine, profile, scratch, &mut reading, Duration::ZERO, &mut out) {
+        match policy.finish_step(&mut inspector, Duration::ZERO, &mut out) {
             Ok(Step::Pending) => assert!(out.is_empty()),
             Ok(Step::Done) => return (out, Ok(()), steps),
             Err(stop) => return (out, Err(stop), steps),
@@ -289,21 +223,16 @@ fn large(content: &str) -> String {
 #[test]
 fn an_answer_that_is_held_is_in_memory_once_and_leaves_without_a_copy() {
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let body = large("Hello");
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
-    let (mut reading, mut out) = (Reading::default(), Vec::new());
+    let mut out = Vec::new();
     for piece in body.as_bytes().chunks(16 * 1024) {
-        let pushed = inspector.push(engine, profile, scratch, &mut reading, piece, &mut out);
+        let pushed = policy.push(&mut inspector, piece, &mut out);
         assert_eq!(pushed, Ok(()));
     }
     let held = inspector.capacity();
     assert!((body.len()..body.len() + (1 << 20)).contains(&held), "{held}");
-    let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+    let finished = policy.finish(&mut inspector, &mut out);
     assert_eq!((finished, out.len()), (Ok(()), body.len()));
     assert!(out == body.as_bytes());
     assert!(inspector.capacity() < 1 << 20, "{}", inspector.capacity());
@@ -317,22 +246,15 @@ fn the_texts_of_an_answer_count_from_one_slice_to_the_next() {
         json!({"output": text}),
     ] {
         let mut policy = Policy::new();
-        let Policy {
-            engine,
-            profile,
-            scratch,
-        } = &mut policy;
         let body = answer.to_string();
         let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
-        let (mut reading, mut out) = (Reading::default(), Vec::new());
-        let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
+        let mut out = Vec::new();
+        let pushed = policy.push(&mut inspector, body.as_bytes(), &mut out);
         assert_eq!(pushed, Ok(()));
-        let step = inspector.finish_step(engine, profile, scratch, &mut reading, Duration::ZERO, &mut out);
+        let step = policy.finish_step(&mut inspector, Duration::ZERO, &mut out);
         assert_eq!(step, Ok(Step::Pending));
         assert!(inspector.capacity() >= body.len() + text.len());
-        // What the rules see of it is in the inspector, so another answer may use what was read with.
-        reading.give_back(1000);
-        let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+        let finished = policy.finish(&mut inspector, &mut out);
         assert_eq!((finished, out.len()), (Ok(()), body.len()));
         inspector.give_back(1000);
         assert!(inspector.capacity() < 10_000, "{}", inspector.capacity());
@@ -350,17 +272,12 @@ fn an_answer_with_a_text_that_matches_more_often_than_is_noted_is_denied() {
 #[test]
 fn what_an_inspection_needed_is_given_back_and_what_it_found_is_not_forgotten() {
     let mut policy = Policy::new();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = &mut policy;
     let body = large(&"ann smith ".repeat(100_000));
     let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
-    let (mut reading, mut out) = (Reading::default(), Vec::new());
-    let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
+    let mut out = Vec::new();
+    let pushed = policy.push(&mut inspector, body.as_bytes(), &mut out);
     assert_eq!(pushed, Ok(()));
-    let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+    let finished = policy.finish(&mut inspector, &mut out);
     assert_eq!(finished, Ok(()));
     inspector.give_back(1000);
     assert!(inspector.capacity() < 10_000, "{}", inspector.capacity());
@@ -377,15 +294,10 @@ fn an_answer_of_more_parts_or_strings_than_are_read_cannot_be_inspected() {
     ];
     for body in bodies {
         let mut policy = Policy::new();
-        let Policy {
-            engine,
-            profile,
-            scratch,
-        } = &mut policy;
         let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
-        let (mut reading, mut out) = (Reading::default(), Vec::new());
-        let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
-        let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+        let mut out = Vec::new();
+        let pushed = policy.push(&mut inspector, body.as_bytes(), &mut out);
+        let finished = policy.finish(&mut inspector, &mut out);
         assert_eq!((pushed, finished), (Ok(()), Err(Denial::TooLarge)));
         assert!(out.is_empty());
     }

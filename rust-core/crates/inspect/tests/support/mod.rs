@@ -1,8 +1,10 @@
 //! A small policy, answers, and how they pass through an inspector.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
+use std::time::Duration;
+
 use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
-use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
+use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, Step, TenantPolicy};
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -76,6 +78,48 @@ impl Policy {
         }
         let ended = ended.and_then(|()| inspector.finish(engine, profile, scratch, &mut reading, &mut out));
         (out, ended, inspector)
+    }
+
+    /// Sends bytes of an answer through an inspector, which finds nothing of it in the memory that it reads with.
+    pub fn push(
+        &mut self,
+        inspector: &mut ResponseInspector,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Denial> {
+        let reading = &mut Reading::default();
+        inspector.push(
+            &self.engine,
+            &self.profile,
+            &mut self.scratch,
+            reading,
+            bytes,
+            out,
+        )
+    }
+
+    /// Ends the answer.
+    pub fn finish(&mut self, inspector: &mut ResponseInspector, out: &mut Vec<u8>) -> Result<(), Denial> {
+        while self.finish_step(inspector, Duration::MAX, out)? == Step::Pending {}
+        Ok(())
+    }
+
+    /// Ends the answer for a slice of time.
+    pub fn finish_step(
+        &mut self,
+        inspector: &mut ResponseInspector,
+        slice: Duration,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Denial> {
+        let reading = &mut Reading::default();
+        inspector.finish_step(
+            &self.engine,
+            &self.profile,
+            &mut self.scratch,
+            reading,
+            slice,
+            out,
+        )
     }
 }
 
