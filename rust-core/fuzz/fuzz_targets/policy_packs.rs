@@ -7,14 +7,20 @@ mod pieces;
 
 use libfuzzer_sys::fuzz_target;
 use pieces::Evaluation;
-use proofgate_policy::{PolicyConfig, pack_names};
+use proofgate_policy::{Action, Engine, Pack, PolicyConfig, pack_names};
 use std::cell::RefCell;
 
 thread_local! {
-    static EVALUATION: RefCell<Evaluation> = RefCell::new(Evaluation::of(&PolicyConfig {
-        packs: pack_names().map(str::to_owned).collect(),
-        ..PolicyConfig::default()
-    }));
+    static EVALUATION: RefCell<Evaluation> = RefCell::new(Evaluation::of(engine()));
+}
+
+/// All rules of the packs, wherever they could look.
+fn engine() -> Engine {
+    let packs = pack_names().map(|name| Pack::built_in(name).expect("it exists").unlimited());
+    let mut packs: Vec<_> = packs.collect();
+    let rules = packs.iter_mut().flat_map(|pack| &mut pack.rules);
+    rules.for_each(|rule| rule.action = Action::Block);
+    Engine::compile_packs(&PolicyConfig::default(), packs).expect("the rules are valid")
 }
 
 fuzz_target!(|input: &[u8]| EVALUATION.with_borrow_mut(|evaluation| evaluation.compare(input)));

@@ -7,7 +7,7 @@ mod pieces;
 
 use libfuzzer_sys::fuzz_target;
 use pieces::Evaluation;
-use proofgate_policy::{PolicyConfig, RuleSpec};
+use proofgate_policy::{Engine, PolicyConfig, RuleSpec};
 use std::cell::RefCell;
 
 /// Literals that overlap, both views, a filter, a check, word boundaries, and repetitions over a boundary of pieces.
@@ -21,10 +21,15 @@ const RULES: &str = r#"[
 ]"#;
 
 thread_local! {
-    static EVALUATION: RefCell<Evaluation> = RefCell::new(Evaluation::of(&PolicyConfig {
+    static EVALUATION: RefCell<Evaluation> = RefCell::new(Evaluation::of(engine()));
+}
+
+fn engine() -> Engine {
+    let config = PolicyConfig {
         rules: serde_json::from_str::<Vec<RuleSpec>>(RULES).expect("it is JSON"),
         ..PolicyConfig::default()
-    }));
+    };
+    Engine::compile(&config).expect("the rules are valid")
 }
 
 fuzz_target!(|input: &[u8]| EVALUATION.with_borrow_mut(|evaluation| evaluation.compare(input)));

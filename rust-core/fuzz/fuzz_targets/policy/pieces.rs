@@ -1,6 +1,6 @@
 //! One text under two evaluations, at once and in pieces, that must find the same.
 
-use proofgate_policy::{Budget, Direction, Engine, Match, PolicyConfig, Profile, Scratch, StreamScan};
+use proofgate_policy::{Budget, Engine, Match, Profile, Scope, Scratch, StreamScan};
 
 /// Compiled rules, and room that every input uses again.
 pub struct Evaluation {
@@ -12,8 +12,8 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    pub fn of(config: &PolicyConfig) -> Self {
-        let engine = Engine::compile(config).expect("the rules are valid");
+    /// Of rules that all deny: only they hold an answer back.
+    pub fn of(engine: Engine) -> Self {
         let profile = engine.profile(None).expect("it changes nothing");
         Self {
             engine,
@@ -24,7 +24,7 @@ impl Evaluation {
         }
     }
 
-    /// The first byte of `input` chooses the direction and seeds the pieces, the rest is the text.
+    /// The first byte of `input` chooses the scope and seeds the pieces, the rest is the text.
     pub fn compare(&mut self, input: &[u8]) {
         let Some((&seed, bytes)) = input.split_first() else {
             return;
@@ -32,13 +32,12 @@ impl Evaluation {
         let Ok(text) = std::str::from_utf8(bytes) else {
             return;
         };
-        let direction = if seed % 2 == 0 {
-            Direction::Request
-        } else {
-            Direction::Response
+        let scope = match seed % 2 {
+            0 => Scope::User,
+            _ => Scope::Answer,
         };
-        self.scan_whole(direction, text);
-        self.scan_parts(direction, text, seed);
+        self.scan_whole(scope, text);
+        self.scan_parts(scope, text, seed);
         for matches in [&mut self.whole, &mut self.parts] {
             matches.sort_unstable();
             matches.dedup();
@@ -46,7 +45,7 @@ impl Evaluation {
         assert_eq!(self.parts, self.whole);
     }
 
-    fn scan_whole(&mut self, direction: Direction, text: &str) {
+    fn scan_whole(&mut self, scope: Scope, text: &str) {
         let Self {
             engine,
             profile,
@@ -56,7 +55,7 @@ impl Evaluation {
         } = self;
         whole.clear();
         engine
-            .scan(profile, direction, text, &mut Budget::unlimited(), scratch, whole)
+            .scan(profile, scope, text, &mut Budget::unlimited(), scratch, whole)
             .expect("no rule fails");
         for found in &*whole {
             assert!(found.start <= found.end && text.get(found.start..found.end).is_some());
@@ -64,7 +63,7 @@ impl Evaluation {
     }
 
     /// Checks besides that no match touches what was cleared before it was reported.
-    fn scan_parts(&mut self, direction: Direction, text: &str, seed: u8) {
+    fn scan_parts(&mut self, scope: Scope, text: &str, seed: u8) {
         let Self {
             engine,
             profile,
@@ -85,7 +84,7 @@ impl Evaluation {
             }
             let known = parts.len();
             let now = stream
-                .push(engine, profile, direction, &text[at..end], &mut never, scratch, parts)
+                .push(engine, profile, scope, &text[at..end], &mut never, scratch, parts)
                 .expect("no rule fails");
             assert!(cleared <= now && now <= end);
             assert!(parts[known..].iter().all(|found| found.start >= cleared));
@@ -93,7 +92,7 @@ impl Evaluation {
         }
         let known = parts.len();
         stream
-            .finish(engine, profile, direction, &mut never, scratch, parts)
+            .finish(engine, profile, scope, &mut never, scratch, parts)
             .expect("no rule fails");
         assert!(parts[known..].iter().all(|found| found.start >= cleared));
     }
