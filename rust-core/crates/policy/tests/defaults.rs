@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use proofgate_policy::{Action, Pack, Scope, pack_names};
+use proofgate_policy::{Action, Direction, Pack, Scope, pack_names};
 use serde_json::{Value, json};
 use support::Policy;
 
@@ -19,10 +19,7 @@ fn actions(packs: &[&str], scopes: &[Scope], overrides: &Value) -> BTreeSet<Acti
 }
 
 /// What one rule does in a scope.
-fn action(rule: &str, scope: Scope, config: Value) -> Action {
-    let mut config = config;
-    config["packs"] = json!(pack_names().collect::<Vec<_>>());
-    let policy = Policy::of(&config);
+fn action(policy: &Policy, rule: &str, scope: Scope) -> Action {
     let index = policy.engine.index_of(rule).unwrap();
     policy.engine.rule(index).actions[scope as usize]
 }
@@ -39,35 +36,26 @@ fn rules_about_words_flag() {
 
 #[test]
 fn a_secret_is_taken_out_and_a_live_key_of_a_user_refused() {
-    let of_users = actions(&["secrets"], &[Scope::User], &json!([]));
-    assert_eq!(of_users, BTreeSet::from([Action::Redact, Action::Block]));
-    let elsewhere = Scope::ALL.into_iter().filter(|scope| *scope != Scope::User);
-    for scope in elsewhere {
-        let policy = Policy::of(&json!({"packs": ["secrets"]}));
-        for rule in policy
-            .engine
-            .rules()
-            .filter(|rule| rule.id != "secret-private-key")
-        {
-            assert_eq!(
-                rule.actions[scope as usize],
-                Action::Redact,
-                "{} {scope:?}",
-                rule.id
-            );
+    let policy = Policy::of(&json!({"packs": ["secrets"]}));
+    for rule in policy.engine.rules() {
+        for scope in Scope::ALL.into_iter().filter(|scope| *scope != Scope::User) {
+            // Of an answer the end of a key is not known when its beginning leaves.
+            let is_cut = rule.id == "secret-private-key" && scope.direction() == Direction::Response;
+            let expected = if is_cut { Action::Block } else { Action::Redact };
+            assert_eq!(rule.actions[scope as usize], expected, "{} {scope:?}", rule.id);
         }
+        let of_users = rule.actions[Scope::User as usize];
+        assert!([Action::Redact, Action::Block].contains(&of_users), "{}", rule.id);
     }
     for rule in [
         "secret-aws-access-key-id",
         "secret-github-token",
         "secret-model-provider-key",
+        "secret-private-key",
     ] {
-        assert_eq!(action(rule, Scope::User, json!({})), Action::Block);
+        assert_eq!(action(&policy, rule, Scope::User), Action::Block);
     }
-    assert_eq!(
-        action("secret-assignment", Scope::User, json!({})),
-        Action::Redact
-    );
+    assert_eq!(action(&policy, "secret-assignment", Scope::User), Action::Redact);
 }
 
 #[test]
@@ -92,27 +80,23 @@ fn personal_data_is_masked_in_chat_and_passes_where_tools_work_with_it() {
 /// Else one line of a policy would refuse what is a sign at most.
 #[test]
 fn a_sign_is_raised_by_its_id_only() {
-    let sign = "injection-override-anywhere";
+    let (sure, sign) = ("injection-override", "injection-override-anywhere");
+    let of = |mut config: Value, scope| {
+        config["packs"] = json!(WORDS);
+        let policy = Policy::of(&config);
+        [sure, sign].map(|rule| action(&policy, rule, scope))
+    };
+    let blocked = [Action::Block, Action::Flag];
     let by_pack = json!({"actions": [{"packs": WORDS, "action": "block"}]});
+    assert_eq!(of(by_pack, Scope::User), blocked);
+    assert_eq!(of(json!({"action": "block"}), Scope::User), blocked);
     let scoped = json!({"actions": [{"packs": WORDS, "scopes": ["instructions"], "action": "block"}]});
+    assert_eq!(of(scoped, Scope::Instructions), blocked);
     let by_id = json!({"actions": [{"rules": [sign], "action": "redact"}]});
-    assert_eq!(
-        action("injection-override", Scope::User, by_pack.clone()),
-        Action::Block
-    );
-    assert_eq!(action(sign, Scope::User, by_pack), Action::Flag);
-    assert_eq!(
-        action(sign, Scope::User, json!({"action": "block"})),
-        Action::Flag
-    );
-    assert_eq!(action(sign, Scope::Instructions, scoped.clone()), Action::Flag);
-    assert_eq!(
-        action("injection-override", Scope::Instructions, scoped),
-        Action::Block
-    );
-    assert_eq!(action(sign, Scope::User, by_id), Action::Redact);
-    let off = json!({"actions": [{"packs": ["prompt-injection"], "scopes": ["user"], "action": "ignore"}]});
-    assert_eq!(action(sign, Scope::User, off), Action::Ignore);
+    assert_eq!(of(by_id, Scope::User), [Action::Flag, Action::Redact]);
+    let off = json!({"actions": [{"packs": ["exfiltration"], "action": "block"},
+        {"packs": WORDS, "scopes": ["other"], "action": "ignore"}]});
+    assert_eq!(of(off, Scope::Other), [Action::Ignore; 2]);
 }
 
 #[test]
