@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.scoring.reference import Match
 from bench.scoring.rules import CRATE, PACKS, REPOSITORY, Direction, pack_names
+from bench.scoring.spared import Allow
 
 MANIFEST = REPOSITORY / "rust-core" / "Cargo.toml"
 
@@ -58,11 +59,14 @@ def is_current(name: str) -> bool:
     return built.stat().st_mtime >= max(source.stat().st_mtime for source in sources)
 
 
-def verdicts(binary: Path, events: Iterable[Event]) -> list[set[Match]]:
+def verdicts(binary: Path, events: Iterable[Event], allow: Allow | None = None) -> list[set[Match]]:
     """The matches of every event, by the rules as they stand in the packs' folder. Raises EngineError."""
+    allowed = ["--allow", json.dumps(asdict(allow))] if allow else []
     lines = "".join(json.dumps({"text": event.text, "direction": event.direction}) + "\n" for event in events)
     files = [str(PACKS / f"{name}.toml") for name in pack_names()]
-    run = subprocess.run([binary, "--rules", *files], input=lines, capture_output=True, encoding="utf-8", check=False)
+    run = subprocess.run(
+        [binary, *allowed, "--rules", *files], input=lines, capture_output=True, encoding="utf-8", check=False
+    )
     if run.returncode:
         raise EngineError(f"{binary.name} ended with {run.returncode}: {run.stderr.strip()}")
     answers = [json.loads(line)["matches"] for line in run.stdout.splitlines()]

@@ -16,8 +16,12 @@ from bench.scoring.checks import CHECKS
 from bench.scoring.derived import derived
 from bench.scoring.folding import fold, folded, folded_copy, plain
 from bench.scoring.rules import Direction, Rule
+from bench.scoring.spared import Allow, spares
 
 THRESHOLD = 100
+NOTHING = Allow()
+#: What takes a match out of a request: for good, or until the answer.
+REPLACES = ("redact", "mask")
 LEVELS = 2
 
 
@@ -42,6 +46,7 @@ class _Compiled:
     pattern: re.Pattern[str]
     filter: tuple[str, ...]
     check: Callable[[str], bool] | None
+    spares: Callable[[str], bool]
 
     def matches(self, hay: str) -> Iterator[Span]:
         """Matches in one view of a text, in characters of that view."""
@@ -53,7 +58,8 @@ class _Compiled:
                 continue
             position = match.end()
             value = Span(*match.span("value" if self._holds_value(match) else 0))
-            if self.check is None or self.check(hay[value.start : value.end]):
+            matched = hay[value.start : value.end]
+            if (self.check is None or self.check(matched)) and not self.spares(matched):
                 yield value
 
     @staticmethod
@@ -62,19 +68,23 @@ class _Compiled:
         return match.groupdict().get("value") is not None
 
 
-def compiled(rule: Rule) -> _Compiled:
-    """Compiles one rule. Raises ValueError for a rule without literals and regex, re.error for a bad regex."""
+def compiled(rule: Rule, allow: Allow = NOTHING) -> _Compiled:
+    """Compiles one rule of a policy that allows something.
+
+    Raises ValueError for a rule without literals and regex, re.error for a bad regex.
+    """
     check = CHECKS[rule.check] if rule.check else None
+    spared = spares(rule, allow)
     if rule.regex is None:
         if not rule.literals:
             raise ValueError(f"{rule.id} has neither literals nor a regex")
         pattern = "|".join(re.escape(folded(literal)) for literal in rule.literals)
-        return _Compiled(rule, re.compile(pattern, re.ASCII), (), check)
+        return _Compiled(rule, re.compile(pattern, re.ASCII), (), check, spared)
     regex = rule.regex.replace("(?<value>", "(?P<value>")
     if rule.view == "text":
-        return _Compiled(rule, re.compile(regex, re.ASCII), tuple(map(plain, rule.literals)), check)
+        return _Compiled(rule, re.compile(regex, re.ASCII), tuple(map(plain, rule.literals)), check, spared)
     pattern = "".join(c if c.isascii() else fold(c) for c in regex)
-    return _Compiled(rule, re.compile(pattern, re.ASCII), tuple(map(folded, rule.literals)), check)
+    return _Compiled(rule, re.compile(pattern, re.ASCII), tuple(map(folded, rule.literals)), check, spared)
 
 
 @dataclass(frozen=True)
@@ -88,10 +98,10 @@ class Verdict:
 
 
 class Reference:
-    """Rules, compiled; scans texts one by one."""
+    """Rules of a policy that allows something, compiled; scans texts one by one."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules = [compiled(rule) for rule in rules]
+    def __init__(self, rules: Iterable[Rule], allow: Allow = NOTHING) -> None:
+        self._rules = [compiled(rule, allow) for rule in rules]
 
     def scan(self, text: str, direction: Direction) -> set[Match]:
         """All matches in a text and in what is encoded in it."""
@@ -132,14 +142,16 @@ class Reference:
             return Verdict("block", found[actions.index("block")].rule, False, score)
         if score >= threshold:
             return Verdict("block", None, True, score)
-        return Verdict("redact" if "redact" in actions else "flag" if actions else "allow", None, False, score)
+        mildest = "flag" if actions else "allow"
+        decision = next((action for action in REPLACES if action in actions), mildest)
+        return Verdict(decision, None, False, score)
 
 
 def _counted(found: Sequence[Match], rules: Mapping[str, Rule], order: Mapping[str, int]) -> set[str]:
     """The rules that count for the score of a message."""
     replaced: list[tuple[int, int]] = []
     for match in found:
-        if rules[match.rule].action != "redact":
+        if rules[match.rule].action not in REPLACES:
             continue
         if replaced and match.start < replaced[-1][1]:
             start, end = replaced.pop()
@@ -149,7 +161,7 @@ def _counted(found: Sequence[Match], rules: Mapping[str, Rule], order: Mapping[s
     counting = [
         match
         for match in found
-        if rules[match.rule].action != "redact"
+        if rules[match.rule].action not in REPLACES
         and not any(start <= match.start and match.end <= end for start, end in replaced)
     ]
     counting.sort(key=lambda match: (-rules[match.rule].score, match.start, match.end, order[match.rule]))

@@ -13,7 +13,7 @@ PACKS = CRATE / "packs"
 
 Target = Literal["request", "response", "both"]
 View = Literal["folded", "text"]
-Action = Literal["block", "redact", "flag"]
+Action = Literal["block", "redact", "mask", "flag"]
 Direction = Literal["request", "response"]
 
 
@@ -35,6 +35,8 @@ class Rule:
     action: Action
     matching: tuple[str, ...]
     not_matching: tuple[str, ...]
+    #: Whether it passes over what stands in documentation only.
+    spares_documentation: bool = False
 
     def applies_to(self, direction: Direction) -> bool:
         """Whether the rule takes part in scanning texts of this direction."""
@@ -57,7 +59,8 @@ def load_pack(name: str) -> list[Rule]:
     if document["name"] != name:
         raise ValueError(f"{name}.toml calls itself {document['name']!r}")
     instructions = "instructions" in document.get("scopes", ["instructions"])
-    return [_rule(name, instructions, entry) for entry in document["rule"]]
+    spares = document.get("spares_documentation", False)
+    return [_rule(name, instructions, spares, entry) for entry in document["rule"]]
 
 
 def description(name: str) -> str:
@@ -70,7 +73,7 @@ def load_packs() -> list[Rule]:
     return [rule for name in pack_names() for rule in load_pack(name)]
 
 
-def _rule(pack: str, instructions: bool, entry: dict[str, Any]) -> Rule:
+def _rule(pack: str, instructions: bool, spares_documentation: bool, entry: dict[str, Any]) -> Rule:
     examples = entry.get("examples", {})
     return Rule(
         pack=pack,
@@ -86,4 +89,5 @@ def _rule(pack: str, instructions: bool, entry: dict[str, Any]) -> Rule:
         action=entry["action"],
         matching=tuple(examples.get("match", ())),
         not_matching=tuple(examples.get("no_match", ())),
+        spares_documentation=spares_documentation,
     )

@@ -55,6 +55,9 @@ PACKS: dict[str, list[Json]] = {
     ],
 }
 
+#: What takes a match out of a request: for good, or until the answer.
+REPLACES = ("redact", "mask")
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -112,15 +115,15 @@ def scan(policy: Json, tenant: Json | None, direction: str, text: str, scope: st
             {"rule": name, "action": action, "start": match.start(), "end": match.end()} for match in found
         ]
         if found:
-            score += 0 if action == "redact" else rule.fields["score"]
+            score += 0 if action in REPLACES else rule.fields["score"]
             actions[name] = action
     blocking = next((name for name, action in actions.items() if action == "block"), None)
     threshold = tenant["threshold"] or policy["threshold"]
     by_score = blocking is None and threshold is not None and score >= threshold
     denied = blocking is not None or by_score
-    decision = (
-        "block" if denied else "redact" if "redact" in actions.values() else "flag" if actions else "allow"
-    )
+    mildest = "flag" if actions else "allow"
+    replaced = next((action for action in REPLACES if action in actions.values()), mildest)
+    decision = "block" if denied else replaced
     if decision != "allow" and (tenant["mode"] or policy["mode"]) == "dry_run":
         decision = "flag"
     return {

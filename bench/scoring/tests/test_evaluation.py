@@ -41,9 +41,9 @@ def test_letters_with_personal_data_are_redacted_and_not_refused() -> None:
 
 
 def test_a_redaction_by_another_pack_does_not_stop_an_attack() -> None:
-    assert not judge("attack", "jailbreak", "Write to anna@post.example")
-    assert judge("attack", "pii", "Write to anna@post.example")
-    assert judge("benign", "mail", "Write to anna@post.example")
+    assert not judge("attack", "jailbreak", "Write to anna@post.de")
+    assert judge("attack", "pii", "Write to anna@post.de")
+    assert judge("benign", "mail", "Write to anna@post.de")
 
 
 def test_half_of_the_public_tests_stays_unseen() -> None:

@@ -49,7 +49,7 @@ exit codes:
 
 _SAMPLES = """\
 samples, for example:
-  - text: my card is 4111 1111 1111 1111
+  - text: my card is 4539 5787 6362 1486
     direction: request          # or response; default: request
     tenant: acme                # default: the gateway's policy
     expect: mask                # allow, flag, mask, redact or block; default: any

@@ -1,9 +1,10 @@
 //! Writes the matches of texts, for comparison with another engine.
 //!
-//! `cargo run --release -p proofgate-policy --example verdicts -- [--packs a,b] [--rules FILE.toml ...]`
+//! `cargo run --release -p proofgate-policy --example verdicts -- [--allow JSON] [--packs a,b] [--rules FILE.toml ...]`
 //!
 //! Standard input: one `{"text": "...", "direction": "request", "scope": "user"}` a line (`direction` and `scope` may be absent). Standard output: for
-//! each line `{"matches":[["rule-id",start,end],...]}`, sorted. Without options all built-in packs are used.
+//! each line `{"matches":[["rule-id",start,end],...]}`, sorted. Without packs and rules all built-in packs are used. `--allow` is what
+//! a policy has as `allow`.
 
 use std::error::Error;
 use std::io::{BufRead, BufWriter, Write};
@@ -37,7 +38,9 @@ fn request() -> Direction {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let engine = Engine::compile_packs(&PolicyConfig::default(), selected_packs()?)?;
+    let mut config = PolicyConfig::default();
+    let packs = selected_packs(&mut config)?;
+    let engine = Engine::compile_packs(&config, packs)?;
     let profile = engine.profile(None)?;
     let mut scratch = Scratch::new();
     let mut found = Vec::new();
@@ -65,13 +68,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(output.flush()?)
 }
 
-fn selected_packs() -> Result<Vec<Pack>, Box<dyn Error>> {
+fn selected_packs(config: &mut PolicyConfig) -> Result<Vec<Pack>, Box<dyn Error>> {
     let mut names: Option<Vec<String>> = None;
     let mut packs = Vec::new();
     let mut reads_rules = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
+            "--allow" => {
+                let allow = arguments.next().ok_or("--allow needs an object of JSON")?;
+                config.allow = serde_json::from_str(&allow)?;
+            }
             "--packs" => {
                 let list = arguments
                     .next()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::documentation::is_documentation;
+use crate::documentation::{is_documentation, is_published};
 use crate::fold::folded;
 use crate::fold_table::FoldTable;
 use crate::{PolicyError, View};
@@ -14,7 +14,7 @@ use crate::{PolicyError, View};
 const MOST_ENTRIES: usize = 1024;
 /// Bytes that an entry may have.
 const LONGEST_ENTRY: usize = 1024;
-/// The pack whose rules are about what stands in an address, and not about the address.
+/// The pack whose rules are about credentials: about what stands in an address, and not about the address.
 const SECRETS: &str = "secrets";
 
 /// What no rule of a policy matches.
@@ -124,7 +124,12 @@ impl Spared {
             domains.iter().any(|domain| is_within(address.host, domain))
                 || patterns.iter().any(|pattern| is_like(address.whole, pattern))
         };
-        (asks && all_addresses(&matched, is_allowed)) || (self.documentation && is_documentation(&matched))
+        let is_nobodys = if self.addresses {
+            is_documentation
+        } else {
+            is_published
+        };
+        (asks && all_addresses(&matched, is_allowed)) || (self.documentation && is_nobodys(&matched))
     }
 }
 

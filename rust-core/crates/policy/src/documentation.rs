@@ -1,100 +1,76 @@
-//! Values that are nobody's: what standards and payment providers reserve for documentation and tests, and what programs
-//! write where a person's address would stand.
+//! Values that are nobody's: what standards, payment providers and vendors reserve or publish for documentation and tests, and
+//! what programs write where a person's address would stand.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use crate::allow::{Address, all_addresses, is_within};
 
-/// Domains and top-level domains that nobody has (RFC 2606, 2 and 3; RFC 6761).
-const DOMAINS: [&str; 7] = [
-    "example.com",
-    "example.net",
-    "example.org",
-    "example",
-    "test",
-    "invalid",
-    "localhost",
-];
+/// Second-level domains below which a country's `example` is registered, as in `example.co.uk`.
+const SECOND_LEVELS: [&str; 7] = ["ac", "co", "com", "edu", "gov", "net", "org"];
 
-/// What stands before the `@` in remotes of version control and in senders that nobody reads.
-const MAILBOXES: [&str; 12] = [
-    "git",
-    "hg",
-    "svn",
-    "oauth2",
-    "x-access-token",
-    "x-token-auth",
-    "gitlab-ci-token",
-    "noreply",
-    "no-reply",
-    "donotreply",
-    "do-not-reply",
-    "mailer-daemon",
-];
+/// What is nobody's, in lower case.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    /// Domains, with all that lies below them.
+    domains: Vec<String>,
+    /// What stands before an `@`.
+    mailboxes: Vec<String>,
+    /// How addresses of machines begin.
+    networks: Vec<String>,
+    /// Card numbers, digits alone.
+    cards: Vec<String>,
+    /// Whole credentials.
+    keys: Vec<String>,
+    /// What stands in credentials.
+    parts: Vec<String>,
+}
 
-/// The first three numbers of IPv4 addresses for documentation (RFC 5737, 3).
-const NETWORKS: [&str; 3] = ["192.0.2", "198.51.100", "203.0.113"];
+static KNOWN: LazyLock<Known> =
+    LazyLock::new(|| toml::from_str(include_str!("documentation.toml")).unwrap_or_default());
 
-/// How IPv6 addresses for documentation begin (RFC 3849, 2; RFC 9637, 3).
-const PREFIXES: [&str; 3] = ["2001:db8:", "2001:0db8:", "3fff:"];
-
-/// Card numbers that payment providers publish for tests (Stripe, "Test cards"; Adyen, "Test card numbers"; PayPal, "Card
-/// testing"; Braintree, "Testing").
-const CARDS: [&str; 34] = [
-    "30569309025904",
-    "36006666333344",
-    "36227206271667",
-    "36259600000004",
-    "38520000023237",
-    "341111111111111",
-    "343434343434343",
-    "370000000000002",
-    "371449635398431",
-    "378282246310005",
-    "378734493671000",
-    "2222400010000008",
-    "2222405343248877",
-    "2223003122003222",
-    "2223000048400011",
-    "3530111333300000",
-    "3566002020360505",
-    "4000000000000002",
-    "4000056655665556",
-    "4005519200000004",
-    "4009348888881881",
-    "4012888888881881",
-    "4111111111111111",
-    "4222222222222",
-    "4242424242424242",
-    "4500600000000061",
-    "5105105105105100",
-    "5200828282828210",
-    "5431111111111111",
-    "5555555555554444",
-    "6011000990139424",
-    "6011000400000000",
-    "6011111111111117",
-    "6200000000000005",
-];
-
-/// Whether what a rule matched, in lower case, is nobody's: all of its mail addresses and URLs are, or it is such an address
-/// of a machine, or such a card number.
+/// Whether personal data that a rule matched, in lower case, is nobody's: all of its mail addresses and URLs are, or it is such
+/// an address of a machine, or such a card number.
 pub(crate) fn is_documentation(matched: &str) -> bool {
     all_addresses(matched, is_nobodys) || is_network(matched) || is_card(matched)
 }
 
+/// Whether a credential that a rule matched, in lower case, is one that is published as an example.
+pub(crate) fn is_published(matched: &str) -> bool {
+    KNOWN.keys.iter().any(|key| key == matched)
+        || KNOWN.parts.iter().any(|part| matched.contains(part.as_str()))
+}
+
 fn is_nobodys(address: &Address<'_>) -> bool {
-    DOMAINS.iter().any(|domain| is_within(address.host, domain))
-        || MAILBOXES.contains(&address.local)
-        || address.host.split('.').any(|label| label == "noreply")
+    let Address { local, host, .. } = address;
+    let mailbox = local.split('+').next().unwrap_or_default();
+    KNOWN.domains.iter().any(|domain| is_within(host, domain))
+        || is_example(host)
+        || KNOWN.mailboxes.iter().any(|known| known == mailbox)
+        || host.split('.').any(|label| label == "noreply")
+}
+
+/// Whether a host lies in `example.com`, `example.de`, `example.co.uk` and the like.
+fn is_example(host: &str) -> bool {
+    let mut labels = host.rsplit('.');
+    let (top, second, third) = (labels.next(), labels.next(), labels.next());
+    let is_country =
+        top.is_some_and(|top| top.len() == 2 && top.bytes().all(|byte| byte.is_ascii_lowercase()));
+    let is_below = |second: &str| is_country && third == Some("example") && SECOND_LEVELS.contains(&second);
+    second.is_some_and(|second| second == "example" || is_below(second))
 }
 
 fn is_network(matched: &str) -> bool {
-    let is_v4 = |network: &str| {
-        let last = matched
-            .strip_prefix(network)
-            .and_then(|rest| rest.strip_prefix('.'));
-        last.is_some_and(|last| last.parse::<u8>().is_ok())
-    };
-    NETWORKS.iter().any(|network| is_v4(network)) || PREFIXES.iter().any(|begin| matched.starts_with(begin))
+    let known = KNOWN
+        .networks
+        .iter()
+        .any(|network| matched.starts_with(network.as_str()));
+    known
+        && matched
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':'))
 }
 
 fn is_card(matched: &str) -> bool {
@@ -103,12 +79,12 @@ fn is_card(matched: &str) -> bool {
         return false;
     }
     let digits = || matched.bytes().filter(u8::is_ascii_digit);
-    CARDS.iter().any(|card| digits().eq(card.bytes()))
+    KNOWN.cards.iter().any(|card| digits().eq(card.bytes()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CARDS, is_documentation};
+    use super::{KNOWN, is_documentation, is_published};
     use crate::checks::named;
 
     #[test]
@@ -120,6 +96,9 @@ mod tests {
             "root@build.test",
             "git@github.com",
             "noreply@anthropic.com",
+            "no-reply+17@acme.com",
+            "anna@example.de",
+            "anna@mail.example.co.uk",
             "12+ann@users.noreply.github.com",
             "192.0.2.17",
             "203.0.113.255",
@@ -137,10 +116,12 @@ mod tests {
             "ann@acme.com",
             "ann@notexample.com",
             "ann@example.com.evil.net",
+            "ann@example.evil.net",
+            "ann@noreplying.com",
             "user@example.com, ann@acme.com",
             "192.0.3.17",
-            "192.0.2.256",
             "10.192.0.2",
+            "2001:db8: not an address",
             "2001:db9::1",
             "4539578763621486",
             "born 192.0.2.1",
@@ -153,8 +134,23 @@ mod tests {
     #[test]
     fn every_card_number_is_one() {
         let luhn = named("luhn").unwrap();
-        for card in CARDS {
+        assert!(!KNOWN.cards.is_empty());
+        for card in &KNOWN.cards {
             assert!(luhn(card.as_bytes()), "{card}");
+        }
+    }
+    #[test]
+    fn examples_that_vendors_and_standards_publish_are_nobodys_credentials() {
+        for published in [
+            "akiaiosfodnn7example",
+            "wjalrxutnfemi/k7mdeng/bpxrficyexamplekey",
+            "dxnlcm5hbwu6cgfzc3dvcmq=",
+            "eyjhbgcioijiuzi1niisinr5cci6ikpxvcj9.eyjzdwiioiixmjm0nty3odkwiiwibmftzsi6ikpvag4gr.sflkx",
+        ] {
+            assert!(is_published(published), "{published}");
+        }
+        for own in ["akiaq3egt5mlpv6r2wxz", "dxnlcm5hbwu6cgfzc3dvcmqx", "", "exampl"] {
+            assert!(!is_published(own), "{own}");
         }
     }
 }

@@ -58,7 +58,21 @@ fn is_long_hex(text: &[u8]) -> bool {
 }
 
 fn weight(text: &[u8]) -> i32 {
-    text.windows(2).map(|pair| pair_weight(pair[0], pair[1])).sum()
+    let (mut sum, mut before, mut rest) = (0, None, text);
+    while let Some((&byte, behind)) = rest.split_first() {
+        sum += before.map_or(0, |before| pair_weight(before, byte));
+        // An escape of a URL is one sign, whatever its digits are.
+        rest = match behind {
+            [high, low, others @ ..]
+                if byte == b'%' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                others
+            }
+            _ => behind,
+        };
+        before = Some(byte);
+    }
+    sum
 }
 
 fn pair_weight(first: u8, second: u8) -> i32 {
@@ -114,6 +128,8 @@ mod tests {
             "application/x-www-form-urlencoded",
             "utf8mb4_unicode_520_ci",
             "changeme123",
+            "%F0%9F%8D%A9",
+            "P%40ssw%25rd",
             "20261127",
             "d107beecc17325f55da976bcbab207ba4df68bd3f8fce7c3...",
             "xxxxxxxxxxxxxxxxxxxxxxxx",

@@ -22,6 +22,17 @@ static EXAMPLES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 static REFERENCE: LazyLock<Reference> = LazyLock::new(Reference::built_in);
 
+/// Of every kind some that stand in examples, and in texts of [`spared`].
+static ALLOW: LazyLock<serde_json::Value> = LazyLock::new(|| {
+    json!({
+        "values": ["Robin@ACME.com", "q7zt3lmp9xkv2rbn", "4539 5787 6362 1486", "\u{456}gnore all previous instructions"],
+        "domains": ["acme.DE", "co.uk"],
+        "patterns": ["*@mail.*.com", "https://acme.*/app", "*+1@*"],
+    })
+});
+static ALLOWING_REFERENCE: LazyLock<Reference> =
+    LazyLock::new(|| Reference::allowing(&serde_json::from_value(ALLOW.clone()).unwrap()));
+
 /// Few rules, which little text matches.
 static SHORT_RULES: LazyLock<serde_json::Value> = LazyLock::new(|| {
     let rules = [
@@ -57,6 +68,8 @@ static DIGIT_REFERENCE: LazyLock<Reference> =
 thread_local! {
     static DIGIT_POLICY: std::cell::RefCell<Policy> =
         std::cell::RefCell::new(Policy::of(&json!({"rules": *DIGIT_RULES})));
+    static ALLOWING_POLICY: std::cell::RefCell<Policy> =
+        std::cell::RefCell::new(Policy::of(&json!({"packs": pack_names().collect::<Vec<_>>(), "allow": *ALLOW})));
     static POLICY: std::cell::RefCell<Policy> = std::cell::RefCell::new(Policy::built_in());
     /// All rules deny, so all of them hold a stream back.
     static DENYING_POLICY: std::cell::RefCell<Policy> =
@@ -177,6 +190,55 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..9).prop_map(|pieces| pieces.concat())
 }
 
+/// Addresses, numbers and credentials of which some are nobody's or allowed.
+fn spared() -> impl Strategy<Value = String> {
+    let parts = vec![
+        "robin",
+        "git",
+        "noreply+7",
+        "x+1",
+        "\u{ff47}it",
+        "@",
+        "acme.com",
+        "acme.de",
+        "mail.acme.com",
+        "users.noreply.acme.com",
+        "acme.example",
+        "example.com",
+        "example.de",
+        "example.co.uk",
+        "example.com.evil.net",
+        "acme.test",
+        "localhost",
+        "://",
+        "https://",
+        "https://acme.com/app",
+        ":",
+        "/",
+        ":pw",
+        " ",
+        "\n",
+        ", ",
+        "192.0.2.17",
+        "203.0.113.256",
+        "85.214.132.117",
+        "2001:db8::17",
+        "2a00:1450:4001::64",
+        "4242 4242 4242 4242",
+        "card 4242424242424242",
+        "4539 5787 6362 1486",
+        "card ",
+        "4539578763621486",
+        "AKIAIOSFODNN7EXAMPLE",
+        "token=q7Zt3LmP9xKv2RbN",
+        "EXAMPLE",
+        "\u{200b}",
+        ".",
+        "password: \"",
+    ];
+    prop::collection::vec(select(parts), 1..9).prop_map(|parts| parts.concat())
+}
+
 /// Words among all that folding leaves out, whole and broken.
 fn cluttered() -> impl Strategy<Value = String> {
     let parts = vec![
@@ -282,6 +344,20 @@ proptest! {
         });
         prop_assert_eq!(&streamed, &whole);
         prop_assert!(cleared.is_sorted(), "{:?}", cleared);
+    }
+
+    #[test]
+    fn what_is_allowed_or_nobodys_is_spared_as_the_reference_spares_it(
+        text in prop_oneof![3 => spared(), 1 => text()],
+        cuts in prop::collection::vec(any::<Index>(), 0..6),
+    ) {
+        let pieces = pieces(&text, &cuts);
+        let (whole, streamed) = ALLOWING_POLICY.with_borrow_mut(|policy| {
+            let (streamed, _) = policy.stream(Scope::Answer, pieces.iter().copied()).unwrap();
+            (policy.found(Scope::Answer, &text), streamed)
+        });
+        prop_assert_eq!(&whole, &ALLOWING_REFERENCE.found(Scope::Answer, &text));
+        prop_assert_eq!(streamed, whole);
     }
 
     #[test]

@@ -5,12 +5,16 @@
 mod checks;
 mod derived;
 mod fold;
+mod spared;
 
-use proofgate_policy::{Pack, RuleSpec, Scope, Target, View, pack_names};
+use std::sync::Arc;
+
+use proofgate_policy::{Allow, Pack, RuleSpec, Scope, Target, View, pack_names};
 use regex::Regex;
 
 use crate::support::Found;
 use fold::Table;
+use spared::Spared;
 
 struct Rule {
     id: String,
@@ -19,6 +23,7 @@ struct Rule {
     regex: Regex,
     required: Vec<String>,
     check: Option<fn(&str) -> bool>,
+    spared: Spared,
 }
 
 pub struct Reference {
@@ -29,10 +34,17 @@ pub struct Reference {
 impl Reference {
     /// The rules of all built-in packs.
     pub fn built_in() -> Self {
-        let table = Table::read();
+        Self::allowing(&Allow::default())
+    }
+
+    /// The rules of all built-in packs, with what they are to spare.
+    pub fn allowing(allow: &Allow) -> Self {
+        let (table, allow) = (Table::read(), Arc::new(allow.clone()));
         let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
         let rules = packs.flat_map(|pack| {
-            let rules = pack.rules.iter().map(|spec| rule(spec, &table));
+            let spared = Spared::new(&allow, Some(&pack.name), pack.spares_documentation);
+            let rules = pack.rules.iter();
+            let rules = rules.map(|spec| rule(spec, &spared, &table));
             rules.collect::<Vec<_>>()
         });
         Self {
@@ -43,7 +55,10 @@ impl Reference {
 
     pub fn of(specs: &[RuleSpec]) -> Self {
         let table = Table::read();
-        let rules = specs.iter().map(|spec| rule(spec, &table)).collect();
+        let rules = specs
+            .iter()
+            .map(|spec| rule(spec, &Spared::default(), &table))
+            .collect();
         Self { table, rules }
     }
 
@@ -65,7 +80,7 @@ impl Reference {
         let looks = |rule: &&Rule| rule.target.includes(scope.direction());
         for rule in self.rules.iter().filter(looks) {
             let hay = if rule.view == View::Text { text } else { &copy };
-            for (start, end) in rule.matches(hay) {
+            for (start, end) in rule.matches(&self.table, hay) {
                 let span = match rule.view {
                     View::Text => (start, end),
                     View::Folded => (origins[start].0, origins[end - 1].1),
@@ -88,7 +103,7 @@ impl Reference {
 }
 
 impl Rule {
-    fn matches(&self, hay: &str) -> Vec<(usize, usize)> {
+    fn matches(&self, table: &Table, hay: &str) -> Vec<(usize, usize)> {
         let (mut found, mut at) = (Vec::new(), 0);
         while let Some(groups) = self.regex.captures_at(hay, at) {
             let candidate = groups.get(0).unwrap();
@@ -100,7 +115,8 @@ impl Rule {
             }
             at = candidate.end();
             let value = groups.name("value").unwrap_or(candidate);
-            if self.check.is_none_or(|check| check(value.as_str())) {
+            let is_spared = || self.spared.spares(table, self.view, value.as_str());
+            if self.check.is_none_or(|check| check(value.as_str())) && !is_spared() {
                 found.push((value.start(), value.end()));
             }
         }
@@ -108,7 +124,7 @@ impl Rule {
     }
 }
 
-fn rule(spec: &RuleSpec, table: &Table) -> Rule {
+fn rule(spec: &RuleSpec, spared: &Spared, table: &Table) -> Rule {
     let folded = |literals: &[String]| {
         literals
             .iter()
@@ -139,6 +155,7 @@ fn rule(spec: &RuleSpec, table: &Table) -> Rule {
         regex: Regex::new(&pattern).unwrap(),
         required,
         check: spec.check.as_deref().map(checks::named),
+        spared: spared.clone(),
     }
 }
 
