@@ -113,6 +113,7 @@ PACK_RULES: Mapping[Pack, frozenset[str]] = {
     ),
     Pack.SECRETS: frozenset(
         {
+            "secret-address-token",
             "secret-assignment",
             "secret-assignment-bare",
             "secret-authorization-header",
@@ -130,6 +131,7 @@ PACK_RULES: Mapping[Pack, frozenset[str]] = {
             "secret-jenkins-credential",
             "secret-joined",
             "secret-jwt",
+            "secret-login-password",
             "secret-mail-and-messaging-key",
             "secret-model-provider-key",
             "secret-package-registry-token",
