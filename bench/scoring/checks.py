@@ -101,16 +101,11 @@ def github(match: str) -> bool:
 
 
 def jwt(match: str) -> bool:
-    """The base64url of a JSON object with an `alg`, that of one with a registered claim (RFC 7519, 4.1), and a third part."""
+    """Three parts, the first of which is the base64url of a JSON object with an `alg`."""
     header, *others = match.split(".")
-    return len(others) == 2 and _holds(header, b"alg") and _holds(others[0], b"iss|sub|aud|exp|nbf|iat|jti")
-
-
-def _holds(part: str, names: bytes) -> bool:
-    """Whether a part of a token is the base64url of a JSON object with one of the names."""
-    whole = part[: len(part) - (len(part) % 4 == 1)]
+    whole = header[: len(header) - (len(header) % 4 == 1)]
     decoded = base64.urlsafe_b64decode(whole + "=" * (-len(whole) % 4))
-    return re.fullmatch(rb'\{.*"(?:' + names + rb')"[ \t\n\r]*:.*\}', decoded, re.DOTALL) is not None
+    return len(others) == 2 and re.fullmatch(rb'\{.*"alg"[ \t\n\r]*:.*\}', decoded, re.DOTALL) is not None
 
 
 def mailbox(match: str) -> bool:

@@ -267,14 +267,9 @@ def test_a_long_token_is_cut() -> None:
             "\u0067hr_q7Zt3LmP9xKv2RbN8wYc5Hd4Fg6Jk1Qs0VeTuWiXoAyBzCnDpE",
             "\u0067hr_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         ),
-        ("jwt", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOjF9.c2ln", "eyJ0eXAiOiJKV1QifQ.eyJzdWIiOjF9.c2ln"),
-        ("jwt", "eyAiYWxnIiA6ICJub25lIiB9.eyJzdWIiOjF9.c2ln", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOjF9"),
-        ("jwt", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOjF9.c2ln", "eyJhbGciOiJIUzI1NiJ.eyJzdWIiOjF9.c2ln"),
-        (
-            "jwt",
-            "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOiAxNywgIm4iOiAxfQ.c2ln",
-            "eyJhbGciOiJIUzI1NiJ9.eyJzb21lIjogImxvYWQifQ.c2ln",
-        ),
+        ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJ0eXAiOiJKV1QifQ.e30.c2ln"),
+        ("jwt", "eyAiYWxnIiA6ICJub25lIiB9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ9.e30"),
+        ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ.e30.c2ln"),
     ],
 )
 def test_a_check_tells_real_values_from_others(name: str, good: str, bad: str) -> None:

@@ -95,6 +95,7 @@ PACK_RULES: Mapping[Pack, frozenset[str]] = {
             "injection-false-authority",
             "injection-forged-boundary",
             "injection-forged-role",
+            "injection-forged-turn",
             "injection-forget-everything",
             "injection-new-instructions",
             "injection-override",

@@ -243,36 +243,25 @@ fn crc32(bytes: &[u8]) -> u32 {
         .fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
-/// Three parts, of which the first two are the header and the claims of a JSON web token (RFC 7515, section 4; RFC 7519, section
-/// 4.1): the base64url of JSON objects, of which one names an algorithm and the other holds a registered claim. Tokens in
-/// documentation claim other things. Where the objects begin and end and that they have such names is looked at, not all of
-/// their syntax.
+/// Three parts, of which the first is the header of a JSON web token (RFC 7515, section 4): the base64url of a JSON object
+/// that names an algorithm. Where the object begins and ends and that it has this name is looked at, not all of its
+/// syntax.
 fn jwt(text: &[u8]) -> bool {
-    const CLAIMS: [&[u8]; 7] = [b"iss", b"sub", b"aud", b"exp", b"nbf", b"iat", b"jti"];
+    const NAME: &[u8] = b"\"alg\"";
     let mut parts = text.split(|byte| *byte == b'.');
-    let (Some(header), Some(claims), Some(_), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
+    let (Some(header), Some(_), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return false;
     };
-    let mut object = Vec::with_capacity(claims.len());
-    let mut holds = |part: &[u8], names: &[&[u8]]| {
-        object.clear();
-        decode::base64(part, &mut object);
-        object.starts_with(b"{") && object.ends_with(b"}") && names.iter().any(|name| has_name(&object, name))
-    };
-    holds(header, &[b"alg"]) && holds(claims, &CLAIMS)
-}
-
-/// Whether a JSON text holds a name: in quotes, and with a colon behind it.
-fn has_name(object: &[u8], name: &[u8]) -> bool {
-    memchr::memmem::find_iter(object, name).any(|at| {
-        let before = at.checked_sub(1).and_then(|before| object.get(before));
-        let mut behind = object[at + name.len()..].iter();
-        let is_quoted = before == Some(&b'"') && behind.next() == Some(&b'"');
-        let mut behind = behind.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
-        is_quoted && behind.next() == Some(&b':')
-    })
+    let mut object = Vec::with_capacity(header.len());
+    decode::base64(header, &mut object);
+    object.starts_with(b"{")
+        && object.ends_with(b"}")
+        && memchr::memmem::find_iter(&object, NAME).any(|at| {
+            let behind = object[at + NAME.len()..].iter();
+            let mut behind = behind.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+            behind.next() == Some(&b':')
+        })
 }
 
 /// A mail address alone, and not one in a URL or a remote: `://user@host`, `user@host:path`.

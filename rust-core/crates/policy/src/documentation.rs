@@ -100,6 +100,7 @@ mod tests {
             "anna@example.de",
             "anna@mail.example.co.uk",
             "12+ann@users.noreply.github.com",
+            "logo@2x.png",
             "192.0.2.17",
             "203.0.113.255",
             "2001:db8::17",

@@ -154,12 +154,9 @@ fn remainder(bytes: &[u8]) -> u64 {
 
 fn jwt(text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
-    let holds = |part: &str, names: &str| {
-        let object = super::derived::base64(part);
-        let named = format!(r#"(?s-u)\A\{{.*"(?:{names})"[ \t\n\r]*:.*\}}\z"#);
-        regex::bytes::Regex::new(&named).unwrap().is_match(&object)
-    };
-    parts.len() == 3 && holds(parts[0], "alg") && holds(parts[1], "iss|sub|aud|exp|nbf|iat|jti")
+    let header = super::derived::base64(parts[0]);
+    let named = regex::bytes::Regex::new(r#"(?s-u)\A\{.*"alg"[ \t\n\r]*:.*\}\z"#).unwrap();
+    parts.len() == 3 && named.is_match(&header)
 }
 
 fn mailbox(text: &str) -> bool {
