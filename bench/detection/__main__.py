@@ -1,7 +1,8 @@
 """python -m bench.detection SETS [--packs secrets,pii] [--engine FILE] [--missed 20] [--files 150]
 
-Recall and false alarms of the packs for each public set below the folder SETS, what is refused and altered of honest
-files, and which sessions of agents are refused. `bench/detection/__init__.py` says how to get the sets.
+Recall and false alarms of the packs for each public set below the folder SETS, recall at a share of honest files beside the
+figures of others, what is refused and altered of honest files, and which sessions of agents are refused.
+`bench/detection/__init__.py` says how to get the sets.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.detection import sessions
+from bench.detection import recall, sessions
 from bench.detection.judge import Found, Judge, parses, redact
 from bench.detection.sets import SETS, Example, PublicSet
 from bench.scoring.engine import build
@@ -34,18 +35,51 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=150, help="files of each repository at most (default 150)")
     options = parser.parse_args()
     binary = options.engine or build("verdicts")
+    files = sessions.files(options.sets / "ordinary", options.files) if (options.sets / "ordinary").is_dir() else []
     print("| set | texts | found | refused | flagged |\n|---|---|---|---|---|")
+    scores: dict[str, list[int]] = {}
     for public in SETS:
         examples = public.examples(options.sets)
         if examples is None:
             print(f"| {public.name} | not there | | | |")
             continue
-        _show(public, examples, _of_kind(public, binary).found(example.text for example in examples), options.missed)
+        found = _of_kind(public, binary).found(example.text for example in examples)
+        _show(public, examples, found, options.missed)
+        if public.kind != "not-secret":
+            scores[public.name] = _scores(public, examples, found)
     packs = set(options.packs.split(","))
-    honest = Judge(binary, [rule for rule in load_packs() if rule.pack in packs])
-    if (options.sets / "ordinary").is_dir():
-        _honest(honest, sessions.files(options.sets / "ordinary", options.files), options.missed)
+    if files:
+        _at_shares(binary, scores, files)
+        _honest(Judge(binary, [rule for rule in load_packs() if rule.pack in packs]), files, options.missed)
     return 0
+
+
+def _scores(public: PublicSet, examples: Sequence[Example], results: Sequence[Found]) -> list[int]:
+    """Of an attack its score; of a secret or a datum whether it is found."""
+    if public.kind == "attack":
+        return [_score(found) for found in results]
+    return [int(_holds(example, found)) for example, found in zip(examples, results, strict=True)]
+
+
+def _score(found: Found) -> int:
+    """What decides of a text: what is denied by a rule has the threshold of all."""
+    return max(sum(found.scores.values()), THRESHOLD if found.blocked else 0)
+
+
+def _at_shares(binary: Path, scores: dict[str, list[int]], files: Sequence[sessions.File]) -> None:
+    """Recall where the packs of a set touch so many honest files, and what others say of theirs."""
+    kinds = {public.name: public for public in SETS}
+    touched: dict[frozenset[str], list[int]] = {}
+    honest: dict[str, list[int]] = {}
+    for name in scores:
+        judge = _of_kind(kinds[name], binary)
+        packs = frozenset(rule.pack for rule in judge.rules.values())
+        if packs not in touched:
+            is_attack = kinds[name].kind == "attack"
+            results = judge.found(file.text for file in files)
+            touched[packs] = [_score(found) if is_attack else int(bool(found.matches)) for found in results]
+        honest[name] = touched[packs]
+    print("", *recall.rows(scores, honest), "", *recall.foreign_rows(), sep="\n")
 
 
 def _of_kind(public: PublicSet, binary: Path) -> Judge:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.detection import gitleaks, sessions
+from bench.detection import gitleaks, recall, sessions
 from bench.detection.judge import Found, parses, redact
 from bench.detection.sets import trufflehog, yaml_rules
 from bench.scoring.reference import Match
@@ -88,3 +88,11 @@ def test_vendored_files_are_not_read(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("a = 1")
     assert [file.path for file in sessions.files(tmp_path, 10)] == ["src/a.py"]
+
+
+def test_recall_is_read_where_few_enough_honest_texts_are_touched() -> None:
+    honest = [0] * 197 + [50, 60, 100]
+    assert recall.threshold(honest, 0.005) == 100
+    assert recall.threshold(honest, 0.01) == 60
+    assert recall.recall([0, 50, 60, 100], honest, 0.01) == 0.5
+    assert recall.recall([0, 1, 1], [0, 0, 1, 1], 0.01) is None
