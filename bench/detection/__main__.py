@@ -1,7 +1,7 @@
 """python -m bench.detection SETS [--packs secrets,pii] [--engine FILE] [--missed 20] [--files 150]
 
-Recall and false alarms of the packs for each public set below the folder SETS, recall at a share of honest files beside the
-figures of others, what is refused and altered of honest files, and which sessions of agents are refused.
+Recall and false alarms of the packs for each public set below the folder SETS, recall at a share of honest files beside
+the figures of others, what is refused and altered of honest files, and which sessions of agents are refused.
 `bench/detection/__init__.py` says how to get the sets.
 """
 

@@ -69,7 +69,7 @@ thread_local! {
     static DIGIT_POLICY: std::cell::RefCell<Policy> =
         std::cell::RefCell::new(Policy::of(&json!({"rules": *DIGIT_RULES})));
     static ALLOWING_POLICY: std::cell::RefCell<Policy> =
-        std::cell::RefCell::new(Policy::of(&json!({"packs": pack_names().collect::<Vec<_>>(), "allow": *ALLOW})));
+        std::cell::RefCell::new(Policy::allowing(&ALLOW));
     static POLICY: std::cell::RefCell<Policy> = std::cell::RefCell::new(Policy::built_in());
     /// All rules deny, so all of them hold a stream back.
     static DENYING_POLICY: std::cell::RefCell<Policy> =

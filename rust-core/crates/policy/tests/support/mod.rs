@@ -42,7 +42,13 @@ impl Policy {
 
     /// All rules of the built-in packs, which do what they do by themselves wherever their targets have them look.
     pub fn built_in() -> Self {
-        Policy::of_packs(pack_names().map(|name| Pack::built_in(name).unwrap()))
+        Policy::allowing(&json!({}))
+    }
+
+    /// The same rules, with what they are to spare.
+    pub fn allowing(allow: &Value) -> Self {
+        let config = serde_json::from_value(json!({"allow": allow})).unwrap();
+        Policy::of_packs(&config, pack_names().map(|name| Pack::built_in(name).unwrap()))
     }
 
     /// The same rules, all of which deny.
@@ -50,15 +56,12 @@ impl Policy {
         let mut packs: Vec<_> = pack_names().map(|name| Pack::built_in(name).unwrap()).collect();
         let rules = packs.iter_mut().flat_map(|pack| &mut pack.rules);
         rules.for_each(|rule| rule.action = Action::Block);
-        Policy::of_packs(packs)
+        Policy::of_packs(&PolicyConfig::default(), packs)
     }
 
-    fn of_packs(packs: impl IntoIterator<Item = Pack>) -> Self {
+    fn of_packs(config: &PolicyConfig, packs: impl IntoIterator<Item = Pack>) -> Self {
         let packs = packs.into_iter().map(Pack::unlimited).collect();
-        Policy::new(
-            Engine::compile_packs(&PolicyConfig::default(), packs).unwrap(),
-            None,
-        )
+        Policy::new(Engine::compile_packs(config, packs).unwrap(), None)
     }
 
     /// One rule; `rule` holds what is special about it.
