@@ -1,5 +1,7 @@
 //! What is encoded in a text: base64, hex, percent-encoding and escapes, found in *tokens* (SEMANTICS.md).
 
+use crate::digits::bits;
+
 /// A longer token is cut after every so many bytes.
 pub(crate) const TOKEN_LIMIT: usize = 4096;
 pub(crate) const LEAST_BASE64: usize = 24;
@@ -117,34 +119,78 @@ fn token(text: &[u8]) -> (usize, bool) {
 }
 
 /// The first stretch of `text` at or behind `from` that can belong to an encoding: eight bytes with a `%` or `\`, or
-/// sixteen of the alphabet, which every run of 24 contains at a multiple of eight bytes.
+/// sixteen of the alphabet among as many as an encoding has at least.
 fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut from = from;
     while let Some(chunk) = text.get(from..).and_then(|rest| rest.first_chunk()) {
         if !is_calm(chunk)
-            && let Some((begin, end)) = block(chunk, CALM)
+            && let Some(block) = block(text, from, chunk)
         {
-            return Some((from + begin, from + end));
+            return Some(block);
         }
         from += CALM;
     }
     let rest = text.get(from..)?;
-    block(rest, rest.len()).map(|(begin, end)| (from + begin, from + end))
+    let mut chunk = [0; CALM + 8];
+    chunk[..rest.len()].copy_from_slice(rest);
+    block(text, from, &chunk).or_else(|| {
+        let mut last = [0; CALM + 8];
+        let behind = rest.get(CALM..)?;
+        last[..behind.len()].copy_from_slice(behind);
+        block(text, from + CALM, &last)
+    })
 }
 
-/// The same of a few bytes, for blocks that begin among the first `length` of them.
-fn block(bytes: &[u8], length: usize) -> Option<(usize, usize)> {
-    (0..length).step_by(8).find_map(|begin| {
-        let rest = &bytes[begin..];
-        let end = rest.len().min(8);
-        if rest[..end].iter().any(|byte| is(*byte, ESCAPE)) {
-            return Some((begin, begin + end));
+/// The same for blocks that begin in the first [`CALM`] bytes of `chunk`, which stands at `from` and may have zeros behind
+/// the end of `text`.
+fn block(text: &[u8], from: usize, chunk: &[u8; CALM + 8]) -> Option<(usize, usize)> {
+    let (first, rest) = chunk.split_first_chunk::<CALM>()?;
+    let escapes = bits(first, |byte| (byte == b'%') | (byte == b'\\'));
+    let behind = (0..).zip(rest).fold(0, |behind, (place, byte)| {
+        behind | u128::from(is_digit(*byte)) << (CALM + place)
+    });
+    let run = u128::from(bits(first, is_digit)) | behind;
+    // From each place on, the digits of two, four, and eight bytes; of these, two in a row.
+    let run = run & run >> 1;
+    let run = run & run >> 2;
+    let run = run & run >> 4;
+    let mut runs = (run & run >> 8) as u64 & BLOCKS;
+    let first_escape = escapes.trailing_zeros() as usize & !7;
+    while runs != 0 {
+        let begin = runs.trailing_zeros() as usize;
+        if begin > first_escape {
+            break;
         }
-        let run = rest.first_chunk::<16>()?;
-        run.iter()
-            .all(|byte| is(*byte, BASE64))
-            .then_some((begin, begin + 16))
-    })
+        if is_in_run(text, from + begin) {
+            return Some((from + begin, from + begin + 16));
+        }
+        runs &= runs - 1;
+    }
+    (escapes != 0).then(|| (from + first_escape, text.len().min(from + first_escape + 8)))
+}
+
+/// A bit for every eighth place.
+const BLOCKS: u64 = 0x0101_0101_0101_0101;
+
+/// Whether the sixteen digits at `at` are among as many as an encoding has at least.
+fn is_in_run(text: &[u8], at: usize) -> bool {
+    let most = LEAST_BASE64 - 16;
+    let before = text[..at]
+        .iter()
+        .rev()
+        .take(most)
+        .take_while(|byte| is(**byte, BASE64));
+    let behind = text[at + 16..]
+        .iter()
+        .take(most)
+        .take_while(|byte| is(**byte, BASE64));
+    before.count() + behind.count() >= most
+}
+
+/// Whether `byte` is of one of the alphabets of base64. For vectors.
+#[inline]
+fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() | (byte == b'+') | (byte == b'/') | (byte == b'_') | (byte == b'-')
 }
 
 /// Bytes that are looked at together for [`suspicious_block`].

@@ -38,8 +38,9 @@ impl Places {
     }
 }
 
+/// A bit for each byte that fits, the first one the lowest. Without a branch, so that it is vectorised.
 #[inline(always)]
-fn bits(chunk: &[u8; WORD], fits: impl Fn(u8) -> bool) -> u64 {
+pub(crate) fn bits(chunk: &[u8; WORD], fits: impl Fn(u8) -> bool) -> u64 {
     let mut bits = 0;
     for (step, first) in chunk.as_chunks::<STEP>().0.iter().zip((0..).step_by(STEP)) {
         bits |= u64::from(mask(array::from_fn(|place| fits(step[place])))) << first;

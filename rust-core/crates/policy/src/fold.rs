@@ -200,7 +200,9 @@ impl Folded {
             // All of a step is looked at, without a branch, so that the loops are vectorised.
             let stirs: [bool; STEP] = array::from_fn(|place| !is_calm(step[place], step[place + 1]));
             let copy: [u8; STEP] = array::from_fn(|place| plain_byte(step[place + 1]));
-            self.marked |= copy.iter().fold(false, |any, byte| any | markup::is_mark(*byte));
+            if !self.marked {
+                self.marked = copy.iter().fold(false, |any, byte| any | markup::is_mark(*byte));
+            }
             let stirs = mask(stirs);
             if stirs == 0 {
                 self.open_run(in_run, place + at, self.bytes.len());

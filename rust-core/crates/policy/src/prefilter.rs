@@ -45,13 +45,21 @@ pub struct Prefilter {
     behind: Box<[u32; TABLE]>,
     /// and, in its halves, before it and as the second one behind it.
     around: Box<[[u32; 2]; TABLE]>,
-    /// Open-addressed by window: which `entries` share it.
-    slots: Vec<Slot>,
-    entries: Vec<Entry>,
+    /// Literals by a window and the byte behind it, and those that end with their window.
+    longer: Entries,
+    ending: Entries,
     literals: Vec<Box<[u8]>>,
     short: Vec<(usize, Finder<'static>)>,
     /// For literals of three bytes, where the processor can search for all of them at once, and their numbers.
     triples: Option<(packed::Searcher, Vec<usize>)>,
+}
+
+/// Literals by windows, or by those with the byte behind them.
+#[derive(Default)]
+struct Entries {
+    /// Open-addressed: which `entries` share a window.
+    slots: Vec<Slot>,
+    entries: Vec<Entry>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -131,7 +139,7 @@ impl Prefilter {
         let mut behind = Box::new([0_u32; TABLE]);
         let mut around = Box::new([[0_u32; 2]; TABLE]);
         let classes = |byte: Option<&u8>| byte.map_or(u32::MAX, |byte| class(*byte));
-        let mut windows = BTreeMap::<u32, Vec<Entry>>::new();
+        let [mut longer, mut ending] = [const { BTreeMap::<u32, Vec<Entry>>::new() }; 2];
         let triples = triples(literals);
         let mut short = Vec::new();
         for (number, literal) in literals.iter().enumerate() {
@@ -149,23 +157,12 @@ impl Prefilter {
                 *before |= classes(offset.checked_sub(1).map(|last| &literal[last]));
                 *second |= classes(literal.get(offset + 4));
                 let entry = Entry::new(number, literal, offset);
-                windows.entry(window).or_default().push(entry);
+                let known = match literal.get(offset + 3) {
+                    Some(byte) => longer.entry(window | u32::from(*byte) << 24),
+                    None => ending.entry(window),
+                };
+                known.or_default().push(entry);
             }
-        }
-        let mut slots = vec![Slot::default(); (windows.len() * 2).next_power_of_two()];
-        let mut entries = Vec::new();
-        for (window, sharing) in windows {
-            let mut index = slot_index(window, slots.len());
-            while slots[index].end != 0 {
-                index = (index + 1) & (slots.len() - 1);
-            }
-            let first = entries.len() as u32;
-            entries.extend(sharing);
-            slots[index] = Slot {
-                window,
-                first,
-                end: entries.len() as u32,
-            };
         }
         let literals = literals
             .iter()
@@ -174,8 +171,8 @@ impl Prefilter {
         Self {
             behind,
             around,
-            slots,
-            entries,
+            longer: Entries::of(longer),
+            ending: Entries::of(ending),
             literals,
             short,
             triples,
@@ -266,22 +263,51 @@ impl Prefilter {
 
     #[inline(never)]
     fn compare(&self, window: u32, text: &[u8], at: usize, found: &mut impl FnMut(usize, usize)) {
+        let next = text.get(at + 3).map_or(0, |byte| u32::from(*byte) << 24);
+        for entries in [self.longer.sharing(window | next), self.ending.sharing(window)] {
+            for entry in entries {
+                let literal = entry.literal as usize;
+                if let Some(start) = at.checked_sub(usize::from(entry.offset))
+                    && entry.stands_at(start, text, &self.literals[literal])
+                {
+                    found(literal, start);
+                }
+            }
+        }
+    }
+}
+
+impl Entries {
+    fn of(windows: BTreeMap<u32, Vec<Entry>>) -> Self {
+        let mut slots = vec![Slot::default(); (windows.len() * 2).next_power_of_two()];
+        let mut entries = Vec::new();
+        for (window, sharing) in windows {
+            let mut index = slot_index(window, slots.len());
+            while slots[index].end != 0 {
+                index = (index + 1) & (slots.len() - 1);
+            }
+            let first = entries.len() as u32;
+            entries.extend(sharing);
+            slots[index] = Slot {
+                window,
+                first,
+                end: entries.len() as u32,
+            };
+        }
+        Self { slots, entries }
+    }
+
+    /// Those of a window.
+    #[inline]
+    fn sharing(&self, window: u32) -> &[Entry] {
         let mut index = slot_index(window, self.slots.len());
         loop {
             let slot = self.slots[index];
             if slot.end == 0 {
-                return;
+                return &[];
             }
             if slot.window == window {
-                for entry in &self.entries[slot.first as usize..slot.end as usize] {
-                    let literal = entry.literal as usize;
-                    if let Some(start) = at.checked_sub(usize::from(entry.offset))
-                        && entry.stands_at(start, text, &self.literals[literal])
-                    {
-                        found(literal, start);
-                    }
-                }
-                return;
+                return &self.entries[slot.first as usize..slot.end as usize];
             }
             index = (index + 1) & (self.slots.len() - 1);
         }

@@ -201,19 +201,19 @@ impl Firsts {
 
     /// Those of `places` of `text` at which a match can begin.
     fn fitting(&self, places: u64, text: &[u8]) -> u64 {
+        // Behind the end of the text any byte may stand.
+        let Some(chunk) = text.first_chunk::<{ WORD + FIRSTS }>() else {
+            return places;
+        };
         let (mut left, mut fitting) = (places, 0);
         while left != 0 {
-            let bit = left & left.wrapping_neg();
-            let place = left.trailing_zeros() as usize;
-            left ^= bit;
-            let behind = |offset: usize| {
-                let byte = text.get(place + offset);
-                byte.map_or(u64::MAX, |byte| self.bytes[offset][usize::from(*byte)])
-            };
+            let place = left.trailing_zeros() as usize & (WORD - 1);
+            let behind = |offset: usize| self.bytes[offset][usize::from(chunk[place + offset])];
             let shapes = behind(0) & behind(1);
             if shapes != 0 && shapes & behind(2) & behind(3) != 0 {
-                fitting |= bit;
+                fitting |= 1 << place;
             }
+            left &= left - 1;
         }
         fitting
     }
