@@ -7,7 +7,8 @@
 //!
 //! What a rule matches is defined by `SEMANTICS.md` beside this crate's sources. How it is found: a text is folded once
 //! (`fold`), one pass over the copy looks for the literals of all rules (`prefilter`), and only the rules that these or
-//! another cheap sign wake (`wake`, `woken`) run their regex, and only where a match can be (`window`).
+//! another cheap sign wake (`wake`, `woken`) run their regex, and only where what follows the literal can belong to a match
+//! (`anchor`, `window`, `search`).
 #![forbid(unsafe_code)]
 
 mod allow;
@@ -45,6 +46,7 @@ mod rule_set;
 mod scan;
 mod scope;
 mod scratch;
+mod search;
 mod shapes;
 mod sieve;
 mod signs;

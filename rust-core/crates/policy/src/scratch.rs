@@ -1,11 +1,12 @@
 //! Buffers that evaluations reuse.
 
-use regex_automata::{hybrid, meta};
+use regex_automata::hybrid;
 
 use crate::Engine;
 use crate::digits::Places;
 use crate::fold::Folded;
 use crate::hold::{Hold, HoldCaches};
+use crate::search::PatternCaches;
 use crate::sieve::Residue;
 use crate::wake::MOST_NEEDLES;
 use crate::woken::Hit;
@@ -20,8 +21,7 @@ const MOST_HOLDS: usize = 4;
 pub struct Scratch {
     engine: u64,
     starts: u64,
-    pub(crate) regexes: Vec<Option<meta::Cache>>,
-    pub(crate) beginnings: Vec<Option<hybrid::dfa::Cache>>,
+    pub(crate) regexes: Vec<PatternCaches>,
     pub(crate) anchors: Vec<[Option<hybrid::dfa::Cache>; MOST_NEEDLES]>,
     pub(crate) undecided: [Option<hybrid::dfa::Cache>; 4],
     pub(crate) places: Places,
@@ -68,8 +68,8 @@ impl Scratch {
             starts: self.starts + 1,
             ..Self::default()
         };
-        self.regexes.resize_with(engine.rules.len(), || None);
-        self.beginnings.resize_with(engine.rules.len(), || None);
+        self.regexes
+            .resize_with(engine.rules.len(), PatternCaches::default);
         self.anchors.resize_with(engine.rules.len(), Default::default);
         self.residues.resize_with(engine.sieves.len(), Residue::default);
     }

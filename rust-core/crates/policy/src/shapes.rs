@@ -22,6 +22,9 @@ pub(crate) enum Kind {
     Any,
 }
 
+/// For each of the first bytes, the ranges that it is of.
+pub(crate) type FirstBytes = Vec<Vec<(u8, u8)>>;
+
 /// One way in which matches begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape {
@@ -30,7 +33,7 @@ pub(crate) struct Shape {
     /// Its first bytes.
     pub(crate) kinds: Vec<Kind>,
     /// The bytes that can be the first ones, as far as that is known.
-    pub(crate) firsts: Vec<Vec<(u8, u8)>>,
+    pub(crate) firsts: FirstBytes,
     closed: bool,
 }
 

@@ -4,7 +4,7 @@ use std::array;
 
 use crate::begins::is_word;
 use crate::digits::{Places, WORD};
-use crate::shapes::{FIRSTS, Kind, LONGEST, Shape};
+use crate::shapes::{FIRSTS, FirstBytes, Kind, LONGEST, Shape};
 
 /// Shapes that are told apart by their first bytes; of more, some count as one.
 const GROUPS: usize = u64::BITS as usize;
@@ -183,7 +183,7 @@ impl Where {
 
 impl Firsts {
     /// Of shapes that begin at the same kind of place.
-    fn of(shapes: &[(Where, &Vec<Vec<(u8, u8)>>)]) -> Self {
+    fn of(shapes: &[(Where, &FirstBytes)]) -> Self {
         let mut bytes = Box::new([[0_u64; 256]; FIRSTS]);
         let all = [(0, u8::MAX)].to_vec();
         for (number, (_, firsts)) in shapes.iter().enumerate() {

@@ -1,21 +1,13 @@
 //! Finding the matches of one window of a text, and remembering how far the text is decided.
 
-use regex_automata::{Anchored, Input, hybrid, meta};
-
-use crate::budget::Clock;
-use crate::engine::Rule;
-use crate::fold::{Folded, fill_plain, floor_boundary, plain_byte};
+use crate::fold::{Folded, fill_plain, floor_boundary};
 use crate::hold::Holding;
 use crate::scan::{Pass, Reporting};
-use crate::wake::Wake;
-use crate::woken::{self, Hit, Surface};
+use crate::woken::{self, Surface};
 use crate::{Direction, Fault, Match, RuleIndex, Scratch, View};
 
 /// Odd parts of a window around which needles are looked for one by one.
 const MOST_ODD: usize = 64;
-/// Places up to which the matches of a stretch are tried one by one.
-const SHORT_STRETCH: usize = 64;
-
 /// How far the beginnings of matches are decided by a window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reach {
@@ -121,7 +113,6 @@ impl Pass<'_> {
         let Scratch {
             regexes,
             anchors,
-            beginnings,
             undecided,
             folded,
             plain,
@@ -224,10 +215,9 @@ impl Pass<'_> {
             } else {
                 &in_copy
             };
-            let regex = regexes[index.position()].get_or_insert_with(|| rule.pattern.regex.create_cache());
+            let caches = &mut regexes[index.position()];
             let consumed = progress.consumed(index).saturating_sub(ground.origin);
-            let anchor = &mut beginnings[index.position()];
-            let consumed = rule.search(regex, anchor, ground, hits, consumed, clock, |start, end| {
+            let consumed = rule.search(caches, ground, hits, consumed, clock, |start, end| {
                 let (start, end) = match rule.view {
                     View::Text => (start, end),
                     View::Folded => (
@@ -273,90 +263,6 @@ fn copied_text(folded: &Folded, place: usize) -> usize {
     } else {
         folded.text_start(place)
     }
-}
-
-impl Rule {
-    fn needles(&self) -> usize {
-        if let Wake::Needles(needles) = &self.wake {
-            needles.len()
-        } else {
-            1
-        }
-    }
-
-    /// Calls `found` with the values of the matches that begin in the stretches of `hits`, behind `consumed`. Returns the end
-    /// of the last candidate, matched or not by the rule's check.
-    fn search(
-        &self,
-        cache: &mut meta::Cache,
-        anchor: &mut Option<hybrid::dfa::Cache>,
-        ground: &Ground<'_>,
-        hits: &[Hit],
-        mut consumed: usize,
-        clock: &mut Clock<'_>,
-        mut found: impl FnMut(usize, usize),
-    ) -> Result<usize, Fault> {
-        let Ground { bytes, from, to, .. } = *ground;
-        for (low, high) in woken::stretches(hits, self.needles()) {
-            if low >= to - from {
-                break;
-            }
-            let low = from + low;
-            let high = from.saturating_add(high).min(to - 1);
-            // In a short stretch a look at each place costs less than a search, which does not know where to stop.
-            let is_short = high - low < SHORT_STRETCH;
-            let mut at = low.max(consumed);
-            while at <= high {
-                if is_short && !self.pattern.begins.can_begin(bytes, at) {
-                    at += 1;
-                    continue;
-                }
-                let end = bytes
-                    .len()
-                    .min(if is_short { at } else { high } + self.pattern.longest + 4);
-                clock.searched(end - at)?;
-                if is_short && !self.pattern.anchor.holds(anchor, bytes, at)?.0 {
-                    at += 1;
-                    continue;
-                }
-                let anchored = if is_short { Anchored::Yes } else { Anchored::No };
-                let input = Input::new(bytes).range(at..end).anchored(anchored);
-                let candidate = match self.pattern.regex.search_with(cache, &input) {
-                    Some(candidate) if candidate.start() <= high => candidate,
-                    _ if is_short => {
-                        at += 1;
-                        continue;
-                    }
-                    _ => break,
-                };
-                let matched = &bytes[candidate.range()];
-                if !self.required.is_empty()
-                    && !self.required.iter().any(|literal| contains(matched, literal))
-                {
-                    at = candidate.start() + 1;
-                    continue;
-                }
-                consumed = candidate.end();
-                at = consumed;
-                let value = self.pattern.value(cache, bytes, candidate.range(), end);
-                let matched = &bytes[value.clone()];
-                if self.check.is_none_or(|check| check(matched)) && !self.spared.spares(matched) {
-                    found(value.start, value.end);
-                }
-            }
-        }
-        Ok(consumed)
-    }
-}
-
-/// Whether the plain copy of `text` contains `literal`.
-fn contains(text: &[u8], literal: &[u8]) -> bool {
-    text.windows(literal.len()).any(|window| {
-        window
-            .iter()
-            .map(|byte| plain_byte(*byte))
-            .eq(literal.iter().copied())
-    })
 }
 
 fn report(found: &mut Vec<Match>, rule: RuleIndex, start: usize, end: usize, place: Reporting) {

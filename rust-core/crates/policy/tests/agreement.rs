@@ -59,6 +59,9 @@ static DIGIT_RULES: LazyLock<serde_json::Value> = LazyLock::new(|| {
         json!({"id": "text", "regex": "[A-Z][0-9]{4}", "view": "text"}),
         json!({"id": "checked-value", "regex": r"[0-9a](?<value>(?:[ -]?[0-9]){12,15})\b", "check": "luhn"}),
         json!({"id": "run", "regex": "[0-9](?:[0-9a-c ]){3,900}[0-9]x"}),
+        json!({"id": "from-a-word", "regex": r"\b[a-z][a-z -]{0,20}[0-9]{3}"}),
+        json!({"id": "before-a-word", "regex": "[ -][a-z][a-z ]{0,20}[0-9]{3}"}),
+        json!({"id": "anywhere", "regex": "[ x-][a-z -]{0,20}[0-9]{4}"}),
     ];
     rules.map(support::with_defaults).into_iter().collect()
 });

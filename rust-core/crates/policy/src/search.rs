@@ -1,0 +1,119 @@
+//! Searching for the matches of one rule where they can begin.
+
+use regex_automata::{Anchored, Input, hybrid, meta};
+
+use crate::Fault;
+use crate::budget::Clock;
+use crate::engine::Rule;
+use crate::fold::plain_byte;
+use crate::wake::Wake;
+use crate::window::Ground;
+use crate::woken::{self, Hit};
+
+/// Places up to which the matches of a stretch are tried one by one, whatever their length.
+const SHORT_STRETCH: usize = 64;
+/// What may be read for that, in bytes for each that a search would read.
+const MOST_READ: usize = 4;
+
+/// What a pattern remembers between texts, once it was searched for.
+#[derive(Default)]
+pub(crate) struct PatternCaches {
+    regex: Option<meta::Cache>,
+    anchor: Option<hybrid::dfa::Cache>,
+}
+
+impl Rule {
+    fn needles(&self) -> usize {
+        if let Wake::Needles(needles) = &self.wake {
+            needles.len()
+        } else {
+            1
+        }
+    }
+
+    /// Calls `found` with the values of the matches that begin in the stretches of `hits`, behind `consumed`. Returns the end
+    /// of the last candidate, matched or not by the rule's check.
+    pub(crate) fn search(
+        &self,
+        caches: &mut PatternCaches,
+        ground: &Ground<'_>,
+        hits: &[Hit],
+        mut consumed: usize,
+        clock: &mut Clock<'_>,
+        mut found: impl FnMut(usize, usize),
+    ) -> Result<usize, Fault> {
+        let Ground { bytes, from, to, .. } = *ground;
+        let PatternCaches { regex, anchor } = caches;
+        let regex = regex.get_or_insert_with(|| self.pattern.regex.create_cache());
+        for (low, high) in woken::stretches(hits, self.needles()) {
+            if low >= to - from {
+                break;
+            }
+            let low = from + low;
+            let high = from.saturating_add(high).min(to - 1);
+            // Where a match is long, a look at each place of a stretch costs less than a search, which does not know where to
+            // stop, as long as few bytes are read at them.
+            let stretch = high - low;
+            let mut is_short = stretch < self.pattern.longest.max(SHORT_STRETCH);
+            let mut left = (stretch + self.pattern.longest).saturating_mul(MOST_READ);
+            let mut at = low.max(consumed);
+            while at <= high {
+                if is_short {
+                    if !self.pattern.begins.can_begin(bytes, at) {
+                        at += 1;
+                        continue;
+                    }
+                    let (holds, length) = self.pattern.anchor.holds(anchor, bytes, at)?;
+                    clock.passed(length)?;
+                    if !holds {
+                        at += 1;
+                        is_short = left > length;
+                        left = left.saturating_sub(length);
+                        continue;
+                    }
+                }
+                let end = bytes
+                    .len()
+                    .min(if is_short { at } else { high } + self.pattern.longest + 4);
+                clock.searched(end - at)?;
+                let anchored = if is_short { Anchored::Yes } else { Anchored::No };
+                let input = Input::new(bytes).range(at..end).anchored(anchored);
+                let candidate = match self.pattern.regex.search_with(regex, &input) {
+                    Some(candidate) if candidate.start() <= high => candidate,
+                    _ if is_short => {
+                        at += 1;
+                        is_short = left > end - at;
+                        left = left.saturating_sub(end - at);
+                        continue;
+                    }
+                    _ => break,
+                };
+                let matched = &bytes[candidate.range()];
+                if !self.required.is_empty()
+                    && !self.required.iter().any(|literal| contains(matched, literal))
+                {
+                    at = candidate.start() + 1;
+                    continue;
+                }
+                consumed = candidate.end();
+                at = consumed;
+                let value = self.pattern.value(regex, bytes, candidate.range(), end);
+                let matched = &bytes[value.clone()];
+                if self.check.is_none_or(|check| check(matched)) && !self.spared.spares(matched) {
+                    found(value.start, value.end);
+                }
+            }
+        }
+        Ok(consumed)
+    }
+}
+
+/// Whether the plain copy of `text` contains `literal`.
+fn contains(text: &[u8], literal: &[u8]) -> bool {
+    text.windows(literal.len()).any(|window| {
+        window
+            .iter()
+            .map(|byte| plain_byte(*byte))
+            .eq(literal.iter().copied())
+    })
+}
