@@ -16,6 +16,7 @@ use proofgate_stages::{Span, Stage};
 use proofgate_translate::Target as TranslationTarget;
 use proofgate_wire::encode;
 
+use crate::approvals::Approval;
 use crate::attribution::Attribution;
 use crate::batch_lines;
 use crate::catalog::Catalog;
@@ -24,6 +25,7 @@ use crate::denied_betas::WithoutFeatures;
 use crate::endpoint;
 use crate::gateway::{Gateway, Reading};
 use crate::google_path::InPath;
+use crate::guarded_tools::{Guard, Guarded};
 use crate::hooks::{self, Asking};
 use crate::hosted_tools::ToolChanges;
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
@@ -58,6 +60,8 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) fields: Option<Box<ClientFields>>,
     /// Whom it is for, as its client says.
     pub(crate) attribution: &'c mut Attribution,
+    /// By what it may call guarded tools.
+    pub(crate) approvals: &'c [Approval],
     /// What was in force when its head was complete.
     pub(crate) config: ConfigId,
     pub(crate) body: &'c [u8],
@@ -520,6 +524,23 @@ async fn admit<'c>(
         turn_away(denied.rejection, counted(), RequestOutcome::Denied, denied.note)
     };
     let mut judged = judged.map_err(turn_denied_away)?;
+    let guard = match &plan.guarded {
+        Some(policy)
+            if !judged.tool_flags.is_empty() && incoming.form.is_none() && call.dialect.generates() =>
+        {
+            let guarded = Guarded {
+                tenant: &tenant.name,
+                mode: plan.profile.mode(),
+                carried: incoming.approvals,
+                now: now / 1_000_000,
+            };
+            let flags = &judged.tool_flags;
+            // Boxed: only requests that are flagged need the room.
+            let guard = Guard::of(policy, flags, &reading.text, guarded, &gateway.approvals);
+            Box::pin(guard).await.map(Box::new)
+        }
+        _ => None,
+    };
     if let Some(form) = incoming.form.filter(|form| !form.said.lines.lines.is_empty()) {
         // Boxed: only those uploads need the room.
         let lines = Box::pin(batch_lines::judge(incoming, &form.said.lines)).await;
@@ -541,7 +562,7 @@ async fn admit<'c>(
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
     }
-    judged.write_fields(&catalog.terms.engine, reply.extra);
+    judged.write_fields(&catalog.terms.engine, plan.profile.mode(), reply.extra);
     if let Some(changes) = &tool_changes {
         let body = judged.rewritten.take();
         let written = changes.write(gateway, call, incoming.body, body, reply.extra);
@@ -652,6 +673,7 @@ async fn admit<'c>(
         }
     }
     open.masks = judged.masks;
+    open.guard = guard;
     let stripped = stripped.filter(|_| translated.is_none());
     Ok(Recorded {
         open,

@@ -2,7 +2,7 @@
 
 use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
-use proofgate_policy::Direction;
+use proofgate_policy::{Direction, Mode, Scope};
 use proofgate_providers::Call;
 
 use crate::admission::{IncomingCall, make_ready};
@@ -91,6 +91,21 @@ async fn judge_line<'c>(
     let whose = (&*incoming.identity.tenant.name, &plan.profile);
     let judged = request_policy::judge(gateway, catalog, whose, &reading.text, &mut room, bytes);
     let mut judged = judged.await?;
+    let has_tools = || {
+        let mut passages = reading.text.passages();
+        !call.tools.hosted.is_empty() || passages.any(|passage| passage.scope == Scope::ToolDescription)
+    };
+    if let Some(flag) = judged.tool_flags.first()
+        && plan.guarded.is_some()
+        && plan.profile.mode() == Mode::Enforce
+        && has_tools()
+    {
+        gateway.metrics.policy_blocked();
+        return Err(Box::new(DeniedRequest {
+            rejection: Rejection::guarded_unseen((flag.place, flag.scope)),
+            note: judged.note,
+        }));
+    }
     if !plan.hooks.is_empty() && judged.rewritten.is_none() {
         // They get it as they get the text of a form.
         let text = reading.text.text().to_owned();

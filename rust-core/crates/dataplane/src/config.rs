@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::Error;
 use crate::analysis::AnalysisConfig;
+use crate::guarded_tools::OnFlag;
 use crate::hooks::Hooks;
 use crate::offered_tools::CallTerms;
 use crate::payloads::PayloadsConfig;
@@ -423,6 +424,9 @@ pub(crate) struct Plan {
     /// Features of Anthropic's API that it may not use, by the names of their betas.
     #[serde(default)]
     pub denied_betas: Vec<String>,
+    /// Tools that may not be called after a text of a tool that reads like instructions.
+    #[serde(default)]
+    pub guarded_tools: Option<GuardedTools>,
     /// Of a tenant as a whole.
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.
@@ -461,6 +465,9 @@ pub(crate) struct Tenant {
     /// Features of Anthropic's API that it may not use, by the names of their betas.
     #[serde(default)]
     pub denied_betas: Vec<String>,
+    /// Tools that may not be called after a text of a tool that reads like instructions.
+    #[serde(default)]
+    pub guarded_tools: Option<GuardedTools>,
     /// Of the tenant as a whole.
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.
@@ -478,6 +485,15 @@ pub(crate) struct Tenant {
     /// Bytes of a body that is stored, at most; `None` means that none is.
     #[serde(default)]
     pub payload_bytes: Option<usize>,
+}
+
+/// Tools that may not be called after a text of a tool that reads like instructions.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GuardedTools {
+    /// Their names; one with a `*` at its end stands for all that begin so.
+    pub names: Vec<String>,
+    pub on_flag: OnFlag,
 }
 
 /// How often tools may be called that a provider runs itself.

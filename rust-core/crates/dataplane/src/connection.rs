@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use self::anyone::AskedByAnyone;
 use crate::admission::IncomingCall;
 use crate::answer::{AnswerOptions, write_response};
+use crate::approvals::Approval;
 use crate::attribution::Attribution;
 use crate::body::{Body, NoRequest, Reader, arrived};
 use crate::catalog::Catalog;
@@ -34,6 +35,7 @@ use crate::endpoint::Route;
 use crate::exchange;
 use crate::gateway::Gateway;
 use crate::google_path::BodyForm;
+use crate::guarded_tools::OnFlag;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::memory::Exhausted;
 use crate::models;
@@ -58,6 +60,7 @@ pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle:
         buffers: Buffers::default(),
         extra: Vec::new(),
         attribution: Attribution::default(),
+        approvals: Vec::new(),
         peer,
         oldest,
         catalog,
@@ -90,6 +93,8 @@ struct Connection {
     extra: Vec<u8>,
     /// Whom this request is for, as its client says.
     attribution: Attribution,
+    /// By what it may call guarded tools.
+    approvals: Vec<Approval>,
     buffers: Buffers,
 }
 
@@ -233,6 +238,7 @@ impl Connection {
                     stored,
                     fields: request.fields,
                     attribution: &mut self.attribution,
+                    approvals: &self.approvals,
                     config: request.config,
                     body: message.as_deref().unwrap_or(as_it_came),
                     as_it_came,
@@ -379,6 +385,10 @@ impl Connection {
             return Err(Rejection::CONTENT_CODING.into());
         }
         self.attribution.read_head(&head.headers);
+        self.approvals = match &terms.plan(&identity.tenant).guarded {
+            Some(guarded) if guarded.on_flag == OnFlag::RequireApproval => Approval::read(&head.headers),
+            _ => Vec::new(),
+        };
         let fields = match route {
             Route::Call(dialect, _) => ClientFields::of(dialect.family(), &head.headers),
             _ => None,

@@ -50,7 +50,8 @@ pub(crate) fn preflight_fields(max_age: &str) -> [(&'static str, &str); 3] {
              anthropic-workspace-id, api-key, content-type, idempotency-key, openai-beta, openai-organization, \
              openai-project, session-id, thread-id, traceparent, tracestate, x-api-key, x-app, \
              x-claude-code-agent-id, x-claude-code-parent-agent-id, x-claude-code-session-id, \
-             x-client-request-id, x-codex-parent-thread-id, x-goog-api-client, x-goog-api-key, x-server-timeout, \
+             x-client-request-id, x-codex-parent-thread-id, x-goog-api-client, x-goog-api-key, \
+             x-proofgate-approve, x-server-timeout, \
              x-session-id, x-stainless-arch, x-stainless-async, x-stainless-custom-poll-interval, \
              x-stainless-helper, x-stainless-helper-method, x-stainless-lang, x-stainless-os, \
              x-stainless-package-version, x-stainless-poll-helper, x-stainless-raw-response, \

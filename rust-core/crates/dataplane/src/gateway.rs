@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::analysis::Tap;
+use crate::approvals::Approvals;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::hooks::HookRoom;
@@ -60,6 +61,8 @@ pub(crate) struct Gateway {
     pub(crate) workspaces: Workspaces,
     /// What was found in messages that were scanned.
     pub(crate) known_runs: RefCell<KnownRuns>,
+    /// By what guarded tools may be called.
+    pub(crate) approvals: Approvals,
     /// What requests that wait for policies take of it.
     pub(crate) hook_room: HookRoom,
     /// For pieces of answers on their way.
@@ -165,6 +168,7 @@ impl Gateway {
             answer_reading: RefCell::default(),
             workspaces: Workspaces::new(&budget),
             known_runs: RefCell::new(known_runs),
+            approvals: Approvals::new(),
             hook_room: HookRoom::new(&budget),
             budget,
             spare: Spare::default(),

@@ -13,8 +13,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-use proofgate_ledger::record::Outcome;
-use proofgate_policy::{Direction, Scope};
+use proofgate_ledger::record::{GuardVerdict, Outcome};
+use proofgate_policy::{Direction, Judgement, Scope};
 use proofgate_stages::Profiler;
 
 use crate::descriptors::DescriptorShares;
@@ -53,6 +53,8 @@ pub(crate) struct Metrics {
     policy_faults: Counter,
     /// By scopes as numbers.
     policy_flags: [Counter; Scope::ALL.len()],
+    /// By the order of verdicts.
+    guarded_calls: [Counter; 4],
     limit_refusals: Counter,
     pub(crate) waiting: Gauge,
     pub(crate) records_written: Gauge,
@@ -91,6 +93,11 @@ struct OutcomeLabel {
 struct ScopeLabel {
     scope: &'static str,
     direction: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerdictLabel {
+    verdict: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -165,6 +172,7 @@ impl Metrics {
         };
         let steps_family = Family::<DirectionLabel, Counter>::default();
         let flags_family = Family::<ScopeLabel, Counter>::default();
+        let guarded_family = Family::<VerdictLabel, Counter>::default();
         let dropped_family = Family::<SignalLabel, Counter>::default();
         let dropped = |signal: Signal| {
             dropped_family.get_or_create_owned(&SignalLabel {
@@ -192,6 +200,8 @@ impl Metrics {
             policy_blocks: Counter::default(),
             policy_faults: Counter::default(),
             policy_flags: Scope::ALL.map(|scope| flags_family.get_or_create_owned(&ScopeLabel::of(scope))),
+            guarded_calls: ["refused", "approval_required", "approved", "observed"]
+                .map(|verdict| guarded_family.get_or_create_owned(&VerdictLabel { verdict })),
             limit_refusals: Counter::default(),
             waiting: Gauge::default(),
             records_written: Gauge::default(),
@@ -328,8 +338,13 @@ impl Metrics {
         );
         registry.register(
             "policy_flags",
-            "Requests and responses with a message whose score the policy flags, by what the one with the highest is",
+            "Requests and responses with messages whose score the policy flags, once for each kind of message",
             flags_family,
+        );
+        registry.register(
+            "guarded_tool_calls",
+            "Answers with a call of a guarded tool after a flagged text of a tool, by what became of it",
+            guarded_family,
         );
         registry.register(
             "requests_waiting_for_limits",
@@ -483,8 +498,16 @@ impl Metrics {
         self.policy_blocks.inc();
     }
 
-    pub(crate) fn policy_flagged(&self, scope: Scope) {
-        self.policy_flags[scope as usize].inc();
+    /// Counts a request or an answer once for each kind of its flagged messages.
+    pub(crate) fn policy_flagged(&self, judgement: &Judgement) {
+        for scope in judgement.flagged_scopes() {
+            self.policy_flags[scope as usize].inc();
+        }
+    }
+
+    /// Counts an answer that calls a guarded tool.
+    pub(crate) fn guarded_call(&self, verdict: GuardVerdict) {
+        self.guarded_calls[verdict as usize].inc();
     }
 
     pub(crate) fn policy_fault(&self) {

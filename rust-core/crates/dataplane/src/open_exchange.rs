@@ -21,6 +21,7 @@ use crate::attribution::Attribution;
 use crate::catalog::Catalog;
 use crate::clock::micros;
 use crate::gateway::Gateway;
+use crate::guarded_tools::Guard;
 use crate::hooks::Masks;
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_table::Entry;
@@ -72,6 +73,8 @@ pub(crate) struct OpenExchange {
     pub(crate) policy: Option<PolicyNote<'static>>,
     /// What is put back in the response where masks stand for it.
     pub(crate) masks: Option<Box<Masks>>,
+    /// What looks in the response for calls of guarded tools, where something does.
+    pub(crate) guard: Option<Box<Guard>>,
     /// What it failed by: the machine code of what its client is told.
     pub(crate) error: Option<&'static str>,
     /// What is told of it, where somebody wants to know.
@@ -308,6 +311,7 @@ impl OpenExchange {
             has_reserved_again: false,
             policy: None,
             masks: None,
+            guard: None,
             error: None,
             observed: None,
             keeping: stored_payloads,

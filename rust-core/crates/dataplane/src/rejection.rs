@@ -13,6 +13,7 @@ use proofgate_translate::Untranslatable;
 use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};
+use crate::approvals::{self, Approval};
 use crate::google_path::PathError;
 use crate::metrics::{RequestOutcome, Series};
 use crate::offered_tools::OfferedTools;
@@ -424,6 +425,48 @@ impl Rejection {
             message: Cow::Owned(said),
             param: Some(Cow::Owned(place.to_string())),
             ..Rejection::new(403, "policy_blocked", "")
+        }
+    }
+
+    /// An answer calls a guarded tool, and the request holds a flagged text of a tool there. `approval`: what allows it, where
+    /// something does.
+    pub(crate) fn guarded_call(
+        tool: &str,
+        (place, scope): (MessagePlace, Scope),
+        approval: Option<&Approval>,
+    ) -> Rejection {
+        let label = scope.label();
+        let said = format!(
+            "The model calls {tool}, and this answer is not delivered: {place} ({label}) reads like instructions to the model, and              they may come from whoever wrote that text. Leave this message out to go on"
+        );
+        let (code, said) = match approval {
+            None => (
+                "guarded_tool_refused",
+                format!("{said}, or ask whoever runs the gateway (guardedTools of the tenant's plan)."),
+            ),
+            Some(approval) => (
+                "approval_required",
+                format!(
+                    "{said}. Or, once somebody has read it, allow calls of {tool} after it with this field of this request and of                      later ones, for 24 hours: {}: {approval}",
+                    approvals::FIELD
+                ),
+            ),
+        };
+        Rejection {
+            message: Cow::Owned(said),
+            param: (!place.field.is_empty()).then(|| Cow::Owned(place.to_string())),
+            ..Rejection::new(403, code, "")
+        }
+    }
+
+    /// A request with a flagged text of a tool and with tools, whose answer nobody sees here.
+    pub(crate) fn guarded_unseen((place, scope): (MessagePlace, Scope)) -> Rejection {
+        let label = scope.label();
+        Rejection {
+            message: Cow::Owned(format!(
+                "{place} ({label}) reads like instructions to the model, and calls of guarded tools could not be refused in the                  answer of a batch. Leave this message or the tools out."
+            )),
+            ..Rejection::new(403, "guarded_tool_refused", "")
         }
     }
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
-use proofgate_inspect::{Counts, Denial, Outcome, Recall, RequestInspection, RequestVerdict};
-use proofgate_ledger::record::PolicyNote;
+use proofgate_inspect::{Counts, Denial, Outcome, Recall, RequestInspection, RequestVerdict, ToolFlag};
+use proofgate_ledger::record::{FromTool, GuardedCall, PolicyNote};
 use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode, Profile};
 use proofgate_providers::{self as providers, BodyText, MessagePlace};
 use proofgate_wire::encode;
@@ -13,6 +13,7 @@ use proofgate_wire::encode;
 use crate::admission::IncomingCall;
 use crate::catalog::Catalog;
 use crate::gateway::{Gateway, Reading};
+use crate::guarded_tools::{flagged_field, from_tool};
 use crate::hooks::{self, Asking, Masks};
 use crate::memory::{Buffer, Exhausted, Share};
 use crate::rejection::Rejection;
@@ -33,11 +34,18 @@ pub(crate) struct Judged<'c> {
     /// How often rules have redacted something, and masked it.
     pub(crate) redacted: Counts,
     pub(crate) masked: Counts,
+    /// Texts of tools that are flagged as instructions.
+    pub(crate) tool_flags: Vec<ToolFlag>,
 }
 
 impl Judged<'_> {
-    /// Says in header lines what rules have replaced.
-    pub(crate) fn write_fields(&self, engine: &Engine, extra: &mut Vec<u8>) {
+    /// Says in header lines what rules have replaced, and which texts of tools they flag as instructions.
+    pub(crate) fn write_fields(&self, engine: &Engine, mode: Mode, extra: &mut Vec<u8>) {
+        if mode == Mode::Enforce && !self.tool_flags.is_empty() {
+            // Words of the API.
+            let flagged = flagged_field(&self.tool_flags);
+            let _ = encode::write_header(extra, "x-proofgate-flagged", flagged.as_bytes());
+        }
         write_counts(extra, "x-proofgate-redacted", &self.redacted, engine);
         write_counts(extra, "x-proofgate-masked", &self.masked, engine);
     }
@@ -126,14 +134,10 @@ pub(crate) async fn judge<'c>(
         return Ok(Judged::default());
     }
     let redacted = verdict.outcome == Outcome::Redact;
-    if let Some(worst) = verdict
-        .judgement
-        .worst()
-        .filter(|_| verdict.judgement.is_flagged())
-    {
-        gateway.metrics.policy_flagged(worst.scope);
-    }
-    let note = Some(note(engine, &verdict.judgement, verdict.place, redacted));
+    gateway.metrics.policy_flagged(&verdict.judgement);
+    let mut note = note(engine, &verdict.judgement, verdict.place, redacted);
+    note.from_tool = from_tool(&verdict.tool_flags);
+    let note = Some(note);
     if let Outcome::Block { rule, .. } = verdict.outcome {
         gateway.metrics.policy_blocked();
         let rule = engine.rule(rule);
@@ -144,6 +148,7 @@ pub(crate) async fn judge<'c>(
     if !redacted {
         return Ok(Judged {
             note,
+            tool_flags: verdict.tool_flags,
             ..Judged::default()
         });
     }
@@ -159,6 +164,7 @@ pub(crate) async fn judge<'c>(
             masks: masks.map(Box::new),
             redacted: verdict.replaced(false),
             masked: verdict.replaced(true),
+            tool_flags: verdict.tool_flags,
         }),
         Err(Exhausted) => Err(Box::new(DeniedRequest {
             rejection: Rejection::OVERLOADED,
@@ -310,7 +316,7 @@ impl Gateway {
                 self.metrics.policy_fault();
                 Rejection::from(fault)
             }
-            Denial::TooLarge | Denial::Malformed => {
+            Denial::TooLarge | Denial::Malformed | Denial::GuardedCall => {
                 self.metrics.policy_fault();
                 Rejection::unreadable_answer(stop.code(), stop.to_string())
             }
@@ -353,6 +359,16 @@ pub(crate) fn owned(note: PolicyNote<'_>) -> PolicyNote<'static> {
         scope: note.scope.map(owned),
         message: note.message.map(owned),
         flagged: note.flagged,
+        from_tool: note.from_tool.map(|from| FromTool {
+            scope: owned(from.scope),
+            message: from.message.map(owned),
+            count: from.count,
+        }),
+        guarded_call: note.guarded_call.map(|call| GuardedCall {
+            tool: owned(call.tool),
+            verdict: call.verdict,
+            approval: call.approval.map(owned),
+        }),
         rules: note.rules.into_iter().map(owned).collect(),
         unnamed: note.unnamed,
         redacted: note.redacted,

@@ -162,10 +162,12 @@ impl Sender<'_, '_> {
             body,
             rest,
         };
-        let scrutiny = match open.masks {
+        let scrutiny = match (&open.masks, &open.guard) {
             // It is held to its end, as for rules.
-            Some(_) => Scrutiny::Enforce,
-            None => Scrutiny::of(&catalog.terms.plan(&open.tenant).profile),
+            (Some(_), _) => Scrutiny::Enforce,
+            (None, Some(guard)) if guard.denies() => Scrutiny::Enforce,
+            (None, Some(_)) => Scrutiny::Observe,
+            (None, None) => Scrutiny::of(&catalog.terms.plan(&open.tenant).profile),
         };
         let closes = Cell::new(reply.close);
         let options = AnswerOptions {

@@ -16,6 +16,7 @@ use proofgate_wire::Limits;
 use crate::Error;
 use crate::client_tls::{self, ClientTls};
 use crate::config::{Config, Cors, Timeouts};
+use crate::guarded_tools::ToolPolicy;
 use crate::hooks::Hook;
 use crate::offered_tools::CallTerms;
 use crate::routing::RoutingKey;
@@ -67,6 +68,8 @@ pub(crate) struct Plan {
     pub(crate) quotas: Arc<Quotas>,
     /// Features of Anthropic's API that it may not use, by the names of their betas.
     pub(crate) denied_betas: Vec<String>,
+    /// Tools that the model may not call after a flagged text of a tool; `None` where it may call all.
+    pub(crate) guarded: Option<ToolPolicy>,
     /// How often tools may be called that a provider runs itself.
     pub(crate) tool_calls: CallTerms,
     /// How long a request waits that fits once others have given back what they reserved.
@@ -115,6 +118,7 @@ impl Terms {
                     &tenant.model_budgets,
                 )),
                 denied_betas: tenant.denied_betas.clone(),
+                guarded: ToolPolicy::of(tenant.guarded_tools.as_ref()),
                 tool_calls: tenant.tool_calls.into(),
                 wait: tenant.wait,
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
@@ -133,6 +137,7 @@ impl Terms {
                 },
                 quotas: Arc::new(quotas.shared_in_namespaces(&plan.name, &plan.namespace_limits)),
                 denied_betas: plan.denied_betas.clone(),
+                guarded: ToolPolicy::of(plan.guarded_tools.as_ref()),
                 tool_calls: plan.tool_calls.into(),
                 wait: plan.wait,
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,

@@ -11,6 +11,9 @@ pub enum Denial {
         /// Whether its score denies it, and not the rule's own action.
         by_score: bool,
     },
+    /// It calls a guarded tool.
+    #[error("the answer calls a guarded tool")]
+    GuardedCall,
     /// The rules could not be evaluated: no result is never "no match".
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -27,6 +30,7 @@ impl Denial {
     pub fn code(self) -> &'static str {
         match self {
             Denial::Blocked { .. } => "response_blocked",
+            Denial::GuardedCall => "guarded_tool_refused",
             Denial::Fault(fault) => fault.code(),
             Denial::TooLarge => "response_too_large",
             Denial::Malformed => "response_malformed",

@@ -16,6 +16,8 @@ pub struct MessageVerdict {
     pub score: u32,
     /// What is decided of it, as an enforced policy carries it out.
     pub decision: Option<Decision>,
+    /// Whether it is a text of a tool that is flagged as instructions.
+    pub is_tool_flag: bool,
     /// What matched and ends in it, with offsets in the text of the request.
     pub matches: Vec<Match>,
 }
@@ -49,8 +51,10 @@ pub fn explain_request(
             scope,
             score: judged.score(),
             decision: judged.if_enforced(profile),
+            is_tool_flag: verdict.tool_flags.iter().any(|flag| flag.message == message),
             matches,
         }
     });
-    Ok((verdict, explained.collect()))
+    let explained = explained.collect();
+    Ok((verdict, explained))
 }

@@ -43,6 +43,17 @@ pub enum Outcome {
     },
 }
 
+/// A text of a request that came from a tool, a result or a description, and is flagged for the instructions that it gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolFlag {
+    /// The number of its message.
+    pub message: u32,
+    /// What it is.
+    pub scope: Scope,
+    /// Where it stands.
+    pub place: MessagePlace,
+}
+
 /// What the rules say about a request.
 #[derive(Debug)]
 pub struct RequestVerdict {
@@ -56,6 +67,8 @@ pub struct RequestVerdict {
     pub redactions: Vec<Redaction>,
     /// What stands for values that are masked, and is put back in the answer.
     pub placeholders: Vec<Placeholder>,
+    /// The texts of tools that are flagged as instructions, in the order of their messages.
+    pub tool_flags: Vec<ToolFlag>,
 }
 
 impl RequestVerdict {
@@ -319,6 +332,7 @@ fn verdict(
     let mut judgement = Judgement::new();
     let mut spans = Spans::default();
     let mut matches = Vec::new();
+    let mut tool_flags = Vec::new();
     for of_message in found.chunk_by(|one, other| one.message == other.message) {
         let Found { message, scope, .. } = of_message[0];
         let mut judged = MessageJudgement::default();
@@ -336,6 +350,15 @@ fn verdict(
         }
         judged.count(engine, profile, scope, &matches);
         judgement.add(profile, message, scope, &judged);
+        let is_of_tool = matches!(scope, Scope::ToolResult | Scope::ToolDescription);
+        if is_of_tool && judged.is_flagged_as_instructions(profile) {
+            let place = text.place_of(message).unwrap_or(MessagePlace::UNNAMED);
+            tool_flags.push(ToolFlag {
+                message,
+                scope,
+                place,
+            });
+        }
     }
     let outcome = match judgement.decision() {
         Some(Decision::Block { rule, by_score }) => Outcome::Block { rule, by_score },
@@ -349,6 +372,7 @@ fn verdict(
         place,
         redactions: Vec::new(),
         placeholders: Vec::new(),
+        tool_flags,
     };
     (verdict, spans)
 }

@@ -7,6 +7,7 @@ use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, 
 
 use crate::counts::Counts;
 use crate::denial::Denial;
+use crate::guard::CallGuard;
 use crate::held::{Held, Part};
 use crate::marked::WholeScan;
 use crate::masks::Masks;
@@ -103,6 +104,17 @@ impl ResponseInspector {
         self.inspection.texts.put_back(masks);
     }
 
+    /// Has calls of guarded tools denied, or noted: of a whole answer nothing leaves then, of a stream nothing of the call. A call
+    /// whose name can become that of one is held until that is complete.
+    pub fn guard_calls(&mut self, guard: CallGuard) {
+        self.inspection.guard = Some(guard);
+    }
+
+    /// What looks for calls of guarded tools, if anything does.
+    pub fn call_guard(&self) -> Option<&CallGuard> {
+        self.inspection.guard.as_ref()
+    }
+
     /// Takes the next bytes of the answer and appends to `out` what may go to the client.
     ///
     /// # Errors
@@ -194,6 +206,9 @@ impl ResponseInspector {
             let step = inspection.end_step(reading, &mut rules, slice)?;
             inspector.ending = Some(rules.budget);
             if step == Step::Done {
+                if let Some(guard) = &mut inspection.guard {
+                    guard.finish();
+                }
                 inspection.release(engine, out)?;
             }
             Ok(step)
@@ -253,6 +268,7 @@ struct Inspection {
     whole: Option<Whole>,
     /// Whether a comment in the stream says what was redacted.
     is_told: bool,
+    guard: Option<CallGuard>,
 }
 
 /// The text of a document of no known shape, and how far its scan is.
@@ -272,6 +288,7 @@ impl Inspection {
             findings: Findings::default(),
             whole: None,
             is_told: false,
+            guard: None,
         }
     }
 
@@ -283,11 +300,13 @@ impl Inspection {
         self.findings = Findings::default();
         self.whole = None;
         self.is_told = false;
+        self.guard = None;
     }
 
     fn capacity(&self) -> usize {
         let whole = self.whole.as_ref().map_or(0, |whole| whole.text.capacity());
-        self.held.capacity() + self.texts.capacity() + self.findings.capacity() + whole
+        let guard = self.guard.as_ref().map_or(0, CallGuard::capacity);
+        self.held.capacity() + self.texts.capacity() + self.findings.capacity() + whole + guard
     }
 
     fn give_back(&mut self, most: usize) {
@@ -387,6 +406,9 @@ impl Inspection {
     ) -> Result<(), Denial> {
         if !document.trim_ascii_start().starts_with(b"{") {
             return self.other(document, locate, line_break, reading, rules);
+        }
+        if let Some(guard) = &mut self.guard {
+            guard.document(self.dialect, document, &mut reading.workspace)?;
         }
         match reading
             .generated
@@ -529,6 +551,9 @@ impl Inspection {
 
     fn release(&mut self, engine: &Engine, out: &mut Vec<u8>) -> Result<(), Denial> {
         self.findings.check()?;
+        if self.guard.as_ref().is_some_and(CallGuard::holds) {
+            return Ok(());
+        }
         self.held.release(&mut self.texts, engine, out);
         Ok(())
     }

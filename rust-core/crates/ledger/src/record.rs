@@ -111,6 +111,12 @@ pub struct PolicyNote<'a> {
     /// Whether a message's score reaches the threshold from which on it is flagged; absent when not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub flagged: bool,
+    /// The text of a tool that is flagged as instructions; absent when none is, and of answers.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub from_tool: Option<FromTool<'a>>,
+    /// What became of a call of a guarded tool in the answer; absent of requests, and when none was called.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub guarded_call: Option<GuardedCall<'a>>,
     /// Ids of the rules that matched, never what they matched.
     #[serde(borrow)]
     pub rules: Vec<Cow<'a, str>>,
@@ -121,6 +127,48 @@ pub struct PolicyNote<'a> {
     pub redacted: bool,
     /// Whether the exchange would have been denied were the policy not in dry-run mode.
     pub would_block: bool,
+}
+
+/// Texts in a request that came from tools, results or descriptions, and read like instructions: rules about these reach the
+/// threshold from which on a message is flagged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FromTool<'a> {
+    /// What the first one is: `tool_result` or `tool_description`.
+    #[serde(borrow)]
+    pub scope: Cow<'a, str>,
+    /// Where it stands in the request, such as `messages[12]`; absent where the place has no name.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Cow<'a, str>>,
+    /// How many there are; absent when it is one.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub count: u32,
+}
+
+/// The call of a guarded tool in the answer to a request with a [flagged text of a tool](FromTool).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardedCall<'a> {
+    /// The entry of the configuration that names the tool, such as `Bash` or `mcp__github__*`.
+    #[serde(borrow)]
+    pub tool: Cow<'a, str>,
+    /// What became of the call.
+    pub verdict: GuardVerdict,
+    /// By what it was approved, or can be: the first 8 bytes of the approval's SHA-256, in hex. Absent where none is asked for.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Cow<'a, str>>,
+}
+
+/// What becomes of a call of a guarded tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardVerdict {
+    /// The answer was not delivered.
+    Refused,
+    /// The same, and an approval was asked for.
+    ApprovalRequired,
+    /// It was delivered: the request carried an approval.
+    Approved,
+    /// It was delivered: the policy is in dry-run mode.
+    Observed,
 }
 
 impl<'a> PolicyNote<'a> {

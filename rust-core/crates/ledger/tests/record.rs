@@ -608,3 +608,47 @@ fn the_parts_of_a_usage_stand_behind_its_totals_and_are_absent_when_they_are_zer
         assert_eq!(String::from_utf8(again).unwrap(), bytes);
     }
 }
+
+#[test]
+fn a_note_says_which_text_of_a_tool_is_flagged_and_what_became_of_a_guarded_call() {
+    use proofgate_ledger::record::{FromTool, GuardVerdict, GuardedCall};
+    let from_tool = FromTool {
+        scope: "tool_result".into(),
+        message: Some("messages[12]".into()),
+        count: 1,
+    };
+    let request = PolicyNote {
+        score: 60,
+        rules: vec!["injection-override".into()],
+        from_tool: Some(from_tool.clone()),
+        ..PolicyNote::default()
+    };
+    let answer = PolicyNote {
+        guarded_call: Some(GuardedCall {
+            tool: "mcp__github__*".into(),
+            verdict: GuardVerdict::ApprovalRequired,
+            approval: Some("0123456789abcdef".into()),
+        }),
+        ..PolicyNote::default()
+    };
+    for (note, stored) in [
+        (
+            request,
+            r#"{"score":60,"from_tool":{"scope":"tool_result","message":"messages[12]"},"rules":["injection-override"],"redacted":false,"would_block":false}"#,
+        ),
+        (
+            answer,
+            r#"{"score":0,"guarded_call":{"tool":"mcp__github__*","verdict":"approval_required","approval":"0123456789abcdef"},"rules":[],"redacted":false,"would_block":false}"#,
+        ),
+    ] {
+        assert_eq!(serde_json::to_string(&note).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<PolicyNote<'_>>(stored).unwrap(), note);
+    }
+    let several = FromTool {
+        count: 3,
+        ..from_tool
+    };
+    let stored = r#"{"scope":"tool_result","message":"messages[12]","count":3}"#;
+    assert_eq!(serde_json::to_string(&several).unwrap(), stored);
+    assert_eq!(serde_json::from_str::<FromTool<'_>>(stored).unwrap(), several);
+}

@@ -74,11 +74,16 @@ impl RuleInfo {
     }
 }
 
+/// Packs whose rules are about texts that give a model instructions.
+const ABOUT_INSTRUCTIONS: [&str; 4] = ["prompt-injection", "jailbreak", "exfiltration", "obfuscation"];
+
 /// A rule, ready to be applied.
 pub(crate) struct Rule {
     pub(crate) info: RuleInfo,
     pub(crate) pattern: Pattern,
     pub(crate) view: View,
+    /// Whether it is about instructions to a model.
+    is_about_instructions: bool,
     /// A match has to contain one of these (plain), unless there are none.
     pub(crate) required: Vec<Vec<u8>>,
     pub(crate) check: Option<Check>,
@@ -420,6 +425,13 @@ impl Engine {
         &self.rules[index.position()].info
     }
 
+    /// Whether a rule is about texts that give a model instructions, as an attack does: one of the packs `prompt-injection`,
+    /// `jailbreak`, `exfiltration` and `obfuscation`.
+    #[must_use]
+    pub fn is_about_instructions(&self, index: RuleIndex) -> bool {
+        self.rules[index.position()].is_about_instructions
+    }
+
     /// The number of the rule with this id.
     #[must_use]
     pub fn index_of(&self, id: &str) -> Option<RuleIndex> {
@@ -546,6 +558,8 @@ impl Rule {
             info,
             pattern,
             view,
+            is_about_instructions: (source.pack.as_deref())
+                .is_some_and(|pack| ABOUT_INSTRUCTIONS.contains(&pack)),
             required,
             check,
             spared,

@@ -1,6 +1,7 @@
 //! From matches to a decision about one direction of an exchange.
 
 use crate::rule_set::RuleSet;
+use crate::scope::ScopeSet;
 use crate::{Action, Engine, Match, Mode, Profile, RuleIndex, Scope};
 
 /// What is to be done because a rule matched; ordered from mild to strict.
@@ -30,6 +31,8 @@ pub enum Decision {
 pub struct MessageJudgement {
     counted: RuleSet,
     score: u32,
+    /// The part of the score that rules about instructions have.
+    instruction_score: u32,
     strongest: Option<RuleIndex>,
     denied_by: Option<RuleIndex>,
     is_masked: bool,
@@ -120,6 +123,9 @@ impl MessageJudgement {
         }
         let score = engine.rule(rule).score;
         self.score = self.score.saturating_add(score);
+        if engine.is_about_instructions(rule) {
+            self.instruction_score = self.instruction_score.saturating_add(score);
+        }
         let strength = |rule: RuleIndex| (engine.rule(rule).score, std::cmp::Reverse(rule));
         if self
             .strongest
@@ -133,6 +139,13 @@ impl MessageJudgement {
     #[must_use]
     pub fn score(&self) -> u32 {
         self.score
+    }
+
+    /// Whether the message is flagged for the instructions that it gives: rules
+    /// [about these](Engine::is_about_instructions) alone reach the threshold.
+    #[must_use]
+    pub fn is_flagged_as_instructions(&self, profile: &Profile) -> bool {
+        self.instruction_score > 0 && self.instruction_score >= profile.flag_threshold()
     }
 
     /// What is decided of the message as [`Mode::Enforce`] carries it out; none where nothing matched.
@@ -203,7 +216,7 @@ pub struct Judgement {
     matched: RuleSet,
     worst: Option<Worst>,
     decision: Option<Decision>,
-    is_flagged: bool,
+    flagged: ScopeSet,
     is_enforced: bool,
 }
 
@@ -237,7 +250,9 @@ impl Judgement {
             return;
         };
         let score = judged.score();
-        self.is_flagged |= score >= profile.flag_threshold();
+        if score >= profile.flag_threshold() {
+            self.flagged.insert(scope);
+        }
         let is_known = self.worst.is_some_and(|worst| worst.message == message);
         // The first message that is denied is the one that is named, and the first rule.
         let is_denied = self.would_block();
@@ -272,7 +287,15 @@ impl Judgement {
     /// Whether a message's score reaches the threshold from which on it is flagged.
     #[must_use]
     pub fn is_flagged(&self) -> bool {
-        self.is_flagged
+        self.flagged != ScopeSet::default()
+    }
+
+    /// What the messages are whose scores reach it.
+    pub fn flagged_scopes(&self) -> impl Iterator<Item = Scope> + use<> {
+        let flagged = self.flagged;
+        Scope::ALL
+            .into_iter()
+            .filter(move |scope| flagged.contains(*scope))
     }
 
     /// The rules that matched, in the order of their numbers.

@@ -128,7 +128,8 @@ impl ScopeSet {
         self.0 & (1 << scope as u16) != 0
     }
 
-    fn insert(&mut self, scope: Scope) {
+    /// Adds a scope.
+    pub(crate) fn insert(&mut self, scope: Scope) {
         self.0 |= 1 << scope as u16;
     }
 }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proofgate_inspect::AnswerKind;
-use proofgate_ledger::record::{Admission, Completion, Outcome, PolicyNote, Rejection};
+use proofgate_ledger::record::{Admission, Completion, GuardVerdict, Outcome, PolicyNote, Rejection};
 use proofgate_policy::Direction;
 use proofgate_providers::Dialect;
 use serde::Serialize;
@@ -216,13 +216,30 @@ impl Replayer {
             // What they have masked is put back in the answer, where the rules saw the masks.
             return Compared::not_replayable(recorded, "other_policy");
         }
+        let is_flagged = admission
+            .policy
+            .as_ref()
+            .is_some_and(|note| note.from_tool.is_some());
+        if recorded.guarded_call.is_some() && self.basis == Basis::Other {
+            return Compared::not_replayable(recorded, "guarded_call");
+        }
+        let refused = recorded.guarded_call.as_ref().filter(|_| recorded.is_guarded());
+        let refuses = refused.map(|call| is_flagged && terms.refuses(call));
         let Some(body) = body else {
-            return self.unstored(terms, Direction::Response, recorded);
+            return match refuses {
+                Some(refuses) => Compared::part(recorded, None, refuses, "guarded_call"),
+                None => self.unstored(terms, Direction::Response, recorded),
+            };
         };
         let Some(kind) = judge::kind_of(dialect, body) else {
             return Compared::not_replayable(recorded, "not_text");
         };
-        let profile = &terms.profile;
+        let is_guarded = is_flagged && self.basis == Basis::Recorded;
+        let said = recorded.guarded_call.as_ref().map(|call| call.verdict);
+        let guard = match is_guarded {
+            true => judge::guard_of(terms, said == Some(GuardVerdict::Approved)),
+            false => None,
+        };
         let (stored, extent) = match (completion.outcome, kind) {
             (Outcome::Complete, _) => (body, Extent::Whole),
             // Nothing of a whole answer leaves before it is judged: what the client got is the gateway's own.
@@ -233,7 +250,8 @@ impl Replayer {
         let form = (dialect, kind);
         let seen = judge::response(
             &self.configuration,
-            profile,
+            (terms, &terms.profile),
+            guard,
             form,
             stored,
             extent,
@@ -242,6 +260,7 @@ impl Replayer {
         let reason = match completion.outcome {
             Outcome::Complete if recorded.verdict == Word::Redact => Some("redacted_answer"),
             Outcome::Complete => None,
+            Outcome::PolicyBlocked if refuses.is_some() => Some("guarded_call"),
             Outcome::PolicyBlocked => Some("blocked_answer"),
             _ => Some("cut_short"),
         };
@@ -264,6 +283,7 @@ impl Replayer {
                 let denied = completion.outcome == Outcome::PolicyBlocked;
                 let follows = match self.configuration.denies(terms, Direction::Response, &recorded) {
                     _ if !denied => true,
+                    _ if refuses.is_some() => refuses == Some(true),
                     // An answer that could not be read is denied by no rule.
                     _ if recorded.rules.is_empty() => {
                         return Compared::not_replayable(recorded, "no_verdict_recorded");
@@ -296,7 +316,8 @@ fn is_left_of(
     recorded: &Side,
     tools: &mut Tools,
 ) -> bool {
-    let seen = judge::response(configuration, &terms.unscored, form, body, Extent::Whole, tools);
+    let rules = (terms, &terms.unscored);
+    let seen = judge::response(configuration, rules, None, form, body, Extent::Whole, tools);
     let Seen::Verdict(seen) = seen else {
         return false;
     };

@@ -1,13 +1,16 @@
 //! A configuration as it is archived: the engine, and what holds for each tenant.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use proofgate_inspect::GuardedTools;
+use proofgate_ledger::record::GuardVerdict;
 use proofgate_policy::{
-    Action, Attachments, Direction, Engine, PolicyConfig, PolicyError, Profile, Scope, TenantPolicy,
+    Action, Attachments, Direction, Engine, Mode, PolicyConfig, PolicyError, Profile, Scope, TenantPolicy,
 };
 use serde::Deserialize;
 
-use crate::side::Side;
+use crate::side::{Call, Side};
 
 /// How many times as much of the processor's time as in the worker an evaluation may take.
 pub const PATIENCE: u64 = 10;
@@ -62,6 +65,22 @@ struct Named {
     /// Names of what is asked beside the rules.
     #[serde(default)]
     policies: Vec<String>,
+    #[serde(default)]
+    guarded_tools: Option<Guarded>,
+}
+
+/// Tools that may not be called after a flagged text of a tool.
+#[derive(Deserialize, PartialEq, Eq)]
+struct Guarded {
+    names: Vec<String>,
+    on_flag: OnFlag,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum OnFlag {
+    Refuse,
+    RequireApproval,
 }
 
 #[derive(Deserialize)]
@@ -76,6 +95,19 @@ pub(crate) struct Terms {
     pub(crate) unscored: Profile,
     /// Whether others are asked beside the rules.
     pub(crate) asks_others: bool,
+    /// Tools that may not be called after a flagged text of a tool, and what becomes of a call; `None` where all may be.
+    pub(crate) guarded: Option<(Arc<GuardedTools>, GuardVerdict)>,
+}
+
+impl Terms {
+    /// Whether a call is refused so as a record says.
+    pub(crate) fn refuses(&self, call: &Call) -> bool {
+        self.guarded.as_ref().is_some_and(|(tools, verdict)| {
+            self.profile.mode() == Mode::Enforce
+                && *verdict == call.verdict
+                && tools.entries().any(|entry| entry == call.tool)
+        })
+    }
 }
 
 /// The rules of a configuration, compiled, and whom they hold for.
@@ -103,18 +135,18 @@ impl Configuration {
         policy.budget_us_per_kib = patient(policy.budget_us_per_kib).min(MOST_PER_KIB);
         let engine = Engine::compile(&policy)?;
         let others = match basis {
-            Basis::Other => Some(terms(&engine, None, &[])?),
+            Basis::Other => Some(terms(&engine, None)?),
             // Which plan a tenant of a shard had, stands in no archive: all of them have to say the same.
             Basis::Recorded => match &document.plans[..] {
                 [first, rest @ ..] if rest.iter().all(|plan| plan.says_as(first)) => {
-                    Some(terms(&engine, first.policy.as_ref(), &first.policies)?)
+                    Some(terms_of(&engine, first)?)
                 }
                 _ => None,
             },
         };
         let mut tenants = BTreeMap::new();
         for tenant in &document.tenants {
-            let terms = terms(&engine, tenant.policy.as_ref(), &tenant.policies)?;
+            let terms = terms_of(&engine, tenant)?;
             tenants.insert(tenant.name.clone(), terms);
         }
         Ok(Self {
@@ -217,11 +249,30 @@ impl Configuration {
 
 impl Named {
     fn says_as(&self, other: &Self) -> bool {
-        self.policy == other.policy && self.policies == other.policies
+        self.policy == other.policy
+            && self.policies == other.policies
+            && self.guarded_tools == other.guarded_tools
     }
 }
 
-fn terms(engine: &Engine, policy: Option<&TenantPolicy>, others: &[String]) -> Result<Terms, PolicyError> {
+fn terms_of(engine: &Engine, named: &Named) -> Result<Terms, PolicyError> {
+    let guarded = named.guarded_tools.as_ref().map(|guarded| {
+        let tools = GuardedTools::new(guarded.names.iter().map(String::as_str));
+        let verdict = match guarded.on_flag {
+            OnFlag::Refuse => GuardVerdict::Refused,
+            OnFlag::RequireApproval => GuardVerdict::ApprovalRequired,
+        };
+        (Arc::new(tools), verdict)
+    });
+    Ok(Terms {
+        asks_others: !named.policies.is_empty(),
+        guarded,
+        ..terms(engine, named.policy.as_ref())?
+    })
+}
+
+/// The terms of a tenant that has this policy, whom nothing else is asked for.
+fn terms(engine: &Engine, policy: Option<&TenantPolicy>) -> Result<Terms, PolicyError> {
     let unscored = TenantPolicy {
         threshold: Some(u32::MAX),
         ..policy.cloned().unwrap_or_default()
@@ -229,6 +280,7 @@ fn terms(engine: &Engine, policy: Option<&TenantPolicy>, others: &[String]) -> R
     Ok(Terms {
         profile: engine.profile(policy)?,
         unscored: engine.profile(Some(&unscored))?,
-        asks_others: !others.is_empty(),
+        asks_others: false,
+        guarded: None,
     })
 }

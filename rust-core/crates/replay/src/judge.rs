@@ -1,10 +1,13 @@
 //! What rules make of bodies, read and inspected as a worker does.
 
+use std::sync::Arc;
+
 use proofgate_inspect::{
-    AnswerKind, Denial, Outcome, Reading, ResponseInspector, inspect_request, needs_response,
+    AnswerKind, CallGuard, Denial, GuardAction, Outcome, Reading, ResponseInspector, ToolFlag,
+    inspect_request, needs_response,
 };
 use proofgate_json::Workspace;
-use proofgate_ledger::record::PolicyNote;
+use proofgate_ledger::record::{FromTool, GuardVerdict, GuardedCall, PolicyNote};
 use proofgate_policy::{Direction, Engine, Fault, Judgement, Mode, Profile, Scratch};
 use proofgate_providers::{BodyKind, BodyText, Call, Dialect, MessagePlace};
 
@@ -69,7 +72,10 @@ pub(crate) fn request(
         Err(fault) => return Seen::None(fault.code(), Side::passed(None)),
     };
     let redacted = verdict.outcome == Outcome::Redact;
-    let note = note(engine, &verdict.judgement, verdict.place, redacted);
+    let mut note = note(engine, &verdict.judgement, verdict.place, redacted);
+    if let Some(note) = &mut note {
+        note.from_tool = from_tool(&verdict.tool_flags);
+    }
     Seen::Verdict(match verdict.outcome {
         Outcome::Block { .. } => Side::denied(note.as_ref()),
         Outcome::Allow | Outcome::Redact => Side::passed(note.as_ref()),
@@ -87,31 +93,69 @@ pub(crate) fn kind_of(dialect: Dialect, body: &[u8]) -> Option<AnswerKind> {
     }
 }
 
-/// What rules make of an answer as its client got it.
+/// What looks for calls of guarded tools, in an answer to a request with flagged texts of tools. By what they were approved
+/// no record tells: `is_approved` is what one says.
+pub(crate) fn guard_of(terms: &Terms, is_approved: bool) -> Option<CallGuard> {
+    let (tools, _) = terms.guarded.as_ref()?;
+    let approved = if is_approved { tools.entries().len() } else { 0 };
+    let action = match terms.profile.mode() {
+        Mode::Enforce => GuardAction::Deny,
+        Mode::DryRun => GuardAction::Observe,
+    };
+    Some(CallGuard::new(Arc::clone(tools), 0..approved, action))
+}
+
+/// What a record would say of calls of guarded tools; `None` where there are none.
+fn guarded_call(terms: &Terms, calls: &CallGuard) -> Option<GuardedCall<'static>> {
+    let (tools, refused) = terms.guarded.as_ref()?;
+    let (entry, verdict) = match (calls.guarded_call(), calls.approved_call()) {
+        (Some(entry), _) if terms.profile.mode() == Mode::DryRun => (entry, GuardVerdict::Observed),
+        (Some(entry), _) => (entry, *refused),
+        (None, Some(entry)) => (entry, GuardVerdict::Approved),
+        (None, None) => return None,
+    };
+    Some(GuardedCall {
+        tool: tools.entries().nth(entry)?.to_owned().into(),
+        verdict,
+        approval: None,
+    })
+}
+
+/// What rules make of an answer as its client got it, and `guard` if there is one.
 pub(crate) fn response(
     configuration: &Configuration,
-    profile: &Profile,
+    (terms, profile): (&Terms, &Profile),
+    guard: Option<CallGuard>,
     (dialect, kind): (Dialect, AnswerKind),
     body: &[u8],
     extent: Extent,
     tools: &mut Tools,
 ) -> Seen {
-    if !needs_response(profile) || body.is_empty() {
+    if (guard.is_none() && !needs_response(profile)) || body.is_empty() {
         return Seen::Verdict(Side::passed(None));
     }
     let engine = &configuration.engine;
     let Tools { scratch, reading, .. } = tools;
     let mut inspector = ResponseInspector::new(dialect, kind, configuration.body_bytes);
+    if let Some(guard) = guard {
+        inspector.guard_calls(guard);
+    }
     let mut out = Vec::new();
     let mut pushed = inspector.push(engine, profile, scratch, reading, body, &mut out);
     if extent == Extent::Whole && pushed.is_ok() {
         pushed = inspector.finish(engine, profile, scratch, reading, &mut out);
     }
-    let note = note(engine, inspector.judgement(), None, inspector.is_redacted());
+    let mut note = note(engine, inspector.judgement(), None, inspector.is_redacted());
+    let calls = inspector.call_guard();
+    if let Some(call) = calls.and_then(|calls| guarded_call(terms, calls)) {
+        let note = note.get_or_insert_default();
+        note.would_block |= call.verdict == GuardVerdict::Observed;
+        note.guarded_call = Some(call);
+    }
     let passed = Side::passed(note.as_ref());
     match pushed {
         Ok(()) => Seen::Verdict(passed),
-        Err(Denial::Blocked { .. }) => Seen::Verdict(Side::denied(note.as_ref())),
+        Err(Denial::Blocked { .. } | Denial::GuardedCall) => Seen::Verdict(Side::denied(note.as_ref())),
         // In dry-run mode a worker lets the rest of the answer pass, and tells what was found until then.
         Err(denial) if profile.mode() == Mode::DryRun => Seen::None(denial.code(), passed),
         Err(Denial::Malformed) => Seen::Verdict(Side::refused(Word::Block, Denial::Malformed.code())),
@@ -134,6 +178,17 @@ fn note<'e>(
         .filter(|place| !place.field.is_empty())
         .map(|place| place.to_string());
     Some(note.about(scope, place, judgement.is_flagged()))
+}
+
+/// What a record would say of flagged texts of tools; `None` where there are none.
+fn from_tool(flags: &[ToolFlag]) -> Option<FromTool<'static>> {
+    let first = flags.first()?;
+    let is_named = !first.place.field.is_empty();
+    Some(FromTool {
+        scope: first.scope.as_str().into(),
+        message: is_named.then(|| first.place.to_string().into()),
+        count: u32::try_from(flags.len()).unwrap_or(u32::MAX),
+    })
 }
 
 /// The code of a panic that no rule caught.

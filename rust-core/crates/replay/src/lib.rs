@@ -26,4 +26,4 @@ pub use compare::{Compared, Replayer, Standing};
 pub use configuration::{Basis, PATIENCE, ReplayError};
 pub use exchanges::{Exchange, Exchanges, Wanted};
 pub use proofgate_payloads::Field;
-pub use side::{Side, Word};
+pub use side::{Call, Side, ToolText, Word};

@@ -1,6 +1,6 @@
 //! A verdict, as a record tells it or as rules come to it.
 
-use proofgate_ledger::record::{Outcome, PolicyNote};
+use proofgate_ledger::record::{FromTool, GuardVerdict, Outcome, PolicyNote};
 use serde::Serialize;
 
 /// What is decided of one direction of an exchange, from mild to strict.
@@ -21,6 +21,37 @@ pub enum Word {
     Refuse,
 }
 
+/// Texts of tools that are flagged as instructions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolText {
+    /// What the first one is.
+    pub scope: String,
+    /// Where it stands in its request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl ToolText {
+    fn of(from: &FromTool<'_>) -> Self {
+        Self {
+            scope: from.scope.as_ref().to_owned(),
+            message: from.message.as_deref().map(str::to_owned),
+            count: from.count,
+        }
+    }
+}
+
+/// A call of a guarded tool in an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Call {
+    /// The entry of the configuration that names the tool.
+    pub tool: String,
+    /// What became of it.
+    pub verdict: GuardVerdict,
+}
+
 /// A verdict and what it rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Side {
@@ -37,6 +68,12 @@ pub struct Side {
     /// Whether a message's score reaches the threshold from which on it is flagged.
     #[serde(skip_serializing_if = "is_false")]
     pub flagged: bool,
+    /// The texts of tools that are flagged as instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_tool: Option<ToolText>,
+    /// What became of a call of a guarded tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guarded_call: Option<Call>,
     /// Ids of the rules that matched.
     pub rules: Vec<String>,
     /// How many more matched than a record names.
@@ -85,8 +122,11 @@ impl Side {
     }
 
     fn of(note: Option<&PolicyNote<'_>>, verdict: Option<Word>) -> Self {
+        let guarded_call = note.and_then(|note| note.guarded_call.as_ref());
+        let is_approved = guarded_call.is_some_and(|call| call.verdict == GuardVerdict::Approved);
         let found = match note {
             None => Word::Allow,
+            Some(note) if is_approved && note.rules.is_empty() => Word::Allow,
             Some(note) if note.redacted => Word::Redact,
             Some(note) if note.would_block => Word::WouldBlock,
             Some(_) => Word::Flag,
@@ -98,6 +138,11 @@ impl Side {
             scope: note.and_then(|note| note.scope.as_deref()).map(str::to_owned),
             message: note.and_then(|note| note.message.as_deref()).map(str::to_owned),
             flagged: note.is_some_and(|note| note.flagged),
+            from_tool: note.and_then(|note| note.from_tool.as_ref()).map(ToolText::of),
+            guarded_call: guarded_call.map(|call| Call {
+                tool: call.tool.as_ref().to_owned(),
+                verdict: call.verdict,
+            }),
             rules: rules.map(|rule| rule.as_ref().to_owned()).collect(),
             unnamed: note.map_or(0, |note| note.unnamed),
             code: None,
@@ -136,6 +181,11 @@ impl Side {
             && self.unnamed <= recorded.unnamed
             && self.score <= recorded.score
             && self.verdict <= recorded.verdict
+    }
+
+    /// Whether it was denied for a call of a guarded tool.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.verdict == Word::Block && self.guarded_call.is_some()
     }
 
     /// Whether it tells of rules that came to no verdict.

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_ledger::record::{Completion, Outcome, PolicyNote};
+use proofgate_ledger::record::{Completion, FromTool, GuardVerdict, GuardedCall, Outcome, PolicyNote};
 use proofgate_policy::{Pack, pack_names};
 use proofgate_replay::{Basis, Standing};
 use serde_json::json;
@@ -182,4 +182,126 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
     }
     assert!(tried > 30, "{tried}");
     assert!(wrong.is_empty(), "{} of {tried}: {wrong:#?}", wrong.len());
+}
+
+/// A tenant whose calls of `Bash` are refused after a flagged text of a tool, and one whose calls need an approval.
+fn guarding() -> serde_json::Value {
+    let mut configuration = configuration();
+    for (name, on_flag, mode) in [
+        ("guarded", "refuse", "enforce"),
+        ("approving", "require_approval", "enforce"),
+        ("watching", "refuse", "dry_run"),
+    ] {
+        let guarded = json!({"names": ["Bash", "mcp__x__*"], "on_flag": on_flag});
+        let tenant = json!({"name": name, "policy": {"mode": mode}, "guarded_tools": guarded});
+        configuration["tenants"].as_array_mut().unwrap().push(tenant);
+    }
+    configuration
+}
+
+fn calls(tool: &str) -> String {
+    let function = json!({"name": tool, "arguments": "{}"});
+    json!({"choices": [{"index": 0, "message": {"tool_calls": [{"function": function}]}}]}).to_string()
+}
+
+fn guarded_call(tool: &'static str, verdict: GuardVerdict) -> PolicyNote<'static> {
+    PolicyNote {
+        guarded_call: Some(GuardedCall {
+            tool: tool.into(),
+            verdict,
+            approval: None,
+        }),
+        would_block: verdict == GuardVerdict::Observed,
+        ..PolicyNote::default()
+    }
+}
+
+/// Replays an answer of `tenant` to a request with a flagged text of a tool, or without.
+fn replay_guarded(
+    (tenant, is_flagged): (&'static str, bool),
+    outcome: Outcome,
+    note: Option<PolicyNote<'static>>,
+    body: Option<&str>,
+) -> (Standing, Option<&'static str>) {
+    let from_tool = FromTool {
+        scope: "tool_result".into(),
+        message: Some("messages[2]".into()),
+        count: 1,
+    };
+    let flagged = PolicyNote {
+        from_tool: Some(from_tool),
+        ..note_of_flag()
+    };
+    let admission = admission(tenant, is_flagged.then_some(flagged));
+    let mut completion = completion(outcome, None);
+    completion.policy = note;
+    let mut replayer = replayer(&guarding(), Basis::Recorded);
+    let compared = replayer.answered(&admission, &completion, body.map(str::as_bytes));
+    (compared.result, compared.reason)
+}
+
+fn note_of_flag() -> PolicyNote<'static> {
+    note(60, &["weak-a"])
+}
+
+#[test]
+fn an_answer_with_a_guarded_call_has_to_be_what_the_record_says_of_it() {
+    use GuardVerdict::{ApprovalRequired, Approved, Observed, Refused};
+    let (bash, read) = (calls("Bash"), calls("Read"));
+    let flagged = |tenant| (tenant, true);
+    let complete = Outcome::Complete;
+    for (tenant, note, body, expected) in [
+        (flagged("guarded"), None, &read, Standing::Same),
+        (flagged("guarded"), None, &bash, Standing::Differs),
+        (("guarded", false), None, &bash, Standing::Same),
+        (flagged("acme"), None, &bash, Standing::Same),
+        (
+            flagged("approving"),
+            Some(guarded_call("Bash", Approved)),
+            &bash,
+            Standing::Same,
+        ),
+        (
+            flagged("approving"),
+            Some(guarded_call("Bash", Approved)),
+            &read,
+            Standing::Differs,
+        ),
+        (
+            flagged("watching"),
+            Some(guarded_call("Bash", Observed)),
+            &bash,
+            Standing::Same,
+        ),
+        (flagged("watching"), None, &bash, Standing::Differs),
+    ] {
+        let told = format!("{tenant:?} {note:?}");
+        let (result, _) = replay_guarded(tenant, complete, note, Some(body));
+        assert_eq!(result, expected, "{told}");
+    }
+    // What was refused is not there: that it could be is all that can be said.
+    let blocked = Outcome::PolicyBlocked;
+    for (tenant, verdict, expected) in [
+        (flagged("guarded"), Refused, Standing::Consistent),
+        (("guarded", false), Refused, Standing::Differs),
+        (flagged("guarded"), ApprovalRequired, Standing::Differs),
+        (flagged("approving"), ApprovalRequired, Standing::Consistent),
+        (flagged("acme"), Refused, Standing::Differs),
+    ] {
+        for body in [
+            None,
+            Some(r#"{"error":{"message":"m"}}"#),
+            Some("data: {\"choices\":[]}\n\ndata: {\"error\":{}}\n\n"),
+        ] {
+            let note = Some(guarded_call("Bash", verdict));
+            let replayed = replay_guarded(tenant, blocked, note, body);
+            assert_eq!(
+                replayed,
+                (expected, Some("guarded_call")),
+                "{tenant:?} {verdict:?} {body:?}"
+            );
+        }
+        let other = Some(guarded_call("Write", verdict));
+        assert_eq!(replay_guarded(tenant, blocked, other, None).0, Standing::Differs);
+    }
 }

@@ -82,6 +82,7 @@ impl Connection {
             stored,
             fields: None,
             attribution: &mut self.attribution,
+            approvals: &[],
             config: request.config,
             observed: known.observed.take(),
             body: &held.body,

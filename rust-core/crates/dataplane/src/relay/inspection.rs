@@ -1,6 +1,7 @@
 //! What the rules see of an answer, and what they say of it.
 
-use proofgate_inspect::AnswerKind;
+use proofgate_inspect::{AnswerKind, CallGuard, Denial, ResponseInspector};
+use proofgate_ledger::record::{GuardVerdict, PolicyNote};
 use proofgate_policy::Step;
 use proofgate_stages::Stage;
 use proofgate_wire::encode;
@@ -33,6 +34,12 @@ pub(super) fn inspect(
     };
     let begins = workspace.inspect(answer_head.dialect, kind, terms.limits.body_bytes);
     if begins
+        && let Some(guard) = &open.guard
+        && let Some((inspector, _)) = workspace.inspector()
+    {
+        inspector.guard_calls(guard.watch());
+    }
+    if begins
         && kind == AnswerKind::Events
         && let Some(masks) = open.masks.as_ref().and_then(|masks| masks.put_back())
         && let Some((inspector, _)) = workspace.inspector()
@@ -58,7 +65,19 @@ pub(super) fn inspect(
         passed,
     );
     open.span.lap_now(Stage::ResponsePolicy);
-    pushed.map_err(|stop| gateway.response_stopped(engine, stop))
+    pushed.map_err(|stop| stopped(gateway, open, inspector, stop))
+}
+
+/// What the client is told of an answer that may not go on.
+fn stopped(gateway: &Gateway, open: &OpenExchange, inspector: &ResponseInspector, stop: Denial) -> Rejection {
+    let called = inspector.call_guard().and_then(CallGuard::guarded_call);
+    match (stop, &open.guard, called) {
+        (Denial::GuardedCall, Some(guard), Some(entry)) => {
+            gateway.metrics.policy_blocked();
+            guard.rejection(entry)
+        }
+        _ => gateway.response_stopped(&open.catalog.terms.engine, stop),
+    }
 }
 
 /// Lets the rules see the end of the answer and releases what they held of it. Of a long answer that takes slices of time,
@@ -135,7 +154,7 @@ fn next_slice(gateway: &Gateway, open: &OpenExchange, workspace: &mut Workspace)
     let scratch = &mut open.catalog.scratch.borrow_mut();
     let step = inspector.finish_step(engine, profile, scratch, reading, SLICE, passed);
     reading.give_back(KEPT);
-    let step = step.map_err(|stop| gateway.response_stopped(engine, stop))?;
+    let step = step.map_err(|stop| stopped(gateway, open, inspector, stop))?;
     if step == Step::Pending {
         let room = workspace.make_room(0);
         room.map_err(|Exhausted| Rejection::ANSWER_OVERLOADED)?;
@@ -152,9 +171,14 @@ pub(super) fn note_judgement(gateway: &Gateway, open: &mut OpenExchange, workspa
     if judgement.decision().is_some() {
         let engine = &open.catalog.terms.engine;
         open.policy = Some(owned(note(engine, judgement, None, inspector.is_redacted())));
-        if let Some(worst) = judgement.worst().filter(|_| judgement.is_flagged()) {
-            gateway.metrics.policy_flagged(worst.scope);
-        }
+        gateway.metrics.policy_flagged(judgement);
+    }
+    let guarded = open.guard.as_ref().zip(inspector.call_guard());
+    if let Some(call) = guarded.and_then(|(guard, calls)| guard.note(calls)) {
+        gateway.metrics.guarded_call(call.verdict);
+        let note = open.policy.get_or_insert_with(PolicyNote::default);
+        note.would_block |= call.verdict == GuardVerdict::Observed;
+        note.guarded_call = Some(call);
     }
 }
 
