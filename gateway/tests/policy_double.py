@@ -1,4 +1,4 @@
-"""A small stand-in for the policy engine: two packs, literals and regexes, actions, scores and modes.
+"""A small stand-in for the policy engine: three packs, literals and regexes, actions, scores and modes.
 
 Texts are folded by lower case alone, and offsets are right for ASCII.
 """
@@ -22,7 +22,19 @@ SCOPES = (
     "answer",
 )
 PACKS: dict[str, list[Json]] = {
-    "prompt-injection": [],
+    "prompt-injection": [
+        {
+            "id": "injection-override",
+            "reason": "The text tells the model to ignore its instructions.",
+            "target": "request",
+            "view": "folded",
+            "literals": [],
+            "regex": "ignore all previous instructions",
+            "check": None,
+            "score": 60,
+            "action": "flag",
+        }
+    ],
     "jailbreak": [],
     "exfiltration": [],
     "obfuscation": [],
@@ -146,12 +158,14 @@ def check(policy: Json, tenant: Json | None, request: Json) -> Json:
         judged = scan(policy, tenant, "request", text, scope)
         if judged["matches"]:
             found = [match | {"text": text[match["start"] : match["end"]]} for match in judged["matches"]]
-            place = {"place": f"messages[{number}]", "scope": scope}
+            attacks = [match for match in found if match["rule"].startswith("injection-")]
+            from_tool = scope == "tool_result" and judged["flagged"] and attacks != []
+            place = {"place": f"messages[{number}]", "scope": scope, "from_tool": from_tool}
             messages.append(judged | place | {"matches": found})
     nothing = scan(policy, tenant, "request", "")
     worst = max(messages, key=lambda judged: (judged["would_block"], judged["score"]), default=nothing)
     names = ("decision", "would_block", "rule", "by_score", "score", "flagged")
-    shown = ("place", "scope", "score", "flagged", "decision", "matches")
+    shown = ("place", "scope", "score", "flagged", "from_tool", "decision", "matches")
     return {
         **{name: worst[name] for name in names},
         "message": worst.get("place"),

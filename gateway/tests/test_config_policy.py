@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conftest import ConfigDirectory
 
-from proofgate.config import load, load_settings
+from proofgate.config import InvalidConfigError, load, load_settings
 
 RULES = """
 policy:
@@ -156,3 +156,36 @@ def test_rules_can_be_worked_on_without_any_of_the_named_files(config_directory:
 def test_without_a_policy_there_are_no_rules(config_directory: ConfigDirectory) -> None:
     policy = load(config_directory.file).settings.policy
     assert (policy.packs, policy.rules) == ((), ())
+
+
+GUARDED = "guardedTools: {names: [Bash, 'mcp__github__*'], onFlag: RequireApproval}"
+
+
+def test_guarded_tools_reach_the_core_and_leave_the_terms_of_others_as_they_were(
+    config_directory: ConfigDirectory,
+) -> None:
+    config_directory.append("policy: {packs: [prompt-injection]}")
+    config_directory.replace("name: acme", f"name: acme\n    {GUARDED}")
+    acme, globex = config_directory.core()["tenants"]
+    assert acme["guarded_tools"] == {"names": ["Bash", "mcp__github__*"], "on_flag": "require_approval"}
+    assert "guarded_tools" not in globex
+
+
+@pytest.mark.parametrize(
+    ("guarded", "code"),
+    [
+        ("{names: [Bash]}", "config_missing_field"),
+        ("{names: []}", "config_invalid_value"),
+        ("{names: ['*Bash']}", "config_invalid_value"),
+        ("{names: [Bash], onFlag: Block}", "config_invalid_value"),
+    ],
+)
+def test_guarded_tools_that_guard_nothing_are_refused(
+    config_directory: ConfigDirectory, guarded: str, code: str
+) -> None:
+    config_directory.append("policy: {packs: [secrets]}")
+    config_directory.replace("name: acme", f"name: acme\n    guardedTools: {guarded}")
+    with pytest.raises(InvalidConfigError) as caught:
+        load_settings(config_directory.file)
+    assert caught.value.problems[0].path[:3] == ("tenants", 0, "guardedTools")
+    assert caught.value.problems[0].code == code

@@ -326,9 +326,10 @@ def policy_check(policy_json: str, tenant_policy_json: str | None, endpoint: str
     """What a policy decides about a request in JSON at this endpoint, such as `/v1/chat/completions`.
 
     Returns JSON as `policy_scan`, without matches, and `"message"` (where the one that decides stands),
-    `"scope"` (what it is), `"messages": [{"place", "scope", "score", "flagged", "decision", "matches"}]`,
-    whose matches have their `"text"`, and `"sent"`: the body after redaction, or null. Raises ConfigError,
-    also when the body is not a request.
+    `"scope"` (what it is), `"messages": [{"place", "scope", "score", "flagged", "from_tool", "decision",
+    "matches"}]`, whose matches have their `"text"`, and `"sent"`: the body after redaction, or null.
+    `from_tool`: whether it is a text of a tool that is flagged as instructions. Raises ConfigError, also when
+    the body is not a request.
     """
 
 def policy_scan(

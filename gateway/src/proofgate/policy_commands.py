@@ -136,7 +136,8 @@ def _check_request(options: argparse.Namespace, settings: Settings) -> int:
     print(f"decision: {checked['decision']}{cause}{place}{would}")
     print("messages:" if checked["messages"] else "messages: nothing matched")
     for message in checked["messages"]:
-        score = f"score {message['score']}{_flagged(message['flagged'])}"
+        origin = " as instructions from a tool" if message["from_tool"] else ""
+        score = f"score {message['score']}{_flagged(message['flagged'])}{origin}"
         print(f"  {message['place']} ({message['scope']}): {message['decision']}, {score}")
         rows = [
             (f"    {match['rule']}", match["action"], _shown(match.get("text") or ""))
@@ -145,7 +146,27 @@ def _check_request(options: argparse.Namespace, settings: Settings) -> int:
         print(_table(rows))
     if checked["sent"] is not None:
         print(f"sent instead: {checked['sent']}")
+    from_tools = [message["place"] for message in checked["messages"] if message["from_tool"]]
+    if from_tools and checked["decision"] != "block":
+        print(_guarded_calls(settings, options.tenant, from_tools[0]), end="")
     return EXIT_OK
+
+
+def _guarded_calls(settings: Settings, name: str | None, place: str) -> str:
+    """What becomes of calls in the answer, by the plan of a tenant or its own terms; empty if nothing."""
+    tenant = next((tenant for tenant in settings.tenants if tenant.name == name), None)
+    plan = next((plan for plan in settings.plans if tenant and plan.name == tenant.plan), None)
+    terms = plan or tenant
+    if terms is None or terms.guarded_tools is None:
+        return ""
+    mode = (terms.policy and terms.policy.mode) or settings.policy.mode
+    is_refused = terms.guarded_tools.on_flag == "Refuse"
+    if mode == "DryRun":
+        verdict = "would be refused" if is_refused else "would need an approval"
+    else:
+        verdict = "are refused" if is_refused else "need an approval"
+    names = ", ".join(terms.guarded_tools.names)
+    return f"calls in the answer that {verdict} after {place}: {names}\n"
 
 
 def _flagged(is_flagged: bool) -> str:

@@ -48,6 +48,7 @@ def everything() -> Manifest:
         "models": ["gpt-4o-mini"],
         "endpoints": ["ChatCompletions", "Models"],
         "hostedTools": {"allow": ["web_search"], "maxCalls": 1000, "tokensPerCall": 1_000_000},
+        "guardedTools": {"names": ["Bash", "mcp__github__*"], "onFlag": "RequireApproval"},
         "limits": quota,
         "keyLimits": quota,
         "modelBudgets": [budget],

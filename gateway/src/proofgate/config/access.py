@@ -34,6 +34,10 @@ PayloadMode = Literal["Committed", "Stored"]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z][A-Za-z0-9_.-]*$")]
+# `*` stands at the end alone, for the rest of a name.
+GuardedTool = Annotated[
+    str, Field(min_length=1, max_length=128, pattern=r"^(\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?)$")
+]
 DeniedBeta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 
@@ -92,6 +96,19 @@ class HostedTools(Section):
     as many as the model takes when it is not set."""
 
 
+class GuardedTools(Section):
+    """Tools that the model may not call once the request holds a text of a tool that reads like instructions:
+    a result or description that rules of `prompt-injection`, `jailbreak`, `exfiltration` or `obfuscation`
+    flag."""
+
+    names: Annotated[NonEmptyListed[GuardedTool], Field(max_length=32)]
+    """Their names as requests declare them, whatever their case; `*` at the end stands for the rest of a
+    name, as in `mcp__github__*`."""
+    on_flag: Literal["Refuse", "RequireApproval"] = "Refuse"
+    """What becomes of an answer that calls one: `Refuse`: it is not delivered. `RequireApproval`: not without
+    an approval, which the error names and `x-proofgate-approve` of the next requests carries."""
+
+
 class Plan(Section):
     """What a tenant may call, and how much it may use. Tenants name it."""
 
@@ -103,6 +120,8 @@ class Plan(Section):
     """The endpoints it may call; all when it is not set."""
     hosted_tools: HostedTools = HostedTools()
     """Which tools providers may run for it; none by default."""
+    guarded_tools: GuardedTools | None = None
+    """Tools that may not be called after a flagged text of a tool; none by default."""
     denied_betas: Annotated[Listed[DeniedBeta], Field(max_length=32)] = ()
     """Features of Anthropic's API that it may not use, by the names of their betas with or without the date:
     the value of `anthropic-beta` and the fields of the body that belong to it are left out together, and
@@ -143,7 +162,7 @@ class Tenant(Plan):
     """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
 
     plan: str | None = None
-    """The plan that holds for it, in the place of its own models, endpoints, denied betas, limits,
+    """The plan that holds for it, in the place of its own models, endpoints, tools, denied betas, limits,
     budgets, wait, policy, policies and payloads."""
     key_hashes: Listed[str] = ()
     """Keys that never expire."""

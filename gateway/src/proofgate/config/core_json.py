@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from proofgate.config.access import ModelBudget, NamedPlan, Plan, Quota
+from proofgate.config.access import GuardedTools, ModelBudget, NamedPlan, Plan, Quota
 from proofgate.config.auth import is_signed, takes_access_token
 from proofgate.config.policy import ActionOverride, Policy, Rule, TenantPolicy
 from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
@@ -322,6 +322,8 @@ def _terms(plan: Plan, payloads: Payloads | None) -> Json:
         "hosted_tools": list(plan.hosted_tools.allow),
         "tool_calls": {"most": plan.hosted_tools.max_calls, "tokens": plan.hosted_tools.tokens_per_call},
         "denied_betas": list(plan.denied_betas),
+        # Terms that guard nothing have the digest that they have had.
+        **({} if plan.guarded_tools is None else {"guarded_tools": _guarded_tools(plan.guarded_tools)}),
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),
         "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],
@@ -330,6 +332,10 @@ def _terms(plan: Plan, payloads: Payloads | None) -> Json:
         "policies": list(plan.policies),
         "payload_bytes": _payload_bytes(plan, payloads),
     }
+
+
+def _guarded_tools(guarded: GuardedTools) -> Json:
+    return {"names": list(guarded.names), "on_flag": word(guarded.on_flag)}
 
 
 def _named_plan(plan: NamedPlan, payloads: Payloads | None) -> Json:

@@ -13,6 +13,9 @@ from proofgate.config.problems import Findings
 from proofgate.config.references import report_duplicates, unknown
 from proofgate.config.settings import Settings
 
+#: Packs whose rules are about texts that give a model instructions.
+ABOUT_INSTRUCTIONS = frozenset(("prompt-injection", "jailbreak", "exfiltration", "obfuscation"))
+
 
 def check_policy(settings: Settings, findings: Findings) -> None:
     """Compiles the rules as the worker does; reports each that is refused, and each name that no rule has."""
@@ -24,6 +27,7 @@ def check_policy(settings: Settings, findings: Findings) -> None:
             message = f"the pack {(built_in or {})[rule.id]} already has a rule {rule.id}: rename yours"
             findings.report("config_duplicate_name", ("policy", "rules", position, "id"), message)
         _check_rule(policy, position, findings)
+    _check_guarded_tools(settings, findings)
     if built_in is not None:
         _check_actions(settings, {*built_in, *(rule.id for rule in policy.rules)}, findings)
     if policy.rules and not any(problem.path[:1] == ("policy",) for problem in findings.problems):
@@ -84,6 +88,20 @@ def _check_actions(settings: Settings, known: set[str], findings: Findings) -> N
                 if name not in known:
                     message = unknown("rule", name, known, "list them with proofgate policy rules")
                     findings.report("config_unknown_rule", (*path, "rules", place), message)
+
+
+def _check_guarded_tools(settings: Settings, findings: Findings) -> None:
+    """Without one of these packs nothing is ever flagged as instructions."""
+    if ABOUT_INSTRUCTIONS.intersection(settings.policy.packs):
+        return
+    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    for section, entries in terms.items():
+        for position, entry in enumerate(entries):
+            if entry.guarded_tools is not None:
+                message = (
+                    "nothing is flagged that they are guarded from: list prompt-injection under policy.packs"
+                )
+                findings.report("config_missing_field", (section, position, "guardedTools"), message)
 
 
 def _compiles(

@@ -171,6 +171,30 @@ class HostedTools(Section):
     passes it."""
 
 
+GuardedTool = Annotated[
+    str, Field(min_length=1, max_length=128, pattern=r"^(\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?)$")
+]
+
+
+class OnFlag(StrEnum):
+    """What becomes of an answer that calls a guarded tool."""
+
+    REFUSE = "Refuse"
+    REQUIRE_APPROVAL = "RequireApproval"
+
+
+class GuardedTools(Section):
+    """Tools that the model may not call once the request holds a text of a tool that reads like instructions:
+    a result or description that rules of prompt-injection, jailbreak, exfiltration or obfuscation flag."""
+
+    names: Annotated[tuple[GuardedTool, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    """Their names as requests declare them, whatever their case: Bash, mcp__github__*. `*` at the end stands
+    for the rest of a name."""
+    on_flag: OnFlag = OnFlag.REFUSE
+    """What becomes of an answer that calls one. Refuse: it is not delivered. RequireApproval: not without an
+    approval, which the error names and x-proofgate-approve of the next requests carries."""
+
+
 class Terms(Section):
     """What a tenant may use, and how much."""
 
@@ -184,6 +208,8 @@ class Terms(Section):
     """Endpoints the tenant may call. Absent: all of them."""
     hosted_tools: HostedTools | None = None
     """Which tools upstreams may run for the tenant. Absent: none."""
+    guarded_tools: GuardedTools | None = None
+    """Tools that may not be called after a flagged text of a tool. Absent: none."""
     denied_betas: Annotated[
         tuple[DeniedBeta, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
     ] = None
@@ -217,6 +243,7 @@ TERMS = (
     "models",
     "endpoints",
     "hostedTools",
+    "guardedTools",
     "deniedBetas",
     "limits",
     "keyLimits",
@@ -303,8 +330,8 @@ class Tenant(Terms):
     list locks out whoever has no token."""
     plan: ResourceName | None = None
     """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, hostedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and
-    payloads."""
+    endpoints, hostedTools, guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy,
+    policies and payloads."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
@@ -317,8 +344,8 @@ TenantOfTheGateway = Annotated[
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
                 "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools,"
-                " deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and payloads of"
-                " its own",
+                " guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies"
+                " and payloads of its own",
             }
         )
     ),

@@ -92,6 +92,14 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.policies: every policy of a tenant or plan must be in spec.policies",
     },
     {
+        "rule": "!self.plans.exists(p, has(p.guardedTools)) && !self.tenants.exists(t, has(t.guardedTools))"
+        " || has(self.policy) && self.policy.packs.exists(p,"
+        " p in ['prompt-injection', 'jailbreak', 'exfiltration', 'obfuscation'])",
+        "fieldPath": ".policy",
+        "message": "spec.policy.packs: guardedTools need prompt-injection, jailbreak, exfiltration or"
+        " obfuscation, whose flags they are guarded from",
+    },
+    {
         "rule": "[self.plans.map(p, p.name)].all(names,"
         " self.tenants.all(t, !has(t.plan) || t.plan in names))",
         "fieldPath": ".tenants",

@@ -82,6 +82,8 @@ struct Message<'e> {
     scope: &'static str,
     score: u32,
     flagged: bool,
+    /// Whether it is a text of a tool that is flagged as instructions.
+    from_tool: bool,
     decision: &'static str,
     matches: Vec<Found<'e>>,
 }
@@ -224,6 +226,7 @@ fn check(policy: &str, tenant: Option<&str>, endpoint: &str, body: &[u8]) -> Res
         scope: message.scope.as_str(),
         score: message.score,
         flagged: message.score >= profile.flag_threshold(),
+        from_tool: message.is_tool_flag,
         decision: decided(message.decision),
         matches: matches(
             &engine,
