@@ -40,14 +40,19 @@ class File:
 
 def files(folder: Path, most: int, seed: int = 1) -> list[File]:
     """At most `most` files of each repository below `folder`, vendored code left out."""
+    repositories = sorted(path for path in folder.iterdir() if path.is_dir())
+    return [file for repository in repositories for file in files_of(repository, most, seed)]
+
+
+def files_of(repository: Path, most: int, seed: int = 1) -> list[File]:
+    """At most `most` files of one repository, vendored code left out."""
     chosen = []
-    for repository in sorted(path for path in folder.iterdir() if path.is_dir()):
-        paths = sorted(path for path in repository.rglob("*") if _is_text(path, repository))
-        random.Random(f"{seed}-{repository.name}").shuffle(paths)
-        for path in paths[:most]:
-            text = path.read_bytes().decode(errors="ignore")
-            if text.strip():
-                chosen.append(File(repository.name, path.relative_to(repository).as_posix(), text))
+    paths = sorted(path for path in repository.rglob("*") if _is_text(path, repository))
+    random.Random(f"{seed}-{repository.name}").shuffle(paths)
+    for path in paths[:most]:
+        text = path.read_bytes().decode(errors="ignore")
+        if text.strip():
+            chosen.append(File(repository.name, path.relative_to(repository).as_posix(), text))
     return chosen
 
 
