@@ -19,14 +19,16 @@ from bench.linear.weights import Weights
 from bench.linear.words import BUCKETS, halves
 
 #: How many units of a weight are 1.0, the margin.
-SCALE = 64
-EPOCHS = 8
-RATE = 0.08
+SCALE = 128
+EPOCHS = 4
+RATE = 0.05
 SEED = 31
 #: Windows of one text that are learned from.
-MOST_OF_ATTACK, MOST_OF_HONEST = 8, 12
+MOST_OF_ATTACK, MOST_OF_HONEST = 3, 12
 #: All windows of one set of attacks count as much as so many, or as themselves if there are fewer.
 MOST_OF_SET = 600
+#: A bucket speaks for an attack only if it is in so many sets of attacks.
+LEAST_SETS = 3
 #: Texts of which one is left out: this many of their sixteen smallest hashes are the same.
 SHINGLES, ALIKE = 16, 9
 
@@ -58,23 +60,43 @@ class Sample:
         return max(sums, default=-math.inf)
 
 
-def without_near_copies(samples: Iterable[Sample]) -> list[Sample]:
-    """The first of texts that are nearly the same, in order."""
-    kept: list[Sample] = []
-    holders: dict[int, list[int]] = {}
-    for sample in samples:
+class NearCopies:
+    """Texts, of which it is known whether another one is nearly the same."""
+
+    def __init__(self) -> None:
+        self._holders: dict[int, list[int]] = {}
+        self._count = 0
+
+    def add(self, sample: Sample) -> None:
+        """Adds a text."""
+        for shingle in self._shingles(sample):
+            self._holders.setdefault(shingle, []).append(self._count)
+        self._count += 1
+
+    def has(self, sample: Sample) -> bool:
+        """Whether one of the texts is nearly this one: most of the smallest hashes are the same."""
+        shingles = self._shingles(sample)
+        shared: dict[int, int] = {}
+        for shingle in shingles:
+            for number in self._holders.get(shingle, ()):
+                shared[number] = shared.get(number, 0) + 1
+        return bool(shared) and max(shared.values()) * SHINGLES >= ALIKE * len(shingles)
+
+    @staticmethod
+    def _shingles(sample: Sample) -> list[int]:
         # Mixed again, so that the smallest are any.
         mixed = {(number * 0x2C1B_3C6D) & 0xFFFF_FFFF for part in sample.parts for number in part}
-        smallest = sorted(mixed)[:SHINGLES]
-        shared: dict[int, int] = {}
-        for shingle in smallest:
-            for number in holders.get(shingle, ()):
-                shared[number] = shared.get(number, 0) + 1
-        if max(shared.values(), default=0) * SHINGLES >= ALIKE * len(smallest) and smallest:
-            continue
-        for shingle in smallest:
-            holders.setdefault(shingle, []).append(len(kept))
-        kept.append(sample)
+        return sorted(mixed)[:SHINGLES]
+
+
+def without_near_copies(samples: Iterable[Sample]) -> list[Sample]:
+    """The first of texts that are nearly the same, in order."""
+    known = NearCopies()
+    kept = []
+    for sample in samples:
+        if not known.has(sample):
+            known.add(sample)
+            kept.append(sample)
     return kept
 
 
@@ -122,6 +144,23 @@ def _examples(samples: Sequence[Sample]) -> list[tuple[array[int], float, float]
     return examples
 
 
+def without_topics(values: Sequence[float], samples: Iterable[Sample]) -> list[float]:
+    """Weights without those that speak for an attack and come from too few sets: what is in one is what that set is about.
+    They are learned all the same: without them, others would have to explain what they explain.
+    """
+    sets: dict[int, set[str]] = {}
+    for sample in samples:
+        if sample.is_attack:
+            for number in {number for part in sample.parts for number in part}:
+                sets.setdefault(number, set()).add(sample.text.source)
+    kept = [
+        value if value <= 0.0 or len(sets.get(number, ())) >= LEAST_SETS else 0.0
+        for number, value in enumerate(values)
+    ]
+    kept[BUCKETS] = values[BUCKETS]
+    return kept
+
+
 def quantised(values: Sequence[float]) -> tuple[array[int], int]:
     """Weights in a signed byte each, and the bias."""
     rounded = [math.floor(value * SCALE + 0.5) for value in values]
@@ -137,7 +176,7 @@ def thresholds(scores: Iterable[float]) -> tuple[int, int]:
 
 def trained(samples: Sequence[Sample], threshold: Sequence[Sample]) -> Weights:
     """Weights learned from `samples`, with the thresholds that honest texts give."""
-    values, bias = quantised(learn(samples))
+    values, bias = quantised(without_topics(learn(samples), samples))
     half, one = thresholds(sample.score(values) + bias for sample in threshold)
     digest = hashlib.sha256()
     for sample in [*samples, *threshold]:

@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.linear.words import BUCKET_BITS, BUCKETS
+from bench.scoring.rules import CRATE
 
+PATH = CRATE / "scores" / "instruction-likeness.bin"
 MAGIC = b"PGLINEAR"
 VERSION = 1
 _HEADER = struct.Struct("<8s6i32s")

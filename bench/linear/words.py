@@ -12,11 +12,13 @@ BUCKET_BITS = 18
 BUCKETS = 1 << BUCKET_BITS
 #: Words of half a window. A window is two halves, and begins where a half does.
 HALF = 32
+#: Bytes of a half: no word begins behind them.
+LONGEST_HALF = 4096
 #: Buckets that are remembered to leave out those that repeat.
 SLOTS = 256
 
-#: Runs of letters; every byte of a character that is not ASCII is one.
-_WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
+#: Runs of letters, of which a long one is several words; every byte of a character that is not ASCII is a letter.
+_WORD = re.compile(rb"[A-Za-z\x80-\xff]{1,64}")
 _MASK = 0xFFFF_FFFF
 _FNV_OFFSET, _FNV_PRIME = 0x811C_9DC5, 0x0100_0193
 _PAIR, _SPREAD = 0x85EB_CA6B, 0x9E37_79B1
@@ -47,18 +49,20 @@ def halves(text: bytes) -> Iterator[list[int]]:
     """
     part: list[int] = []
     slots: dict[int, int] = {}
-    before = count = 0
-    for word in _WORD.findall(text):
-        here = word_hash(word)
+    before = count = start = 0
+    for match in _WORD.finditer(text):
+        if count == HALF or (count and match.start() - start >= LONGEST_HALF):
+            yield part
+            part, slots, count = [], {}, 0
+        if not count:
+            start = match.start()
+        here = word_hash(match.group())
         for number in (bucket(here), bucket(((before * _PAIR) & _MASK) ^ here)):
             if slots.get(number % SLOTS) != number:
                 slots[number % SLOTS] = number
                 part.append(number)
         before = here
         count += 1
-        if count == HALF:
-            yield part
-            part, slots, count = [], {}, 0
     if count:
         yield part
 

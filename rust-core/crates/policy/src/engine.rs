@@ -14,6 +14,7 @@ use crate::config::{check_budget, check_threshold};
 use crate::fold::{self, plain_byte};
 use crate::fold_table::{self, FoldTable};
 use crate::hold::Hold;
+use crate::linear::Weights;
 use crate::marks::Marks;
 use crate::overrides::{self, Actions, Limit, Named};
 use crate::pattern::Pattern;
@@ -92,6 +93,8 @@ pub(crate) struct Rule {
     pub(crate) wake: Wake,
     /// For each of its needles, what a match holds from there on.
     pub(crate) anchors: [Option<Anchor>; MOST_NEEDLES],
+    /// The linear score from which on it matches, instead of by its pattern.
+    pub(crate) least: Option<i32>,
 }
 
 /// Where a rule comes from, and what holds for all rules of there.
@@ -196,6 +199,8 @@ pub struct Engine {
     /// How many bytes behind its beginning the outcome of a match can depend on.
     pub(crate) horizon: usize,
     pub(crate) undecided: [Undecided; 4],
+    /// What scores a text, if a rule wants that, and the rule.
+    pub(crate) linear: Option<(RuleIndex, Weights)>,
     /// What the profiles hold back.
     holds: Mutex<Vec<(RuleSet, Weak<Hold>)>>,
     mode: Mode,
@@ -276,7 +281,8 @@ impl Engine {
         let undecided = |direction: Direction, view: View| {
             let selected = rules
                 .iter()
-                .filter(|rule| rule.view == view && rule.info.target.includes(direction));
+                .filter(|rule| rule.view == view && rule.info.target.includes(direction))
+                .filter(|rule| rule.least.is_none());
             Undecided::build(selected.map(|rule| &rule.pattern.hir))
         };
         let undecided = [
@@ -285,6 +291,16 @@ impl Engine {
             undecided(Direction::Response, View::Text)?,
             undecided(Direction::Response, View::Folded)?,
         ];
+        let scored = (0_u16..).zip(&rules).filter(|(_, rule)| rule.least.is_some());
+        let scored: Vec<_> = scored.map(|(number, _)| RuleIndex(number)).collect();
+        let linear = match scored.as_slice() {
+            [] => None,
+            [rule] => Some((*rule, Weights::built_in()?)),
+            [_, second, ..] => {
+                let id = &rules[second.position()].info.id;
+                return Err(PolicyError::rule(id, "likeness", "another rule has it already"));
+            }
+        };
         let mut engine = Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             table,
@@ -304,6 +320,7 @@ impl Engine {
             marks: Marks::of(rules.iter().map(|rule| &rule.info)),
             rules,
             undecided,
+            linear,
             holds: Mutex::default(),
             mode: config.mode,
             threshold,
@@ -360,9 +377,12 @@ impl Engine {
         })?;
         let mut active: [RuleSet; Scope::ALL.len()] = Default::default();
         let mut actions = Vec::with_capacity(self.rules.len());
-        for (number, Rule { info, .. }) in (0_u16..).zip(&self.rules) {
+        for (number, Rule { info, least, .. }) in (0_u16..).zip(&self.rules) {
             let mut of_rule = info.actions;
             overrides::apply(&mut of_rule, info.named(), tenant.action, &tenant.actions);
+            if least.is_some() {
+                overrides::flag_at_most(&mut of_rule);
+            }
             for scope in Scope::ALL {
                 if of_rule[scope as usize] != Action::Ignore && info.target.includes(scope.direction()) {
                     active[scope as usize].insert(RuleIndex(number));
@@ -451,6 +471,11 @@ impl Engine {
         self.rules.iter().map(|rule| &rule.info)
     }
 
+    /// Whether a rule is a learned score, which counts for the flag of a message and never for its denial.
+    pub(crate) fn is_scored(&self, rule: RuleIndex) -> bool {
+        self.linear.as_ref().is_some_and(|(scored, _)| *scored == rule)
+    }
+
     /// Whether there is no rule at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -522,7 +547,19 @@ impl Rule {
                 "must not be empty or consist of invisible characters only",
             );
         }
+        let least = match spec.likeness {
+            None => None,
+            Some(_) if source.pack.is_none() => return refuse("likeness", "is for built-in packs"),
+            Some(_) if spec.regex.is_some() || spec.check.is_some() || !literals.is_empty() => {
+                return refuse("likeness", "stands instead of regex, literals and check");
+            }
+            Some(_) if spec.target != Target::Request => {
+                return refuse("target", "must be request with likeness");
+            }
+            Some(likeness) => Some(Weights::built_in()?.threshold(likeness)),
+        };
         let (pattern, view, required) = match &spec.regex {
+            None if least.is_some() => (Pattern::never(), View::Text, Vec::new()),
             Some(regex) => {
                 let plain = |literal: &String| literal.bytes().map(plain_byte).collect();
                 (
@@ -536,7 +573,10 @@ impl Rule {
         };
         let field = if spec.regex.is_some() { "regex" } else { "literals" };
         let pattern = pattern.map_err(|reason| PolicyError::rule(&id, field, reason))?;
-        let wake = Wake::derive(&pattern.hir, &required, view);
+        let wake = match least {
+            Some(_) => Wake::Needles(Vec::new()),
+            None => Wake::derive(&pattern.hir, &required, view),
+        };
         let anchors = wake.anchors().map_err(PolicyError::Internal)?;
         let mut info = RuleInfo {
             actions: source.actions(&spec),
@@ -552,6 +592,9 @@ impl Rule {
         };
         let mut actions = info.actions;
         overrides::apply(&mut actions, info.named(), config.action, &config.actions);
+        if least.is_some() {
+            overrides::flag_at_most(&mut actions);
+        }
         info.actions = actions;
         let spared = spared.of_rule(view, source.pack.as_deref(), source.spares_documentation);
         Ok(Self {
@@ -565,6 +608,7 @@ impl Rule {
             spared,
             wake,
             anchors,
+            least,
         })
     }
 }

@@ -33,6 +33,8 @@ pub struct MessageJudgement {
     score: u32,
     /// The part of the score that rules about instructions have.
     instruction_score: u32,
+    /// The part of the score that cannot deny.
+    learned: u32,
     strongest: Option<RuleIndex>,
     denied_by: Option<RuleIndex>,
     is_masked: bool,
@@ -70,6 +72,17 @@ impl MessageJudgement {
 
     /// Counts matches in one text of the message, which are sorted by where they begin. No others overlap them.
     pub fn count(&mut self, engine: &Engine, profile: &Profile, scope: Scope, found: &[Match]) {
+        let learned = found.iter().filter(|found| engine.is_scored(found.rule));
+        let Some(first) = learned.clone().next() else {
+            return self.count_matches(engine, profile, scope, found);
+        };
+        // It is about a whole part of the text, and takes nothing away from what a rule finds there.
+        self.count_one(engine, profile, scope, first.rule);
+        let others = found.iter().filter(|found| !engine.is_scored(found.rule));
+        self.count_matches(engine, profile, scope, &others.copied().collect::<Vec<_>>());
+    }
+
+    fn count_matches(&mut self, engine: &Engine, profile: &Profile, scope: Scope, found: &[Match]) {
         let mut rest = found;
         while let Some((first, others)) = rest.split_first() {
             let mut end = first.end;
@@ -126,6 +139,10 @@ impl MessageJudgement {
         if engine.is_about_instructions(rule) {
             self.instruction_score = self.instruction_score.saturating_add(score);
         }
+        if engine.is_scored(rule) {
+            self.learned = self.learned.saturating_add(score);
+            return;
+        }
         let strength = |rule: RuleIndex| (engine.rule(rule).score, std::cmp::Reverse(rule));
         if self
             .strongest
@@ -154,7 +171,7 @@ impl MessageJudgement {
         let by_score = || {
             let reached = profile
                 .threshold()
-                .is_some_and(|threshold| self.score >= threshold);
+                .is_some_and(|threshold| self.score - self.learned >= threshold);
             self.strongest.filter(|_| reached)
         };
         match (self.denied_by, by_score()) {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::packs::{is_built_in_rule, pack_names};
+use crate::packs::{all_names, is_built_in_rule};
 use crate::scope::{Scope, ScopeSet};
 use crate::{Action, Direction, Extent, PolicyError};
 
@@ -93,6 +93,13 @@ pub(crate) fn apply(
     }
 }
 
+/// Has a rule do no more than flag.
+pub(crate) fn flag_at_most(actions: &mut Actions) {
+    actions
+        .iter_mut()
+        .for_each(|action| *action = (*action).min(Action::Flag));
+}
+
 fn set(actions: &mut Actions, scopes: Option<ScopeSet>, action: Action) {
     for (scope, known) in Scope::ALL.into_iter().zip(actions) {
         let is_meant = match scopes {
@@ -123,9 +130,9 @@ pub(crate) fn check(
         }
         if let Some(name) = packs
             .iter()
-            .find(|name| !pack_names().any(|known| known == **name))
+            .find(|name| !all_names().any(|known| known == **name))
         {
-            let known = pack_names().collect::<Vec<_>>().join(", ");
+            let known = all_names().collect::<Vec<_>>().join(", ");
             let reason = format!("there is no pack {name:?}; there are: {known}");
             return Err(PolicyError::Setting {
                 field: "actions",

@@ -21,6 +21,13 @@ const PACKS: &[(&str, &str)] = packs![
     "obfuscation"
 ];
 
+/// Packs whose one rule is a learned score. They are apart from the packs that `SEMANTICS.md` defines by regexes, which a
+/// second engine reads too.
+const SCORES: &[(&str, &str)] = &[(
+    "instruction-likeness",
+    include_str!("../scores/instruction-likeness.toml"),
+)];
+
 /// A pack as it is written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,8 +67,8 @@ impl Pack {
     /// # Errors
     /// [`PolicyError::UnknownPack`] lists the packs that exist.
     pub fn built_in(name: &str) -> Result<Self, PolicyError> {
-        let Some((_, text)) = PACKS.iter().find(|(known, _)| *known == name) else {
-            let known = pack_names().collect::<Vec<_>>().join(", ");
+        let Some((_, text)) = PACKS.iter().chain(SCORES).find(|(known, _)| *known == name) else {
+            let known = all_names().collect::<Vec<_>>().join(", ");
             return Err(PolicyError::UnknownPack {
                 name: name.to_owned(),
                 known,
@@ -85,14 +92,24 @@ fn everywhere() -> ScopeSet {
     ScopeSet::ALL
 }
 
-/// The names of the built-in packs.
+/// The names of the built-in packs of rules that find phrases and shapes.
 pub fn pack_names() -> impl Iterator<Item = &'static str> {
     PACKS.iter().map(|(name, _)| *name)
 }
 
+/// The names of the built-in packs that score a text.
+pub fn score_names() -> impl Iterator<Item = &'static str> {
+    SCORES.iter().map(|(name, _)| *name)
+}
+
+/// The names of all built-in packs.
+pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
+    pack_names().chain(score_names())
+}
+
 /// Whether any built-in pack holds a rule with this id.
 pub(crate) fn is_built_in_rule(id: &str) -> bool {
-    pack_names()
+    all_names()
         .filter_map(|name| Pack::built_in(name).ok())
         .any(|pack| pack.rules.iter().any(|rule| rule.id == id))
 }

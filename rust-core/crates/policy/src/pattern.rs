@@ -71,6 +71,11 @@ impl Pattern {
         Self::compile(&apply(source, changes))
     }
 
+    /// What matches nothing.
+    pub(crate) fn never() -> Result<Self, String> {
+        Self::build(Hir::fail(), 0, false)
+    }
+
     /// Compiles the alternation of `literals`.
     pub(crate) fn of_literals(literals: &[String]) -> Result<Self, String> {
         let escaped: Vec<_> = literals
@@ -109,6 +114,10 @@ impl Pattern {
             }
         };
         let has_value = check_value(&hir)?;
+        Self::build(hir, longest, has_value)
+    }
+
+    fn build(hir: Hir, longest: usize, has_value: bool) -> Result<Self, String> {
         let config = Regex::config()
             .utf8_empty(false)
             // Where a match can be is known already, and a search for digits stops at every number.

@@ -7,6 +7,7 @@ use crate::budget::Clock;
 use crate::decode::{self, Decoded, Found};
 use crate::fold::floor_boundary;
 use crate::hold::Holding;
+use crate::linear::LinearScan;
 use crate::rule_set::RuleSet;
 use crate::window::{Progress, Reach};
 use crate::{Budget, Engine, Fault, Profile, RuleIndex, Scope, Scratch};
@@ -75,6 +76,8 @@ pub struct Scan {
     windowed: usize,
     /// Up to where encodings have been looked for, once the text itself is scanned.
     tokens: Option<usize>,
+    /// How far the text is scored, once everything else is done.
+    linear: Option<LinearScan>,
     fault: Option<Fault>,
 }
 
@@ -128,14 +131,14 @@ impl Scan {
                 return Ok(Step::Pending);
             }
         }
-        let tokens = self.tokens.get_or_insert(0);
-        match pass.tokens(text, *tokens, 0)? {
-            Some(rest) => {
+        if self.linear.is_none() {
+            let tokens = self.tokens.get_or_insert(0);
+            if let Some(rest) = pass.tokens(text, *tokens, 0)? {
                 *tokens = rest;
-                Ok(Step::Pending)
+                return Ok(Step::Pending);
             }
-            None => Ok(Step::Done),
         }
+        pass.linear(text, self.linear.get_or_insert_default())
     }
 }
 
@@ -326,6 +329,29 @@ impl Pass<'_> {
             Err(Halt::Slice(rest)) => Ok(Some(rest)),
             Err(Halt::Fault(fault)) => Err(fault),
         }
+    }
+
+    /// Looks for parts of a text whose linear score a rule wants to know of.
+    fn linear(&mut self, text: &str, scan: &mut LinearScan) -> Result<Step, Fault> {
+        let Some((rule, weights)) = &self.engine.linear else {
+            return Ok(Step::Done);
+        };
+        let least = self.engine.rules[rule.position()].least;
+        let Some(least) = least.filter(|_| self.active.contains(*rule)) else {
+            return Ok(Step::Done);
+        };
+        while let Some((passed, found)) = scan.advance(weights, least, text) {
+            self.found.extend(found.map(|part| Match {
+                rule: *rule,
+                start: part.start,
+                end: part.end,
+            }));
+            self.clock.passed(passed)?;
+            if self.clock.is_slice_over() {
+                return Ok(Step::Pending);
+            }
+        }
+        Ok(Step::Done)
     }
 
     /// Scans what is encoded in a text that was decoded itself.

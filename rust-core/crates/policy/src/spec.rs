@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Likeness;
+
 /// What a rule does where it matches; ordered from mild to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -113,6 +115,10 @@ pub struct RuleSpec {
     /// What is replaced of a request where it matches.
     #[serde(default)]
     pub extent: Extent,
+    /// Instead of a regex and literals, in a built-in pack: it matches parts of a text whose linear score is at least what
+    /// this share of honest texts reaches. Such a rule flags a request, and does nothing else.
+    #[serde(default)]
+    pub likeness: Option<Likeness>,
     /// What it adds to the score of a message, once; 0 to 1000.
     #[serde(default = "default_score")]
     pub score: u32,

@@ -1,0 +1,253 @@
+//! The linear score: how much a part of a text reads like an instruction to a model that overrides others.
+//!
+//! Every word of a text and every pair of words has a weight, found by its hash. The score of a window of 64 words is the sum
+//! of their weights, and that of a text the score of its highest window. Integers only, and one pass without allocation:
+//! `bench/linear` learns the weights, and computes the same scores in Python. `SEMANTICS.md` says exactly what a word is.
+
+use crate::PolicyError;
+
+const BUCKET_BITS: u32 = 18;
+/// Words of half a window. A window begins where a half does.
+const HALF: usize = 32;
+/// Bytes of a half: no word begins behind them.
+const LONGEST_HALF: usize = 4096;
+/// Bytes of a word; a longer one is several.
+const LONGEST_WORD: usize = 64;
+/// Buckets that are remembered in a half, so that what repeats counts once.
+const SLOTS: usize = 256;
+/// Matches that are reported of one text.
+const MOST_FOUND: usize = 32;
+/// Bytes without words that are passed over together.
+const BLANK: usize = 16 * 1024;
+
+const FNV_OFFSET: u32 = 0x811c_9dc5;
+const FNV_PRIME: u32 = 0x0100_0193;
+const PAIR: u32 = 0x85eb_ca6b;
+const SPREAD: u32 = 0x9e37_79b1;
+
+/// For every byte of a word the byte in lower case, and 0 for every other byte. Of a character that is not ASCII every byte
+/// is one of a word.
+const LETTERS: [u8; 256] = {
+    let mut letters = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let folded = (byte as u8).to_ascii_lowercase();
+        if folded.is_ascii_lowercase() || !folded.is_ascii() {
+            letters[byte] = folded;
+        }
+        byte += 1;
+    }
+    letters
+};
+
+/// Weights as a file holds them; `bench/linear/weights.py` describes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Weights {
+    values: &'static [u8],
+    bias: i32,
+    half_percent: i32,
+    one_percent: i32,
+}
+
+/// Which share of honest texts reaches a score, on the texts by which it was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Likeness {
+    /// Half a percent.
+    HalfPercent,
+    /// One percent.
+    OnePercent,
+}
+
+impl Weights {
+    /// Those that are a part of this library.
+    pub(crate) fn built_in() -> Result<Self, PolicyError> {
+        let file = include_bytes!("../scores/instruction-likeness.bin");
+        Self::read(file)
+            .ok_or_else(|| PolicyError::Internal("the weights of the linear score are damaged".to_owned()))
+    }
+
+    fn read(file: &'static [u8]) -> Option<Self> {
+        let rest = file.strip_prefix(b"PGLINEAR")?;
+        let (numbers, rest) = rest.split_at_checked(24)?;
+        let (_digest, values) = rest.split_at_checked(32)?;
+        let number = |place: usize| {
+            let bytes = numbers.get(4 * place..)?.first_chunk()?;
+            Some(i32::from_le_bytes(*bytes))
+        };
+        let is_known = number(0)? == 1 && number(1)? == BUCKET_BITS as i32;
+        (is_known && values.len() == 1 << BUCKET_BITS).then_some(Self {
+            values,
+            bias: number(2)?,
+            half_percent: number(3)?,
+            one_percent: number(4)?,
+        })
+    }
+
+    /// The score that only so many honest texts reach.
+    pub(crate) fn threshold(&self, likeness: Likeness) -> i32 {
+        match likeness {
+            Likeness::HalfPercent => self.half_percent,
+            Likeness::OnePercent => self.one_percent,
+        }
+    }
+
+    fn of(&self, bucket: usize) -> i32 {
+        self.values
+            .get(bucket)
+            .map_or(0, |value| i32::from(value.cast_signed()))
+    }
+
+    /// The half that begins at or behind `at`; `None` if no word begins within the next [`BLANK`] bytes. Moves `at` on.
+    fn half(&self, text: &[u8], at: &mut usize, before: &mut u32) -> Option<Part> {
+        let letter = |at: usize| text.get(at).map_or(0, |byte| LETTERS[usize::from(*byte)]);
+        let blank = text.len().min(at.saturating_add(BLANK));
+        while *at < blank && letter(*at) == 0 {
+            *at += 1;
+        }
+        if *at == blank {
+            return None;
+        }
+        let start = *at;
+        let last = text.len().min(start + LONGEST_HALF);
+        let mut slots = [u32::MAX; SLOTS];
+        let mut part = Part {
+            start,
+            end: start,
+            sum: 0,
+        };
+        for _ in 0..HALF {
+            let longest = *at + LONGEST_WORD;
+            let mut word = FNV_OFFSET;
+            while *at < longest {
+                let byte = letter(*at);
+                if byte == 0 {
+                    break;
+                }
+                word = (word ^ u32::from(byte)).wrapping_mul(FNV_PRIME);
+                *at += 1;
+            }
+            part.end = *at;
+            for hash in [word, before.wrapping_mul(PAIR) ^ word] {
+                let bucket = hash.wrapping_mul(SPREAD) >> (32 - BUCKET_BITS);
+                let slot = &mut slots[bucket as usize % SLOTS];
+                if *slot != bucket {
+                    *slot = bucket;
+                    part.sum += self.of(bucket as usize);
+                }
+            }
+            *before = word;
+            while *at < last && letter(*at) == 0 {
+                *at += 1;
+            }
+            if *at >= last {
+                break;
+            }
+        }
+        Some(part)
+    }
+}
+
+/// A half window, or a window: where it stands, and the sum of its weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The first byte.
+    pub(crate) start: usize,
+    /// The byte behind the last word.
+    pub(crate) end: usize,
+    sum: i32,
+}
+
+impl Part {
+    fn with(self, next: Part) -> Part {
+        Part {
+            start: self.start,
+            end: next.end,
+            sum: self.sum + next.sum,
+        }
+    }
+}
+
+/// How far the windows of a text are scored.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Windows {
+    at: usize,
+    /// The hash of the last word.
+    before: u32,
+    last: Option<Part>,
+    /// Whether there was a window of two halves.
+    is_paired: bool,
+}
+
+impl Windows {
+    /// The window that ends with the next half, if one does; `None` at the end of the text. Passes over at most some 16 KiB.
+    fn next(&mut self, weights: &Weights, text: &[u8]) -> Option<Option<Part>> {
+        if self.at >= text.len() {
+            // A text of one half is one window.
+            let only = self.last.take()?;
+            return (!self.is_paired).then_some(Some(only));
+        }
+        let Some(half) = weights.half(text, &mut self.at, &mut self.before) else {
+            return Some(None);
+        };
+        let window = self.last.replace(half).map(|last| last.with(half));
+        self.is_paired |= window.is_some();
+        Some(window)
+    }
+}
+
+/// The search for the parts of a text that reach a score.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LinearScan {
+    windows: Windows,
+    /// Of windows that follow each other and reach the score, the highest one, and the first of those.
+    highest: Option<Part>,
+    found: usize,
+}
+
+impl LinearScan {
+    /// Goes on with a text, the same for every call, by at most some 16 KiB: how many bytes that were, and what was found;
+    /// `None` once the text is done and nothing more is found.
+    pub(crate) fn advance(
+        &mut self,
+        weights: &Weights,
+        threshold: i32,
+        text: &str,
+    ) -> Option<(usize, Option<Part>)> {
+        let from = self.windows.at;
+        let Some(window) = self.windows.next(weights, text.as_bytes()) else {
+            return self.report().map(|part| (0, Some(part)));
+        };
+        let passed = self.windows.at - from;
+        let Some(window) = window else {
+            return Some((passed, None));
+        };
+        if window.sum.saturating_add(weights.bias) < threshold {
+            return Some((passed, self.report()));
+        }
+        if self.highest.is_none_or(|highest| highest.sum < window.sum) {
+            self.highest = Some(window);
+        }
+        Some((passed, None))
+    }
+
+    fn report(&mut self) -> Option<Part> {
+        let highest = self.highest.take()?;
+        self.found += 1;
+        (self.found <= MOST_FOUND).then_some(highest)
+    }
+}
+
+/// The linear score of a text: that of its highest window; `None` for a text without words.
+///
+/// # Errors
+/// [`PolicyError::Internal`] if this library does not fit together.
+pub fn likeness(text: &str) -> Result<Option<i32>, PolicyError> {
+    let weights = Weights::built_in()?;
+    let mut windows = Windows::default();
+    let mut highest = None;
+    while let Some(window) = windows.next(&weights, text.as_bytes()) {
+        highest = highest.max(window.map(|window| window.sum));
+    }
+    Ok(highest.map(|sum| sum.saturating_add(weights.bias)))
+}
