@@ -78,7 +78,8 @@ def _show_attacks(sets: Sets) -> None:
         weights = sets.learned(without=source.name)
         scores = _scores(weights, sets.attacks[source.name])
         areas.append(_area(scores, sorted(_scores(weights, sets.part("report")))))
-        print(f"| {source.name} | {len(scores)} | {source.licence or 'none'} | {_shares(weights, scores)} | {areas[-1]:.2f} |", flush=True)
+        row = (source.name, str(len(scores)), source.licence or "none", _shares(weights, scores), f"{areas[-1]:.2f}")
+        print(f"| {' | '.join(row)} |", flush=True)
     print(f"\nMacro AUC: {sum(areas) / len(areas):.2f}\n")
 
 
@@ -91,7 +92,9 @@ def _show_honest(sets: Sets, weights: Weights) -> None:
     for name, scores in groups.items():
         print(f"| {name} | {len(scores)} | {_shares(weights, scores)} |")
     count = {part: len(sets.part(part)) for part in ("learn", "threshold", "report")}
-    print(f"\nHonest texts: {count['learn']} learned from, {count['threshold']} for the thresholds, {count['report']} here.")
+    print(
+        f"\nOf {len(sets.honest)} honest texts {count['learn']} are learned from, {count['threshold']} set thresholds."
+    )
 
 
 def _group(source: str) -> str:

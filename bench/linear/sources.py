@@ -1,6 +1,6 @@
 """The texts that the linear score is learned from and measured on: public sets, each with its licence.
 
-Weights are shipped, so only texts under MIT, Apache-2.0, BSD, ISC, CC0 or CC-BY licences are learned from. The others are
+Weights are shipped, so only texts under MIT, Apache-2.0, BSD, CC0 or CC-BY licences are learned from. The others are
 measured only: for them every figure is one of texts that were never learned from.
 """
 
@@ -52,7 +52,7 @@ class Source:
     is_report: bool = False
 
     def texts(self, root: Path) -> list[Text]:
-        """Its texts, in an order that depends on nothing but them. Raises FileNotFoundError where the folder is not there."""
+        """Its texts, in an order that depends on nothing but them. Raises FileNotFoundError without the folder."""
         folder = root / self.folder
         if not folder.is_dir():
             raise FileNotFoundError(f"{folder}: bench/linear/__init__.py says how to get it")
@@ -91,7 +91,12 @@ def _files(*patterns: str, without: str = "$^") -> Callable[[Path], Iterator[str
     def read(folder: Path) -> Iterator[str]:
         for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
             name = path.relative_to(folder).as_posix()
-            if path.is_file() and not left_out.search(name) and path.stat().st_size <= LARGEST:
+            if (
+                path.is_file()
+                and not path.is_symlink()
+                and not left_out.search(name)
+                and path.stat().st_size <= LARGEST
+            ):
                 yield path.read_bytes().decode(errors="ignore")
 
     return read
@@ -99,6 +104,10 @@ def _files(*patterns: str, without: str = "$^") -> Callable[[Path], Iterator[str
 
 def _examples(read: Callable[[Path], Iterator[public.Example]]) -> Callable[[Path], Iterator[str]]:
     return lambda folder: (example.text for example in read(folder))
+
+
+def _tensor_trust(kind: str) -> Callable[[Path], Iterator[str]]:
+    return lambda folder: (example.text for example in public.tensor_trust(folder) if example.group == kind)
 
 
 def _gptfuzzer(folder: Path) -> Iterator[str]:
@@ -234,8 +243,8 @@ def _attack(name: str, folder: str, read: Callable[[Path], Iterator[str]], licen
 
 
 ATTACKS = (
-    _attack("Tensor Trust, hijacking", "tensor-trust", _examples(lambda folder: _tensor(folder, "hijacking")), None, 2_000),
-    _attack("Tensor Trust, extraction", "tensor-trust", _examples(lambda folder: _tensor(folder, "extraction")), None, 2_000),
+    _attack("Tensor Trust, hijacking", "tensor-trust", _tensor_trust("hijacking"), None, 2_000),
+    _attack("Tensor Trust, extraction", "tensor-trust", _tensor_trust("extraction"), None, 2_000),
     _attack("EasyJailbreak", "EasyJailbreak+EasyJailbreak", _easyjailbreak, None, 1_000),
     _attack("BIPIA, goals", "microsoft+BIPIA", _bipia, None, 1_000),
     _attack("GPTFuzzer", "sherdencooper+GPTFuzz", _gptfuzzer, "MIT", 1_000),
@@ -255,15 +264,15 @@ ATTACKS = (
 )
 
 
-def _tensor(folder: Path, kind: str) -> Iterator[public.Example]:
-    return (example for example in public.tensor_trust(folder) if example.group == kind)
-
-
 def _honest(
     name: str, folder: str, read: Callable[[Path], Iterator[str]], licence: str | None, most: int, report: bool = False
 ) -> Source:
     return Source(name, folder, read, is_attack=False, licence=licence, most=most, is_report=report)
 
+
+_GEMINI = _files("**/*.md", "packages/core/src/**/*prompt*.ts")
+_GUIDE = _files("pages/**/*.mdx", "guides/*.md", without=_QUOTES_ATTACKS)
+_SECURITY = _files("**/*.md", "docs/**/*.py")
 
 HONEST = (
     _honest("prompts: awesome-copilot", "github+awesome-copilot", _files("**/*.md", without=_NO_PROSE), "MIT", 900),
@@ -271,13 +280,31 @@ HONEST = (
     _honest("prompts: cursor rules", "PatrickJS+awesome-cursorrules", _files("**/*.mdc", "**/*.md"), "CC0-1.0", 300),
     _honest("prompts: agents", "wshobson+agents", _files("**/*.md"), "MIT", 500),
     _honest("prompts: Roo Code", "RooCodeInc+Roo-Code", _files("**/*.md", "src/core/**/*.ts"), "Apache-2.0", 300),
-    _honest("prompts: Gemini CLI", "google-gemini+gemini-cli", _files("**/*.md"), "Apache-2.0", 200),
+    _honest(
+        "prompts: Gemini CLI",
+        "google-gemini+gemini-cli",
+        _GEMINI,
+        "Apache-2.0",
+        200,
+    ),
     _honest("prompts: products", "asgeirtj+system_prompts_leaks", _files("**/*.md"), None, 500),
     _honest("prompts: products, other", "x1xhlol+system-prompts-and-models-of-ai-tools", _files("**/*.txt"), None, 200),
-    _honest("guide to prompts", "dair-ai+Prompt-Engineering-Guide", _files("pages/**/*.mdx", "guides/*.md", without=_QUOTES_ATTACKS), "MIT", 600),
+    _honest(
+        "guide to prompts",
+        "dair-ai+Prompt-Engineering-Guide",
+        _GUIDE,
+        "MIT",
+        600,
+    ),
     _honest("texts that quote attacks", "dair-ai+Prompt-Engineering-Guide", _quoting, None, 200),
     _honest("cookbook", "anthropics+anthropic-cookbook", _files("**/*.md", "**/*.py", "**/*.ipynb"), "MIT", 200),
-    _honest("documents about security", "ossf+wg-best-practices-os-developers", _files("**/*.md", "docs/**/*.py"), "Apache-2.0, CC-BY-4.0", 400),
+    _honest(
+        "documents about security",
+        "ossf+wg-best-practices-os-developers",
+        _SECURITY,
+        "Apache-2.0, CC-BY-4.0",
+        400,
+    ),
     _honest("documentation: Rust", "rust-lang+book", _files("src/*.md", "nostarch/*.md"), "MIT", 250),
     _honest("documentation: Aider", "Aider-AI+aider", _files("aider/**/*.md", "aider/**/*.py"), "Apache-2.0", 250),
     _honest("other languages: tldr", "tldr-pages+tldr", _files("pages.*/**/*.md"), "CC-BY-4.0", 1_500),

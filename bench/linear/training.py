@@ -1,7 +1,7 @@
 """How the weights are learned: a linear classifier of windows, in plain Python.
 
-Only sums, products, quotients and square roots of IEEE 754 doubles in a fixed order, which every machine computes alike: the
-same texts give the same bytes.
+Only sums, products, quotients and square roots of IEEE 754 doubles in a fixed order, which every machine computes
+alike: the same texts give the same bytes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from bench.linear.sources import Text
 from bench.linear.weights import Weights
@@ -28,7 +29,7 @@ MOST_OF_ATTACK, MOST_OF_HONEST = 3, 12
 #: All windows of one set of attacks count as much as so many, or as themselves if there are fewer.
 MOST_OF_SET = 600
 #: A bucket speaks for an attack only if it is in so many sets of attacks.
-LEAST_SETS = 3
+LEAST_SETS = 2
 #: Texts of which one is left out: this many of their sixteen smallest hashes are the same.
 SHINGLES, ALIKE = 16, 9
 
@@ -49,14 +50,14 @@ class Sample:
     def windows(self) -> list[array[int]]:
         """The buckets of its windows."""
         parts = self.parts
-        return parts if len(parts) < 2 else [one + two for one, two in zip(parts, parts[1:], strict=False)]
+        return parts if len(parts) < 2 else [one + two for one, two in pairwise(parts)]
 
     def score(self, values: Sequence[float]) -> float:
         """The highest score of a window, without the bias; the lowest there is for a text without words."""
         get = values.__getitem__
         sums = [sum(map(get, part)) for part in self.parts]
         if len(sums) > 1:
-            sums = [one + two for one, two in zip(sums, sums[1:], strict=False)]
+            sums = [one + two for one, two in pairwise(sums)]
         return max(sums, default=-math.inf)
 
 
@@ -145,8 +146,10 @@ def _examples(samples: Sequence[Sample]) -> list[tuple[array[int], float, float]
 
 
 def without_topics(values: Sequence[float], samples: Iterable[Sample]) -> list[float]:
-    """Weights without those that speak for an attack and come from too few sets: what is in one is what that set is about.
-    They are learned all the same: without them, others would have to explain what they explain.
+    """Weights without those that speak for an attack and come from too few sets.
+
+    What is in one set is what that set is about. It is learned all the same: otherwise other weights would have to
+    explain it.
     """
     sets: dict[int, set[str]] = {}
     for sample in samples:
@@ -154,8 +157,7 @@ def without_topics(values: Sequence[float], samples: Iterable[Sample]) -> list[f
             for number in {number for part in sample.parts for number in part}:
                 sets.setdefault(number, set()).add(sample.text.source)
     kept = [
-        value if value <= 0.0 or len(sets.get(number, ())) >= LEAST_SETS else 0.0
-        for number, value in enumerate(values)
+        value if value <= 0.0 or len(sets.get(number, ())) >= LEAST_SETS else 0.0 for number, value in enumerate(values)
     ]
     kept[BUCKETS] = values[BUCKETS]
     return kept

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 BUCKET_BITS = 18
 BUCKETS = 1 << BUCKET_BITS
@@ -43,9 +44,10 @@ def bucket(number: int) -> int:
 
 
 def halves(text: bytes) -> Iterator[list[int]]:
-    """The buckets of every 32 words of a text, in order; the last may have fewer words. A pair belongs to its second word;
-    the first word of a text is one of a pair with nothing. A bucket that came before in a half is left out, as far as its
-    slot still holds it: tables and lists repeat themselves.
+    """The buckets of every 32 words of a text, in order; the last may have fewer words.
+
+    A pair belongs to its second word, and the first word of a text has none. A bucket that came before in a half is
+    left out, as far as its slot still holds it: tables and lists repeat themselves.
     """
     part: list[int] = []
     slots: dict[int, int] = {}
@@ -72,12 +74,12 @@ def windows(text: bytes) -> list[list[int]]:
     parts = list(halves(text))
     if len(parts) < 2:
         return parts
-    return [first + second for first, second in zip(parts, parts[1:], strict=False)]
+    return [first + second for first, second in pairwise(parts)]
 
 
 def score(weights: Sequence[int], bias: int, text: bytes) -> int | None:
     """The highest score of a window; None for a text without words."""
     sums = [sum(weights[number] for number in part) for part in halves(text)]
     if len(sums) > 1:
-        sums = [first + second for first, second in zip(sums, sums[1:], strict=False)]
+        sums = [first + second for first, second in pairwise(sums)]
     return bias + max(sums) if sums else None
