@@ -164,7 +164,15 @@ def everything() -> Manifest:
         "tenants": [acme, {"name": "tokens-only", "plan": "gold"}],
         "jwt": {"issuers": [issuer]},
         "policy": {
-            "packs": ["prompt-injection", "jailbreak", "secrets", "pii", "exfiltration", "obfuscation"],
+            "packs": [
+                "prompt-injection",
+                "jailbreak",
+                "secrets",
+                "pii",
+                "exfiltration",
+                "obfuscation",
+                "instruction-likeness",
+            ],
             "mode": "Enforce",
             "action": "Block",
             "threshold": 100,

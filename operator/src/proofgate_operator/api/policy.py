@@ -12,6 +12,7 @@ class Pack(StrEnum):
     """The built-in sets of rules."""
 
     EXFILTRATION = "exfiltration"
+    INSTRUCTION_LIKENESS = "instruction-likeness"
     JAILBREAK = "jailbreak"
     OBFUSCATION = "obfuscation"
     PII = "pii"
@@ -187,7 +188,8 @@ class Policy(Section):
 
     packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
     """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets
-    redacts, and blocks live keys of users. pii masks what users and assistants say, and ignores tools."""
+    redacts, and blocks live keys of users. pii masks what users and assistants say, and ignores tools.
+    instruction-likeness flags by a learned score."""
     mode: Mode = Mode.ENFORCE
     """DryRun: everything is evaluated and recorded, nothing is blocked or redacted."""
     action: Action | None = None

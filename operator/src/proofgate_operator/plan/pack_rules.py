@@ -26,6 +26,11 @@ PACK_RULES: Mapping[Pack, frozenset[str]] = {
             "exfil-system-prompt-mentioned",
         }
     ),
+    Pack.INSTRUCTION_LIKENESS: frozenset(
+        {
+            "instruction-likeness",
+        }
+    ),
     Pack.JAILBREAK: frozenset(
         {
             "jailbreak-affirmative-prefix",
