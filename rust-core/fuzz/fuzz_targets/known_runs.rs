@@ -12,14 +12,14 @@ use proofgate_policy::{Budget, Engine, PolicyConfig, Profile, Scratch, TenantPol
 use proofgate_providers::{BodyText, Call, Dialect};
 use serde_json::json;
 
-/// Short rules, so that random texts match them; both of the sets have the same numbers of rules.
+/// Short rules, so that random texts match them; the second one has one rule more, a learned score.
 const RULES: [&str; 2] = [
     r#"{"threshold": 100, "rules": [
         {"id": "literals", "reason": "-", "literals": ["ab", "b c"], "score": 30, "action": "redact"},
         {"id": "folded", "reason": "-", "regex": "x[yz]{1,6}x|\\byes\\b", "score": 60, "action": "flag"},
         {"id": "text", "reason": "-", "view": "text", "regex": "\\bsk-[A-Za-z0-9]{3,8}\\b", "score": 100, "action": "block"}
     ]}"#,
-    r#"{"threshold": 100, "rules": [
+    r#"{"threshold": 100, "packs": ["instruction-likeness"], "rules": [
         {"id": "literals", "reason": "-", "literals": ["ba", "c b"], "score": 30, "action": "redact"},
         {"id": "folded", "reason": "-", "regex": "y[xz]{1,6}y|\\bno\\b", "score": 60, "action": "flag"},
         {"id": "text", "reason": "-", "view": "text", "regex": "\\bab-[A-Za-z0-9]{3,8}\\b", "score": 100, "action": "block"}
