@@ -10,9 +10,9 @@ from typing import Any
 import openai
 import pytest
 
-from e2e.kept import Answer, Asked
-from e2e.local_gateway import KEYS, MODEL
-from e2e.worker.judging import judging_worker
+from e2e.kept import Answer, Asked, keeping_provider
+from e2e.local_gateway import KEYS, MODEL, local_gateway
+from e2e.worker.judging import Worker, judging_worker
 from e2e.worker.test_masked_sessions import POLICY
 
 ANN, BOB = "ann.smith@harbour-town.com", "bob.jones@harbour-town.com"
@@ -87,3 +87,60 @@ def test_a_value_of_a_tools_result_is_masked_only_if_somebody_wrote_it_too(folde
     _, assistant, tool = asked["messages"]
     assert json.loads(assistant["tool_calls"][0]["function"]["arguments"]) == {"who": "[email-1]"}
     assert json.loads(tool["content"]) == {"from": "[email-1]", "to": BOB}
+
+
+def test_a_placeholder_of_a_conversation_that_the_provider_keeps_is_not_taken_for_another_value(folder: Path) -> None:
+    def answer(asked: Asked) -> Answer:
+        text = "Noted [email-1]." if "previous_response_id" not in asked.read() else "I write to [email-1]."
+        part = {"type": "output_text", "text": text, "annotations": []}
+        message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+        about = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
+        return Answer({**about, "tools": [], "output": [message], "usage": usage})
+
+    with keeping_provider(answer) as provider:
+        settings: dict[str, Any] = {
+            "providers": [{"name": "mock", "type": "OpenAI", "baseURL": provider.url, "objectsOf": "acme"}],
+            "policy": POLICY,
+        }
+        with local_gateway(folder, settings=settings) as gateway:
+            client = openai.OpenAI(base_url=gateway.base_url, api_key=KEYS["acme"], max_retries=0)
+            first = client.responses.create(model=MODEL, input=f"My boss is {ANN}.")
+            then = client.responses.create(
+                model=MODEL, previous_response_id=first.id, input=f"My rival is {BOB}. Write to my boss."
+            )
+            client.close()
+    assert first.output_text == f"Noted {ANN}."
+    # Better a placeholder than somebody else.
+    assert then.output_text == "I write to [email-1]."
+
+
+def test_values_are_put_back_in_calls_of_tools_that_come_in_turns(folder: Path) -> None:
+    arguments = [json.dumps({"to": "[email-1]"}), json.dumps({"to": "[email-2]"})]
+
+    def answer(asked: Asked) -> Answer:
+        def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+            choice = {"index": 0, "delta": delta, "finish_reason": finish}
+            about = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+            return f"data: {json.dumps(about)}\n\n".encode()
+
+        events = []
+        for number in range(2):
+            function = {"name": "send", "arguments": ""}
+            call = {"index": number, "id": f"c{number}", "type": "function", "function": function}
+            events.append(chunk({"tool_calls": [call]}))
+        for at in range(len(arguments[0])):
+            for number, text in enumerate(arguments):
+                events.append(chunk({"tool_calls": [{"index": number, "function": {"arguments": text[at]}}]}))
+        return Answer(events=[*events, chunk({}, "tool_calls"), b"data: [DONE]\n\n"])
+
+    with judging_worker(folder, answer=answer, policy=POLICY) as worker:
+        assert isinstance(worker, Worker)
+        with openai.OpenAI(base_url=worker.gateway.base_url, api_key=KEYS["acme"], max_retries=0) as client:
+            messages: list[Any] = [{"role": "user", "content": f"Write to {ANN} and {BOB}."}]
+            got = ["", ""]
+            for event in client.chat.completions.create(model=MODEL, messages=messages, stream=True):
+                for call in event.choices[0].delta.tool_calls or []:
+                    assert call.function is not None
+                    got[call.index] += call.function.arguments or ""
+    assert [json.loads(one)["to"] for one in got] == [ANN, BOB]

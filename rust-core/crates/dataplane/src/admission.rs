@@ -502,6 +502,7 @@ async fn admit<'c>(
                 catalog,
                 (&tenant.name, &plan.profile),
                 &reading.text,
+                call.kept.is_some(),
                 room,
                 incoming.body,
             )

@@ -89,7 +89,15 @@ async fn judge_line<'c>(
         return Err(refused(Rejection::token_ids(field)));
     }
     let whose = (&*incoming.identity.tenant.name, &plan.profile);
-    let judged = request_policy::judge(gateway, catalog, whose, &reading.text, &mut room, bytes);
+    let judged = request_policy::judge(
+        gateway,
+        catalog,
+        whose,
+        &reading.text,
+        call.kept.is_some(),
+        &mut room,
+        bytes,
+    );
     let mut judged = judged.await?;
     let has_tools = || {
         let mut passages = reading.text.passages();

@@ -22,6 +22,9 @@ use crate::rejection::Rejection;
 /// hundred slices, and no other stream waits for more than one.
 pub(crate) const SLICE: Duration = Duration::from_micros(500);
 
+/// No ordinary request has so many placeholders.
+const LEAST_BEHIND: u32 = 100_000;
+
 /// A request that may go on.
 #[derive(Default)]
 pub(crate) struct Judged<'c> {
@@ -81,12 +84,13 @@ pub(crate) fn attachments(catalog: &Catalog) -> providers::Attachments {
 }
 
 /// Judges a request by the rules of its tenant's plan; what has to be redacted is, in a copy of the body. `room` is what is taken of the
-/// memory for `text`, and grows by what is noted of a long one.
+/// memory for `text`, and grows by what is noted of a long one. `goes_on`: whether it goes on with what the provider keeps.
 pub(crate) async fn judge<'c>(
     gateway: &Gateway,
     catalog: &'c Catalog,
     (tenant, profile): (&str, &Profile),
     text: &BodyText,
+    goes_on: bool,
     room: &mut Share,
     body: &[u8],
 ) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
@@ -95,6 +99,10 @@ pub(crate) async fn judge<'c>(
         return Ok(Judged::default());
     }
     let mut inspection = RequestInspection::new(engine.budget(text.text().len()));
+    if goes_on {
+        // Nobody remembers which numbers the kept part has.
+        inspection = inspection.numbering_behind(rand::random_range(LEAST_BEHIND..1_000_000_000));
+    }
     let about = (tenant, profile, text);
     let first = slice(gateway, catalog, &mut inspection, about);
     let scanned = match first {
@@ -208,7 +216,7 @@ pub(crate) async fn judge_text_of_form<'c>(
     let plan = catalog.terms.plan(&incoming.identity.tenant);
     let body = text.as_bytes();
     let whose = (&*incoming.identity.tenant.name, &plan.profile);
-    let mut judged = judge(gateway, catalog, whose, &reading.text, room, body).await?;
+    let mut judged = judge(gateway, catalog, whose, &reading.text, false, room, body).await?;
     if !plan.hooks.is_empty() {
         let asking = Asking {
             gateway,

@@ -24,8 +24,14 @@ pub struct Placeholder {
     pub value: String,
 }
 
-/// Gives every masked value of a text its placeholder, in order of appearance. What cannot be put back is redacted.
-pub(crate) fn assign(engine: &Engine, text: &str, redactions: &mut [Redaction]) -> Vec<Placeholder> {
+/// Gives every masked value of a text its placeholder, in order of appearance, with numbers behind `last`. What cannot be put
+/// back is redacted.
+pub(crate) fn assign(
+    engine: &Engine,
+    text: &str,
+    last: u32,
+    redactions: &mut [Redaction],
+) -> Vec<Placeholder> {
     let mut placeholders = Vec::new();
     let mut known: HashMap<&str, usize> = HashMap::new();
     let mut kinds: HashMap<&str, Numbers> = HashMap::new();
@@ -40,7 +46,7 @@ pub(crate) fn assign(engine: &Engine, text: &str, redactions: &mut [Redaction]) 
                 let kind = engine.rule(redaction.rule).kind();
                 let number = kinds
                     .entry(kind)
-                    .or_insert_with(|| Numbers::not_in(text, kind))
+                    .or_insert_with(|| Numbers::not_in(text, kind, last))
                     .next();
                 placeholders.push(Placeholder {
                     name: format!("[{kind}-{number}]"),
@@ -61,7 +67,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn not_in(text: &str, kind: &str) -> Self {
+    fn not_in(text: &str, kind: &str, last: u32) -> Self {
         let begin = format!("[{kind}-");
         let taken = text.match_indices(&begin).filter_map(|(at, _)| {
             let (number, _) = text.get(at + begin.len()..)?.split_once(']')?;
@@ -69,7 +75,7 @@ impl Numbers {
         });
         Numbers {
             taken: taken.collect(),
-            last: 0,
+            last,
         }
     }
 

@@ -147,6 +147,8 @@ pub struct RequestInspection {
     budget: Budget,
     /// What is to be redacted, while the same values are looked for elsewhere.
     redacting: Option<Box<Redacting>>,
+    /// Numbers of placeholders begin behind it.
+    last_number: u32,
 }
 
 /// A request in which something is redacted.
@@ -175,7 +177,16 @@ impl RequestInspection {
             found: Vec::new(),
             budget,
             redacting: None,
+            last_number: 0,
         }
+    }
+
+    /// Has placeholders numbered from behind `last` on, of a request that goes on with what the provider keeps: there are
+    /// placeholders in that, too, which stand for other values.
+    #[must_use]
+    pub fn numbering_behind(mut self, last: u32) -> Self {
+        self.last_number = last;
+        self
     }
 
     /// Bytes of memory that it takes beside the text.
@@ -220,7 +231,12 @@ impl RequestInspection {
                 return Ok(None);
             }
             let Redacting { verdict, spans, same } = *redacting;
-            return Ok(Some(verdict.with(same.with(spans), engine, text)));
+            return Ok(Some(verdict.with(
+                same.with(spans),
+                engine,
+                text,
+                self.last_number,
+            )));
         }
         let (begin, mut left, mut unlooked) = (processor_time(), slice, 0);
         while let Some(run) = self.current(text) {
@@ -258,7 +274,7 @@ impl RequestInspection {
             self.redacting = Some(Box::new(Redacting { verdict, spans, same }));
             return Ok(None);
         }
-        Ok(Some(verdict.with(spans, engine, text)))
+        Ok(Some(verdict.with(spans, engine, text, self.last_number)))
     }
 
     /// The messages in which something matched, once the verdict has come: number, scope and matches of each.
@@ -379,12 +395,12 @@ fn verdict(
 
 impl RequestVerdict {
     /// The verdict with what is to be replaced.
-    fn with(mut self, spans: Spans, engine: &Engine, text: &BodyText) -> Self {
+    fn with(mut self, spans: Spans, engine: &Engine, text: &BodyText, last_number: u32) -> Self {
         if self.outcome == Outcome::Redact {
             self.redactions = spans.into_redactions();
             self.redactions
                 .retain(|redaction| !text.is_setting(&redaction.range));
-            self.placeholders = placeholders::assign(engine, text.text(), &mut self.redactions);
+            self.placeholders = placeholders::assign(engine, text.text(), last_number, &mut self.redactions);
         }
         self
     }

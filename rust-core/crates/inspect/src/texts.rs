@@ -475,20 +475,27 @@ impl Texts {
         }
         for number in 0..self.used {
             let Text {
-                choice, event, over, ..
+                choice,
+                event,
+                over,
+                scope,
+                ..
             } = self.texts[number];
-            if over {
+            let has_finished = finished.clone().any(|finished| finished == choice);
+            if over && !has_finished {
                 continue;
             }
             let mut others = self.texts[..self.used].iter();
             let goes_on = event != self.event
                 && others.any(|other| other.choice == choice && other.event == self.event);
-            if goes_on || finished.clone().any(|finished| finished == choice) {
-                let text = &mut self.texts[number];
+            let text = &mut self.texts[number];
+            if !over && (goes_on || has_finished) {
                 text.pause(rules, findings)?;
-                if let Some(masks) = &self.masks {
-                    text.masked.end(masks, &mut self.growth);
-                }
+            }
+            // Calls of tools can come in turns. Their JSON does not end with the beginning of a mask: nothing is held for long.
+            let is_ended = has_finished || goes_on && scope != Scope::AnswerArguments;
+            if let Some(masks) = self.masks.as_ref().filter(|_| is_ended) {
+                text.masked.end(masks, &mut self.growth);
             }
         }
         self.event += 1;

@@ -10,7 +10,7 @@ use crate::engine::RuleInfo;
 
 const REDACTED: &str = "redacted:";
 /// Digits of the number of a mask.
-const MOST_DIGITS: usize = 3;
+const MOST_DIGITS: usize = 9;
 
 /// The marks of an engine's rules.
 #[derive(Debug, Clone, Default)]
@@ -146,7 +146,7 @@ mod tests {
             "[mail-]",
             "[mail-0]",
             "[mail-01]",
-            "[mail-4111]",
+            "[mail-4111111111]",
             "[redacted:]",
             "[a",
             "[redacted:staff2",
