@@ -79,7 +79,7 @@ fn what_only_looks_like_a_mark_is_text() {
         ("password=[redacted:hunter2]", "secret-password"),
         ("password=[redacted:secret-password", "secret-password"),
         ("password=[redacted:secret-password]hunter2", "secret-password"),
-        ("password=[mail-4111]", "secret-password"),
+        ("password=[mail-4111111111]", "secret-password"),
         ("[redacted:key]=abcdefghijkl", "secret-key"),
     ] {
         let (found, redacts) = found_in_request(&mut policy, text);

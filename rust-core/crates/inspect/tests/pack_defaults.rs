@@ -115,19 +115,19 @@ fn all_of_a_private_key_is_taken_out_of_what_a_tool_shows_and_an_answer_with_one
 fn an_address_is_masked_in_chat_and_stays_where_tools_work() {
     let mut policy = defaults();
     let call = json!({"id": "c", "type": "function", "function": {
-        "name": "look_up", "arguments": "{\"email\": \"bob@initech.example\"}"}});
+        "name": "look_up", "arguments": "{\"email\": \"bob@initech-mail.com\"}"}});
     let messages = json!([
-        message("system", "You are the desk of help@initech.example."),
-        message("user", "I am ann@globex.example."),
-        {"role": "assistant", "content": "Hello ann@globex.example!", "tool_calls": [call]},
-        message("tool", "{\"card\": 4111111111111111, \"email\": \"bob@initech.example\"}"),
+        message("system", "You are the desk of help@initech-mail.com."),
+        message("user", "I am ann@globex-mail.com."),
+        {"role": "assistant", "content": "Hello ann@globex-mail.com!", "tool_calls": [call]},
+        message("tool", "{\"card\": 4111111111111111, \"email\": \"bob@initech-mail.com\"}"),
     ]);
     let (verdict, sent) = inspect(&mut policy, &messages);
     let mut expected = messages;
     expected[1]["content"] = json!("I am [email-1].");
     expected[2]["content"] = json!("Hello [email-1]!");
     assert_eq!((verdict.outcome, sent), (Outcome::Redact, expected));
-    let told = answer("Write to bob@initech.example.");
+    let told = answer("Write to bob@initech-mail.com.");
     let (out, ended, _) = policy.pass(AnswerKind::Unary, &[told.as_bytes()]);
     assert_eq!((ended, out), (Ok(()), told.into_bytes()));
 }
@@ -136,8 +136,8 @@ fn an_address_is_masked_in_chat_and_stays_where_tools_work() {
 #[test]
 fn a_masked_value_is_masked_wherever_it_stands() {
     let messages = json!([
-        message("user", "I am ann@globex.example."),
-        message("tool", "<ann@globex.example>")
+        message("user", "I am ann@globex-mail.com."),
+        message("tool", "<ann@globex-mail.com>")
     ]);
     let (_, sent) = inspect(&mut defaults(), &messages);
     assert_eq!(sent[1]["content"], "<[email-1]>");

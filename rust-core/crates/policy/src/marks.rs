@@ -150,7 +150,7 @@ mod tests {
             "[redacted:]",
             "[a",
             "[redacted:staff2",
-            "[mail-1234",
+            "[mail-1234567890",
             "[[",
             "",
         ] {
