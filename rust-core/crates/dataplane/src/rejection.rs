@@ -437,17 +437,20 @@ impl Rejection {
     ) -> Rejection {
         let label = scope.label();
         let said = format!(
-            "The model calls {tool}, and this answer is not delivered: {place} ({label}) reads like instructions to the model, and              they may come from whoever wrote that text. Leave this message out to go on"
+            "The model calls {tool}, and this answer is not delivered: {place} ({label}) reads like instructions to the \
+             model, and those may come from whoever wrote that text. \
+             Leave this message out to go on"
         );
         let (code, said) = match approval {
             None => (
                 "guarded_tool_refused",
-                format!("{said}, or ask whoever runs the gateway (guardedTools of the tenant's plan)."),
+                format!("{said}, or contact the gateway administrator (guardedTools of the tenant's plan)."),
             ),
             Some(approval) => (
                 "approval_required",
                 format!(
-                    "{said}. Or, once somebody has read it, allow calls of {tool} after it with this field of this request and of                      later ones, for 24 hours: {}: {approval}",
+                    "{said}. Or review that text and approve calls of {tool} after it: for 24 hours, send this header with this \
+                     request and later ones: {}: {approval}",
                     approvals::FIELD
                 ),
             ),
@@ -464,7 +467,8 @@ impl Rejection {
         let label = scope.label();
         Rejection {
             message: Cow::Owned(format!(
-                "{place} ({label}) reads like instructions to the model, and calls of guarded tools could not be refused in the                  answer of a batch. Leave this message or the tools out."
+                "{place} ({label}) reads like instructions to the model, and calls of guarded tools could not be refused in the \
+                 answer of a batch. Leave this message or the tools out."
             )),
             ..Rejection::new(403, "guarded_tool_refused", "")
         }
