@@ -203,7 +203,7 @@ check-repo: $(DEVELOP) ## Licences, layout of the release, generated files, the 
 ##@ Benchmarks
 
 .PHONY: bench
-bench: develop benchmark-tools ## The data plane beside other gateways (35 minutes; QUICK=1: 6); writes bench/results/data-plane.json; [BEFORE=revision]: today's worker beside an earlier one's
+bench: develop benchmark-tools ## The data plane beside other gateways (40 minutes, 55 the first time; QUICK=1: 6); writes bench/results/data-plane.json; [BEFORE=revision]: today's worker beside an earlier one's
 	@"$(PY)" -m bench.data_plane $(if $(QUICK),--quick) $(if $(BEFORE),--before "$(BEFORE)" --only proofgate)
 
 .PHONY: profile
