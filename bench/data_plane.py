@@ -1,6 +1,6 @@
 """The data plane beside other gateways: in one run, on one pinned core, against the same upstream and load.
 
-    make bench                              everything, about 35 minutes; writes bench/results/data-plane.json
+    make bench                              everything, about 40 minutes; writes bench/results/data-plane.json
     python -m bench.data_plane --quick      once and short, about 6 minutes; writes elsewhere
     python -m bench.data_plane --only haproxy,envoy,proofgate --turns 15
     python -m bench.data_plane --before REVISION --only proofgate     today's worker beside an earlier one's
