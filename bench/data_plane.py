@@ -7,7 +7,7 @@
 
 The gateway under test has core 0; load generator and upstream share core 1. The systems take turns of seconds, first in
 front of an upstream that answers at once, then in front of one with a pace. Traffic stays on loopback.
-docs/benchmarks.md tells what the figures mean.
+docs/reference/benchmarks.md tells what the figures mean.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fills docs/benchmarks-ledger.md with the last results of `make bench-ledger` and `make bench-neighbour`.
+"""Fills docs/reference/benchmarks-ledger.md with the last results of `make bench-ledger` and `make bench-neighbour`.
 
 `python -m bench.ledger_page --write` writes it; `--check` exits with 1 when it is stale.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from bench import ledger, neighbour
 from bench.generated import arguments, settle
 
-PAGE = ledger.ROOT / "docs" / "benchmarks-ledger.md"
+PAGE = ledger.ROOT / "docs" / "reference" / "benchmarks-ledger.md"
 _NOTHING = "No figures yet."
 
 Json = dict[str, Any]

@@ -1,8 +1,8 @@
 """Checks what the documentation says of tests.
 
-Every test that a page names is there. In docs/guarantees.md each row below the first heading is a promise, the test
-that shows it, and the suite that runs it: the test is in the file of its link, the suite is a step of `make test`, and
-neither a promise nor a test is there twice.
+Every test that a page names is there. In docs/reference/guarantees.md each row below the first heading is a promise,
+the test that shows it, and the suite that runs it: the test is in the file of its link, the suite is a step of
+`make test`, and neither a promise nor a test is there twice.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _ROOT = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path.insert(0, str(_ROOT))
 
-GUARANTEES = _ROOT / "docs" / "guarantees.md"
-_PAGES = ("docs/*.md", "docs/runbooks/*.md", "operator/README.md", "gateway/README.md", "README.md")
+GUARANTEES = _ROOT / "docs" / "reference" / "guarantees.md"
+_PAGES = ("docs/**/*.md", "operator/README.md", "gateway/README.md", "README.md")
 #: Python tests by their prefix; Rust tests have no mark of their own, but their names are sentences.
 _NAME = re.compile(r"`(test_[a-z0-9_]+|[a-z][a-z0-9]*(?:_[a-z0-9]+){5,})`")
 _CODE = ("gateway", "operator", "e2e", "bench", "rust-core/crates")
-_LINK = re.compile(r"\[`([a-z0-9_]+)`\]\(\.\./([^)#]+)\)")
+_LINK = re.compile(r"\[`([a-z0-9_]+)`\]\(\.\./\.\./([^)#]+)\)")
 _MOST_WORDS = 20
 #: Which step of suites/catalogue.py runs the tests of a folder; the longest that fits.
 SUITES = {
@@ -42,7 +42,7 @@ SUITES = {
 
 @dataclass(frozen=True)
 class Row:
-    """A row of docs/guarantees.md; the file as a path from the root."""
+    """A row of docs/reference/guarantees.md; the file as a path from the root."""
 
     promise: str
     test: str
@@ -121,9 +121,8 @@ def main() -> int:
     """Returns the exit code."""
     from suites.catalogue import BY_NAME
 
-    wrong = [
-        f"docs/guarantees.md: {problem}" for problem in wrong_rows(GUARANTEES.read_text(), _ROOT, frozenset(BY_NAME))
-    ]
+    page = GUARANTEES.relative_to(_ROOT)
+    wrong = [f"{page}: {problem}" for problem in wrong_rows(GUARANTEES.read_text(), _ROOT, frozenset(BY_NAME))]
     wrong += missing_tests(_ROOT)
     for line in wrong:
         print(line, file=sys.stderr)

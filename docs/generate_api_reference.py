@@ -1,4 +1,4 @@
-"""Writes the generated parts of api-reference.md: the manifest from the CRD, the framing refusals from the parser.
+"""Writes the generated parts of docs/reference: the manifest from the CRD, the framing refusals from the parser.
 
 `python docs/generate_api_reference.py` writes them; with `--check` it exits with 1 when they are stale.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PAGE = REPOSITORY / "docs" / "api-reference.md"
+PAGE = REPOSITORY / "docs" / "reference" / "api-reference.md"
 CRDS = REPOSITORY / "crds"
 REFUSALS = REPOSITORY / "rust-core" / "crates" / "wire" / "src" / "protocol_error.rs"
 

@@ -1,4 +1,4 @@
-"""Writes test vectors of the ledger's format, which docs/ledger.md describes: a segment, and the note of an export.
+"""Writes test vectors of docs/reference/ledger-format.md: a segment, and the note of an export.
 
     python docs/generate_ledger_vectors.py           # writes docs/ledger-vectors.json
     python docs/generate_ledger_vectors.py --check   # fails when that is not up to date

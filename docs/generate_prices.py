@@ -1,7 +1,7 @@
 """Writes the prices that come with the gateway, and the page that lists them, from docs/prices.csv
 and docs/tool-prices.csv.
 
-    python docs/generate_prices.py           # writes default_prices.json and docs/default-prices.md
+    python docs/generate_prices.py           # writes default_prices.json and docs/reference/default-prices.md
     python docs/generate_prices.py --check   # fails when they are not up to date
 
 Each row of the table has US dollars for a million tokens, the page of the vendor that says so (`source`) and the
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs/prices.csv"
 TOOLS = ROOT / "docs/tool-prices.csv"
 PRICES = ROOT / "gateway/src/proofgate/config/default_prices.json"
-PAGE = ROOT / "docs/default-prices.md"
+PAGE = ROOT / "docs/reference/default-prices.md"
 #: Prices before this day are not kept: an exchange of this year costs what the table says of its own day.
 EFFECTIVE_FROM = "2026-01-01"
 AMOUNTS = ("input", "cachedInput", "cacheWrite", "cacheWrite1h", "audioInput", "output", "audioOutput")
@@ -33,8 +33,9 @@ LIMITS = ("maxInputTokens", "maxOutputTokens")
 HEAD = """# Default prices
 
 `defaultPrices: true` makes these prices hold where [`prices`](api-reference.md#prices) say nothing, for providers whose
-`baseURL` has the host of a section. Amounts are US dollars for a million tokens, as of {day}. [prices.csv](prices.csv)
-names the vendor's page for each of them; the table of LiteLLM 1.110.2 is the transcript of these pages that was read.
+`baseURL` has the host of a section. Amounts are US dollars for a million tokens, as of {day}.
+[prices.csv](../prices.csv) names the vendor's page for each of them; the table of LiteLLM 1.110.2 is the transcript of
+these pages that was read.
 
 - A row with a tier is the price of that `service_tier`, or of Anthropic's `speed: fast` and `inference_geo: us`.
 - A row with a number holds for all tokens of a request whose prompt has more tokens than that.
@@ -50,9 +51,9 @@ TOOLS_HEAD = """
 ## Tools that providers run
 
 US dollars for one call, by the kind of the tool without the date behind it, or Gemini's field
-([tool-prices.csv](tool-prices.csv)). A tool that costs nothing besides tokens has the price 0. One whose price cannot
-be said for a call has none: containers (`code_interpreter`, `code_execution`), pictures (`image_generation`), and
-searches of Gemini 3 and newer, which Google bills by queries whose number no request bounds. Give them one of your
+([tool-prices.csv](../tool-prices.csv)). A tool that costs nothing besides tokens has the price 0. One whose price
+cannot be said for a call has none: containers (`code_interpreter`, `code_execution`), pictures (`image_generation`),
+and searches of Gemini 3 and newer, which Google bills by queries whose number no request bounds. Give them one of your
 own ([`prices[].tools`](api-reference.md#prices)), or they are refused where a budget in money counts. The price of a
 search of gpt-4o-mini and gpt-4.1-mini has the 8,000 tokens in it that OpenAI bills for each of them.
 
@@ -132,7 +133,7 @@ def document() -> str:
 
 
 def page() -> str:
-    """docs/default-prices.md."""
+    """docs/reference/default-prices.md."""
     table = rows()
     parts = [HEAD.format(day=max(row["asOf"] for row in table))]
     for host, group in groupby(table, key=lambda row: row["host"]):

@@ -1,4 +1,4 @@
-"""What somebody who writes the ledger's volume does to it, by the names that docs/threat-model.md gives it."""
+"""What somebody who writes the ledger's volume does to it, by the names that docs/concepts/threat-model.md gives it."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def delete_a_log_under_a_forged_tombstone(audit: Audit, _others: Others) -> None
     (log / "tombstone").write_text(f"{text}\n\n\u2014 {name} {body}\n")
 
 
-#: By the first column of the table in docs/threat-model.md.
+#: By the first column of the table in docs/concepts/threat-model.md.
 ATTACKS: dict[str, Callable[[Audit, Others], None]] = {
     "flip a byte of a record": flip_a_byte,
     "edit a record, checksums made to fit": edit_a_record,

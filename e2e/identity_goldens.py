@@ -1,7 +1,7 @@
 """Makes gateway/tests/identity_goldens.json: what the clouds' own libraries send for credentials.
 
-botocore and azure-identity are in no image and no test environment (docs/dependencies.md says why), so this runs by
-itself, from the repository's root, in an environment that has them, google-auth and requests:
+botocore and azure-identity are in no image and no test environment (docs/reference/dependencies.md says why), so this
+runs by itself, from the repository's root, in an environment that has them, google-auth and requests:
 
     PYTHONPATH=. python -m e2e.identity_goldens > gateway/tests/identity_goldens.json
 """

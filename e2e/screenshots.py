@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/explorer.md, of a real auditor in a real browser: `python -m e2e.screenshots`."""
+"""Makes the pictures of docs/how-to/use-the-explorer.md in a real browser: `python -m e2e.screenshots`."""
 
 from __future__ import annotations
 

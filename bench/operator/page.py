@@ -1,4 +1,4 @@
-"""Fills the operator's section of docs/benchmarks.md from bench/results/operator.json.
+"""Fills the operator's section of docs/reference/benchmarks.md from bench/results/operator.json.
 
 `python -m bench.operator.page --write` writes it; `--check` exits with 1 when it is stale.
 """
@@ -15,7 +15,7 @@ from bench.generated import arguments, settle
 from e2e.unkind import MEANING
 
 _ROOT = Path(__file__).resolve().parents[2]
-PAGE = _ROOT / "docs" / "benchmarks.md"
+PAGE = _ROOT / "docs" / "reference" / "benchmarks.md"
 RESULT = _ROOT / "bench" / "results" / "operator.json"
 _SECTION = re.compile(r"(<!-- operator -->\n).*?(<!-- end of operator -->)", re.DOTALL)
 #: Key of the result, what it is, and the goal.

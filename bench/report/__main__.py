@@ -1,4 +1,4 @@
-"""Checks or writes the figures of docs/benchmarks.md."""
+"""Checks or writes the figures of docs/reference/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main() -> int:
     if result.get("schema") != SCHEMA:
         print(f"{options.result} is of another version of the benchmark: run make bench", file=sys.stderr)
         return 1
-    target = options.docs / "benchmarks.md"
+    target = options.docs / "reference" / "benchmarks.md"
     charts = all_charts(result)
     files = {target: page.fill(target.read_text(), result, charts)}
     files |= {options.docs / "images" / CHARTS[section]: svg for section, svg in charts.items()}

@@ -28,7 +28,7 @@ def fill(page: str, result: dict[str, Any], charts: Collection[str]) -> str:
     def section(match: re.Match[str]) -> str:
         text = table.SECTIONS[match["name"]](result) or "No figures."
         if match["name"] in charts:
-            text = f"![{match['name']}](images/{CHARTS[match['name']]})\n\n{text}"
+            text = f"![{match['name']}](../images/{CHARTS[match['name']]})\n\n{text}"
         return f"{match['begin']}\n{text}\n\n{match['end']}"
 
     return _MARKERS.sub(section, page)

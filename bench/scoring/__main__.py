@@ -1,6 +1,6 @@
 """The policy engine alone: speed, agreement with a plain reference, precision and recall.
 
-python -m bench.scoring                all of that; writes bench/results/scoring.json and docs/policy-packs.md
+python -m bench.scoring                all of that; writes bench/results/scoring.json and docs/reference/policy-packs.md
 python -m bench.scoring --soak 30m     half an hour of load with injected panics; writes bench/results/scoring-soak.json
 
 The exit code is 1 if the engine and the reference disagree on any event, or if 1 % of the honest prompts or more are

@@ -1,4 +1,4 @@
-"""Fills docs/policy-packs.md: the rules as the packs hold them, and the figures of the last results.
+"""Fills docs/reference/policy-packs.md: the rules as the packs hold them, and the figures of the last results.
 
 `python -m bench.scoring.page --write` writes it; `--check` exits with 1 when it is stale.
 """
@@ -16,7 +16,7 @@ from bench.generated import arguments, settle
 from bench.scoring import kinds as kinds_of_text
 from bench.scoring.rules import REPOSITORY, description, load_pack, pack_names
 
-PAGE = REPOSITORY / "docs" / "policy-packs.md"
+PAGE = REPOSITORY / "docs" / "reference" / "policy-packs.md"
 RESULT = REPOSITORY / "bench" / "results" / "scoring.json"
 SOAK_RESULT = REPOSITORY / "bench" / "results" / "scoring-soak.json"
 SPEED_TARGET = 150_000

@@ -15,7 +15,7 @@ type member struct {
 	until int64
 }
 
-// keyLine reads a vkey and the statements of succession behind it, and follows these (docs/ledger.md, section 10). The
+// keyLine reads a vkey and the statements of succession behind it, and follows these (docs/reference/ledger-format.md, section 10). The
 // members come oldest first.
 func keyLine(text string) ([]member, error) {
 	known, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")

@@ -34,7 +34,7 @@ from e2e.local_gateway import local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.served import look, served
 
-THREAT_MODEL = Path(__file__).parents[2] / "docs" / "threat-model.md"
+THREAT_MODEL = Path(__file__).parents[2] / "docs" / "concepts" / "threat-model.md"
 
 
 class Cosigner:

@@ -1,4 +1,4 @@
-"""The vectors of docs/ledger.md, which come from its description alone, are what the core reads and signs."""
+"""The vectors of docs/reference/ledger-format.md come from its text alone; the core reads and signs the same bytes."""
 
 from __future__ import annotations
 

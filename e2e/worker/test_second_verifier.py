@@ -1,4 +1,4 @@
-"""The verifier of examples/verify is written after docs/ledger.md alone: it finds what the command line finds."""
+"""The verifier of examples/verify, written after docs/reference/ledger-format.md, finds what the command line finds."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 python verify.py RECEIPT.json --key 'NAME+HASH+KEY' [--request FILE] [--response FILE]
 python verify.py PROOF.tlog-proof --record RECORD.json --key 'NAME+HASH+KEY' [--body FILE]
 
-Prints what was proved. A second implementation of docs/ledger.md, which shares no line with the first.
+Prints what was proved. A second implementation of docs/reference/ledger-format.md, which shares no line with the first.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def signs(name: str, vkey: str, text: str, signatures: str) -> bool:
     return bool(ours) and public[:1] == b"\x01"
 
 
-def line_of(key: str, statements: list[str]) -> dict[str, int | None]:  # docs/ledger.md, 10
+def line_of(key: str, statements: list[str]) -> dict[str, int | None]:  # docs/reference/ledger-format.md, 10
     """All keys of the line of this one, each with the time until which it may begin a log."""
     name = key.split("+")[0]
     steps: dict[tuple[str, str], int] = {}

@@ -29,7 +29,7 @@ def page(*lines: str) -> str:
 
 
 def row(promise: str, test: str, file: str = FILE, suite: str = "gateway") -> str:
-    return f"| {promise} | [`{test}`](../{file}) | {suite} |"
+    return f"| {promise} | [`{test}`](../../{file}) | {suite} |"
 
 
 def test_the_page_is_right_and_all_named_tests_are_there() -> None:

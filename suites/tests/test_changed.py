@@ -25,7 +25,7 @@ def test_a_changed_package_of_python_runs_its_unit_tests() -> None:
 
 
 def test_one_worker_runs_end_to_end_whatever_changed() -> None:
-    for paths in ([], ["docs/ledger.md"], ["gateway/src/proofgate/cli.py"]):
+    for paths in ([], ["docs/reference/ledger-format.md"], ["gateway/src/proofgate/cli.py"]):
         (worker,) = (step for step in changed.steps(paths) if step.name == "worker")
         assert isinstance(worker.action, Pytest)
         assert worker.action.arguments == ("e2e/worker/test_exchange.py",)

@@ -196,7 +196,7 @@ def test_the_security_model_names_what_the_operator_may_do_in_a_namespace_and_no
     for rule in role["rules"]:
         for resource in rule["resources"]:
             granted.setdefault(resource, set()).update(rule["verbs"])
-    text = (CHART.parents[1] / "docs" / "security-model.md").read_text()
+    text = (CHART.parents[1] / "docs" / "concepts" / "security-model.md").read_text()
     rows = text.partition("*RBAC.*")[2].partition("\n\n**")[0].splitlines()
     named: dict[str, set[str]] = {}
     for resources, verbs in (row.split("|")[1:3] for row in rows if row.startswith("| `")):

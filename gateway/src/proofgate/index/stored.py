@@ -75,7 +75,7 @@ def with_records(
 
 
 def receipt(questions: Questions, ledger: Path, row: Row) -> dict[str, Any]:
-    """One exchange as a receipt (docs/receipts.md) without salts, which are for its tenant alone.
+    """One exchange as a receipt (docs/how-to/verify-receipts.md), without its tenant's salts.
 
     Raises as `with_records`.
     """

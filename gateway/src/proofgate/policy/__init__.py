@@ -1,6 +1,6 @@
 """Policies of one's own: what a class has to offer, what it is told of a request, and what it may answer.
 
-docs/python-policies.md tells how they are run, how long they may take and what follows when they fail.
+docs/how-to/write-a-policy-in-python.md: how they run, how long they may take, what follows when they fail.
 """
 
 from proofgate.policy.interface import (

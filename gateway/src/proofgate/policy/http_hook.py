@@ -1,6 +1,6 @@
 """A policy that a service elsewhere evaluates: one POST of JSON for a batch, verdicts in its answer.
 
-docs/python-policies.md has the schema. Nothing is followed: no redirect, no proxy of the environment.
+docs/how-to/write-a-policy-in-python.md has the schema. Redirects and the environment's proxies are ignored.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
 }
 
 /// *receipt, the ledger's vkey, the request or nothing, the answer or nothing*: every step of checking a receipt
-/// (`docs/ledger.md`, section 4).
+/// (`docs/reference/ledger-format.md`, section 4).
 ///
 /// # Errors
 /// When it is no receipt or no key. What does not hold is told by the steps, and `ok` is false.

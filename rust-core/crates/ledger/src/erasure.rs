@@ -1,4 +1,4 @@
-//! Erasures: what a keeper signs of salts that it destroys, in the words of `docs/ledger.md`, section 9.
+//! Erasures: what a keeper signs of salts that it destroys, in the words of `docs/reference/ledger-format.md`, section 9.
 
 use crate::checkpoint::parse_decimal;
 use crate::note::Note;

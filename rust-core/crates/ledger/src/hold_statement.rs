@@ -1,4 +1,4 @@
-//! Holds and their releases: what a keeper signs of them, in the words of `docs/ledger.md`, section 9.
+//! Holds and their releases: what a keeper signs of them, in the words of `docs/reference/ledger-format.md`, section 9.
 
 use crate::note::Note;
 use crate::statement::{Justification, Lines, MAX_STATEMENT};

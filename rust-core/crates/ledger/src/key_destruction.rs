@@ -1,4 +1,4 @@
-//! Destructions of shred keys: what a keeper signs of them, in the words of `docs/ledger.md`, section 9.
+//! Destructions of shred keys: what a keeper signs of them, in the words of `docs/reference/ledger-format.md`, section 9.
 
 use crate::note::Note;
 use crate::record::ShredKeyId;

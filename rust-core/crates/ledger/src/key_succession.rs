@@ -1,5 +1,5 @@
 //! Key successions: that a key gives way to another one of the same name, signed by both; in the words of
-//! `docs/ledger.md`, section 10.
+//! `docs/reference/ledger-format.md`, section 10.
 //!
 //! The old key says who speaks after it, and the new one that it takes this on: whoever knows either learns the other.
 //! So a writer of the volume plants no key of his own, and a holder of some key makes nobody its predecessor.

@@ -2,7 +2,7 @@
 //! that was said under it unopenable, in every copy of the volume (crypto-shredding).
 //!
 //! The volume holds a random half of each salt. The salt is `HMAC-SHA256(key, "proofgate/v1/split-salt" ‖ 0x00 ‖ half)`:
-//! neither key nor half alone tells anything of it. `docs/ledger.md`, section 5.
+//! neither key nor half alone tells anything of it. `docs/reference/ledger-format.md`, section 5.
 
 use crate::LedgerError;
 use crate::checkpoint::parse_hash;

@@ -1,4 +1,4 @@
-//! Tombstones: what a keeper signs of a log that it removes, in the words of `docs/ledger.md`, section 8.
+//! Tombstones: what a keeper signs of a log that it removes, in the words of `docs/reference/ledger-format.md`, section 8.
 
 use crate::checkpoint::parse_hash;
 use crate::note::Note;

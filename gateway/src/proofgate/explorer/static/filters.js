@@ -1,4 +1,4 @@
-// What exchanges are asked for: the filters of docs/questions.md as fields, and as a part of the page's address.
+// What exchanges are asked for: the filters of docs/how-to/query-and-export.md as fields, and as a part of the page's address.
 import { button, el, field } from "./dom.js";
 
 const VERDICTS = ["allowed", "flagged", "redacted", "would_block", "blocked", "refused"];

@@ -9,7 +9,7 @@ const MEANS = {
   diverged: "There are two histories, or one was set back.",
   incomplete: "Something is missing or waits; it may be no attack.",
 };
-const DOCS = "docs/auditor.md, “What it notices”";
+const DOCS = "docs/concepts/auditor.md, “What it notices”";
 
 export const rank = (verdict) => (ORDER.indexOf(verdict) + 1 || ORDER.length + 1);
 export const worst = (findings) => findings.map((found) => found.verdict).sort((a, b) => rank(a) - rank(b))[0];

@@ -52,7 +52,7 @@ async fn a_session_an_agent_and_a_trace_of_the_head_are_recorded_and_an_end_user
     assert_eq!(said["agent"], "77aa-thread");
     assert_eq!(said["parent_agent"], "5f1d-session");
     assert_eq!(said["trace_id"], "0af7651916cd43dd8448eb211c80319c");
-    // Of Python's hashlib, as docs/ledger.md has it.
+    // Of Python's hashlib, as docs/reference/ledger-format.md has it.
     assert_eq!(said["end_user"], "a7019471b6977193ea1bb172a4b40fae");
     assert!(!record.to_string().contains("alice"), "{record}");
     assert_eq!(serde_json::from_slice::<Value>(&sent).unwrap(), body);

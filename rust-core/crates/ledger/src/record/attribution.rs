@@ -18,7 +18,7 @@ pub struct EndUserId(#[serde(with = "hex")] pub [u8; 16]);
 impl EndUserId {
     /// The pseudonym of `name`, as a client of `tenant` gives it: the first 16 bytes of
     /// `HMAC-SHA256(shred key, "proofgate/v1/end-user" ‖ 0x00 ‖ name)`; without a shred key those of
-    /// `SHA-256("proofgate/v1/end-user" ‖ 0x00 ‖ tenant ‖ 0x00 ‖ name)`. `docs/ledger.md`, section 5.
+    /// `SHA-256("proofgate/v1/end-user" ‖ 0x00 ‖ tenant ‖ 0x00 ‖ name)`. `docs/reference/ledger-format.md`, section 5.
     #[must_use]
     pub fn of(tenant: &str, shred_key: Option<&ShredKey>, name: &str) -> Self {
         let digest = match shred_key {
