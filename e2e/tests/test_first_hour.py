@@ -1,6 +1,6 @@
-"""Whoever follows the README with a cluster and a key has an answer at its end.
+"""A reader of docs/tutorial/on-your-cluster.md has an answer at its end.
 
-The commands are those of the README, letter by letter. What differs is in `changes`, and is what any reader has
+The commands are those of the page, letter by letter. What differs is in `changes`, and is what any reader has
 to fill in or may: the images, the provider's URL, and the port on this machine.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e import readme
+from e2e import tutorial
 from e2e.kubernetes import IMAGES, PATIENCE, REPOSITORY, Namespace, clear, environment, lab, run
 from e2e.ports import free_port
 from e2e.tests.conftest import BARE, Run
@@ -100,8 +100,8 @@ def follow(script: str, folder: Path) -> str:
     return told.read_text()
 
 
-def test_the_readmes_commands_lead_from_a_bare_cluster_to_an_answer(bare_cluster: None, tmp_path: Path) -> None:
-    script = readme.replaced(readme.script("On your cluster, with your key"), changes(free_port()))
+def test_the_tutorials_commands_lead_from_a_bare_cluster_to_an_answer(bare_cluster: None, tmp_path: Path) -> None:
+    script = tutorial.replaced(tutorial.script("Install and ask"), changes(free_port()))
     told = follow(script, tmp_path)
     assert "governancegateway.proofgate.dev/quickstart condition met" in told
     # One from inside the cluster, one through the forwarded port.

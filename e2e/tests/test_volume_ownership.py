@@ -19,7 +19,7 @@ from e2e.tests.traffic import ask, wait_reachable
 
 NAME = "not-owned"
 POD = f"{NAME}-worker-0"
-#: What docs/how-to/operations.md says the root of a volume has to belong to.
+#: What docs/how-to/install.md says the root of a volume has to belong to.
 WORKERS = 65532
 
 

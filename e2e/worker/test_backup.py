@@ -1,7 +1,7 @@
 """A copy of the volume, taken file by file while a worker writes, is evidence and can be served on.
 
-The order is that of docs/how-to/day-two.md: in each incarnation what a checkpoint promises is copied after it, because
-segments, salts and tree only grow and the checkpoint is replaced whole.
+The order is that of docs/how-to/back-up-and-restore.md: in each incarnation what a checkpoint promises is copied after
+it, because segments, salts and tree only grow and the checkpoint is replaced whole.
 """
 
 from __future__ import annotations

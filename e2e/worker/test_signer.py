@@ -35,7 +35,7 @@ def _read(stream: socket.socket, count: int) -> bytes:
 
 @contextmanager
 def token(path: Path) -> Iterator[None]:
-    """What a shim in front of a token speaks, as docs/how-to/operations.md has it."""
+    """What a shim in front of a token speaks, as docs/how-to/use-an-external-signer.md has it."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))

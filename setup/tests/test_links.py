@@ -8,7 +8,6 @@ import pytest
 
 from docs.check_links import anchors, broken_links, missing_pages, problems
 
-
 #: Apart from the names of pages, which would be taken for mentions here.
 DOCS = "docs"
 

@@ -21,7 +21,7 @@ log = logging.getLogger("proofgate")
 KEPT_BACK = 320
 #: The core's threads, those that answer the admin port, and those that fetch keys and credentials.
 THREADS = 128
-#: In bytes: of the process without clients, and of buffers between two uses (docs/how-to/operations.md).
+#: In bytes: of the process without clients, and of buffers between two uses (docs/how-to/size-a-worker.md).
 IDLE_BYTES = (60 + 12) << 20
 CONNECTION_BYTES = 32 << 10
 #: A request or an answer while it is read takes so many times `limits.bodyBytes`.

@@ -61,7 +61,7 @@ def test_the_quickstart_is_ready_with_the_secrets_that_its_header_tells_to_make(
     workers = namespace.get("statefulset", "quickstart-worker")
     assert workers is not None
     assert workers["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
-    page = (EXAMPLES.parent / "README.md").read_text()
+    page = (EXAMPLES.parent / "docs" / "tutorial" / "on-your-cluster.md").read_text()
     [header] = re.findall(r"kubectl get secret acme-keys -o go-template='[^']*'", page)
     assert re.fullmatch("Authorization: Bearer [0-9a-f]{48}", run(namespace, header).stdout)
     told = run(namespace, f"kubectl apply --dry-run=server -f {EXAMPLES / 'ask.yaml'}")

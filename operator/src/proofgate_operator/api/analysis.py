@@ -41,7 +41,7 @@ class Analysis(Section):
 
     @property
     def memory(self) -> int:
-        """Bytes of a worker's memory that analysis takes: docs/how-to/operations.md, "Memory"."""
+        """Bytes of a worker's memory that analysis takes: docs/how-to/size-a-worker.md."""
         one_answer = 4 * self.max_answer_bytes + (1 << 20)
         return self.max_copy_bytes + one_answer + 300 * self.window * self.max_pairs
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from proofgate_operator.api.fields import Cores, Image, ObjectName, Quantity, Section, rules
 from proofgate_operator.api.pod_template import AnnotationValue, PodTemplate
 
-#: Bytes that a worker takes besides the bodies and answers that it has: docs/how-to/operations.md, "Memory".
+#: Bytes that a worker takes besides the bodies and answers that it has: docs/how-to/size-a-worker.md.
 MEMORY_OTHERWISE = 270 << 20
 #: The longest body in bytes: as Anthropic takes it, and where memory is shortest.
 BODY_MOST = 32 << 20

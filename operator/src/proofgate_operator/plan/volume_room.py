@@ -1,6 +1,6 @@
 """Whether the ledger's volumes have room for the logs of those who write to them.
 
-A worker begins a segment where 40 MiB are free, and holds two (docs/how-to/operations.md, "The volume").
+A worker begins a segment where 40 MiB are free, and holds two (docs/how-to/manage-the-volume.md).
 """
 
 from proofgate_operator.api.gateway import Gateway

@@ -1,11 +1,11 @@
-"""The commands that README.md shows, as a shell would run them."""
+"""The commands that a page shows, as a shell would run them; by default those of the tutorial of a cluster."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+CLUSTER = Path(__file__).resolve().parents[1] / "docs" / "tutorial" / "on-your-cluster.md"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -14,11 +14,11 @@ def script(heading: str, page: str | None = None) -> str:
 
     A command begins with `$ ` and goes on while its lines end in a backslash. Raises LookupError.
     """
-    page = README.read_text() if page is None else page
+    page = CLUSTER.read_text() if page is None else page
     section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     found = [command for block in _BLOCK.findall(section[1] if section else "") for command in _commands(block)]
     if not found:
-        raise LookupError(f"README.md shows no commands under {heading!r}")
+        raise LookupError(f"the page shows no commands under {heading!r}")
     return "".join(f"{command}\n" for command in found)
 
 

@@ -1,0 +1,86 @@
+"""What README and tutorial show can be run as it stands: files exist, and what differs elsewhere is filled in."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from proofgate.quickstart import Setup, instructions
+
+from e2e import tutorial
+from e2e.tests.test_first_hour import changes
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST_HOUR = tutorial.script("Install and ask")
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_readme_is_one_page_and_its_commands_end_in_a_verified_answer() -> None:
+    assert len(README.encode()) <= 8_000
+    assert "`make demo`" in README and "`make test`" in README
+    laptop = tutorial.script("Try it on a laptop", README).splitlines()
+    assert laptop[0].startswith("make run") and laptop[-1].startswith("proofgate verify receipt.json")
+    assert tutorial.script("Try it on Kubernetes", README).startswith("make demo\n")
+    assert README.count("\nverified\n") == 1 and README.count("\n  verified\n") == 1
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/first-proof.md", "docs/tutorial/on-your-cluster.md"])
+def test_the_commands_are_what_a_shell_can_read(page: str) -> None:
+    text = (ROOT / page).read_text()
+    for heading in re.findall(r"^## (.*)$", text, re.MULTILINE):
+        if f"## {heading}\n" in text and "```console" in text.split(f"## {heading}\n")[1].split("\n## ")[0]:
+            done = subprocess.run(["bash", "-n", "-c", tutorial.script(heading, text)], capture_output=True, text=True)
+            assert done.returncode == 0, f"{heading}: {done.stderr}"
+
+
+def test_the_receipt_is_verified_as_quickstart_says() -> None:
+    shown = tutorial.script("3. Get a receipt and verify it", (ROOT / "docs/tutorial/first-proof.md").read_text())
+    said = instructions(Path("proofgate"), Setup(), "proofgate").replace(" \\\n    ", " ")
+    commands = re.findall(r"^  (proofgate (?:receipt|verify proofgate/receipt).*)$", said, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        # The page has another folder, and writes the receipt into the present one.
+        expected = command.replace("proofgate/receipt.json", "receipt.json").replace("proofgate/", ".state/run/")
+        assert expected.replace(" ID ", " $ID ") in shown
+
+
+def test_every_file_that_they_name_is_there() -> None:
+    named = set(re.findall(r"(?:-f |install proofgate )([a-z][\w./-]+)", FIRST_HOUR))
+    assert {"charts/proofgate-operator", "examples/quickstart.yaml", "examples/ask.yaml"} == named
+    assert all((ROOT / path).exists() for path in named)
+
+
+def test_the_secrets_are_made_as_the_examples_say() -> None:
+    told = [line.removeprefix("#").strip() for line in (ROOT / "examples" / "quickstart.yaml").read_text().splitlines()]
+    shown = [line for line in FIRST_HOUR.splitlines() if "kubectl create secret" in line]
+    assert shown == [line for line in told if "kubectl create secret" in line]
+
+
+def test_no_key_stands_on_a_command_line() -> None:
+    # printf is the shell's own.
+    assert "--from-literal" not in FIRST_HOUR
+    assert re.findall(r"\S+ %s \"\$OPENAI_API_KEY\"", FIRST_HOUR) == ['printf %s "$OPENAI_API_KEY"']
+    assert FIRST_HOUR.count("$OPENAI_API_KEY") == 1
+
+
+def test_the_run_on_the_local_cluster_fills_in_what_is_there() -> None:
+    filled = tutorial.replaced(FIRST_HOUR, changes(18080))
+    assert "ghcr.io" not in filled
+    assert len(filled.splitlines()) == len(FIRST_HOUR.splitlines())
+
+
+def test_a_command_goes_on_over_lines_and_what_it_prints_is_left_out() -> None:
+    page = (
+        "## One\n\n```console\n$ a \\\n    b\nprinted\n$ c\n```\n\n```yaml\n$ no\n```\n## Two\n```console\n$ d\n```\n"
+    )
+    assert tutorial.script("One", page) == "a \\\n    b\nc\n"
+    assert tutorial.script("Two", page) == "d\n"
+
+
+def test_a_heading_that_is_gone_and_a_text_that_is_not_there_once_are_told() -> None:
+    with pytest.raises(LookupError, match="no commands under 'Three'"):
+        tutorial.script("Three", "## One\n")
+    with pytest.raises(LookupError, match="stands 2 times"):
+        tutorial.replaced("a a", {"a": "b"})
