@@ -32,8 +32,8 @@ LIMITS = ("maxInputTokens", "maxOutputTokens")
 
 HEAD = """# Default prices
 
-`defaultPrices: true` makes these prices hold where [`prices`](api-reference.md#prices) say nothing, for providers whose
-`baseURL` has the host of a section. Amounts are US dollars for a million tokens, as of {day}.
+`defaultPrices: true` applies these prices where [`prices`](worker-configuration.md#prices) have none, for providers
+whose `baseURL` has the host of a section. Amounts are US dollars for a million tokens, as of {day}.
 [prices.csv](../prices.csv) names the vendor's page for each of them; the table of LiteLLM 1.110.2 is the transcript of
 these pages that was read.
 
@@ -54,8 +54,8 @@ US dollars for one call, by the kind of the tool without the date behind it, or 
 ([tool-prices.csv](../tool-prices.csv)). A tool that costs nothing besides tokens has the price 0. One whose price
 cannot be said for a call has none: containers (`code_interpreter`, `code_execution`), pictures (`image_generation`),
 and searches of Gemini 3 and newer, which Google bills by queries whose number no request bounds. Give them one of your
-own ([`prices[].tools`](api-reference.md#prices)), or they are refused where a budget in money counts. The price of a
-search of gpt-4o-mini and gpt-4.1-mini has the 8,000 tokens in it that OpenAI bills for each of them.
+own ([`prices[].tools`](worker-configuration.md#prices)), or they are refused where a budget in money counts. The price
+of a search of gpt-4o-mini and gpt-4.1-mini has the 8,000 tokens in it that OpenAI bills for each of them.
 
 | host | model | tool | a call |
 |---|---|---|---|"""

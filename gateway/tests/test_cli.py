@@ -81,7 +81,7 @@ def test_the_help_lists_every_command_and_the_exit_codes(capsys: Capture) -> Non
 
 
 def test_the_reference_has_every_option_of_the_commands_that_it_lists() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "api-reference.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "command-line.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `proofgate ")]
     [commands] = [action.choices for action in _parser()._actions if isinstance(action, _SubParsersAction)]
     told_by_help_alone = {"mock-upstream", "front-door", "policy"}

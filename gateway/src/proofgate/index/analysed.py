@@ -26,7 +26,7 @@ _NEWEST = "ORDER BY ts DESC, log DESC, seq DESC LIMIT ?"
 def analysed(questions: Questions, asked: Filter) -> dict[str, Any]:
     """What was recorded of a tenant, a model and a time, or of all: `windows` and flagged `answers`, the
     oldest first, and whether there are older ones than those (`more`). Numbers are in the units of the
-    records (docs/reference/api-reference.md, `analysis`).
+    records (docs/reference/records.md, `analysis`).
 
     Raises IndexUnusableError.
     """
