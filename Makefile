@@ -94,6 +94,16 @@ fmt: setup ## Format everything
 	@cargo fmt --all --manifest-path $(RUST_MANIFEST)
 	@ruff format $(PYTHON_FOLDERS) && ruff check --fix-only --quiet $(PYTHON_FOLDERS)
 
+.PHONY: docs
+docs: ## Build the documentation as a site in .state/site; a broken link is an error
+	@./setup/environment docs
+	@"$$(./setup/environment --path docs)/bin/mkdocs" --quiet build --clean
+	@echo "the site is in .state/site; python3 -m http.server --directory .state/site shows it"
+
+.PHONY: check-words
+check-words: ## Words in changed lines that have a plain standard term: [BASE=revision, ALL=yes]
+	@python3 setup/check-words $(if $(ALL),--all) $(if $(BASE),--base "$(BASE)")
+
 .PHONY: setup
 setup: ## Install what is missing: toolchains' components and the Python environment
 	@./setup/toolchain $(PURPOSE) && ./setup/environment dev
