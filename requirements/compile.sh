@@ -9,5 +9,6 @@ compile() {
 compile gateway.txt ../gateway/pyproject.toml
 compile operator.txt ../operator/pyproject.toml
 compile dev.txt dev.in
+compile docs.txt docs.in
 # What makes the two wheels, where an image is built.
 compile build.txt --build-deps-for wheel --only-build-deps ../gateway/pyproject.toml ../operator/pyproject.toml

@@ -58,6 +58,12 @@ def test_a_gateways_environment_is_another_one_and_holds_nothing_for_tests() -> 
     assert not any(f"\n{name}==" in locked for name in ("pytest", "mypy", "openai", "kubernetes", "ruff"))
 
 
+def test_the_sites_environment_has_a_lock_of_its_own() -> None:
+    lock = (ROOT / "requirements" / "docs.txt").read_bytes()
+    assert environment_of("docs") == Path(f"/cache/venv-docs-{hashlib.sha256(lock).hexdigest()[:16]}")
+    assert b"\nmkdocs-material==" in lock and b"\npydantic==" not in lock
+
+
 def test_an_environment_that_is_ready_is_not_made_again(tmp_path: Path) -> None:
     root = tmp_path / "a checkout"
     (root / "setup").mkdir(parents=True)
