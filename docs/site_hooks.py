@@ -1,7 +1,7 @@
 """What the site of `make docs` needs besides mkdocs.yml: the navigation, and links to files outside of docs/.
 
-The navigation has a tab for each folder. A folder's README.md comes first, then its other pages in the order in which it
-links to them, then the rest by name. So a new page needs no entry anywhere else.
+The navigation has a tab for each folder. A folder's README.md comes first, then its other pages in the order in which
+it links to them, then the rest by name. So a new page needs no entry anywhere else.
 """
 
 from __future__ import annotations
