@@ -97,7 +97,7 @@ fmt: setup ## Format everything
 .PHONY: docs
 docs: ## Build the documentation as a site in .state/site; a broken link is an error
 	@./setup/environment docs
-	@"$$(./setup/environment --path docs)/bin/mkdocs" --quiet build --clean
+	@NO_MKDOCS_2_WARNING=1 "$$(./setup/environment --path docs)/bin/mkdocs" --quiet build --clean
 	@echo "the site is in .state/site; python3 -m http.server --directory .state/site shows it"
 
 .PHONY: check-words

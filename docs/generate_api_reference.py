@@ -25,9 +25,9 @@ Schema = dict[str, Any]
 
 def main() -> int:
     """Writes or checks the pages; returns the exit code."""
-    made = {REFERENCE / name: f"{MARK}\n{text.rstrip()}\n" for name, text in pages().items()}
+    made = {REFERENCE / name: marked(text) for name, text in pages().items()}
     there = {path: path.read_text() for path in REFERENCE.rglob("*.md")}
-    there = {path: text for path, text in there.items() if path in made or text.startswith(MARK)}
+    there = {path: text for path, text in there.items() if path in made or MARK in text}
     stale = sorted(
         str(path.relative_to(REPOSITORY)) for path in made.keys() | there if made.get(path) != there.get(path)
     )
@@ -40,6 +40,12 @@ def main() -> int:
     for path, text in made.items():
         path.write_text(text)
     return 0
+
+
+def marked(text: str) -> str:
+    """The page with a note below its title: a title that is not the first line is none to MkDocs."""
+    title, _, rest = text.partition("\n")
+    return f"{title}\n\n{MARK}\n{rest.rstrip()}\n"
 
 
 def pages() -> dict[str, str]:
@@ -89,7 +95,7 @@ def section(name: str, field: Schema) -> str:
     """The page of one section: each of its fields under a heading."""
     below = f"{name}[]" if field.get("type") == "array" else name
     lines = [f"# `spec.{name}`", "", text_of(field), ""]
-    if facts := ", ".join(_facts(field, required=False)):
+    if facts := "; ".join(_facts(field, required=False)):
         lines += [f"{facts[0].upper()}{facts[1:]}.", ""]
     for path, inner, required in fields(field, below):
         lines += described(path, inner, required)
@@ -99,7 +105,7 @@ def section(name: str, field: Schema) -> str:
 def described(path: str, field: Schema, required: bool) -> list[str]:
     """A field as a heading, a line of facts, and its meaning."""
     meaning = [text_of(field), ""] if field.get("description") else []
-    return [f"## `{path}`", "", f"{', '.join(_facts(field, required))}.", "", *meaning]
+    return [f"## `{path}`", "", f"{'; '.join(_facts(field, required))}.", "", *meaning]
 
 
 def _facts(field: Schema, required: bool) -> Iterator[str]:
@@ -186,7 +192,7 @@ def bounds(field: Schema) -> str:
     """A field's bounds: its values, its range, or its length and pattern."""
     found = []
     if "enum" in field:
-        found.append(", ".join(f"`{value}`" for value in field["enum"]))
+        found.append(f"one of {', '.join(f'`{value}`' for value in field['enum'])}")
     if "minimum" in field or "maximum" in field:
         found.append(f"{field.get('minimum', '')} to {field.get('maximum', '')}")
     for what, unit in (("Length", "characters"), ("Items", "items"), ("Properties", "entries")):

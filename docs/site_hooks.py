@@ -1,7 +1,7 @@
 """What the site of `make docs` needs besides mkdocs.yml: the navigation, and links to files outside of docs/.
 
 The navigation has a tab for each folder. A folder's README.md comes first, then its other pages in the order in which
-it links to them, then the rest by name. So a new page needs no entry anywhere else.
+it links to them, below its headings if it has several, then the rest by name. So a new page needs no entry elsewhere.
 """
 
 from __future__ import annotations
@@ -42,18 +42,25 @@ def pages(docs: Path, folder: Path) -> list[Any]:
     """The pages of a folder in their order, as paths from docs; a folder in it is a section of its own."""
     index = folder / "README.md"
     text = index.read_text() if index.exists() else ""
-    linked = [os.path.normpath(folder / target.split("#")[0]) for _, target in _LINK.findall(text)]
-    order = {path: number for number, path in reversed(list(enumerate(linked)))}
-    entries = [path for path in folder.iterdir() if path.suffix == ".md" and path != index]
-    entries += [path / "README.md" for path in folder.iterdir() if path.is_dir() and any(path.glob("*.md"))]
-    entries.sort(key=lambda path: (order.get(str(path), len(order)), path.name.lower()))
     found: list[Any] = [index.relative_to(docs).as_posix()] if text else []
-    for path in entries:
+    left = {path for path in folder.iterdir() if path.suffix == ".md" and path != index}
+    left |= {path / "README.md" for path in folder.iterdir() if path.is_dir() and any(path.glob("*.md"))}
+
+    def entry(path: Path) -> Any:
+        left.discard(path)
         if path.parent == folder:
-            found.append(path.relative_to(docs).as_posix())
-        else:
-            found.append({path.parent.name.capitalize(): pages(docs, path.parent)})
-    return found
+            return path.relative_to(docs).as_posix()
+        return {path.parent.name.capitalize(): pages(docs, path.parent)}
+
+    sections: list[tuple[str, list[Any]]] = []
+    for part in re.split(r"^## ", text, flags=re.MULTILINE):
+        targets = (Path(os.path.normpath(folder / target.split("#")[0])) for _, target in _LINK.findall(part))
+        entries = [entry(path) for path in targets if path in left]
+        sections += [(part.partition("\n")[0].strip(), entries)] if entries else []
+    grouped = len(sections) > 1
+    for title, entries in sections:
+        found += [{title: entries}] if grouped and not title.startswith("#") else entries
+    return found + [entry(path) for path in sorted(left, key=lambda path: str(path).lower())]
 
 
 def outside_links(markdown: str, page: str, docs: Path) -> str:

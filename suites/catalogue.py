@@ -78,6 +78,8 @@ STEPS = (
     Step("types", "check", make("check-types"), ("extension",), cores=0.75),
     Step("garden", "check", make("garden"), ("setup",), cores=0.75),
     Step("format", "check", make("check-format"), ("setup",), cores=0.5),
+    # Some seconds of a core, and an environment that is made once.
+    Step("docs", "check", make("docs"), ("setup",), cores=0.5),
 )  # fmt: skip
 BY_NAME = {step.name: step for step in STEPS}
 #: What `make check` runs: everything that needs no other program running.

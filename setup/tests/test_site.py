@@ -26,6 +26,17 @@ def test_pages_come_as_the_folders_index_links_to_them(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_pages_stand_below_the_headings_of_the_index_if_it_has_several(tmp_path: Path) -> None:
+    folder = tmp_path / "how-to"
+    folder.mkdir()
+    (folder / "README.md").write_text("# All\n\n[d](d.md)\n\n## One\n\n[b](b.md)\n\n## Two\n\n[a](a.md), [b](b.md)\n")
+    for name in "abcd":
+        (folder / f"{name}.md").write_text("# Page\n")
+    assert pages(tmp_path, folder) == [
+        "how-to/README.md", "how-to/d.md", {"One": ["how-to/b.md"]}, {"Two": ["how-to/a.md"]}, "how-to/c.md",
+    ]  # fmt: skip
+
+
 def test_every_page_of_the_documentation_is_below_a_tab() -> None:
     folders = {path.relative_to(ROOT / DOCS).parts[0] for path in (ROOT / DOCS).rglob("*.md")}
     assert folders == {*KINDS.values(), "README.md"}
