@@ -751,7 +751,7 @@ def test_one_address_for_traffic_and_admin_is_refused(config_directory: ConfigDi
         ("? [1]\n: 2", ":1: a field name must be plain text"),
         ("a: 0x_", "not valid YAML"),
         ("a: 1\nb: !!int x", "not valid YAML"),
-        ('a: 1\nb: "\\ud800"', ":2: an escape stands for half a character"),
+        ('a: 1\nb: "\\ud800"', ":2: unpaired surrogate in an escape"),
         ("a: " + "[" * 5000, "nested too deep"),
     ],
 )

@@ -146,7 +146,7 @@ def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(
         "  81 records, 40 exchanges, newest 2023-11-14T22:13:20Z, 9000 bytes",
         "stays: a/0/Y",
         "  held: hold 1 touches records of it",
-        "goes on going: a/0/X",
+        "will be finished: a/0/X",
         "  1 files were left of it",
         "removed before: a/0/X",
         "nothing was changed: --yes removes 2 logs, 1 stay",

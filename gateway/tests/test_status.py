@@ -277,7 +277,7 @@ def test_a_cluster_without_the_kind_of_tenants_or_the_right_to_read_heads_is_sho
         ),
         ("E1124 memcache\nThe connection to the server was refused", "kubectl: The connection to the server"),
         ("error: current-context is not set", "kubectl: current-context is not set"),
-        ("", "kubectl: failed without a word"),
+        ("", "kubectl: failed without output"),
     ],
 )
 def test_a_cluster_that_cannot_be_asked_is_told(

@@ -135,7 +135,7 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
         # It waits while the limits thread reads or writes its files.
         _authorize(request, controls.token, "limits")
         if not limits_asked.acquire(timeout=LIMITS_WAIT_SECONDS):
-            message = "this worker still tells somebody else; ask again in a moment"
+            message = "this worker is still answering another request for its ledger; try again in a moment"
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             return Response(worker.limit_use(most), media_type="application/json")

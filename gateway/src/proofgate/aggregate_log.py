@@ -113,7 +113,7 @@ def _statement_in(entry: bytes) -> str | None:
         if told["kind"] == "removed":
             return hashlib.sha256(str(told["tombstone"]).encode()).hexdigest()
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise AggregateLogError("an entry of the auditor's log is none") from None
+        raise AggregateLogError("an entry of the auditor's log is not valid") from None
     return None
 
 

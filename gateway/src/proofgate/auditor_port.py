@@ -85,5 +85,5 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"cannot be reached: {error.strerror or 'the connection failed'}"
     if isinstance(error, UnicodeError):
-        return "cannot be reached: the name of its host is none"
+        return "cannot be reached: its host name is not valid"
     return "answered with no HTTP"

@@ -149,7 +149,7 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         handlers.serve,
         "run one worker",
         "SIGTERM or SIGINT drains and seals it;\n"
-        "a second signal leaves at once. SIGHUP reads the configuration anew, and so does a change of\n"
+        "a second signal leaves at once. SIGHUP reads the configuration again, and so does a change of\n"
         "the file or of one that it names.",
     )
     serve.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
@@ -189,7 +189,7 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "front-door",
         handlers.front_door,
-        "keep a running HAProxy in step with its workers, maps, weights and certificate",
+        "sync a running HAProxy with its workers, maps, weights and certificate",
         "Follows the\nfiles and applies each change as a whole, over HAProxy's Unix socket, "
         "without a reload.\nAnswers GET /healthz, /readyz, /metrics, /workers and, with --ask, /answers.",
     )
@@ -473,12 +473,12 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
     fsck.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of whoever may remove logs, or a file; without it such a log is incomplete",
+        help="the verifying key of the retention job, or a file; without it such a log is incomplete",
     )
     fsck.add_argument(
         "--mirror",
         action="store_true",
-        help="it is a copy that a mirror held: salts, trees and logs that go on are not looked for",
+        help="it is a copy that a mirror held: salts, trees and continuations of logs are not checked",
     )
     _add_shred_keys(fsck, "")
     fsck.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -498,7 +498,7 @@ def _add_key_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "keygen",
         handlers.keygen,
-        "make the key pair of a ledger, an auditor, a keeper or a witness",
+        "create the key pair of a ledger, an auditor, a keeper or a witness",
         "Writes signing-key (mode 0600) and verifying-key; never overwrites.",
     )
     keygen.add_argument(

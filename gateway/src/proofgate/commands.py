@@ -261,7 +261,7 @@ def keygen(options: argparse.Namespace) -> int:
         return fail(str(error), EXIT_USAGE)
     use = "a witness" if options.witness else "ledger.signingKeyFile, an auditor or a keeper"
     print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: only for {use})")
-    print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to whoever verifies)")
+    print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to those who verify)")
     print(f"verifying key: {verifying_key.strip()}")
     return EXIT_OK
 

@@ -23,7 +23,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
     rotate = actions.add_parser(
         "rotate",
-        help="make the key that follows another one, of a ledger, an auditor or a keeper",
+        help="create the key that follows another one, of a ledger, an auditor or a keeper",
         description="Writes signing-key-with-former and signing-key (mode 0600), verifying-key and\n"
         "key-successions; never overwrites.\n"
         "Behind the keys stand the statements by which they follow each other. No secret is printed.",
@@ -102,9 +102,9 @@ def _rotate(options: argparse.Namespace) -> int:
         line = rotate(options.old, options.to, options.grace, options.out, time.time_ns() // 1000)
     except KeyFileError as error:
         return handlers.fail(str(error), handlers.EXIT_USAGE)
-    print(f"wrote {options.out / ROLLING_KEY_FILE} (secret: both, for workers until each has begun a log)")
+    print(f"wrote {options.out / ROLLING_KEY_FILE} (secret: both, for workers until each has started a log)")
     print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: the key that follows, alone)")
-    print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to whoever verifies)")
+    print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to those who verify)")
     print(f"wrote {options.out / SUCCESSIONS_FILE} (public: put it behind a verifying key that somebody has)")
     _print(line)
     return handlers.EXIT_OK

@@ -25,10 +25,10 @@ per request, as words in the last user message:
   mock:hang               never answer
   mock:id=abc             count this request under the id abc in /mock/stats
 
-GET /mock/stats tells how many requests were started, completed, failed on purpose and given up by the
+GET /mock/stats reports how many requests were started, completed, failed on purpose and given up by the
 client, and how often each of the last 10000 ids was seen. Usage: a prompt has one token per word, an answer
 as many as content chunks; max_tokens and max_completion_tokens shorten it (finish_reason "length").
-A request with "logprobs": true is told the distribution of each token, which is drawn from the prompt and
+A request with "logprobs": true gets the distribution of each token, which is drawn from the prompt and
 the character of the upstream. An answer that has to have a JSON schema is a sample of it; one to pictures
 says what they are.
 """

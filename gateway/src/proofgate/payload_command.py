@@ -23,7 +23,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "Its records are\n"
         "proved first; a body that does not open, or is not what its record commits to, is not shown.",
     )
-    parser.add_argument("action", choices=("show",), help="show: open a body, or tell what is stored")
+    parser.add_argument("action", choices=("show",), help="show: open a body, or list what is stored")
     parser.add_argument("request_id", metavar="ID", help="the exchange, as the response header named it")
     parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the files of a ledger")
     parser.add_argument(

@@ -81,7 +81,7 @@ def create(folder: Path, setup: Setup) -> None:
     except OSError as error:
         if folder.exists():
             raise QuickstartError(_in_the_way(folder)) from None
-        raise QuickstartError(f"{folder} cannot be made: {error.strerror}") from None
+        raise QuickstartError(f"cannot create {folder}: {error.strerror}") from None
 
 
 def configure(folder: Path, setup: Setup) -> None:
@@ -132,7 +132,7 @@ get the receipt of the answer, with the tenant's key, and verify it; ID is its x
     --out {inside["receipt.json"]}
   {command} verify {inside["receipt.json"]} --key {inside[VERIFYING_KEY_FILE]}
 
-prove it as whoever runs the gateway, and check the whole ledger
+prove it as the administrator, and check the whole ledger
   {command} prove ID --admin {admin} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
   {command} verify {evidence}/ID.completion.tlog-proof --record {evidence}/ID.completion.json \\
     --key {inside[VERIFYING_KEY_FILE]}
@@ -157,7 +157,7 @@ ledger:
   name: {json.dumps(setup.name)}
   # Each request is recorded here before its answer leaves.
   directory: {LEDGER}
-  # Secret. The file {VERIFYING_KEY_FILE} is for whoever checks what was signed.
+  # Secret. The file {VERIFYING_KEY_FILE} is for those who verify what was signed.
   signingKeyFile: {SIGNING_KEY_FILE}
   # Records survive the loss of power as well, for a higher latency.
   #durability: Synced

@@ -52,11 +52,11 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         "--name",
         default=Setup.name,
         metavar="NAME",
-        help="the ledger's name, in every checkpoint for ever (default: %(default)s)",
+        help="the ledger's name, in every checkpoint, permanently (default: %(default)s)",
     )
     for name, default, whom in (
         ("--listen", Setup.listen, "clients"),
-        ("--admin-listen", Setup.admin_listen, "whoever operates it"),
+        ("--admin-listen", Setup.admin_listen, "its administrator"),
     ):
         parser.add_argument(
             name, type=address, default=default, metavar="ADDRESS", help=f"for {whom} (default: %(default)s)"

@@ -50,7 +50,7 @@ KEPT = Gauge(
 )
 REQUESTS = Counter(
     "proofgate_operator_requests_total",
-    "Requests to the API server but for watches, by verb and result: ok, or the status of the refusal.",
+    "Requests to the API server except watches, by verb and result: ok, or the status of the refusal.",
     ["method", "result"],
     registry=REGISTRY,
 )
@@ -74,7 +74,7 @@ HOLDS_ENDED = Gauge(
 )
 WATCHES_BEGUN = Counter(
     "proofgate_operator_watches_total",
-    "Watches begun, by kind and why: list (all objects were read first), resume (nothing was missed).",
+    "Watches started, by kind and reason: list (all objects were read first), resume (nothing was missed).",
     ["kind", "start"],
     registry=REGISTRY,
 )

@@ -92,7 +92,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"policies": [{"name": "a", "url": "http://h/", "parameters": {}}]},
-            "spec.policies: a service is told no parameters",
+            "spec.policies: a service takes no parameters",
         ),
         ({"policies": [NAMES, NAMES]}, "spec.policies[1]: Duplicate value"),
         (

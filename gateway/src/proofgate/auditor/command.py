@@ -32,7 +32,7 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         "auditor",
         run,
         "follow a ledger from outside and keep a signed log of its heads",
-        "Verifies\nwhat workers sign as they sign it, verifies it again for ever, and names what\n"
+        "Verifies\nwhat workers sign as they sign it, verifies it again and again, and names what\n"
         "contradicts it. With --once it looks once, and its exit code is fsck's: 0, 10, 30 or 40.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
@@ -54,21 +54,21 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
     parser.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of whoever may remove logs, or a file: a log under a tombstone by it is\n"
-        "told as removed, and is no finding",
+        help="the verifying key of the retention job, or a file: a log under a tombstone by it is\n"
+        "reported as removed, and is no finding",
     )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--new-aggregate",
         action="store_true",
-        help="begin a log of heads in an empty --state: at the first start, and when the state is lost",
+        help="start a log of heads in an empty --state: at the first start, and when the state is lost",
     )
     start.add_argument(
         "--held",
         type=Path,
         metavar="FILE",
         help="an older checkpoint of the log of heads, held where the state is not: the state has to\n"
-        "contain it. While there is no such file, an empty --state is begun",
+        "contain it. While there is no such file, an empty --state is started",
     )
     parser.add_argument(
         "--witness-policy",
@@ -202,7 +202,7 @@ def _wrong_folders(options: argparse.Namespace) -> str | None:
     if not ledger.is_dir():
         return f"{options.ledger} is not a directory"
     if state == ledger or ledger in state.parents:
-        return "--state lies in the ledger: whoever sets that back would set the auditor back"
+        return "--state is inside the ledger: an older ledger would set the auditor back"
     return None
 
 

@@ -32,7 +32,7 @@ _MEANS = {
     "fork": "it says that what it has cosigned of this log is another history",
     "bad_cosignature": "its answer is no cosignature of this checkpoint by its key",
     "bad_answer": "its answer is not of the protocol",
-    "unknown_log": "it does not know this log: whoever runs it has to add the auditor's verifying key",
+    "unknown_log": "it does not know this log: its administrator has to add the auditor's verifying key",
     "unknown_key": "it knows this log under another key",
     "refused": "it refuses",
     "redirect": "it answers with a redirect, which is not followed",

@@ -77,7 +77,7 @@ class WorkerFiles:
         if not isinstance(names, list) or len(names) > MOST_NAMES:
             raise WorkerError("it answered with no list of names")
         if not all(isinstance(name, str) and 0 < len(name) <= 255 and "/" not in name for name in names):
-            raise WorkerError("it answered with names that are none")
+            raise WorkerError("it answered with names that are not valid")
         return sorted(set(names))
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
@@ -148,5 +148,5 @@ def _worker_error(error: Exception) -> WorkerError:
     if isinstance(error, OSError):
         return WorkerError(f"it cannot be reached: {error.strerror or 'the connection failed'}")
     if isinstance(error, UnicodeError):
-        return WorkerError("it cannot be reached: the name of its host is none")
+        return WorkerError("it cannot be reached: its host name is not valid")
     return WorkerError("its answer is not HTTP")

@@ -16,20 +16,20 @@ def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExc
         action="append",
         default=[],
         metavar="SHARD=URL",
-        help="in its place: the admin port of the worker of a shard, which serves what it has of the\n"
+        help="instead: the admin port of the worker of a shard, which serves what it has of the\n"
         "ledger; once for each worker",
     )
     source.add_argument(
         "--workers",
         type=Path,
         metavar="FILE",
-        help="in its place: a JSON object of those URLs by shard, read anew each second",
+        help="instead: a JSON object of those URLs by shard, read again each second",
     )
     parser.add_argument(
         "--worker-token",
         type=Path,
         metavar="FILE",
-        help="the token for that, as `proofgate reading-token` makes it of the workers' admin token",
+        help="the token for that, as `proofgate reading-token` derives it from the workers' admin token",
     )
 
 

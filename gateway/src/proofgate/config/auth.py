@@ -53,7 +53,7 @@ def _token_url(text: str, also: frozenset[str] = frozenset()) -> str:
     if url.query or url.fragment:
         raise ValueError("remove the part from '?' or '#' on: it is never sent")
     if not is_confidential(text, also):
-        raise ValueError("use https: whoever listens would have the credentials")
+        raise ValueError("use https: a listener on the network would have the credentials")
     return text.rstrip("/")
 
 

@@ -147,5 +147,5 @@ def _fault(text: str) -> str | None:
     except ValueError:
         return "has a token_uri that is no URL"
     if not host or (url.scheme != "https" and not (url.scheme == "http" and is_loopback(host))):
-        return "has a token_uri without https: whoever listens would have the tokens"
+        return "has a token_uri without https: a listener on the network would have the tokens"
     return None

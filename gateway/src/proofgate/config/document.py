@@ -127,4 +127,4 @@ def _require_text(node: yaml.Node) -> None:
         node.value.encode()
     except UnicodeEncodeError:
         # An escape such as "\ud800" is half a character: no UTF-8 file and no JSON can hold it.
-        raise DocumentError("an escape stands for half a character", node.start_mark.line + 1) from None
+        raise DocumentError("unpaired surrogate in an escape", node.start_mark.line + 1) from None

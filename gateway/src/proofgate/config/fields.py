@@ -119,7 +119,7 @@ def _key_set_url(text: str) -> str:
     if url.fragment:
         raise ValueError("remove the part from '#' on: it is never sent")
     if url.scheme != "https" and not is_loopback(url.hostname or ""):
-        raise ValueError("use https: whoever answers in its place could sign tokens for every tenant")
+        raise ValueError("use https: an impostor could sign tokens for every tenant")
     return text
 
 

@@ -88,7 +88,7 @@ def _held_checkpoints(base: Path, settings: Settings, findings: Findings) -> Pat
         message = f"{directory} is not a directory: create it, or mount what belongs there"
         findings.report("config_no_directory", path, message)
     elif directory.resolve().is_relative_to(ledger.resolve()):
-        message = f"{directory} is in the ledger's directory: whoever sets that back would set it back, too"
+        message = f"{directory} is in the ledger's directory: restoring an older ledger would restore it, too"
         findings.report("config_held_inside", path, message)
     return directory
 

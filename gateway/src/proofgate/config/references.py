@@ -33,7 +33,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_proxy(settings, findings)
     check_telemetry(settings.telemetry, findings)
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
-        message = "bufferedBytes is less than four times bodyBytes: a body of that size might never find room"
+        message = "bufferedBytes is less than four times bodyBytes: a body of that size might never fit"
         findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)
 
 
@@ -230,7 +230,7 @@ def _check_policies(settings: Settings, findings: Findings) -> None:
             message = "set exactly one of factory and url"
             findings.report("config_policy_source", ("policies", position), message)
         if policy.url is not None and policy.parameters:
-            message = "a service is told no parameters: remove them"
+            message = "a service takes no parameters: remove them"
             findings.report("config_policy_source", ("policies", position, "parameters"), message)
         if policy.ca_file is not None and url.scheme != "https":
             message = "it is for a url with https: remove it, or use https"

@@ -84,7 +84,7 @@ class Payloads(Section):
     @model_validator(mode="after")
     def _fits(self) -> Payloads:
         if 2 * self.max_bytes > self.budget_bytes:
-            raise ValueError("maxBytes is more than half of budgetBytes: a body might never find room")
+            raise ValueError("maxBytes is more than half of budgetBytes: a body might never fit")
         return self
 
 

@@ -24,7 +24,7 @@ def shred_keys(
     path: FieldPath = ("ledger", "shredKeysDirectory")
     directory, ledger = (base / name).absolute(), (base / settings.ledger.directory).absolute()
     if directory.resolve().is_relative_to(ledger.resolve()):
-        message = f"{directory} is in the ledger's directory: whoever copies that would copy the keys, too"
+        message = f"{directory} is in the ledger's directory: a copy of the ledger would contain the keys"
         findings.report("config_shred_keys_inside", path, message)
         return {}
     files.watch_folder(name)

@@ -20,7 +20,7 @@ RUNNING = 2
 # raises it. The result of the last check tells less: there is none while the next check is on its way.
 RISE = 2
 NOBODY_UP = "no worker is up"
-_NOT_TOLD = "HAProxy does not tell the state of its servers"
+_NOT_TOLD = "HAProxy does not report the state of its servers"
 # Longer than an address takes to arrive, and a worker to pass its first checks.
 FIND_SECONDS = 10.0
 # Of `srv_admin_state`: in maintenance by command, and because the configuration begins with it (HAProxy,

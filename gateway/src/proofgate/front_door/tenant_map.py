@@ -112,7 +112,7 @@ class MapFile:
     async def _note(self, content: Contents, checked_at: float) -> None:
         version, count = await self._summary()
         if count != self._entries:
-            raise RefusedError(f"HAProxy holds {count} entries in the place of {self._entries}")
+            raise RefusedError(f"HAProxy holds {count} entries instead of {self._entries}")
         self._known = _Known(self._api.life(), version, count, content, checked_at)
 
     async def _summary(self) -> tuple[int, int]:
@@ -121,7 +121,7 @@ class MapFile:
             found = _SUMMARY_LINE.match(line)
             if found and found["path"] == str(self._path):
                 return int(found["version"]), int(found["count"])
-        raise RefusedError("HAProxy does not tell of it")
+        raise RefusedError("HAProxy does not report it")
 
     async def _change(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Changes the entries that differ, one by one: first those that come, then those that go."""

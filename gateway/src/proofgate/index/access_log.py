@@ -217,13 +217,15 @@ class AccessLog:
         if told is None:
             return replay(logs[max(logs)], None) if logs else None
         if told[0] not in logs:
-            raise AccessLogError(f"{told[1]} lines of a log were told that is not there")
+            raise AccessLogError(f"{told[1]} lines of a log were reported that is missing")
         begin = max((part.first for part in logs[told[0]] if part.first <= told[1]), default=None)
         if begin is None:
-            raise AccessLogError(f"{told[1]} lines were told, and the files that are there begin behind them")
+            raise AccessLogError(
+                f"{told[1]} lines were reported, and the files that are left begin after them"
+            )
         found = replay([part for part in logs[told[0]] if part.first >= begin], told)
         if found[1].size < told[1]:
-            raise AccessLogError(f"{told[1]} lines were told, and only {found[1].size} are there")
+            raise AccessLogError(f"{told[1]} lines were reported, and only {found[1].size} are there")
         return found
 
     def _finish_cut(self) -> None:
@@ -306,7 +308,7 @@ def replay(
 
     def compare(tree: _core.Tree) -> None:
         if told is not None and tree.size == told[1] and tree.root != told[2]:
-            raise AccessLogError(f"the first {told[1]} lines are not those that were told")
+            raise AccessLogError(f"the first {told[1]} lines differ from those that were reported")
         if at is not None:
             at(tree)
 
@@ -314,7 +316,7 @@ def replay(
     for part in files:
         with part.read() as (begun, lines):
             if tree is not None and (tree.size, tree.peaks) != (begun.size, begun.peaks):
-                raise AccessLogError(f"{part.path} does not go on from the file before it")
+                raise AccessLogError(f"{part.path} does not continue the file before it")
             tree = begun
             compare(tree)
             for line in lines:

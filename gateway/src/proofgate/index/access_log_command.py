@@ -37,7 +37,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "access-log",
         run,
         "check the log of who read what against what the auditor signed of it",
-        "Exit\ncode 0: all that was told is there as it was, 10: it cannot be compared, 30: it was changed.",
+        "Exit\ncode 0: all that was reported is unchanged, 10: it cannot be compared, 30: it was changed.",
     )
     parser.add_argument("state", type=Path, metavar="STATE", help="the auditor's --state, or a copy of it")
     parser.add_argument("--key", required=True, metavar="VKEY", help="the auditor's verifying key, or a file")
@@ -81,13 +81,13 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]]) -> int:
     files = sorted(logs.get(begun, []), key=lambda part: part.first)
     last = told[-1].size if told else 0
     if not files:
-        print(f"log {begun}: {last} lines were told, and none is there")
+        print(f"log {begun}: {last} lines were reported, and all are missing")
         return _DIVERGED
     wanted = {one.size: one.root for one in told}
 
     def compare(tree: _core.Tree) -> None:
         if wanted.get(tree.size, tree.root) != tree.root:
-            raise AccessLogError(f"the first {tree.size} lines are not those that were told")
+            raise AccessLogError(f"the first {tree.size} lines differ from those that were reported")
 
     try:
         _, tree = replay(files, None, compare)
@@ -95,12 +95,12 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]]) -> int:
         print(f"log {begun}: {error}")
         return _DIVERGED
     if tree.size < last:
-        print(f"log {begun}: {last} lines were told, and only {tree.size} are there")
+        print(f"log {begun}: {last} lines were reported, and only {tree.size} are there")
         return _DIVERGED
     first = files[0].first
     print(f"log {begun}: lines {first} to {tree.size}, of which {tree.size - last} are under no head yet")
     if first and not any(one.size >= first for one in told):
-        print("  nothing was told that shows what was before them")
+        print("  no report shows what was before them")
         return _INCOMPLETE
     return 0
 
@@ -139,7 +139,7 @@ def _head_in(entry: bytes) -> str | None:
         told = json.loads(entry)
         return str(told["checkpoint"]) if told["kind"] == "access" else None
     except (ValueError, KeyError, TypeError):
-        raise _DivergedError("an entry of the auditor's log is none") from None
+        raise _DivergedError("an entry of the auditor's log is not valid") from None
 
 
 def _believed(note: str, key: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--index-days",
         type=_days,
         metavar="DAYS",
-        help="keep so many days of exchanges in the index, and remove older ones for good (default: all)",
+        help="keep this many days of exchanges in the index, and remove older ones (default: all)",
     )
     parser.add_argument(
         "--same-volume", action="store_true", help="let the index lie on the ledger's volume all the same"

@@ -101,7 +101,7 @@ class AuditedIndex:
             except IndexUnusableError as error:
                 self._tell(error)
             except Exception:
-                log.exception("the index is behind, and goes on in a minute")
+                log.exception("the index is behind, and continues in a minute")
                 self._problem = IndexUnusableError("the index failed: the log says how", "index_failed")
             with self._condition:
                 self._condition.wait_for(lambda: self._ending, REST_SECONDS)

@@ -44,8 +44,8 @@ def add(command: _Command) -> None:
     index.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of whoever may remove logs, or a file; without it a removed log that was\n"
-        "never read is told as something wrong",
+        help="the verifying key of the retention job, or a file; without it a removed log that was\n"
+        "never read is reported as missing",
     )
     index.add_argument(
         "--index", type=Path, required=True, metavar="DIR", help="the index; not on the ledger's volume"
@@ -53,14 +53,14 @@ def add(command: _Command) -> None:
     index.add_argument(
         "--same-volume", action="store_true", help="let it lie on the ledger's volume all the same"
     )
-    index.add_argument("--rebuild", action="store_true", help="make it anew")
+    index.add_argument("--rebuild", action="store_true", help="build it again")
     index.add_argument(
         "--prune-before",
         type=_day,
         metavar="DAY",
-        help="remove the days before this one from the index, for good",
+        help="remove the days before this one from the index, permanently",
     )
-    index.add_argument("--follow", action="store_true", help="go on until SIGTERM or SIGINT")
+    index.add_argument("--follow", action="store_true", help="continue until SIGTERM or SIGINT")
 
     exchanges = command(
         "exchanges",

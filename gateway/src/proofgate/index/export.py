@@ -224,7 +224,7 @@ class _Export:
         if told["id"] != row.facts["id"]:
             raise IndexUnusableError(
                 f"the ledger holds {told['id']} where the index has {row.facts['id']}:"
-                " `proofgate index --rebuild` makes it anew",
+                " `proofgate index --rebuild` builds it again",
                 "index_damaged",
             )
         if not neighbour and not matches(self._asked, told, row.place[0]):

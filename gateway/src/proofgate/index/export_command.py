@@ -30,7 +30,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     export = command(
         "export",
         run,
-        "write exchanges of an index with their records and proofs, for whoever has the verifying key",
+        "write exchanges of an index with their records and proofs, for holders of the verifying key",
         "Asked\nfor a tenant, a time or both, it also shows that none is left out between two others.\n"
         "Exit code 10: exchanges of logs that cannot be read are left out, and the manifest says so.",
     )

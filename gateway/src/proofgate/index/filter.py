@@ -113,7 +113,7 @@ class Cursor:
         except (ValueError, KeyError, TypeError, RecursionError):
             well_formed = False
         if not well_formed:
-            raise IndexUnusableError("the cursor is none of this index: take it from an answer", "bad_cursor")
+            raise IndexUnusableError("the cursor is not of this index: take it from an answer", "bad_cursor")
         if asked != wanted.told():
             raise IndexUnusableError(
                 "the cursor belongs to another question: repeat the filters with which it was given",

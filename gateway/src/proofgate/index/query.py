@@ -100,7 +100,8 @@ class Questions:
         cursor = Cursor.decode(after, asked) if after else None
         if cursor is not None and cursor.generation != self.generation:
             raise IndexUnusableError(
-                "the index was made anew since the first page: ask again from the beginning", "cursor_expired"
+                "the index was rebuilt since then: start again from the first page",
+                "cursor_expired",
             )
         version = self.version if cursor is None else min(cursor.version, self.version)
         place = None if cursor is None else cursor.after
@@ -356,6 +357,6 @@ class Questions:
 
 def _damaged(directory: Path, error: Exception) -> IndexUnusableError:
     return IndexUnusableError(
-        f"the index in {directory} cannot be read: {error}. `proofgate index --rebuild` makes it anew",
+        f"the index in {directory} cannot be read: {error}. `proofgate index --rebuild` builds it again",
         "index_damaged",
     )

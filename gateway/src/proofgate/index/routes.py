@@ -191,7 +191,7 @@ class Desk:
             raise _refusal(
                 HTTPStatus.UNAUTHORIZED,
                 "reader_expired",
-                "this key has expired: ask whoever runs the auditor for another one",
+                "this key has expired: contact the administrator of the auditor for a new one",
                 {"WWW-Authenticate": "Bearer"},
             )
         if reader is None:
@@ -200,7 +200,7 @@ class Desk:
             raise _refusal(
                 HTTPStatus.UNAUTHORIZED,
                 "not_a_reader",
-                "send the key of a reader as `Authorization: Bearer KEY`; keys of the gateway are none",
+                "send the key of a reader as `Authorization: Bearer KEY`; gateway keys do not work",
                 {"WWW-Authenticate": "Bearer"},
             )
         if len(request.url.path) + len(request.url.query) > _LONGEST_QUESTION:

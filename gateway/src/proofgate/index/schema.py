@@ -176,7 +176,7 @@ def open_catalogue(directory: Path, *, write: bool = False) -> sqlite3.Connectio
         connection.close()
         raise IndexUnusableError(
             f"the index in {directory} has schema {found}, and this version {SCHEMA}:"
-            " `proofgate index --rebuild` makes it anew",
+            " `proofgate index --rebuild` builds it again",
             "index_schema",
         )
     return connection
@@ -187,7 +187,7 @@ def open_day(directory: Path, day: int, generation: str, *, write: bool = False)
     path = day_path(directory, day)
     if not path.is_file():
         raise IndexUnusableError(
-            f"{path} is gone, and the catalogue names it: `proofgate index --rebuild` makes the index anew",
+            f"{path} is gone, and the catalogue names it: `proofgate index --rebuild` builds the index again",
             "index_damaged",
         )
     connection = connect(path, write=write)
@@ -195,6 +195,6 @@ def open_day(directory: Path, day: int, generation: str, *, write: bool = False)
     if (meta.get("schema"), meta.get("generation")) != (SCHEMA, generation):
         connection.close()
         raise IndexUnusableError(
-            f"{path} is of another index: `proofgate index --rebuild` makes it anew", "index_damaged"
+            f"{path} is of another index: `proofgate index --rebuild` builds it again", "index_damaged"
         )
     return connection

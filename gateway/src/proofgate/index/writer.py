@@ -81,9 +81,7 @@ class Writer:
             ) from None
         except (OSError, sqlite3.Error) as error:
             os.close(lock)
-            raise IndexUnusableError(
-                f"the index in {directory} cannot be made: {error}", "index_io"
-            ) from None
+            raise IndexUnusableError(f"cannot create the index in {directory}: {error}", "index_io") from None
         except BaseException:
             os.close(lock)
             raise

@@ -146,7 +146,7 @@ def add_auditor(parser: argparse.ArgumentParser) -> None:
         "--auditor-state",
         type=Path,
         metavar="DIR",
-        help="in its place: the auditor's --state, or a copy",
+        help="instead: the auditor's --state, or a copy",
     )
     parser.add_argument("--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file")
 
@@ -242,7 +242,7 @@ def require_apart(state: Path, ledger: Path) -> None:
         raise UsageError(f"{ledger} is not a directory")
     inside, outside = state.resolve(), ledger.resolve()
     if inside == outside or outside in inside.parents:
-        raise UsageError("--state lies in the ledger: whoever writes that could release every hold")
+        raise UsageError("--state is inside the ledger: its writers could release every hold")
 
 
 def signing_key(path: Path) -> str:

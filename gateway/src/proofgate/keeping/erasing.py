@@ -17,7 +17,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "erase",
         run,
         "destroy the salts of an exchange or of a tenant",
-        "Its commitments tell nothing\nthen; all records and proofs stay as they are. What is destroyed is "
+        "Its commitments reveal nothing\nthen; all records and proofs stay as they are. What is destroyed is "
         "signed before. Without --yes\nnothing is changed. Exit code 1 when anything of it stays.",
     )
     arguments.add_ledger(parser)

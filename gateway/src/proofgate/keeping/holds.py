@@ -24,7 +24,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    begin = _action(actions, "begin", _begin, "begin a keeper's state, once")
+    begin = _action(actions, "begin", _begin, "create a keeper's state, once")
     arguments.add_state(begin)
     begin.add_argument(
         "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"

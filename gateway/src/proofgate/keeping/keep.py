@@ -196,7 +196,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
     _require_key(plan, own)
     keeper = _opened(options, plan, key, signing)
     if keeper is None:
-        report.message = "there is no state yet, and one would be begun"
+        report.message = "there is no state yet, and one would be created"
         return
     state = json.loads(keeper.holds())
     if plan.known is not None and len(state) < plan.known:
@@ -273,7 +273,7 @@ def _opened(options: argparse.Namespace, plan: KeepingPlan, key: str, signing: s
                 raise
     lost = "" if plan.begin else "this is not the first time"
     if trace := next(_traces(options.ledger), None):
-        lost = f"{trace} tells that there was one"
+        lost = f"{trace} shows that there was one"
     if lost:
         raise KeepError(
             f"the keeper's state is not there, and {lost}: holds may have been in it, so nothing is removed "

@@ -90,7 +90,7 @@ def exit_code(logs: Logs) -> int:
 
 def lines(logs: Logs, *, done: bool) -> Iterator[str]:
     """What a person is told of logs."""
-    words = {"remove": "removed" if done else "goes", "finish": "finished" if done else "goes on going"}
+    words = {"remove": "removed" if done else "goes", "finish": "finished" if done else "will be finished"}
     for log in logs:
         held = (
             f"{log['records']} records, {log['exchanges']} exchanges, newest {arguments.told(log['newest'])}"

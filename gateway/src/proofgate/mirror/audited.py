@@ -53,7 +53,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     for text in options.mirror:
         place = Path(text).resolve()
         if "://" not in text and (place == ledger or ledger in place.parents):
-            return "--mirror lies in the ledger: whoever writes that would write the mirror"
+            return "--mirror is inside the ledger: a process that can write there could change the mirror"
     return None
 
 

@@ -48,7 +48,7 @@ class Memory:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            log.warning("%s cannot be used: all of the mirror is compared anew", path)
+            log.warning("%s cannot be used: the whole mirror is compared again", path)
         return cls(path, name)
 
     def save(self) -> None:

@@ -53,7 +53,7 @@ def _bucket(text: str) -> Target:
         raise PlaceError(f"{name}: behind '?' stand {', '.join(sorted(_NAMES))}, each once")
     region = options.get("region") or os.environ.get("AWS_REGION") or "us-east-1"
     if not _REGION.fullmatch(region):
-        raise PlaceError(f"{name}: region is none")
+        raise PlaceError(f"{name}: region is not valid")
     lock = Lock(_mode(name, options), _days(name, options))
     endpoint = _endpoint(name, options.get("endpoint") or f"https://s3.{region}.amazonaws.com", options)
     folder = options.get("credentials")

@@ -98,9 +98,7 @@ class Witness:
                 f"{behind} was rolled back: {held[behind].size} records of it were signed before, and the"
                 f" gateway shows {now} and no way between them"
             )
-        raise EvidenceError(
-            f"the gateway does not show that {unshown[0]} goes on from what was signed before"
-        )
+        raise EvidenceError(f"the gateway does not show that {unshown[0]} continues what was signed before")
 
     def _take(self, held: dict[str, Checkpoint], verified: Verified) -> list[str]:
         """Compares a receipt with what is held, and holds what is newer; the logs of which it shows no

@@ -54,7 +54,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of whoever may remove logs, or a file; without it such a log is a problem",
+        help="the verifying key of the retention job, or a file; without it such a log is a problem",
     )
     parser.add_argument(
         "--shred-keys",
@@ -75,13 +75,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="judge by this worker's YAML file instead; the files that it names are not read",
     )
     parser.add_argument(
-        "--since", type=moment, metavar="TIME", help="begun at this time or later (2026-01-31T12:00:00Z)"
+        "--since", type=moment, metavar="TIME", help="started at this time or later (2026-01-31T12:00:00Z)"
     )
     parser.add_argument(
         "--until",
         type=moment_before,
         metavar="TIME",
-        help="begun on this day or earlier, or before this time",
+        help="started on this day or earlier, or before this time",
     )
     parser.add_argument("--tenant", metavar="NAME", help="of this tenant")
     parser.add_argument("--model", metavar="NAME", help="that ask for this model; refused requests name none")

@@ -164,7 +164,7 @@ class Stream:
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 # What is behind it waits, as nothing is left out; other logs do not.
                 self.totals.failures["siem_event"] += 1
-                why = f"an exchange cannot be told in this form ({type(error).__name__}) [siem_event]"
+                why = f"an exchange cannot be written in this form ({type(error).__name__}) [siem_event]"
                 self._tell(origin, why, error)
                 continue
             del left[directory]

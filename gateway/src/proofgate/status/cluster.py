@@ -90,7 +90,7 @@ def _kubectl(*arguments: str) -> dict[str, Any]:
     if done.returncode:
         told = [line for line in done.stderr.splitlines() if line.strip()]
         raise ClusterError(
-            f"kubectl: {told[-1].removeprefix('error: ') if told else 'failed without a word'}"
+            f"kubectl: {told[-1].removeprefix('error: ') if told else 'failed without output'}"
         )
     try:
         answer = json.loads(done.stdout or "{}")

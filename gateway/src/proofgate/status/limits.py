@@ -37,7 +37,7 @@ def ask_limits(admin: str, token_file: Path) -> Limits:
     try:
         return from_answer(json.loads(answer))
     except (ValueError, KeyError, TypeError):
-        raise AdminError(f"{admin} tells no limits: is this a Proofgate admin port?") from None
+        raise AdminError(f"{admin} reports no limits: is this a Proofgate admin port?") from None
 
 
 def from_answer(told: Mapping[str, Any]) -> Limits:

@@ -23,7 +23,7 @@ def ask_worker(admin: str, token_file: Path | None) -> Worker:
     try:
         seen = worker(json.loads(status), metrics)
     except (ValueError, KeyError, TypeError):
-        raise AdminError(f"{admin} tells no status: is this a Proofgate admin port?") from None
+        raise AdminError(f"{admin} reports no status: is this a Proofgate admin port?") from None
     return replace(seen, limits=ask_limits(admin, token_file)) if token_file else seen
 
 

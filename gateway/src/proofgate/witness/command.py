@@ -17,7 +17,7 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         "witness",
         run,
         "cosign checkpoints of logs that only grow",
-        "For whoever is to hold an\nauditor, or any other log, to one history: c2sp.org/tlog-witness.",
+        "For those who hold an\nauditor, or any other log, to one history: c2sp.org/tlog-witness.",
     )
     parser.add_argument(
         "--logs", type=Path, required=True, metavar="FILE", help="the logs to cosign: a c2sp.org/tlog-list"

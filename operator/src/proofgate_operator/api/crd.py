@@ -91,7 +91,7 @@ def shard_schema() -> dict[str, Any]:
             "retiringSince": {
                 "type": "string",
                 "format": "date-time",
-                "description": "When the worker was told to retire.",
+                "description": "When the worker was asked to retire.",
             },
             "configDigest": {
                 "type": "string",
@@ -119,7 +119,7 @@ def fault_schema() -> dict[str, Any]:
                 "description": "Whom it costs, as a field of the spec: spec.tenants[acme].",
             },
             "reason": {"type": "string", "maxLength": 64, "description": "What it is, in one word."},
-            "message": {"type": "string", "maxLength": 1024, "description": "What to mend."},
+            "message": {"type": "string", "maxLength": 1024, "description": "What to fix."},
         },
     }
 
@@ -153,7 +153,7 @@ def auditor_schema() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "description": "What the auditor told last, at most a minute ago while anything moves. Condition"
+        "description": "The auditor's last report, at most a minute old while anything changes. Condition"
         " Audited sums it up.",
         "properties": {
             "origin": {**text, "description": "Name of its log of heads."},
@@ -199,7 +199,7 @@ def auditor_schema() -> dict[str, Any]:
                     "problem": {
                         "type": "string",
                         "maxLength": 64,
-                        "description": "Code of why the index does not go on; absent while it does.",
+                        "description": "Code of why the index stopped; absent while it grows.",
                     },
                 },
             },

@@ -189,7 +189,7 @@ KEEPING_RULES: tuple[dict[str, Any], ...] = (
         " !has(self.ledger.volume.existingClaim) ||"
         " self.keeping.storage.existingClaim != self.ledger.volume.existingClaim",
         "fieldPath": ".keeping.storage.existingClaim",
-        "message": "spec.keeping.storage.existingClaim is the ledger's volume: whoever writes that could"
+        "message": "spec.keeping.storage.existingClaim is the ledger's volume: its writers could"
         " release every hold",
     },
 )

@@ -59,7 +59,7 @@ PythonPolicyWithSource = Annotated[
             },
             {
                 "rule": "has(self.factory) || !has(self.parameters)",
-                "message": "spec.policies: a service is told no parameters",
+                "message": "spec.policies: a service takes no parameters",
             },
             {
                 "rule": "!has(self.caFile) || has(self.url) && self.url.startsWith('https://')",

@@ -62,7 +62,7 @@ def status_schema() -> dict[str, Any]:
                 "description": "Ready: all of the others hold. Accepted: the gateway lets the tenant"
                 " attach, and has its plan. KeysValid:"
                 " every key of the list is let in. Programmed: the keys are written where the workers and"
-                " HAProxy read them. Only while they hold, Reconciling: it goes on by itself; Stalled: it"
+                " HAProxy read them. Only while they hold, Reconciling: it continues by itself; Stalled: it"
                 " needs somebody.",
                 "items": condition_schema(),
                 "x-kubernetes-list-type": "map",

@@ -93,7 +93,7 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
     },
     {
         "rule": "self.type == 'VertexAI' || has(self.baseURL)",
-        "message": "providers: every one needs a baseURL but for type VertexAI",
+        "message": "providers: each needs a baseURL, except of type VertexAI",
     },
     {
         "rule": "!has(self.objectsOf) || self.type == 'OpenAI' ||"

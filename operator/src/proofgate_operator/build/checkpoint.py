@@ -113,7 +113,7 @@ def _key(verifying_key: str) -> tuple[str, bytes]:
         name, _, encoded = verifying_key.split("+", 2)
         return name, base64.b64decode(encoded, validate=True)[1:]
     except (ValueError, binascii.Error):
-        raise InvalidCheckpoint("the verifying key is none") from None
+        raise InvalidCheckpoint("the verifying key is not valid") from None
 
 
 def _verify(text: bytes, signatures: list[str], name: str, public: bytes) -> None:

@@ -323,7 +323,7 @@ class Attachments:
             # Whose it is, is nobody's business but the holder's.
             shared = roster.book.holder(key.digest) is not None or key.digest in roster.book.reserved
             reason = "KeyShared" if shared else "NoRoom"
-            why = "is another tenant's key" if shared else "finds no room: the gateway has too many keys"
+            why = "is another tenant's key" if shared else "does not fit: the gateway has too many keys"
             if not shared and roster.book.is_crowded(tenant.tenant):
                 why += " of its namespace, which has its share of them"
             faults.append(KeyFault(key.name, reason, f"{FIELD}[{key.name}] {why}"))

@@ -43,7 +43,7 @@ class Orphans:
                     waiting.discard(tenant)
             except Exception as error:
                 # Whatever it is, the next time may find the world better.
-                _log.warning("cannot tell tenants that their gateway is not there: %s", type(error).__name__)
+                _log.warning("cannot report a missing gateway to its tenants: %s", type(error).__name__)
             finally:
                 attached.give_back(gateway, waiting)
                 # If it was made meanwhile, it has the last word.

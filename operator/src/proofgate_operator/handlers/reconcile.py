@@ -189,7 +189,7 @@ async def _report_blind(client: Client, live: Manifest, unread: list[Unread]) ->
             await create(client, event_of(*about, message, time_of(time.time())))
     except ApiError as error:
         # Who may not look may often not write either: the log says it in any case.
-        logging.getLogger(__name__).debug("what cannot be read was not told: %s", error.reason)
+        logging.getLogger(__name__).debug("cannot report what could not be read: %s", error.reason)
 
 
 async def report_other_release(client: Client, live: Manifest, own: str, holder: str) -> None:

@@ -80,8 +80,8 @@ async def steer(
     secret = seen.child("Secret", names(gateway).admin)
     token = entry(secret, ADMIN_TOKEN) if secret and (plan.stay or plan.retire) else None
     for pods, tell, told in (
-        (plan.stay, admin_port.stay, "told %s to stay"),
-        (plan.retire, admin_port.retire, "told %s to retire"),
+        (plan.stay, admin_port.stay, "asked %s to stay"),
+        (plan.retire, admin_port.retire, "asked %s to retire"),
     ):
         for pod in pods:
             name = pod["metadata"]["name"]

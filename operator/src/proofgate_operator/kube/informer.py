@@ -97,7 +97,7 @@ class Informer:
             told = (
                 str(error) if isinstance(error, ApiError) and self.kind != "Secret" else type(error).__name__
             )
-            _log.warning("the watch of %s begins anew: %s", self.name, told)
+            _log.warning("the watch of %s starts again: %s", self.name, told)
         pause = min(_FIRST_PAUSE_SECONDS * (1 << min(self._failures, 8)), _LONGEST_PAUSE_SECONDS)
         asked = error.retry_after if isinstance(error, ApiError) and error.retry_after else 0.0
         return max(pause, asked) * random.uniform(1, 1.5)

@@ -132,8 +132,8 @@ def refusal_of(gateway: Gateway, name: Name, wanted: str, admission: Admission) 
         return Problem("NotAllowed", f"{named} does not let namespace {namespace} attach tenants")
     if len(full) > MAX_ROUTED_TENANT:
         message = (
-            f"{full} is longer than {MAX_ROUTED_TENANT} characters: HAProxy could not tell a worker"
-            " whole whom it routes for. Give the tenant a shorter name"
+            f"{full} is longer than {MAX_ROUTED_TENANT} characters: HAProxy could not pass"
+            " it to a worker in full. Give the tenant a shorter name"
         )
         return Problem("NameTooLong", message)
     plan = next((plan for plan in gateway.spec.plans if plan.name == wanted), None)

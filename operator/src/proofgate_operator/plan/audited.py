@@ -113,7 +113,7 @@ def _of_report(situation: Situation, report: AuditReport) -> Condition:
         return _audited(
             None,
             "AuditorKeyDiffers",
-            f"what the auditor tells is not signed by the key {key.name if key else ''} of its Secret: it is"
+            f"the auditor's report is not signed by the key {key.name if key else ''} of its Secret: it is"
             " being replaced, or another one answers",
         )
     if report.by_code:
@@ -132,7 +132,7 @@ def _of_report(situation: Situation, report: AuditReport) -> Condition:
 def _index(report: AuditReport) -> str:
     """Return what is wrong with the index: it costs the auditor's word nothing."""
     stuck = report.index is not None and report.index.code
-    return f"; its index of exchanges does not go on: {stuck}" if stuck else ""
+    return f"; its index of exchanges stopped: {stuck}" if stuck else ""
 
 
 def _unpublished(situation: Situation, report: AuditReport) -> bool:

@@ -28,7 +28,10 @@ _READY_NEEDS = (
 )
 
 #: Reason and message of Progressing while nothing moves because of what is wrong with the spec.
-_WAITING = ("ConfigInvalid", "what ConfigValid tells of waits for a valid configuration; all else is done")
+_WAITING = (
+    "ConfigInvalid",
+    "what ConfigValid names waits for a valid configuration; the rest is applied",
+)
 #: Reason of Progressing while a roll goes no further.
 STALLED = "RolloutStalled"
 
@@ -148,7 +151,7 @@ def _workers_available(situation: Situation, live: Manifest | None) -> Condition
 
 
 def _strays(pods: tuple[str, ...]) -> str | None:
-    return f"{_sentences(pods)}: passed over, for it bears the workers' labels and is none" if pods else None
+    return f"{_sentences(pods)}: ignored: it has the workers' labels and is not a worker" if pods else None
 
 
 def _balancer_available(situation: Situation, live: Manifest | None) -> Condition:
@@ -198,10 +201,10 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         return _condition(kind, False, "NameTaken", "nothing is changed while ConfigValid is False")
     if situation.leaving:
         left = _sentences(str(ref) for ref in situation.leaving)
-        return _condition(kind, True, "WaitingForDeletion", f"{left}: is made anew when it is gone")
+        return _condition(kind, True, "WaitingForDeletion", f"{left}: is created again when it is gone")
     movement = situation.movement
     if movement.stalled:
-        message = f"{movement.stalled}; the other workers go on as they are"
+        message = f"{movement.stalled}; the other workers continue unchanged"
         return _condition(kind, False, STALLED, message)
     if movement.purpose is Purpose.ROLLING:
         message = f"workers are replaced one by one, now {movement.waits_for}"

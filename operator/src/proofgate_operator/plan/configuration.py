@@ -384,8 +384,8 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             missing.append(own.ledger)
         else:
             message = (
-                f"Secret {own.ledger} is gone, and with it the key of {evidence}: put it back from a backup."
-                " No other one is made, for it could not go on with what was signed"
+                f"Secret {own.ledger} is gone, and with it the key of {evidence}: restore it from a backup."
+                " No new one is created, because it could not continue what was signed"
             )
             ledger_problems.append(Problem("SigningKeyLost", message))
 

@@ -69,7 +69,7 @@ def held_checkpoints(
             )
         if kept and new and kept.age > new.age:
             setbacks.append(
-                f"worker {shard} tells {new.size} records of {new.incarnation},"
+                f"worker {shard} reports {new.size} records of {new.incarnation},"
                 f" and {kept.size} of {kept.incarnation} are held"
             )
         if new and (kept is None or new.age > kept.age):

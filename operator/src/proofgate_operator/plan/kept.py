@@ -64,7 +64,7 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
         message = "spec.keeping.suspend is true: nothing is removed or erased, and new holds wait"
         return (_kept(None, "Suspended", message),)
     if waits_for_auditor(gateway, situation.seen, situation.configuration):
-        message = "the auditor does not run with the keeper's key yet, and would take removals for losses"
+        message = "the auditor does not run with the keeper's key yet, and would report removals as losses"
         return (_kept(None, "WaitingForAuditor", message),)
     if result is None:
         return (_kept(None, "NeverRun", f"it has not run yet; its schedule is {wanted.schedule}, in UTC"),)

@@ -49,5 +49,5 @@ def cpu_pinned(cpu: str, shards: Sequence[Shard]) -> Condition:
         )
         return _told(ConditionStatus.FALSE, "SharedCores", message)
     if len(asked) < len(ready) or not ready:
-        return _told(ConditionStatus.UNKNOWN, "NotMeasured", "not every worker has told its CPUs yet")
+        return _told(ConditionStatus.UNKNOWN, "NotMeasured", "not every worker has reported its CPUs yet")
     return _told(ConditionStatus.TRUE, "Exclusive", f"every worker has {cores} of its own")

@@ -8,7 +8,7 @@ from proofgate_operator.build.naming import Manifest
 _STEPS = (
     ("ControllerResizeError", "ResizeFailed", "its driver cannot grow it"),
     ("NodeResizeError", "ResizeFailed", "the node cannot grow its file system"),
-    ("FileSystemResizePending", "ResizePending", "its file system grows when a pod mounts it anew"),
+    ("FileSystemResizePending", "ResizePending", "its file system grows when a pod mounts it again"),
     ("Resizing", "Resizing", "its driver grows it"),
 )
 
