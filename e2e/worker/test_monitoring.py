@@ -23,8 +23,8 @@ from proofgate.index.audited_index import AuditedIndex
 from proofgate.mirror.directory import Directory
 from proofgate.mirror.mirror import Mirror
 from proofgate.siem.cursor import Cursor
+from proofgate.siem.otlp import Otlp
 from proofgate.siem.stream import Stream
-from proofgate.siem.syslog import Datagrams
 from proofgate_operator import metrics
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
@@ -178,7 +178,8 @@ def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> N
     auditor = _core.Auditor(*paths, signing, ledger, *(10**7,) * 3, resume=True, policy=policy)
     watch = Watch(auditor, 0)
     watch.mirrors = [Mirror(Directory(folder / "mirror"), auditor, folder / "ledger", folder / "state")]
-    watch.streams = [Stream(Datagrams("siem", "127.0.0.1", 9), Cursor(folder / "state", "siem", ledger), ledger)]
+    sink = Otlp("siem", "http://127.0.0.1:9", "ledger", None, None)
+    watch.streams = [Stream(sink, Cursor(folder / "state", "siem", ledger), ledger)]
     told = exposed(auditor_metrics.render(watch, AuditedIndex(folder / "index", ledger)))
     assert beginning_with("proofgate_auditor_") - told == set()
 

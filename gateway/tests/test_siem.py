@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-import socket
 import ssl
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,7 +14,7 @@ from typing import Any, cast
 import auditor_double
 import pytest
 from certificates import write_identity
-from conftest import PATIENCE_SECONDS, eventually, refusing_port
+from conftest import eventually, refusing_port
 from index_ledger import FIRST, NOON, SECOND, VKEY, Log, bring_up, own_id, rows
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
@@ -34,12 +31,6 @@ from proofgate.siem.otlp import record
 from proofgate.siem.places import PlaceError, parse
 from proofgate.siem.sink import SinkError
 from proofgate.siem.stream import Stream
-from proofgate.siem.syslog import message
-
-RFC_5424 = re.compile(
-    rb"<(?P<priority>\d{1,3})>1 (?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,6}Z) (?P<host>[!-~]{1,255})"
-    rb" (?P<app>[!-~]{1,48}) (?P<process>[!-~]{1,128}) (?P<id>[!-~]{1,32}) (?P<data>-) (?P<text>[ -~]*)"
-)
 
 
 class Kept:
@@ -280,13 +271,16 @@ class Collector(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def collector() -> Iterator[tuple[str, type[Collector]]]:
+def collector(context: ssl.SSLContext | None = None) -> Iterator[tuple[str, type[Collector]]]:
     handler = type("Own", (Collector,), {"requests": [], "authorizations": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "otlp+http" if context is None else "otlp+https"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield f"otlp+http://127.0.0.1:{server.server_port}", handler
+        yield f"{scheme}://127.0.0.1:{server.server_port}", handler
     finally:
         server.shutdown()
         thread.join()
@@ -396,105 +390,16 @@ def test_a_credential_that_cannot_be_used_is_told_without_a_word_of_it(tmp_path:
         assert "lines" not in str(refused.value)
 
 
-class Receiver:
-    """A syslog receiver over TCP or TLS that takes what RFC 5424 and RFC 6587 say, and nothing else."""
-
-    def __init__(self, context: ssl.SSLContext | None = None) -> None:
-        self.messages: list[bytes] = []
-        self.wrong: list[bytes] = []
-        self.closes = True
-        self.says_so = True
-        self._context = context
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._server.accept()
-                with client, suppress(OSError):
-                    self._take(client)
-
-    def _take(self, client: socket.socket) -> None:
-        if not self.closes:
-            client.recv(1)
-            return
-        if self._context is None:
-            self._parse(b"".join(iter(lambda: client.recv(4096), b"")))
-            return
-        with self._context.wrap_socket(client, server_side=True) as secured:
-            self._parse(b"".join(iter(lambda: secured.recv(4096), b"")))
-            if self.says_so:
-                secured.unwrap()
-
-    def _parse(self, data: bytes) -> None:
-        while data:
-            head = re.match(rb"([1-9][0-9]{0,9}) ", data)
-            end = head.end() + int(head[1]) if head else 0
-            if head is None or end > len(data) or RFC_5424.fullmatch(data[head.end() : end]) is None:
-                self.wrong.append(data)
-                return
-            self.messages.append(data[head.end() : end])
-            data = data[end:]
-
-    def close(self) -> None:
-        self._server.close()
-
-
-def test_messages_over_tls_are_whole_and_the_receiver_has_read_them_when_they_count_as_sent(
-    tmp_path: Path,
-) -> None:
+def test_a_collector_behind_a_private_authority_is_reached_when_that_is_given(tmp_path: Path) -> None:
     certificate, key = write_identity(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    receiver = Receiver(context)
-    url = f"syslog+tls://127.0.0.1:{receiver.port}"
-    parse(f"{url}?ca={certificate}", "ledger").send([EVENT] * 300)
-    assert (len(receiver.messages), receiver.wrong) == (300, [])
-    found = RFC_5424.fullmatch(receiver.messages[0])
-    assert found is not None
-    assert (found["priority"], found["time"], found["app"]) == (
-        b"108",
-        b"2026-11-25T12:00:00.000000Z",
-        b"proofgate",
-    )
-    told = json.loads(found["text"])
-    assert told == EVENT.facts | {"record": {"origin": EVENT.origin, "index": 7}}
-    receiver.says_so = False
-    parse(f"{url}?ca={certificate}", "ledger").send([EVENT])
-    assert len(receiver.messages) == 301
-    with pytest.raises(SinkError) as refused:
-        parse(url, "ledger").send([EVENT])
+    with collector(context) as (url, seen):
+        parse(f"{url}?ca={certificate}", "ledger").send([EVENT])
+        assert len(seen.requests) == 1
+        with pytest.raises(SinkError) as refused:
+            parse(url, "ledger").send([EVENT])
     assert refused.value.code == "siem_tls"
-    receiver.close()
-
-
-def test_messages_over_tcp_are_counted_in_octets_and_a_receiver_that_breaks_off_has_none() -> None:
-    receiver = Receiver()
-    sink = parse(f"syslog+tcp://127.0.0.1:{receiver.port}", "ledger")
-    sink.send([EVENT, EVENT])
-    assert (len(receiver.messages), receiver.wrong) == (2, [])
-    receiver.closes = False
-    with pytest.raises(SinkError) as broken:
-        sink.send([EVENT] * 50_000)
-    assert broken.value.code == "siem_unreachable"
-    receiver.close()
-
-
-def test_datagrams_have_one_message_each() -> None:
-    with socket.socket(type=socket.SOCK_DGRAM) as receiver:
-        receiver.bind(("127.0.0.1", 0))
-        receiver.settimeout(PATIENCE_SECONDS)
-        parse(f"syslog+udp://127.0.0.1:{receiver.getsockname()[1]}", "ledger").send([EVENT, EVENT])
-        assert all(RFC_5424.fullmatch(receiver.recv(65_535)) for _ in range(2))
-
-
-def test_what_a_record_says_cannot_begin_another_message() -> None:
-    evil = Event(NOON, EVENT.origin, 7, EVENT.facts | {"model": 'x\n<0>1 - - - - - - "\x00é'})
-    found = RFC_5424.fullmatch(message(evil, "host"))
-    assert found is not None
-    assert json.loads(found["text"])["model"] == 'x\n<0>1 - - - - - - "\x00é'
 
 
 @pytest.mark.parametrize(
@@ -505,11 +410,9 @@ def test_what_a_record_says_cannot_begin_another_message() -> None:
         ("otlp+https://user@collector.example", "HOST"),
         ("otlp+https://collector.example:99999", "HOST"),
         ("otlp+http://collector.example", "plain=allow"),
-        ("syslog+udp://collector.example", "plain=allow"),
-        ("syslog+tls://collector.example/path", "no path"),
-        ("syslog+tls://collector.example?authorization=/x", "no authorization"),
-        ("syslog+tls://collector.example?ca=/nowhere", "is no file"),
-        ("syslog+tls://collector.example?token=x", "each once"),
+        ("otlp+https://collector.example?ca=/nowhere", "is no file"),
+        ("otlp+https://collector.example?token=x", "each once"),
+        ("syslog+tls://collector.example", "expected one of otlp"),
     ],
 )
 def test_a_place_that_is_none_is_refused_with_what_to_write(text: str, why: str) -> None:
@@ -521,7 +424,7 @@ def test_a_stream_goes_with_an_auditor_that_stays(tmp_path: Path, capsys: pytest
     (tmp_path / "ledger").mkdir()
     base = ["auditor", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")]
     base += ["--signing-key", "k", "--ledger-key", VKEY]
-    url = "syslog+tls://collector.example"
+    url = "otlp+https://collector.example"
     for more, why in (
         (["--siem", url, "--once"], "stays"),
         (["--siem", url, "--siem", f"{url}?plain=allow"], "given twice"),

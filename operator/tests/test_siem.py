@@ -18,7 +18,7 @@ OTLP: Manifest = {
     "url": "otlp+https://collector.example.com:4318/base",
     "authorizationSecretRef": {"name": "collector", "key": "token"},
 }
-SYSLOG: Manifest = {"url": "syslog+tls://siem.example.com"}
+SIEM: Manifest = {"url": "otlp+https://siem.example.com"}
 
 
 def gateway(*sinks: Manifest) -> Gateway:
@@ -39,20 +39,20 @@ def places(*sinks: Manifest) -> list[str]:
 
 
 def test_the_auditor_is_told_its_sinks_as_it_reads_them() -> None:
-    plain = {"url": "syslog+udp://siem.example.com:5140", "allowPlain": True}
-    told = places(OTLP, SYSLOG, plain)
+    plain = {"url": "otlp+http://siem.example.com:5140", "allowPlain": True}
+    told = places(OTLP, SIEM, plain)
     assert told == [
         "otlp+https://collector.example.com:4318/base?authorization=/etc/auditor-siem/0/authorization",
-        "syslog+tls://siem.example.com",
-        "syslog+udp://siem.example.com:5140?plain=allow",
+        "otlp+https://siem.example.com",
+        "otlp+http://siem.example.com:5140?plain=allow",
     ]
     names = [parse(place, "ledger").name for place in told]
-    assert names == [OTLP["url"], SYSLOG["url"], plain["url"]]
+    assert names == [OTLP["url"], SIEM["url"], plain["url"]]
 
 
 def test_only_what_has_files_gets_a_volume_and_a_missing_one_keeps_no_auditor_from_starting() -> None:
-    trusting = {**SYSLOG, "caConfigMapRef": {"name": "ca", "key": "root.pem"}}
-    found = template(OTLP, trusting, {"url": "syslog+tls://other.example.com"})
+    trusting = {**SIEM, "caConfigMapRef": {"name": "ca", "key": "root.pem"}}
+    found = template(OTLP, trusting, {"url": "otlp+https://other.example.com"})
     volumes = {volume["name"]: volume for volume in found["spec"]["volumes"]}
     assert {name for name in volumes if name.startswith("siem-")} == {"siem-0", "siem-1"}
     [authorization] = volumes["siem-0"]["projected"]["sources"]
@@ -69,18 +69,18 @@ def test_only_what_has_files_gets_a_volume_and_a_missing_one_keeps_no_auditor_fr
     assert "ca=/etc/auditor-siem/1/ca.crt" in places(OTLP, trusting)[1]
 
 
-def test_it_may_call_its_sinks_at_their_ports_and_by_their_protocols() -> None:
+def test_it_may_call_its_sinks_at_their_ports() -> None:
     of = gateway(
         OTLP,
-        {**SYSLOG, "egress": {"allow": ["192.0.2.0/24"]}},
-        {"url": "syslog+udp://siem.example.com", "allowPlain": True},
+        {**SIEM, "egress": {"allow": ["192.0.2.0/24"]}},
+        {"url": "otlp+http://siem.example.com", "allowPlain": True},
     )
     assert of.auditor is not None
     _, *rules = networkpolicy.auditor_policy(of, of.auditor, DEFAULTS)["spec"]["egress"]
     assert rules == [
         {"ports": [{"port": 4318, "protocol": "TCP"}]},
-        {"ports": [{"port": 6514, "protocol": "TCP"}], "to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]},
-        {"ports": [{"port": 514, "protocol": "UDP"}]},
+        {"ports": [{"port": 443, "protocol": "TCP"}], "to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]},
+        {"ports": [{"port": 80, "protocol": "TCP"}]},
     ]
 
 
@@ -91,7 +91,8 @@ def test_it_may_call_its_sinks_at_their_ports_and_by_their_protocols() -> None:
         "otlp+https://user:secret@collector.example.com",
         "otlp+https://collector.example.com:99999",
         "otlp+https://collector.example.com?authorization=/x",
-        "syslog+tls://",
+        "otlp+https://",
+        "syslog+tls://siem.example.com",
     ],
 )
 def test_a_url_that_the_auditor_could_not_read_is_refused(url: str) -> None:

@@ -136,7 +136,7 @@ def test_ranges_of_mirrors_and_sinks_that_are_none_are_told_too() -> None:
     away = {"egress": {"allow": ["10.0.0.1/8"]}}
     mirror = {"bucket": "evidence", "endpoint": "https://s3.example.com", **away}
     mirror |= {"objectLock": {"mode": "Compliance", "days": 1}, "credentialsSecretRef": {"name": "key"}}
-    for field, one in (("mirrors", mirror), ("siem", {"url": "syslog+tls://siem.example.com", **away})):
+    for field, one in (("mirrors", mirror), ("siem", {"url": "otlp+https://siem.example.com", **away})):
         audited = Audited(auditor={**AUDITOR, field: [one]})
         status, reason, message = audited.condition()
         assert (status, reason) == ("False", "SpecInvalid")

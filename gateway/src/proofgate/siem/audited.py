@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="URL",
-        help="send every verified exchange to otlp+https://HOST:PORT, syslog+tls://HOST:PORT,\n"
-        "syslog+tcp:// or syslog+udp://; may be given again. Behind '?': ca, authorization (a file\n"
-        "with the header's value, for otlp), plain=allow for one without TLS",
+        help="send every verified exchange to otlp+https://HOST:PORT or otlp+http://HOST:PORT; may be\n"
+        "given again. Behind '?': ca, authorization (a file with the header's value), plain=allow for\n"
+        "one without TLS",
     )
     parser.add_argument(
         "--siem-patience",

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from proofgate_operator.api.fields import PORT, SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
 
-_URL = rf"^(otlp\+https?|syslog\+(tls|tcp|udp))://[A-Za-z0-9.-]+{PORT}(/[A-Za-z0-9._~/-]*)?$"
+_URL = rf"^otlp\+https?://[A-Za-z0-9.-]+{PORT}(/[A-Za-z0-9._~/-]*)?$"
 
 #: Rules over the fields of one sink.
 SINK_RULES: tuple[dict[str, Any], ...] = (
@@ -15,14 +15,8 @@ SINK_RULES: tuple[dict[str, Any], ...] = (
         "message": "spec.auditor.siem: a sink has authorities in a Secret or in a ConfigMap, not both",
     },
     {
-        "rule": "self.allowPlain || self.url.startsWith('otlp+https://') ||"
-        " self.url.startsWith('syslog+tls://')",
-        "message": "spec.auditor.siem: use otlp+https or syslog+tls, or allowPlain in a trusted network",
-    },
-    {
-        "rule": "self.url.startsWith('otlp+') || !has(self.authorizationSecretRef) &&"
-        " self.url.matches('^[a-z+]+://[^/]+/?$')",
-        "message": "spec.auditor.siem: syslog has no path and no authorization",
+        "rule": "self.allowPlain || self.url.startsWith('otlp+https://')",
+        "message": "spec.auditor.siem: use otlp+https, or allowPlain in a trusted network",
     },
 )
 
@@ -38,10 +32,9 @@ class Sink(Section):
     """Who gets every exchange that the auditor has verified."""
 
     url: Annotated[str, Field(max_length=512, pattern=_URL)]
-    """otlp+https://HOST[:PORT][/PATH], syslog+tls://HOST[:PORT], or without TLS otlp+http, syslog+tcp and
-    syslog+udp. Unique."""
+    """otlp+https://HOST[:PORT][/PATH], or otlp+http without TLS. Unique."""
     authorization_secret_ref: SecretKeyRef | None = None
-    """For OTLP: the value of the header field Authorization, in a Secret. A change is used within a minute or
+    """The value of the header field Authorization, in a Secret. A change is used within a minute or
     two."""
     allow_plain: bool = False
     """True: without TLS, in a network that you trust."""

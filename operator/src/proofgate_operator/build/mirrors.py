@@ -51,6 +51,4 @@ def volumes(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
 def egress(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
     """Return the rules of the network policy that let the auditor reach them."""
     urls = [(mirror, urlsplit(mirror.endpoint)) for mirror in mirrors]
-    return [
-        outlets.rule(url.port or _DEFAULT_PORTS[url.scheme], "TCP", mirror.egress) for mirror, url in urls
-    ]
+    return [outlets.rule(url.port or _DEFAULT_PORTS[url.scheme], mirror.egress) for mirror, url in urls]

@@ -48,9 +48,9 @@ def mount(name: str, folder: str) -> Manifest:
     return {"name": name, "mountPath": folder, "readOnly": True}
 
 
-def rule(port: int, protocol: str, ranges: _Ranges | None) -> Manifest:
+def rule(port: int, ranges: _Ranges | None) -> Manifest:
     """Return a rule of a network policy that lets the auditor out."""
-    found: Manifest = {"ports": [{"port": port, "protocol": protocol}]}
+    found: Manifest = {"ports": [{"port": port, "protocol": "TCP"}]}
     if ranges is not None:
         found["to"] = [{"ipBlock": {"cidr": cidr}} for cidr in ranges.allow]
     return found

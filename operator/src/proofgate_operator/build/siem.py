@@ -8,13 +8,7 @@ from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.build import outlets
 from proofgate_operator.build.naming import Manifest
 
-_DEFAULT_PORTS = {
-    "otlp+https": 443,
-    "otlp+http": 80,
-    "syslog+tls": 6514,
-    "syslog+tcp": 601,
-    "syslog+udp": 514,
-}
+_DEFAULT_PORTS = {"otlp+https": 443, "otlp+http": 80}
 _AUTHORIZATION = "authorization"
 
 
@@ -68,6 +62,5 @@ def egress(sinks: tuple[Sink, ...]) -> list[Manifest]:
     found = []
     for sink in sinks:
         url = urlsplit(sink.url)
-        protocol = "UDP" if url.scheme == "syslog+udp" else "TCP"
-        found.append(outlets.rule(url.port or _DEFAULT_PORTS[url.scheme], protocol, sink.egress))
+        found.append(outlets.rule(url.port or _DEFAULT_PORTS[url.scheme], sink.egress))
     return found
