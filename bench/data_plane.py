@@ -27,7 +27,7 @@ from typing import Any
 from bench import earlier, machine, proofgate_worker, scenarios
 from bench.load import tools, upstream
 from bench.processes import GATEWAY_CORE, LOAD_CORE
-from bench.report import table
+from bench.report import data_plane as tables
 from bench.scenarios import Tools
 from bench.summary import Record, summarise
 from bench.system import Candidate, UnavailableError
@@ -67,7 +67,7 @@ def main() -> None:
     result = summarise(record, about)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
-    print("\n" + table.everything(result))
+    print("\n" + tables.everything(result))
     if options.before:
         told = json.dumps(result["ratio_to"].get(BEFORE), indent=2)
         print(f"requests/s of today's worker to those of {options.before}, turn by turn:\n{told}")

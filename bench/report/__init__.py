@@ -1,5 +1,7 @@
-"""From a result to what people read: the tables and plots of docs/reference/benchmarks.md.
+"""From results to what people read: the marked figures of the pages in docs, and their charts.
 
-python -m bench.report --check     are they what bench/results/data-plane.json says?
+python -m bench.report --check     are they what bench/results/*.json says?
 python -m bench.report --write     make them so
+
+A module for each subject has its tables; `pages` finds the places for them.
 """

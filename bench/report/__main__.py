@@ -1,34 +1,35 @@
-"""Checks or writes the figures of docs/reference/benchmarks.md."""
+"""Checks or writes the figures of all pages of docs that have some, from the last results of benchmarks."""
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 from pathlib import Path
 
-from bench.generated import arguments, settle
-from bench.report import page
-from bench.report.charts import CHARTS, all_charts
-from bench.summary import SCHEMA
-
-_ROOT = Path(__file__).parent.parent.parent
+from bench.report import pages
 
 
 def main() -> int:
     """Returns the exit code."""
-    parser = arguments(__doc__)
-    parser.add_argument("--result", type=Path, default=_ROOT / "bench" / "results" / "data-plane.json")
-    parser.add_argument("--docs", type=Path, default=_ROOT / "docs")
+    parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--check", action="store_true", help="fail when a file is not what the results make of it")
+    action.add_argument("--write", action="store_true", help="write the files that are not")
+    parser.add_argument("--results", type=Path, default=pages.RESULTS, help="folder of results")
+    parser.add_argument("--docs", type=Path, default=pages.DOCS, help="folder of pages")
     options = parser.parse_args()
-    result = json.loads(options.result.read_text())
-    if result.get("schema") != SCHEMA:
-        print(f"{options.result} is of another version of the benchmark: run make bench", file=sys.stderr)
+    try:
+        if options.write:
+            for path in pages.write(options.docs, options.results):
+                print(f"written: {path}")
+            return 0
+        stale = pages.stale(options.docs, options.results)
+    except pages.PageError as error:
+        print(error, file=sys.stderr)
         return 1
-    target = options.docs / "reference" / "benchmarks.md"
-    charts = all_charts(result)
-    files = {target: page.fill(target.read_text(), result, charts)}
-    files |= {options.docs / "images" / CHARTS[section]: svg for section, svg in charts.items()}
-    return settle(files, options, "bench.report")
+    for path in stale:
+        print(f"{path} is stale: run python -m bench.report --write", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

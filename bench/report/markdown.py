@@ -7,6 +7,8 @@ from typing import Any
 
 NOTHING = "-"
 
+Json = dict[str, Any]
+
 
 def median(row: dict[str, Any], figure: str, form: str) -> str:
     """The median of a figure of a row, if it has one."""

@@ -1,6 +1,6 @@
 """The policy engine alone: speed, agreement with a plain reference, precision and recall.
 
-python -m bench.scoring                all of that; writes bench/results/scoring.json and docs/reference/policy-packs.md
+python -m bench.scoring                all of that; writes bench/results/scoring.json and its figures in docs
 python -m bench.scoring --soak 30m     half an hour of load with injected panics; writes bench/results/scoring-soak.json
 
 The exit code is 1 if the engine and the reference disagree on any event, or if 1 % of the honest prompts or more are
@@ -13,11 +13,11 @@ import argparse
 import json
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.scoring import agree, evaluate, kinds, page, soak, speed
+from bench.report import pages
+from bench.scoring import agree, evaluate, kinds, soak, speed
 from bench.scoring.engine import EngineError, build, verdicts
 from bench.scoring.events import events
 from bench.scoring.reference import Reference
@@ -66,7 +66,8 @@ def _all(about: dict[str, object], options: argparse.Namespace) -> int:
         "differences": len(agreement.differences),
     }
     _write(
-        page.RESULT, {"machine": about, "speed": measured, "kinds": by_kind, "agreement": agreed, "evaluation": judged}
+        "scoring.json",
+        {"machine": about, "speed": measured, "kinds": by_kind, "agreement": agreed, "evaluation": judged},
     )
     too_many = judged["own"]["false_positive_rate"] >= evaluate.MOST_FALSE_POSITIVES
     return int(bool(agreement.differences) or too_many)
@@ -75,15 +76,15 @@ def _all(about: dict[str, object], options: argparse.Namespace) -> int:
 def _soak(about: dict[str, object], duration: int) -> int:
     result = soak.soak(build("scoring"), duration)
     soak.show(result)
-    _write(page.SOAK_RESULT, {"machine": about, "soak": result})
+    _write("scoring-soak.json", {"machine": about, "soak": result})
     return 0
 
 
-def _write(path: Path, result: dict[str, Any]) -> None:
+def _write(name: str, result: dict[str, Any]) -> None:
+    path = pages.RESULTS / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
-    page.PAGE.write_text(page.fill(page.PAGE.read_text()))
-    print(f"written: {path.name}, {page.PAGE.name}")
+    print("written:", ", ".join(written.name for written in (path, *pages.write())))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-from bench import ledger, ledger_page
+from bench import ledger
+from bench.report import ledger as ledger_page
 
 PRINTED = """\
 100000 records of 512 bytes 20µs apart, median of 5 runs (least to most), microseconds:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.cell import Cell
-from bench.report import page, table
+from bench.report import data_plane, pages
 from bench.report.charts import CHARTS, all_charts
 from bench.report.plot import Bar, Row, bars
 from bench.summary import Record, Sample, summarise
@@ -80,29 +80,31 @@ def result() -> dict[str, Any]:
     return summarise(record, ABOUT)
 
 
-def test_the_page_has_every_section_once(result: dict[str, Any]) -> None:
-    filled = page.fill(PAGE.read_text(), result, all_charts(result))
-    assert page.fill(filled, result, all_charts(result)) == filled
+def test_text_between_the_sections_is_left_alone_and_a_second_time_changes_nothing() -> None:
+    page = "before\n<!-- figures: closed -->\nold\n<!-- end of figures -->\nafter\n"
+    filled = pages.fill(page, {"closed": "new"})
+    assert filled == "before\n<!-- figures: closed -->\n\nnew\n\n<!-- end of figures -->\nafter\n"
+    assert pages.fill(filled, {"closed": "new"}) == filled
 
 
-def test_text_between_the_sections_is_left_alone(result: dict[str, Any]) -> None:
-    filled = page.fill(PAGE.read_text(), result, all_charts(result))
-    outside = [part.split("<!-- end of figures -->")[-1] for part in PAGE.read_text().split("<!-- figures:")]
-    assert all(part in filled for part in outside)
+def test_a_section_that_no_page_has_a_place_for_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("<!-- figures: closed -->\n<!-- end of figures -->\n")
+    with pytest.raises(pages.PageError, match="standing"):
+        pages.stale(tmp_path, tmp_path)
 
 
-def test_a_page_that_lacks_a_section_is_refused(result: dict[str, Any]) -> None:
-    with pytest.raises(page.PageError, match="standing"):
-        page.fill("<!-- figures: closed -->\n<!-- end of figures -->\n", result, ())
+def test_a_section_has_one_name_among_all_pages() -> None:
+    names = [name for sections in pages.SECTIONS.values() for name in sections]
+    assert len(names) == len(set(names))
 
 
 def test_losses_stand_beside_wins(result: dict[str, Any]) -> None:
-    row = next(line for line in table.standing(result).splitlines() if line.startswith("| requests/s, c=64"))
+    row = next(line for line in data_plane.standing(result).splitlines() if line.startswith("| requests/s, c=64"))
     assert row == "| requests/s, c=64 | 80,000 | haproxy 100,000 | envoy 20,000 |"
 
 
 def test_agents_requests_stand_beside_plain_haproxys_with_rules_and_without(result: dict[str, Any]) -> None:
-    head, _, row, _ = table.SECTIONS["agents"](result).splitlines()
+    head, _, row, _ = data_plane.SECTIONS["agents"](result).splitlines()
     cells = dict(zip(head.strip("| ").split(" | "), row.strip("| ").split(" | "), strict=True))
     assert (cells["request"], cells["turn"]) == ("chat, 120 KB", "first")
     assert cells["all packs: rate to HAProxy's"] == "0.800 (0.800 to 0.800)"
@@ -111,8 +113,8 @@ def test_agents_requests_stand_beside_plain_haproxys_with_rules_and_without(resu
 
 
 def test_sessions_and_streams_of_agents_have_rows(result: dict[str, Any]) -> None:
-    assert "| 20 of 50 turns | 120 |" in table.SECTIONS["sessions"](result)
-    rows = table.SECTIONS["lateness"](result).splitlines()[2:]
+    assert "| 20 of 50 turns | 120 |" in data_plane.SECTIONS["sessions"](result)
+    rows = data_plane.SECTIONS["lateness"](result).splitlines()[2:]
     kinds = [tuple(row.strip("| ").split(" | ")[:2]) for row in rows]
     plain, agents = "text", "messages: thinking, text, a tool's call"
     assert kinds == [(kind, who) for kind in (plain, agents) for who in ("HAProxy", "all packs", "no rules")]
@@ -124,7 +126,7 @@ def test_agents_figures_stand_before_those_of_every_other_request() -> None:
 
 
 def test_what_has_no_figures_is_told_with_its_reason(result: dict[str, Any]) -> None:
-    text = table.missing(result)
+    text = data_plane.missing(result)
     assert "| `portkey` | everything | npm is not installed |" in text
     assert "3 streams failed \\| the first: closed" in text
 
@@ -132,11 +134,11 @@ def test_what_has_no_figures_is_told_with_its_reason(result: dict[str, Any]) -> 
 def test_a_result_without_scenarios_still_has_a_page() -> None:
     empty = summarise(Record(), ABOUT)
     assert all_charts(empty) == {}
-    assert "No figures." in page.fill(PAGE.read_text(), empty, ())
+    assert not any(section(empty) for name, section in data_plane.SECTIONS.items() if name in CHARTS)
 
 
 def test_every_table_has_as_many_cells_in_each_row(result: dict[str, Any]) -> None:
-    for name, section in table.SECTIONS.items():
+    for name, section in data_plane.SECTIONS.items():
         rows = [line for line in section(result).splitlines() if line.startswith("|")]
         widths = {line.replace("\\|", "").count("|") for line in rows if line}
         # The versions stand beside prose and have a width of their own.
@@ -179,29 +181,39 @@ def test_a_value_below_zero_has_the_shortest_bar(logarithmic: bool) -> None:
     assert widths(bars("t", "n", ["one"], [Row("a", [Bar(-5, -9, -1)])], logarithmic=logarithmic)) == [1]
 
 
-def run_report(action: str, result: Path, docs: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bench.report", action, "--result", str(result), "--docs", str(docs)]
+def run_report(action: str, results: Path, docs: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bench.report", action, "--results", str(results), "--docs", str(docs)]
     return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
 
 
-def test_a_page_that_was_written_passes_the_check_until_the_result_changes(
+def test_pages_that_were_written_pass_the_check_wherever_they_are_until_a_result_changes(
     tmp_path: Path, result: dict[str, Any]
 ) -> None:
-    (tmp_path / "reference").mkdir()
-    (tmp_path / "reference" / "benchmarks.md").write_text(PAGE.read_text())
-    file = tmp_path / "result.json"
+    docs, results = tmp_path / "docs", tmp_path / "results"
+    (docs / "deeper").mkdir(parents=True)
+    results.mkdir()
+    (docs / "deeper" / "all.md").write_text(
+        "".join(
+            f"<!-- figures: {name} -->\n<!-- end of figures -->\n"
+            for sections in pages.SECTIONS.values()
+            for name in sections
+        )
+    )
+    file = results / "data-plane.json"
     file.write_text(json.dumps(result))
-    assert run_report("--check", file, tmp_path).returncode == 1
-    assert run_report("--write", file, tmp_path).returncode == 0
-    assert run_report("--check", file, tmp_path).returncode == 0
+    assert run_report("--check", results, docs).returncode == 1
+    assert run_report("--write", results, docs).returncode == 0
+    assert run_report("--check", results, docs).returncode == 0
+    text = (docs / "deeper" / "all.md").read_text()
+    assert f"(../images/{CHARTS['closed']})" in text and (docs / "images" / CHARTS["closed"]).is_file()
+    assert "<!-- figures: operator -->\n\nNo figures.\n" in text
     result["absent"]["litellm"] = "pip failed"
     file.write_text(json.dumps(result))
-    assert run_report("--check", file, tmp_path).returncode == 1
+    assert run_report("--check", results, docs).returncode == 1
 
 
 def test_a_result_of_another_version_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "result.json"
-    file.write_text('{"cells": {}}')
-    done = run_report("--check", file, tmp_path)
+    (tmp_path / "data-plane.json").write_text('{"cells": {}}')
+    done = run_report("--check", tmp_path, tmp_path)
     assert done.returncode == 1
     assert "run make bench" in done.stderr

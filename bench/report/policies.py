@@ -1,47 +1,19 @@
-"""Fills docs/reference/policy-packs.md: the rules as the packs hold them, and the figures of the last results.
-
-`python -m bench.scoring.page --write` writes it; `--check` exits with 1 when it is stale.
-"""
+"""The policy engine: the rules as the packs hold them, and what was measured of them."""
 
 from __future__ import annotations
 
-import json
-import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from bench.generated import arguments, settle
+from bench.report.markdown import Json, cell
 from bench.scoring import kinds as kinds_of_text
-from bench.scoring.rules import REPOSITORY, description, load_pack, pack_names
+from bench.scoring.rules import description, load_pack, pack_names
 
-PAGE = REPOSITORY / "docs" / "reference" / "policy-packs.md"
-RESULT = REPOSITORY / "bench" / "results" / "scoring.json"
-SOAK_RESULT = REPOSITORY / "bench" / "results" / "scoring-soak.json"
 SPEED_TARGET = 150_000
 P99_TARGET_US = 50
-_NOTHING = "No figures yet."
 
 
-def main() -> int:
-    """Returns the exit code."""
-    options = arguments(__doc__).parse_args()
-    return settle({PAGE: fill(PAGE.read_text())}, options, "bench.scoring.page")
-
-
-def fill(page: str) -> str:
-    """The page with every generated section made anew. Raises ValueError when it has no place for one."""
-    for name, section in _SECTIONS.items():
-        marked = re.compile(f"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        text = section()
-        page, count = marked.subn(lambda marks, text=text: f"{marks[1]}\n{text}\n\n{marks[2]}", page)  # type: ignore[misc]
-        if count != 1:
-            raise ValueError(f"{PAGE.name} has {count} places for {name}")
-    return page
-
-
-def rules() -> str:
+def rules(_: Json) -> str:
     """One heading, one sentence and one table for each pack."""
     parts = []
     for name in pack_names():
@@ -52,11 +24,8 @@ def rules() -> str:
     return "\n\n".join(parts)
 
 
-def speed() -> str:
+def speed(result: Json) -> str:
     """Rates and percentiles of the engine and of the reference."""
-    result = _read(RESULT)
-    if result is None:
-        return _NOTHING
     measured, about = result["speed"], result["machine"]
     method = measured["method"]
     lines = [
@@ -71,7 +40,9 @@ def speed() -> str:
     for name, title in (("engine", "engine"), ("reference", "the same rules in Python")):
         for kind, figures in measured[name].items():
             rate, p50, p99 = (figures[key] for key in ("events_per_second", "p50_us", "p99_us"))
-            lines.append(f"| {title} | {kind} | {_spread(rate, 0)} | {_spread(p50, 1)} | {_spread(p99, 1)} |")
+            lines.append(
+                f"| {title} | {kind} | {cell(rate, '{:,.0f}')} | {cell(p50, '{:,.1f}')} | {cell(p99, '{:,.1f}')} |"
+            )
     engine = measured["engine"]["clean prose"]
     met = engine["events_per_second"]["median"] >= SPEED_TARGET and engine["p99_us"]["median"] <= P99_TARGET_US
     return "\n".join(
@@ -84,11 +55,8 @@ def speed() -> str:
     )
 
 
-def agreement() -> str:
+def agreement(result: Json) -> str:
     """On how many events the engine and the reference agree."""
-    result = _read(RESULT)
-    if result is None:
-        return _NOTHING
     agreed = result["agreement"]
     return (
         f"{agreed['events']:,} random events (seed {agreed['seed']}), {agreed['matches']:,} matches of"
@@ -96,11 +64,8 @@ def agreement() -> str:
     )
 
 
-def quality() -> str:
+def quality(result: Json) -> str:
     """Recall and precision, and the cases that are judged wrongly by name."""
-    result = _read(RESULT)
-    if result is None:
-        return _NOTHING
     own, sets = result["evaluation"]["own"], result["evaluation"]["public"]
     lines = [
         "| pack | recall, development half | recall, check half | flagged only | precision |",
@@ -156,11 +121,10 @@ def _unseen(sets: dict[str, Any]) -> list[str]:
     ]
 
 
-def kinds() -> str:
+def kinds(result: Json) -> str:
     """What the rules cost on each kind of text."""
-    result = _read(RESULT)
-    if result is None or "kinds" not in result:
-        return _NOTHING
+    if "kinds" not in result:
+        return ""
     measured = result["kinds"]
     most = max(figures["all"] for figures in measured.values())
     verdict = "met" if most <= kinds_of_text.MOST_US_PER_KB else "missed"
@@ -175,11 +139,10 @@ def kinds() -> str:
     return "\n".join([*kinds_of_text.lines(measured), "", target, "", room])
 
 
-def thresholds() -> str:
+def thresholds(result: Json) -> str:
     """Precision and recall over the threshold."""
-    result = _read(RESULT)
-    if result is None or "thresholds" not in result["evaluation"]:
-        return _NOTHING
+    if "thresholds" not in result["evaluation"]:
+        return ""
     rows = ["| threshold | attacks stopped | honest texts stopped | recall | precision |", "|---|---|---|---|---|"]
     for row in result["evaluation"]["thresholds"]:
         shares = f"{row['recall']:.1%} | {row['precision']:.1%}"
@@ -187,11 +150,8 @@ def thresholds() -> str:
     return "\n".join(rows)
 
 
-def soak() -> str:
+def soak(result: Json) -> str:
     """How the engine did over a long time."""
-    result = _read(SOAK_RESULT)
-    if result is None:
-        return _NOTHING
     figures = result["soak"]
     resident = figures["resident_kib"]
     return (
@@ -202,32 +162,16 @@ def soak() -> str:
     )
 
 
-_SECTIONS: dict[str, Callable[[], str]] = {
+SECTIONS: dict[str, Callable[[Json], str]] = {
     "rules": rules,
     "speed": speed,
     "agreement": agreement,
     "quality": quality,
     "kinds": kinds,
     "thresholds": thresholds,
-    "soak": soak,
 }
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    result: dict[str, Any] = json.loads(path.read_text())
-    return result
-
-
-def _spread(spread: dict[str, float], digits: int) -> str:
-    median, least, most = (f"{spread[key]:,.{digits}f}" for key in ("median", "min", "max"))
-    return f"{median} ({least} to {most})"
+SOAK_SECTIONS: dict[str, Callable[[Json], str]] = {"soak": soak}
 
 
 def _names(ids: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in ids) or "none"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

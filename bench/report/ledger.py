@@ -1,52 +1,13 @@
-"""Fills docs/reference/benchmarks-ledger.md with the last results of `make bench-ledger` and `make bench-neighbour`.
-
-`python -m bench.ledger_page --write` writes it; `--check` exits with 1 when it is stale.
-"""
+"""The ledger as it grows, and what one tenant notices of another."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import re
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bench import ledger, neighbour
-from bench.generated import arguments, settle
-
-PAGE = ledger.ROOT / "docs" / "reference" / "benchmarks-ledger.md"
-_NOTHING = "No figures yet."
-
-Json = dict[str, Any]
-
-
-def main() -> int:
-    """Returns the exit code."""
-    options = arguments(__doc__).parse_args()
-    return settle(_pages(), options, __spec__.name)
-
-
-def _pages() -> dict[Path, str]:
-    return {PAGE: fill(PAGE.read_text(), _read(ledger.RESULTS), _read(neighbour.RESULT))}
-
-
-def fill(page: str, about_ledger: Json | None, about_neighbour: Json | None) -> str:
-    """The page with every generated section made anew. Raises ValueError when it has no place for one."""
-    sections: list[tuple[str, Callable[[Json], str], Json | None]] = [
-        ("ledger", by_records, about_ledger),
-        ("hot", hot_path, about_ledger),
-        ("neighbour", beside, about_neighbour),
-    ]
-    for name, section, result in sections:
-        marked = re.compile(f"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        text = _NOTHING if result is None else section(result)
-        page, count = marked.subn(lambda marks, text=text: f"{marks[1]}\n{text}\n\n{marks[2]}", page)  # type: ignore[misc]
-        if count != 1:
-            raise ValueError(f"{PAGE.name} has {count} places for {name}")
-    return page
+from bench.report.markdown import NOTHING, Json, cell
 
 
 def by_records(result: Json) -> str:
@@ -70,12 +31,7 @@ def by_records(result: Json) -> str:
 
 def _measured(by_ending: Json, ending: str, text: Callable[[Any], str], size: str) -> str:
     """A figure of logs that ended so, or a dash where the results have none."""
-    return text(by_ending[ending][size]) if size in by_ending.get(ending, {}) else "-"
-
-
-def write() -> int:
-    """Fills the page anew; returns the exit code."""
-    return settle(_pages(), argparse.Namespace(write=True, check=False), "bench.ledger_page")
+    return text(by_ending[ending][size]) if size in by_ending.get(ending, {}) else NOTHING
 
 
 def hot_path(result: Json) -> str:
@@ -83,7 +39,7 @@ def hot_path(result: Json) -> str:
     rows = ["| | p50, µs | p99, µs |", "|---|---|---|"]
     for key, what in (("append_us", "append"), ("record_us", "hand-off")):
         rows += [
-            f"| {what}, {name} | {_spread(cost['p50'], 2)} | {_spread(cost['p99'], 2)} |"
+            f"| {what}, {name} | {cell(cost['p50'], '{:,.2f}')} | {cell(cost['p99'], '{:,.2f}')} |"
             for name, cost in result[key].items()
         ]
     stall, tree = result["rotation_stall_us"], result["mmr_per_s"]
@@ -93,7 +49,7 @@ def hot_path(result: Json) -> str:
             "",
             *rows,
             "",
-            f"On the machine of the first table: while logs change, the next record waits {_spread(stall, 0)} µs.",
+            f"On the machine of the first table: while logs change, the next record waits {cell(stall, '{:,.0f}')} µs.",
             "",
             f"The tree alone, in millions of leaves a second: {tree['engine'] / 1e6:.2f}; in Python on one thread"
             f" {tree['python']['median'] / 1e6:.2f}, on a pool of two {tree['python_pool']['median'] / 1e6:.2f}.",
@@ -108,8 +64,8 @@ def beside(result: Json) -> str:
         "|---|---|---|---|---|---|",
     ]
     rows += [
-        f"| {group} | `{name}` | {_spread(of['alone_p99_us'], 0)} | {_spread(of['beside_p99_us'], 0)}"
-        f" | {_spread(of['grows_us'], 0)} | {_spread(of['prompts_per_second'], 1)} |"
+        f"| {group} | `{name}` | {cell(of['alone_p99_us'], '{:,.0f}')} | {cell(of['beside_p99_us'], '{:,.0f}')}"
+        f" | {cell(of['grows_us'], '{:,.0f}')} | {cell(of['prompts_per_second'], '{:,.1f}')} |"
         for group in neighbour.FIGURES
         for name, of in result[group].items()
     ]
@@ -120,17 +76,5 @@ def _machine(about: Json) -> str:
     return f"{about['processor']}, {about['cores']} cores, load {about['load_before']} before the run."
 
 
-def _spread(spread: dict[str, float], digits: int) -> str:
-    median, least, most = (f"{spread[key]:,.{digits}f}" for key in ("median", "min", "max"))
-    return f"{median} ({least} to {most})"
-
-
-def _read(path: Path) -> Json | None:
-    if not path.exists():
-        return None
-    result: Json = json.loads(path.read_text())
-    return result
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+SECTIONS: dict[str, Callable[[Json], str]] = {"ledger": by_records, "hot": hot_path}
+NEIGHBOUR_SECTIONS: dict[str, Callable[[Json], str]] = {"neighbour": beside}

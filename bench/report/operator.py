@@ -1,23 +1,13 @@
-"""Fills the operator's section of docs/reference/benchmarks.md from bench/results/operator.json.
-
-`python -m bench.operator.page --write` writes it; `--check` exits with 1 when it is stale.
-"""
+"""What the operator costs, and how quickly it acts."""
 
 from __future__ import annotations
 
-import json
-import re
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from bench.generated import arguments, settle
+from bench.report.markdown import Json
 from e2e.unkind import MEANING
 
-_ROOT = Path(__file__).resolve().parents[2]
-PAGE = _ROOT / "docs" / "reference" / "benchmarks.md"
-RESULT = _ROOT / "bench" / "results" / "operator.json"
-_SECTION = re.compile(r"(<!-- operator -->\n).*?(<!-- end of operator -->)", re.DOTALL)
 #: Key of the result, what it is, and the goal.
 _ROWS = (
     ("ready_s", "`kubectl apply` to Ready, s", "≤ 20"),
@@ -52,20 +42,12 @@ _ROWS = (
 )
 
 
-def main() -> int:
-    """Returns the exit code."""
-    options = arguments(__doc__).parse_args()
-    result = json.loads(RESULT.read_text()) if RESULT.exists() else None
-    return settle({PAGE: fill(PAGE.read_text(), result)}, options, "bench.operator.page")
+def operator(result: Json) -> str:
+    """Times and counts beside their goals, changes under load, and the same on unkind clusters."""
+    return f"{_figures(result)}{_operations(result)}{_profiles(result)}"
 
 
-def fill(page: str, result: dict[str, Any] | None) -> str:
-    """The page with the operator's section made anew. Raises ValueError when it has no place for it."""
-    text = f"{_figures(result)}{_operations(result)}{_profiles(result)}" if result else "No figures yet."
-    filled, count = _SECTION.subn(lambda marks: f"{marks[1]}\n{text}\n\n{marks[2]}", page)
-    if count != 1:
-        raise ValueError(f"{PAGE.name} has {count} places for the operator")
-    return filled
+SECTIONS: dict[str, Callable[[Json], str]] = {"operator": operator}
 
 
 def _figures(result: dict[str, Any]) -> str:
@@ -117,7 +99,3 @@ def _profiles(result: dict[str, Any]) -> str:
 
 def _noticed(report: dict[str, Any] | None) -> str:
     return f"{report['failed']} + {report['broken_streams']} of {report['requests']}" if report else ""
-
-
-if __name__ == "__main__":
-    sys.exit(main())

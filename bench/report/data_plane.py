@@ -1,4 +1,4 @@
-"""Tables in Markdown, one function for each section of the page. A scenario without figures has no rows."""
+"""Proofgate beside other systems: one function for each section. A scenario without figures has no rows."""
 
 from __future__ import annotations
 
