@@ -292,3 +292,78 @@ def test_owners_stand_in_the_shard_of_their_names_digest(short_path: Path) -> No
 
     asyncio.run(run())
     assert haproxy.held == {"acme": "worker-0", TENANT: "worker-2.worker-0"}
+
+
+def kept_scene(folder: Path, kept: Path) -> tuple[Scene, MapFile]:
+    """A scene whose agent also keeps the file that HAProxy starts from."""
+    scene = Scene(folder)
+    scene.haproxy.map = kept
+    target = MapFile(scene.file, RuntimeApi(scene.haproxy.path), scene.shards, lambda: scene.now, kept)
+    scene.follower = Follower([target], lambda: scene.now)
+    return scene, target
+
+
+def lines(entries: dict[str, str]) -> str:
+    return "".join(f"{key} {tenant}\n" for key, tenant in entries.items())
+
+
+def test_a_map_that_cannot_be_kept_is_told_and_haproxy_has_it(short_path: Path) -> None:
+    kept = short_path / "kept" / "tenants.map"
+    scene, target = kept_scene(short_path, kept)
+    scene.give("key")
+
+    async def body() -> None:
+        await scene.look()
+        assert scene.haproxy.held == scene.wanted
+        assert scene.follower.behind() == []
+        assert target.complaints() == [f"{kept} cannot be written: No such file or directory"]
+        kept.parent.mkdir()
+        scene.now += 1
+        await scene.look()
+        assert target.complaints() == []
+        assert kept.read_text() == lines(scene.wanted)
+
+    in_loop(scene, body)
+
+
+def test_the_kept_map_is_written_once_a_second_at_most_and_only_when_something_changed(
+    short_path: Path,
+) -> None:
+    kept = short_path / "kept.map"
+    scene, _ = kept_scene(short_path, kept)
+    scene.give("first")
+
+    async def body() -> None:
+        await scene.look()
+        before, first = lines(scene.wanted), kept.stat().st_ino
+        assert kept.read_text() == before
+        scene.give("second")
+        scene.now += 0.5
+        await scene.look()
+        assert scene.haproxy.held == scene.wanted, "HAProxy that runs does not wait"
+        assert kept.read_text() == before
+        scene.now += 0.5
+        await scene.look()
+        second = kept.stat().st_ino
+        assert sorted(kept.read_text().splitlines()) == sorted(lines(scene.wanted).splitlines())
+        assert second != first, "the former is replaced, not written over"
+        scene.now += CHECK_SECONDS
+        await scene.look()
+        assert kept.stat().st_ino == second
+
+    in_loop(scene, body)
+
+
+def test_a_map_that_is_refused_leaves_the_kept_one_as_it_is(short_path: Path) -> None:
+    kept = short_path / "kept.map"
+    scene, _ = kept_scene(short_path, kept)
+    scene.give("key")
+
+    async def body() -> None:
+        await scene.look()
+        scene.file.write_text("one two three\n")
+        scene.now += CHECK_SECONDS
+        await scene.look()
+        assert kept.read_text() == lines(scene.wanted)
+
+    in_loop(scene, body)

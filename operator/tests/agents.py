@@ -62,6 +62,8 @@ def agent(
         arguments += ["--map", str(path)]
     if haproxy.named:
         arguments += ["--workers", str(haproxy.addresses), "--server-state", str(haproxy.server_state)]
+    if haproxy.attached:
+        arguments += ["--tenant-shards", str(haproxy.shards), "--kept-maps", str(haproxy.kept)]
     if certificate:
         arguments += ["--certificate", str(certificate)]
     if client_certificate:

@@ -21,6 +21,7 @@ from e2e.ports import free_ports
 from e2e.programs import Program, start_ready
 
 from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
+from proofgate_operator.build.haproxy_maps import starting
 
 #: What tells HAProxy from everybody else.
 ROUTING_KEY = "0123456789abcdef0123456789abcdef"
@@ -214,6 +215,8 @@ class Bench:
     program: Program | None = None
     #: Its server lines are names, and the agent sets their addresses.
     named: bool = False
+    #: It starts from maps that the agent writes, with the tenants of shards.
+    attached: bool = False
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -240,13 +243,22 @@ class Bench:
     def server_state(self) -> Path:
         return self.folder / "servers.state"
 
+    @property
+    def kept(self) -> Path:
+        return self.folder / "kept"
+
+    @property
+    def shards(self) -> Path:
+        return self.folder / "shards"
+
     def start(self, binary: str) -> None:
         """Start HAProxy with the configuration in its folder, and wait until it answers."""
+        command = [binary, "-db", "-f", "haproxy.cfg"]
+        if self.attached:
+            command = starting(str(self.folder), str(self.kept), command)
 
         def begin() -> Program:
-            return Program.start(
-                "haproxy", self.folder, ("-db", "-f", "haproxy.cfg"), (binary,), cwd=self.folder
-            )
+            return Program.start("haproxy", self.folder, command[1:], command[:1], cwd=self.folder)
 
         def wait(program: Program) -> bool:
             return program.wait_until(self.listens, "HAProxy listens", PATIENCE)
@@ -381,6 +393,7 @@ def bench(
     stand_ins: Mapping[str, int] | None = None,
     certificate: Path | None = None,
     retries: int = 3,
+    attached: bool = False,
     **changes: Any,
 ) -> Iterator[Bench]:
     """Run HAProxy with the rendered configuration before `workers`, and end it afterwards.
@@ -397,7 +410,9 @@ def bench(
     named = tuple(Server(ordinal, name, *workers[0].ports) for ordinal, name in enumerate(names or []))
     with TemporaryDirectory(prefix="haproxy-", dir="/tmp") as short:
         found = Bench(workers, port, metrics_port, folder, Path(short) / "admin.sock", context)
-        found.named = bool(named)
+        found.named, found.attached = bool(named), attached
+        found.kept.mkdir()
+        maps = found.kept if attached else folder
         write_map(found.tenant_map, keys)
         write_owners(found.owner_map, owners or {}, stand_ins)
         write_weights(found.weights, {})
@@ -409,8 +424,8 @@ def bench(
                 metrics_bind=f"127.0.0.1:{metrics_port}",
                 **{
                     "runtime_socket": str(found.runtime_socket),
-                    "tenant_map": str(found.tenant_map),
-                    "owner_map": str(found.owner_map),
+                    "tenant_map": str(maps / "tenants.map"),
+                    "owner_map": str(maps / "owners.map"),
                     "routing_map": str(folder / "routing.map"),
                     "bounds": Bounds(total=1000, server=500),
                     "silence_seconds": 600,

@@ -633,6 +633,11 @@ def test_every_shard_is_mounted_and_none_has_to_exist() -> None:
     balancers = world.cluster.find("Deployment", "demo-haproxy")["spec"]["template"]["spec"]
     agent = next(found for found in balancers["containers"] if found["name"] == "front-door")
     assert "--tenant-shards" in agent["command"]
+    haproxy = next(found for found in balancers["containers"] if found["name"] == "haproxy")
+    config = world.cluster.find("ConfigMap", "demo-haproxy")["data"]["haproxy.cfg"]
+    kept = agent["command"][agent["command"].index("--kept-maps") + 1]
+    for name in ("tenants.map", "owners.map"):
+        assert f"map({kept}/{name})" in config and f"{kept}/{name}" in haproxy["command"][-1]
 
 
 def test_shards_that_nobody_made_are_not_asked_for_one_by_one() -> None:

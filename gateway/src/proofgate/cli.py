@@ -211,6 +211,13 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="what 00/keys … 31/keys and 00/owners … 31/owners hold is added to tenants.map and owners.map",
     )
     front_door.add_argument(
+        "--kept-maps",
+        type=Path,
+        metavar="DIRECTORY",
+        help="tenants.map and owners.map are written there whole, shards included, for HAProxy to start from:"
+        " its configuration names them",
+    )
+    front_door.add_argument(
         "--weights",
         type=Path,
         metavar="FILE",

@@ -93,6 +93,7 @@ def front_door(options: argparse.Namespace) -> int:
         options.workers,
         options.client_certificate,
         options.server_state,
+        options.kept_maps,
     )
     try:
         listener = bind(options.listen)

@@ -20,6 +20,7 @@ from proofgate.front_door.addresses import Addresses
 from proofgate.front_door.answers import Answers
 from proofgate.front_door.certificate import Certificate
 from proofgate.front_door.follower import Follower
+from proofgate.front_door.map_sources import SHAPES
 from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
 from proofgate.front_door.target import RefusedError, Target
 from proofgate.front_door.tenant_map import MapFile
@@ -42,9 +43,11 @@ def targets(
     workers: Path | None = None,
     client_certificate: Path | None = None,
     server_state: Path | None = None,
+    kept_maps: Path | None = None,
 ) -> list[Target]:
     """What is to be followed."""
-    found: list[Target] = [MapFile(path, api, tenant_shards) for path in maps]
+    kept = {path: kept_maps / path.name for path in maps if kept_maps and path.name in SHAPES}
+    found: list[Target] = [MapFile(path, api, tenant_shards, kept=kept.get(path)) for path in maps]
     if workers is not None:
         found.append(Addresses(workers, api, state=server_state))
     if weights is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from proofgate.front_door.kept_map import KeptMap
 from proofgate.front_door.map_sources import Contents, MapSources
 from proofgate.front_door.runtime_api import RuntimeApi
 from proofgate.front_door.target import CHECK_SECONDS, RefusedError
@@ -46,7 +47,8 @@ class _Known:
 class MapFile:
     """One map; HAProxy knows it by the path of its file, which has to be the same for both.
 
-    With `shards`, the folder of tenants that come and go, the map has their entries too.
+    With `shards`, the folder of tenants that come and go, the map has their entries too. With `kept`, HAProxy
+    reads that file at its start, which the agent keeps as the map should be.
     """
 
     check_seconds = CHECK_SECONDS
@@ -57,8 +59,11 @@ class MapFile:
         api: RuntimeApi,
         shards: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
+        kept: Path | None = None,
     ) -> None:
         self._path = path
+        self._known_by = path if kept is None else kept
+        self._kept = None if kept is None else KeptMap(kept, clock)
         self._api = api
         self._sources = MapSources(path, shards)
         self._clock = clock
@@ -70,17 +75,21 @@ class MapFile:
         return self._path.name
 
     def read(self) -> Contents:
-        return self._sources.read()
+        content = self._sources.read()
+        if self._kept is not None:
+            self._kept.keep(content, self._sources.all_entries)
+        return content
 
     def digest(self, content: Contents) -> str:
         """SHA-256 of the map's own file, in hexadecimal; shards are not part of it."""
         return hashlib.sha256(content[0]).hexdigest()
 
     def complaints(self) -> list[str]:
-        return self._sources.complaints()
+        trouble = self._kept.trouble if self._kept else None
+        return self._sources.complaints() + ([trouble] if trouble else [])
 
     def gauges(self) -> dict[str, float]:
-        return {"entries": self._entries, "refused_shards": len(self.complaints())}
+        return {"entries": self._entries, "refused_shards": len(self._sources.complaints())}
 
     async def bring_in_step(self, content: Contents) -> str | None:
         known, self._known = self._known, None
@@ -95,7 +104,7 @@ class MapFile:
 
     async def _bring_whole(self, content: Contents) -> str | None:
         wanted = await asyncio.to_thread(self._sources.all_entries, content)
-        held = _shown(await self._command(f"show map {self._path}", None, expected=_SHOWN_LINE))
+        held = _shown(await self._command(f"show map {self._known_by}", None, expected=_SHOWN_LINE))
         if held != wanted:
             await self._replace(wanted)
         self._entries = len(wanted)
@@ -119,7 +128,7 @@ class MapFile:
         """The version of the map and the number of its entries."""
         for line in (await self._api.ask("show map")).splitlines():
             found = _SUMMARY_LINE.match(line)
-            if found and found["path"] == str(self._path):
+            if found and found["path"] == str(self._known_by):
                 return int(found["version"]), int(found["count"])
         raise RefusedError("HAProxy does not report it")
 
@@ -127,28 +136,28 @@ class MapFile:
         """Changes the entries that differ, one by one: first those that come, then those that go."""
         added = {key: value for key, value in after.items() if key not in before}
         for batch in _batches(f"{key} {value}\n" for key, value in added.items()):
-            await self._command(f"add map {self._path}", "".join(batch))
+            await self._command(f"add map {self._known_by}", "".join(batch))
         commands = [
-            f"set map {self._path} {key} {value}; "
+            f"set map {self._known_by} {key} {value}; "
             for key, value in after.items()
             if before.get(key, value) != value
         ]
         gone = [key for key in before if key not in after]
-        commands += [f"del map {self._path} {key}; " for key in gone]
+        commands += [f"del map {self._known_by} {key}; " for key in gone]
         for batch in _batches(commands):
             await self._command("".join(batch).removesuffix("; "), None)
         self._entries += len(added) - len(gone)
 
     async def _replace(self, wanted: Mapping[str, str]) -> None:
         """A version of the map that nobody looks into is filled, and then takes the other's place at once."""
-        answer = await self._command(f"prepare map {self._path}", None, expected=_NEW_VERSION)
+        answer = await self._command(f"prepare map {self._known_by}", None, expected=_NEW_VERSION)
         found = _NEW_VERSION.search(answer)
         if found is None:
             raise RefusedError("HAProxy made no new version of it")
         version = f"@{found[1]}"
         for batch in _batches(f"{key} {value}\n" for key, value in wanted.items()):
-            await self._command(f"add map {version} {self._path}", "".join(batch))
-        await self._command(f"commit map {version} {self._path}", None)
+            await self._command(f"add map {version} {self._known_by}", "".join(batch))
+        await self._command(f"commit map {version} {self._known_by}", None)
 
     async def _command(
         self, command: str, payload: str | None, expected: re.Pattern[str] | None = None

@@ -53,6 +53,9 @@ _RUNTIME_FOLDER = "/run/proofgate-haproxy"
 _RUNTIME_SOCKET = f"{_RUNTIME_FOLDER}/admin.sock"
 #: Outlives a process of HAProxy, and not its pod.
 _SERVER_STATE = f"{_RUNTIME_FOLDER}/servers.state"
+#: The Secret of the maps and those of 32 shards hold 33 MiB at most. The map of keys has the name of a tenant
+#: twice, 6 MiB more at most, and is there twice, 32 MiB, while it is replaced. 100,000 keys are 9 MB.
+_KEPT_MAPS_MEBIBYTES = 72
 _MIN_SERVER_LINES = 8
 #: How long a worker keeps an idle connection (its default `timeouts.clientIdleSeconds`).
 _WORKER_IDLE_SECONDS = 75
@@ -94,8 +97,8 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             metrics_bind=_bind(defaults, METRICS_PORT),
             runtime_socket=_RUNTIME_SOCKET,
             server_state=_SERVER_STATE,
-            tenant_map=f"{_MAPS_FOLDER}/{haproxy_maps.TENANT_MAP}",
-            owner_map=f"{_MAPS_FOLDER}/{haproxy_maps.OWNER_MAP}",
+            tenant_map=f"{_shared_maps_folder(gateway)}/{haproxy_maps.TENANT_MAP}",
+            owner_map=f"{_shared_maps_folder(gateway)}/{haproxy_maps.OWNER_MAP}",
             routing_map=f"{_MAPS_FOLDER}/{haproxy_maps.ROUTING_MAP}",
             issuers=tuple(
                 haproxy_config.TokenIssuer(issuer.issuer, issuer.tenant_claim)
@@ -114,6 +117,18 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             hard_stop_seconds=balancer.termination_grace_period_seconds - _GRACE_SPARED_SECONDS,
         )
     )
+
+
+def _shared_maps_folder(gateway: Gateway) -> str:
+    """Return where HAProxy reads the maps that GatewayTenants add to."""
+    return _MAPS_FOLDER if gateway.spec.allowed_tenants is None else _RUNTIME_FOLDER
+
+
+def _command(gateway: Gateway) -> list[str]:
+    command = ["haproxy", "-db", "-f", f"{_CONFIG_FOLDER}/{_CONFIG_FILE}"]
+    if gateway.spec.allowed_tenants is None:
+        return command
+    return haproxy_maps.starting(_MAPS_FOLDER, _RUNTIME_FOLDER, command)
 
 
 def _to_workers(gateway: Gateway) -> haproxy_config.ToWorkers | None:
@@ -172,7 +187,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "name": "haproxy",
         "image": gateway.spec.load_balancer.image or defaults.haproxy_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["haproxy", "-db", "-f", f"{_CONFIG_FOLDER}/{_CONFIG_FILE}"],
+        "command": _command(gateway),
         "ports": [
             {"name": "http", "containerPort": TRAFFIC_PORT, "protocol": "TCP"},
             *_inside_ports(gateway),
@@ -238,6 +253,10 @@ def _shared_mounts(gateway: Gateway) -> list[Manifest]:
     return mounts
 
 
+def _kept_mebibytes(gateway: Gateway) -> int:
+    return 0 if gateway.spec.allowed_tenants is None else _KEPT_MAPS_MEBIBYTES
+
+
 def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     addresses: Manifest = {"name": "addresses", "mountPath": _ADDRESSES_FOLDER, "readOnly": True}
     mounts = [*_shared_mounts(gateway), addresses]
@@ -254,8 +273,10 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     if gateway.spec.load_balancer.accept_proxy_protocol:
         command.append("--ask-proxied")
     if gateway.spec.allowed_tenants is not None:
-        command += ["--tenant-shards", worker_config.SHARDS_FOLDER]
+        command += ["--tenant-shards", worker_config.SHARDS_FOLDER, "--kept-maps", _RUNTIME_FOLDER]
         mounts.append({"name": "tenant-shards", "mountPath": worker_config.SHARDS_FOLDER, "readOnly": True})
+    # What it writes into memory counts as its own.
+    kept = _kept_mebibytes(gateway)
     return {
         "name": "front-door",
         # The operator's own release, whatever image workers are pinned to: its options are given here.
@@ -263,7 +284,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         "imagePullPolicy": "IfNotPresent",
         "command": [*command, "--listen", worker_config.listen(AGENT_PORT, defaults)],
         "ports": [{"name": "agent", "containerPort": AGENT_PORT, "protocol": "TCP"}],
-        "resources": {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": "128Mi"}},
+        "resources": {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": f"{128 + kept}Mi"}},
         "securityContext": container_security(),
         "livenessProbe": http_probe(
             "/healthz", "agent", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
@@ -288,7 +309,10 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
         {"name": "tenants", "secret": maps},
         # Without it the agent looks workers up by their names.
         {"name": "addresses", "configMap": {"name": own.addresses, "optional": True}},
-        {"name": "runtime", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        {
+            "name": "runtime",
+            "emptyDir": {"medium": "Memory", "sizeLimit": f"{1 + _kept_mebibytes(gateway)}Mi"},
+        },
     ]
     if gateway.spec.allowed_tenants is not None:
         # Of the agent alone: HAProxy learns of them by its socket.

@@ -1,5 +1,6 @@
 """What HAProxy follows while it runs: whose a key is, and which worker serves whom."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from proofgate_operator.api.gateway import Gateway
@@ -15,6 +16,21 @@ OWNER_MAP = "owners.map"
 WEIGHTS = "weights.map"
 #: The key by which workers know HAProxy.
 ROUTING_MAP = "routing.map"
+#: To which GatewayTenants add entries, so that a Secret alone does not have them all.
+SHARED_MAPS = (TENANT_MAP, OWNER_MAP)
+
+
+def starting(own: str, kept: str, command: Sequence[str]) -> list[str]:
+    """Return the command that starts HAProxy with the maps in the folder `kept`, which its agent writes.
+
+    One that the agent has not written yet is that of the folder `own`; the agent may write it meanwhile.
+    """
+    copies = (
+        f"[ -e {kept}/{name} ] || {{ cp -f {own}/{name} {kept}/{name}.first && "
+        f"ln {kept}/{name}.first {kept}/{name}; rm -f {kept}/{name}.first; }}"
+        for name in SHARED_MAPS
+    )
+    return ["/bin/sh", "-c", "; ".join([*copies, f"exec {shlex.join(command)}"])]
 
 
 def haproxy_maps(

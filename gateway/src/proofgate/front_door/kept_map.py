@@ -1,0 +1,69 @@
+"""The file from which HAProxy knows the entries of a map at its start, before the agent has set one.
+
+A map's own file does not have those of shards. This one has all, as they were when the agent last read them,
+also while HAProxy is not running.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from proofgate.front_door.map_sources import Contents
+from proofgate.front_door.target import RefusedError
+
+# As Secrets are mounted: digests of keys are nobody else's to read.
+_MODE = 0o440
+# A map of 100,000 keys is 9 MB, which is written whole: so often at most, in seconds.
+_REST_SECONDS = 1.0
+
+
+class KeptMap:
+    """The file at `path`, which HAProxy's configuration names."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._rests_until = float("-inf")
+        self._done: Contents | None = None
+        self.trouble: str | None = None
+
+    def keep(self, content: Contents, entries_of: Callable[[Contents], Mapping[str, str]]) -> None:
+        """Let the file have the entries of `content`, unless it has them or was written just now.
+
+        Of a content that is refused the file knows nothing, as HAProxy does.
+        """
+        if content == self._done or self._clock() < self._rests_until:
+            return
+        try:
+            entries = entries_of(content)
+        except RefusedError:
+            self._done = content
+            return
+        self._done = content if self._write(entries) else None
+        self._rests_until = self._clock() + _REST_SECONDS
+
+    def _write(self, entries: Mapping[str, str]) -> bool:
+        """Replace the file at once. One that cannot be replaced goes: it would be out of date."""
+        new = self._path.with_name(f"{self._path.name}.new")
+        try:
+            new.unlink(missing_ok=True)
+            opened = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+            with os.fdopen(opened, "w", encoding="ascii") as file:
+                file.writelines(f"{key} {value}\n" for key, value in entries.items())
+            new.replace(self._path)
+        except OSError as error:
+            self.trouble = f"{self._path} cannot be written: {error.strerror}"
+            self._remove(new)
+            self._remove(self._path)
+            return False
+        self.trouble = None
+        return True
+
+    def _remove(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            self.trouble = f"{path} is out of date and cannot be removed: {error.strerror}"
