@@ -3,12 +3,9 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Outcome, inspect_request};
-use proofgate_json::Workspace;
-use proofgate_policy::Budget;
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_inspect::{AnswerKind, Outcome};
 use serde_json::json;
-use support::{Policy, answer, chunk, contents};
+use support::{Policy, answer, chunk, contents, inspect};
 
 /// Rules that would find something in what they leave, or because of it.
 fn policy() -> Policy {
@@ -24,14 +21,8 @@ fn policy() -> Policy {
 
 fn found_in_request(policy: &mut Policy, content: &str) -> (Vec<String>, bool) {
     let body = json!({"messages": [{"role": "user", "content": content}], "model": "m"}).to_string();
-    let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = policy;
-    let verdict = inspect_request(engine, profile, &text, Budget::unlimited(), scratch).unwrap();
+    let (verdict, _) = inspect(policy, &body);
+    let engine = &policy.engine;
     let matched = verdict.judgement.matched();
     let matched = matched.map(|rule| engine.rule(rule).id.clone()).collect();
     (matched, verdict.outcome == Outcome::Redact)

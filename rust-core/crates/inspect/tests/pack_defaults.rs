@@ -3,10 +3,8 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Outcome, RequestVerdict, inspect_request};
-use proofgate_json::Workspace;
-use proofgate_policy::{Budget, Scope, pack_names};
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_inspect::{AnswerKind, Outcome, RequestVerdict};
+use proofgate_policy::{Scope, pack_names};
 use serde_json::{Value, json};
 use support::{Policy, answer};
 
@@ -19,17 +17,8 @@ fn defaults() -> Policy {
 
 fn inspect(policy: &mut Policy, messages: &Value) -> (RequestVerdict, Value) {
     let body = json!({"messages": messages, "model": "m"}).to_string();
-    let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = policy;
-    let verdict = inspect_request(engine, profile, &text, Budget::unlimited(), scratch).unwrap();
-    let mut out = Vec::new();
-    let _ = verdict.rewrite(engine, &text, body.as_bytes(), &mut out);
-    let mut sent: Value = serde_json::from_slice(&out).unwrap();
+    let (verdict, sent) = support::inspect(policy, &body);
+    let mut sent: Value = serde_json::from_str(&sent).unwrap();
     (verdict, sent["messages"].take())
 }
 

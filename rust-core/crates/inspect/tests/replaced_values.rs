@@ -3,14 +3,11 @@
 
 mod support;
 
-use proofgate_inspect::{Outcome, RequestVerdict, inspect_request};
-use proofgate_json::Workspace;
-use proofgate_policy::Budget;
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_inspect::{Outcome, RequestVerdict};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use support::Policy;
+use support::{Policy, inspect};
 
 /// Rules that redact passwords behind their name, and mask addresses and numbers.
 fn policy() -> Policy {
@@ -22,21 +19,6 @@ fn policy() -> Policy {
         ]}),
         None,
     )
-}
-
-fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
-    let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = policy;
-    let verdict = inspect_request(engine, profile, &text, Budget::unlimited(), scratch).unwrap();
-    let mut out = Vec::new();
-    verdict.rewrite(engine, &text, body.as_bytes(), &mut out);
-    assert!(out.len() <= verdict.longest_rewrite(engine, &text, body.as_bytes()));
-    (verdict, String::from_utf8(out).unwrap())
 }
 
 /// What becomes of the contents of messages.

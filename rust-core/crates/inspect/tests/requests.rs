@@ -10,22 +10,7 @@ use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Fault, Scope};
 use proofgate_providers::{BodyText, Call, Dialect};
 use serde_json::json;
-use support::Policy;
-
-fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
-    let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
-    let Policy {
-        engine,
-        profile,
-        scratch,
-    } = policy;
-    let verdict = inspect_request(engine, profile, &text, Budget::unlimited(), scratch).unwrap();
-    let mut out = Vec::new();
-    let model = verdict.rewrite(engine, &text, body.as_bytes(), &mut out);
-    assert_eq!(&out[model], br#""m""#);
-    (verdict, String::from_utf8(out).unwrap())
-}
+use support::{Policy, inspect};
 
 fn body(content: &str) -> String {
     json!({"messages": [{"role": "user", "content": content}], "model": "m"}).to_string()

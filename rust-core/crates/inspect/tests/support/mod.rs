@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
-use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, Step, TenantPolicy};
-use proofgate_providers::Dialect;
+use proofgate_inspect::{AnswerKind, Denial, Reading, RequestVerdict, ResponseInspector, inspect_request};
+use proofgate_json::Workspace;
+use proofgate_policy::{Budget, Engine, PolicyConfig, Profile, Scratch, Step, TenantPolicy};
+use proofgate_providers::{BodyText, Call, Dialect};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -121,6 +122,23 @@ impl Policy {
             out,
         )
     }
+}
+
+/// What becomes of the request of a chat completion whose model is `m`: the verdict, and the body that goes on.
+pub fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
+    let mut text = BodyText::new();
+    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    let Policy {
+        engine,
+        profile,
+        scratch,
+    } = policy;
+    let verdict = inspect_request(engine, profile, &text, Budget::unlimited(), scratch).unwrap();
+    let mut out = Vec::new();
+    let model = verdict.rewrite(engine, &text, body.as_bytes(), &mut out);
+    assert_eq!(&out[model], br#""m""#);
+    assert!(out.len() <= verdict.longest_rewrite(engine, &text, body.as_bytes()));
+    (verdict, String::from_utf8(out).unwrap())
 }
 
 pub fn rules() -> Value {
