@@ -30,8 +30,9 @@ from bench.detection.agent import CHAT, DIALECTS, ROLES, Dialect, Result, in_tur
 from bench.detection.judge import parses
 from bench.proofgate_worker import POLICY
 from bench.request import CLAUDE, KEY, MODEL
-from e2e.kept import Answer, Asked, KeepingProvider, keeping_provider
-from e2e.local_gateway import LocalGateway, local_gateway
+from e2e.kept import KeepingProvider
+from e2e.local_gateway import LocalGateway
+from e2e.worker.judging import before_provider
 
 _PATIENCE = 120
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -83,33 +84,15 @@ class Worker:
         return sum(int(line.split()[-1]) for line in lines if line.startswith(f"proofgate_{name} "))
 
 
-def _hello(asked: Asked) -> Answer:
-    if asked.path.endswith("/messages"):
-        message = {"id": "m", "type": "message", "role": "assistant", "model": CLAUDE, "stop_reason": "end_turn"}
-        usage = {"input_tokens": 1, "output_tokens": 1}
-        return Answer({**message, "content": [{"type": "text", "text": "hello"}], "usage": usage})
-    choice = {"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}
-    return Answer({"id": "c", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice]})
-
-
 @contextmanager
 def running(folder: Path, policy: dict[str, Any]) -> Iterator[Worker]:
     """A worker with these rules."""
-    with keeping_provider(_hello) as provider:
-        settings = {
-            "providers": [
-                {"name": "mock", "type": "OpenAI", "baseURL": provider.url},
-                {"name": "claude", "type": "Anthropic", "baseURL": provider.url},
-            ],
-            "models": [{"name": MODEL, "provider": "mock"}, {"name": CLAUDE, "provider": "claude"}],
-            "tenants": [{"name": "bench", "keyHashes": [_core.hash_api_key(KEY)]}],
-            "policy": policy,
-        }
-        with local_gateway(folder, settings=settings) as gateway:
-            host, port = gateway.address.rsplit(":", 1)
-            connection = HTTPConnection(host, int(port), timeout=_PATIENCE)
-            yield Worker(gateway, provider, connection)
-            connection.close()
+    tenants = [{"name": "bench", "keyHashes": [_core.hash_api_key(KEY)]}]
+    with before_provider(folder, tenants, models=(MODEL, CLAUDE), policy=policy) as (gateway, provider):
+        host, port = gateway.address.rsplit(":", 1)
+        connection = HTTPConnection(host, int(port), timeout=_PATIENCE)
+        yield Worker(gateway, provider, connection)
+        connection.close()
 
 
 def main() -> int:

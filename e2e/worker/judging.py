@@ -98,18 +98,32 @@ def judging_worker(
     **settings: Any,
 ) -> Iterator[Worker]:
     """A worker whose tenants acme and globex have the policies that `tenants` names."""
+    with before_provider(folder, of_tenants(tenants or {}), answer, **settings) as (gateway, provider):
+        yield Worker(gateway, provider)
+
+
+@contextmanager
+def before_provider(
+    folder: Path,
+    tenants: list[dict[str, Any]],
+    answer: Callable[[Asked], Answer] = hello,
+    models: tuple[str, str] = (MODEL, CLAUDE),
+    **settings: Any,
+) -> Iterator[tuple[LocalGateway, KeepingProvider]]:
+    """A worker with a model of OpenAI's and one of Anthropic's, which one provider answers that keeps what it gets."""
+    chat, messages = models
     with keeping_provider(answer) as provider:
         settings = {
             "providers": [
                 {"name": "mock", "type": "OpenAI", "baseURL": provider.url},
                 {"name": "claude", "type": "Anthropic", "baseURL": provider.url},
             ],
-            "models": [{"name": MODEL, "provider": "mock"}, {"name": CLAUDE, "provider": "claude"}],
-            "tenants": of_tenants(tenants or {}),
+            "models": [{"name": chat, "provider": "mock"}, {"name": messages, "provider": "claude"}],
+            "tenants": tenants,
             **settings,
         }
         with local_gateway(folder, settings=settings) as gateway:
-            yield Worker(gateway, provider)
+            yield gateway, provider
 
 
 def of_tenants(policies: dict[str, Any]) -> list[dict[str, Any]]:
