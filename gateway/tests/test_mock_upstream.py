@@ -165,18 +165,6 @@ def test_a_status_is_failed_with_on_request(
     assert mock.stats()["failed"] == 1
 
 
-def test_a_share_of_requests_fails_evenly() -> None:
-    outcomes = []
-    with mock_with(fail_rate=0.1, fail_status=503) as mock:
-        for _ in range(20):
-            try:
-                mock.ask("hello")
-                outcomes.append(200)
-            except openai.APIStatusError as error:
-                outcomes.append(error.status_code)
-    assert [number for number, status in enumerate(outcomes, start=1) if status == 503] == [10, 20]
-
-
 def test_latency_comes_before_the_answer(mock: Mock) -> None:
     begun = time.monotonic()
     mock.ask("mock:latency=200")

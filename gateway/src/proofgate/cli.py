@@ -542,9 +542,6 @@ def _add_mock_upstream(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--listen", type=_address, default="127.0.0.1:9000", metavar="ADDRESS", help="default: %(default)s"
     )
     mock.add_argument(
-        "--latency-ms", type=_whole, default=0, metavar="N", help="before the first byte (default: 0)"
-    )
-    mock.add_argument(
         "--tokens", type=_positive, default=8, metavar="N", help="length of an answer (default: 8)"
     )
     mock.add_argument(
@@ -554,10 +551,6 @@ def _add_mock_upstream(commands: _Commands[argparse.ArgumentParser]) -> None:
         metavar="N",
         help="between the tokens of a stream (default: 0)",
     )
-    mock.add_argument(
-        "--fail-rate", type=_share, default=0.0, metavar="SHARE", help="of requests that fail, 0 to 1"
-    )
-    mock.add_argument("--fail-status", type=_error_status, default=500, metavar="STATUS", help="default: 500")
     mock.add_argument(
         "--model", action="append", default=[], metavar="NAME", help="a model that exists (default: all)"
     )
@@ -593,14 +586,6 @@ def _whole(text: str) -> int:
 
 def _positive(text: str) -> int:
     return int(_between(text, 1, 1_000_000, whole=True))
-
-
-def _error_status(text: str) -> int:
-    return int(_between(text, 400, 599, whole=True))
-
-
-def _share(text: str) -> float:
-    return _between(text, 0, 1, whole=False)
 
 
 def _proof_timeout(text: str) -> float:

@@ -288,15 +288,12 @@ def mock_upstream(options: argparse.Namespace) -> int:
 
     upstream = Upstream(
         behaviour=Behaviour(
-            latency=options.latency_ms / 1000,
             tokens=options.tokens,
             interval=options.token_interval_ms / 1000,
             character=options.character,
         ),
         models=tuple(options.model),
         api_key=options.api_key,
-        fail_rate=options.fail_rate,
-        fail_status=options.fail_status,
     )
     try:
         listener = bind(options.listen)

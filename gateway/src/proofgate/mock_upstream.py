@@ -38,8 +38,6 @@ class Upstream:
     behaviour: Behaviour = field(default_factory=Behaviour)
     models: tuple[str, ...] = ()  # empty: every model exists
     api_key: str | None = None
-    fail_rate: float = 0.0
-    fail_status: int = 500
 
 
 @dataclass
@@ -79,7 +77,6 @@ class MockUpstream:
         key = upstream.api_key
         self._credentials = None if key is None else {f"Bearer {key}".encode(), key.encode()}
         self._stats = Stats()
-        self._fail_debt = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -129,7 +126,7 @@ class MockUpstream:
             return
         if exchange.behaviour.id is not None:
             stats.count_id(exchange.behaviour.id)
-        status = exchange.behaviour.status or self._due_failure()
+        status = exchange.behaviour.status
         completed = await _perform(exchange, status, receive, send)
         if not completed:
             stats.client_disconnects += 1
@@ -147,15 +144,6 @@ class MockUpstream:
     def _require_model(self, model: str) -> None:
         if self._upstream.models and model not in self._upstream.models:
             raise ClientError(404, "model_not_found", f"the model {model} does not exist")
-
-    def _due_failure(self) -> int | None:
-        """Spreads failures evenly instead of drawing lots: the same run fails the same requests."""
-        self._fail_debt += self._upstream.fail_rate
-        # A hair under one: ten times 0.1 is not 1.0 in binary.
-        if self._fail_debt < 1 - 1e-9:
-            return None
-        self._fail_debt -= 1
-        return self._upstream.fail_status
 
 
 def _endpoint_at(scope: Scope) -> type[Exchange] | None:

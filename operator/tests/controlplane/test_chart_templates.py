@@ -59,7 +59,10 @@ def pod_of(manifest: Manifest) -> Manifest:
 
 @pytest.mark.parametrize(
     "setting",
-    ["workerimage=x", "metrics.serviceMonitor.on=true", "crds.keeep=true", "replicas=0", "logLevel=loud"],
+    [
+        *("workerimage=x", "metrics.serviceMonitor.on=true", "crds.keeep=true", "replicas=0"),
+        *("logLevel=loud", "logFormat=xml"),
+    ],
 )
 def test_a_value_that_is_unknown_or_out_of_bounds_is_refused(setting: str) -> None:
     refused = template(*IMAGES, "--set", setting)
@@ -153,6 +156,11 @@ def test_haproxy_may_be_given_by_digest() -> None:
     image = f"docker.io/library/haproxy:3.2@sha256:{'3' * 64}"
     assert images(render(f"haproxyImage={image}"))["HAPROXY_IMAGE"] == image
     assert template(*IMAGES, "--set", "haproxyImage=haproxy@sha256:1234").returncode != 0
+
+
+def test_the_operator_logs_in_the_form_that_is_given() -> None:
+    (container,) = pod_of(only(render("logFormat=text"), "Deployment"))["containers"]
+    assert {"name": "LOG_FORMAT", "value": "text"} in container["env"]
 
 
 def test_two_operators_elect_one_that_leads() -> None:
