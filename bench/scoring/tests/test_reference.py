@@ -270,6 +270,7 @@ def test_a_long_token_is_cut() -> None:
         ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJ0eXAiOiJKV1QifQ.e30.c2ln"),
         ("jwt", "eyAiYWxnIiA6ICJub25lIiB9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ9.e30"),
         ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ.e30.c2ln"),
+        ("jwt", "eyJhbGciOiJIUzI1NiJ9." + "e" * 204, "eyJhbGciOiJIUzI1NiJ9." + "e" * 203 + "."),
     ],
 )
 def test_a_check_tells_real_values_from_others(name: str, good: str, bad: str) -> None:

@@ -19,7 +19,6 @@ mod known;
 mod marked;
 mod masks;
 mod placeholders;
-mod private_key;
 mod recall;
 mod request;
 mod response;
@@ -29,6 +28,7 @@ mod singles;
 mod spans;
 mod tags;
 mod texts;
+mod token_ends;
 
 pub use counts::Counts;
 pub use denial::Denial;

@@ -10,6 +10,8 @@ use proofgate_policy::{
     Budget, Engine, Fault, Mark, Marks, Match, Profile, Scan, Scope, Scratch, Step, StreamScan,
 };
 
+use crate::token_ends::TokenEnds;
+
 /// As a value would go on with it: what follows a mark may be the rest of one.
 const FILLING: char = '_';
 
@@ -90,15 +92,23 @@ impl WholeScan {
             self.is_read = true;
             self.read(engine.marks(), text);
         }
-        let text = if self.places.0.is_empty() {
+        let Self {
+            scan, places, filled, ..
+        } = self;
+        let text = if places.0.is_empty() { text } else { filled };
+        let known = found.len();
+        let step = scan.step(engine, profile, scope, text, slice, budget, scratch, found)?;
+        self.places.spare(found, known);
+        Ok(step)
+    }
+
+    /// What the rules see of `text`.
+    pub(crate) fn seen<'t>(&'t self, text: &'t str) -> &'t str {
+        if self.places.0.is_empty() {
             text
         } else {
             &self.filled
-        };
-        let known = found.len();
-        let step = (self.scan).step(engine, profile, scope, text, slice, budget, scratch, found)?;
-        self.places.spare(found, known);
-        Ok(step)
+        }
     }
 
     /// Bytes of memory that it takes.
@@ -127,6 +137,7 @@ pub(crate) struct PieceScan {
     /// A piece with its marks filled.
     filled: String,
     cleared: usize,
+    ends: TokenEnds,
 }
 
 impl PieceScan {
@@ -147,6 +158,7 @@ impl PieceScan {
         if self.rest.is_empty() && marks.find(piece, 0).is_none() {
             self.begin += piece.len();
             self.cleared = (self.scan).push(engine, profile, scope, piece, budget, scratch, found)?;
+            self.ends.push(engine, piece);
         } else {
             self.rest.push_str(piece);
             self.filled.clear();
@@ -155,6 +167,7 @@ impl PieceScan {
             self.begin += decided;
             let piece = &self.filled;
             self.cleared = (self.scan).push(engine, profile, scope, piece, budget, scratch, found)?;
+            self.ends.push(engine, piece);
         }
         self.spare(found, known);
         Ok(match profile.holds_answers() {
@@ -177,6 +190,7 @@ impl PieceScan {
         let rest = std::mem::take(&mut self.rest);
         self.begin += rest.len();
         (self.scan).push(engine, profile, scope, &rest, budget, scratch, found)?;
+        self.ends.push(engine, &rest);
         (self.scan).finish(engine, profile, scope, budget, scratch, found)?;
         self.spare(found, known);
         Ok(())
@@ -185,6 +199,16 @@ impl PieceScan {
     /// As [`StreamScan::decided`].
     pub(crate) fn decided(&self) -> usize {
         self.scan.decided()
+    }
+
+    /// The tokens that go on behind the matches of this text.
+    pub(crate) fn ends(&mut self) -> &mut TokenEnds {
+        &mut self.ends
+    }
+
+    /// Forgets what no later match can end before.
+    pub(crate) fn forget_ends(&mut self) {
+        self.ends.forget(self.scan.decided());
     }
 
     fn spare(&mut self, found: &mut Vec<Match>, known: usize) {

@@ -2,14 +2,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Budget, Decision, Engine, Extent, Fault, Judgement, Match, MessageJudgement, Profile, RuleIndex, Scope,
-    Scratch, Step, processor_time,
+    Budget, Decision, Direction, Engine, Fault, Judgement, Match, MessageJudgement, Profile, RuleIndex,
+    Scope, Scratch, Step, processor_time,
 };
 use proofgate_providers::{BodyText, MessagePlace};
 
 use crate::counts::Counts;
 use crate::placeholders::{self, Placeholder};
-use crate::private_key;
 use crate::recall::{Recall, RecalledScan};
 use crate::runs::Run;
 use crate::same_values::SameValues;
@@ -325,16 +324,14 @@ impl RequestInspection {
     }
 }
 
-/// Where what is replaced for a match ends.
+/// Where what is replaced for a match ends: what belongs to it stands in the same passage.
 fn end(engine: &Engine, text: &BodyText, at: &Match) -> usize {
     let passage = text.passage_at(at.start).and_then(|number| text.passage(number));
-    let (Extent::PrivateKey, Some(passage)) = (engine.rule(at.rule).extent, passage) else {
-        return at.end;
-    };
-    let end = passage.range.end.max(at.end);
-    text.text()
-        .get(..end)
-        .map_or(at.end, |text| private_key::end(text, at.end))
+    let end = passage.map_or(at.end, |passage| passage.range.end.max(at.end));
+    let until = text.text().get(..end);
+    until.map_or(at.end, |text| {
+        engine.replaced_end(at.rule, Direction::Request, text, at.end)
+    })
 }
 
 /// What the matches come to, message by message.

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Budget, Decision, Engine, Fault, Judgement, Match, MessageJudgement, Mode, Profile, RuleIndex, Scope,
-    Scratch, Step,
+    Budget, Decision, Direction, Engine, Fault, Judgement, Match, MessageJudgement, Mode, Profile, RuleIndex,
+    Scope, Scratch, Step,
 };
 
 use proofgate_providers::{BodyText, JsonText, KeyNames};
@@ -78,7 +78,15 @@ impl Findings {
             return Err(Fault::Budget.into());
         }
         if step == Step::Done {
-            self.judge(rules, scope, spans, document, |_| false);
+            let seen = scan.seen(text);
+            let end = |found: &Match| {
+                let passage =
+                    document.and_then(|document| document.passage(document.passage_at(found.start)?));
+                let end = passage.map_or(seen.len(), |passage| passage.range.end.max(found.end));
+                let until = seen.get(..end).unwrap_or_default();
+                (rules.engine).replaced_end(found.rule, Direction::Response, until, found.end)
+            };
+            self.judge(rules, scope, spans, document, |_| false, end);
             let found = std::mem::take(&mut self.found);
             self.count(rules, scope, &found);
             self.found = found;
@@ -113,7 +121,8 @@ impl Findings {
         self.found.shrink_to(most / size_of::<Match>());
     }
 
-    /// Judges what was found by itself. `is_late`: whether a part of a match has left as it was.
+    /// Judges what was found by itself. `is_late`: whether a part of a match has left as it was. `end`: where what is replaced
+    /// for one ends.
     fn judge(
         &mut self,
         rules: &Rules<'_>,
@@ -121,6 +130,7 @@ impl Findings {
         spans: &mut Spans,
         document: Option<&BodyText>,
         is_late: impl Fn(&Match) -> bool,
+        mut end: impl FnMut(&Match) -> usize,
     ) {
         sort(&mut self.found);
         let is_enforced = rules.profile.mode() == Mode::Enforce;
@@ -136,7 +146,7 @@ impl Findings {
                 }
                 Some(Decision::Redact) if is_enforced => {
                     self.redacted.add(found.rule);
-                    spans.add(found.rule, found.start..found.end, false);
+                    spans.add(found.rule, found.start..end(found), false);
                 }
                 _ => {}
             }
@@ -246,9 +256,13 @@ impl Text {
             &mut findings.found,
         )?;
         self.json.push(piece);
-        self.cleared = self.cleared.max(self.json.floor(cleared));
         self.over = false;
-        self.judge(rules, findings);
+        self.scan.ends().go_on(&mut self.spans);
+        self.judge(rules, findings, None);
+        let undecided = self.scan.ends().undecided();
+        let cleared = undecided.map_or(cleared, |undecided| undecided.min(cleared));
+        self.cleared = self.cleared.max(self.json.floor(cleared));
+        self.scan.forget_ends();
         self.count_up_to(self.scan.decided(), rules, findings);
         Ok(())
     }
@@ -258,7 +272,8 @@ impl Text {
         end(&mut self.scan, self.scope, rules, findings)?;
         self.json.end();
         self.cleared = self.length;
-        self.judge(rules, findings);
+        self.scan.ends().go_on(&mut self.spans);
+        self.judge(rules, findings, None);
         self.count_up_to(self.length, rules, findings);
         Ok(())
     }
@@ -270,11 +285,13 @@ impl Text {
             return Ok(());
         }
         findings.found.clear();
-        end(&mut self.scan.clone(), self.scope, rules, findings)?;
+        let mut scan = self.scan.clone();
+        end(&mut scan, self.scope, rules, findings)?;
         self.cleared = self.length;
         // Should it go on, all of this is found again, and counts then if it still does.
         let known = self.uncounted.len();
-        self.judge(rules, findings);
+        scan.ends().go_on(&mut self.spans);
+        self.judge(rules, findings, Some(&mut scan));
         let mut all = self.uncounted.clone();
         sort(&mut all);
         findings.count(rules, self.scope, &all);
@@ -283,10 +300,13 @@ impl Text {
         Ok(())
     }
 
-    fn judge(&mut self, rules: &Rules<'_>, findings: &mut Findings) {
+    /// `scan`: the one that has found it, if it is not that of the text.
+    fn judge(&mut self, rules: &Rules<'_>, findings: &mut Findings, scan: Option<&mut PieceScan>) {
         let (released, found_over) = (self.released, &self.found_over);
         let is_late = |found: &Match| found.start < released && !found_over.contains(found);
-        findings.judge(rules, self.scope, &mut self.spans, None, is_late);
+        let ends = scan.unwrap_or(&mut self.scan).ends();
+        let end = |found: &Match| ends.end(rules.engine, found);
+        findings.judge(rules, self.scope, &mut self.spans, None, is_late, end);
         self.uncounted.extend_from_slice(&findings.found);
     }
 

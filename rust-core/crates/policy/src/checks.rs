@@ -243,16 +243,24 @@ fn crc32(bytes: &[u8]) -> u32 {
         .fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
+/// Bytes of a payload behind which the signature may be missing: the match ends in the payload then.
+const LONG_PAYLOAD: usize = 204;
+
 /// Three parts, of which the first is the header of a JSON web token (RFC 7515, section 4): the base64url of a JSON object
 /// that names an algorithm. Where the object begins and ends and that it has this name is looked at, not all of its
-/// syntax.
+/// syntax. Of a long token the beginning is enough.
 fn jwt(text: &[u8]) -> bool {
     const NAME: &[u8] = b"\"alg\"";
     let mut parts = text.split(|byte| *byte == b'.');
-    let (Some(header), Some(_), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    let (Some(header), Some(payload), signature, None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return false;
     };
+    let is_signed = signature.is_some_and(|signature| !signature.is_empty());
+    if !is_signed && payload.len() < LONG_PAYLOAD {
+        return false;
+    }
     let mut object = Vec::with_capacity(header.len());
     decode::base64(header, &mut object);
     object.starts_with(b"{")

@@ -19,10 +19,12 @@ use crate::marks::Marks;
 use crate::overrides::{self, Actions, Limit, Named};
 use crate::pattern::Pattern;
 use crate::prefilter::Prefilter;
+use crate::private_key;
 use crate::rule_set::{MOST_RULES, RuleSet};
 use crate::scope::ScopeSet;
 use crate::sieve::Sieve;
 use crate::signs::{MOST_SIGNS, Signs};
+use crate::token_tail::TokenTail;
 use crate::undecided::Undecided;
 use crate::wake::{MOST_NEEDLES, Offsets, Wake};
 use crate::{
@@ -53,7 +55,7 @@ pub struct RuleInfo {
     pub target: Target,
     /// The copy of the text that it looks at.
     pub view: View,
-    /// How far what is replaced of a request reaches.
+    /// How far what is replaced reaches.
     pub extent: Extent,
     /// What it adds to the score.
     pub score: u32,
@@ -95,6 +97,8 @@ pub(crate) struct Rule {
     pub(crate) anchors: [Option<Anchor>; MOST_NEEDLES],
     /// The linear score from which on it matches, instead of by its pattern.
     pub(crate) least: Option<i32>,
+    /// What may follow a match and belong to it, with [`Extent::Token`].
+    tail: Option<TokenTail>,
 }
 
 /// Where a rule comes from, and what holds for all rules of there.
@@ -194,6 +198,7 @@ pub struct Engine {
     /// Rules that are tried on every text.
     pub(crate) always: Vec<RuleIndex>,
     pub(crate) has_text_rules: bool,
+    has_token_tails: bool,
     /// Whether the needles of the rules with the view `Text` stand in the folded copy, too, wherever it is not odd.
     pub(crate) shares_needles: bool,
     /// How many bytes behind its beginning the outcome of a match can depend on.
@@ -310,6 +315,7 @@ impl Engine {
             signs: Signs::default(),
             by_graphic_run: Vec::new(),
             always: Vec::new(),
+            has_token_tails: rules.iter().any(|rule| rule.tail.is_some()),
             has_text_rules: rules.iter().any(|rule| rule.view == View::Text),
             shares_needles: rules
                 .iter()
@@ -445,6 +451,28 @@ impl Engine {
         &self.rules[index.position()].info
     }
 
+    /// What may follow a match of a rule and belong to it, if anything may.
+    #[must_use]
+    pub fn token_tail(&self, index: RuleIndex) -> Option<TokenTail> {
+        self.rules[index.position()].tail
+    }
+
+    /// Whether anything may follow matches and belong to them.
+    #[must_use]
+    pub fn has_token_tails(&self) -> bool {
+        self.has_token_tails
+    }
+
+    /// Where what is replaced ends for a match of a rule that ends at `end`, in a text that goes no further than `text`.
+    #[must_use]
+    pub fn replaced_end(&self, index: RuleIndex, direction: Direction, text: &str, end: usize) -> usize {
+        match (self.rule(index).extent, self.token_tail(index)) {
+            (Extent::PrivateKey, _) if direction == Direction::Request => private_key::end(text, end),
+            (_, Some(mut tail)) => tail.go_on(text.as_bytes(), end).end,
+            _ => end,
+        }
+    }
+
     /// Whether a rule is about texts that give a model instructions, as an attack does: one of the packs `prompt-injection`,
     /// `jailbreak`, `exfiltration` and `obfuscation`.
     #[must_use]
@@ -578,6 +606,13 @@ impl Rule {
             None => Wake::derive(&pattern.hir, &required, view),
         };
         let anchors = wake.anchors().map_err(PolicyError::Internal)?;
+        let tail = (spec.extent == Extent::Token).then(|| TokenTail::of(&pattern.hir));
+        if tail.is_some_and(TokenTail::is_empty) {
+            return refuse(
+                "extent",
+                "is token, and the regex ends with no repetition of characters",
+            );
+        }
         let mut info = RuleInfo {
             actions: source.actions(&spec),
             is_sign: source.pack.is_some() && spec.action <= Action::Flag,
@@ -609,6 +644,7 @@ impl Rule {
             wake,
             anchors,
             least,
+            tail,
         })
     }
 }

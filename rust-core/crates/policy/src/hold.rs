@@ -191,7 +191,7 @@ fn split(hir: &Hir) -> Vec<(Option<Hir>, Hir)> {
     }
 }
 
-fn has_value(hir: &Hir) -> bool {
+pub(crate) fn has_value(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Capture(group) => group.name.as_deref() == Some(VALUE) || has_value(&group.sub),
         HirKind::Repetition(repetition) => has_value(&repetition.sub),

@@ -41,11 +41,11 @@ fn everywhere() -> ScopeSet {
 /// What one rule does in each scope, by [`Scope`] as a number.
 pub(crate) type Actions = [Action; Scope::ALL.len()];
 
-/// What a rule does by itself within the limits of its pack. In answers, where no more than a match is replaced, they do not
-/// hold for rules that find the beginning of a secret only.
+/// What a rule does by itself within the limits of its pack. In answers, where the rest of a private key is not replaced, they do
+/// not hold for rules that find the beginning of one.
 pub(crate) fn own(action: Action, extent: Extent, limits: &[Limit]) -> Actions {
     Scope::ALL.map(|scope| {
-        let is_part = extent != Extent::Match && scope.direction() == Direction::Response;
+        let is_part = extent == Extent::PrivateKey && scope.direction() == Direction::Response;
         let here = limits
             .iter()
             .filter(|limit| limit.scopes.contains(scope) && !is_part);

@@ -67,7 +67,7 @@ pub enum View {
     Folded,
 }
 
-/// How far what is replaced reaches.
+/// How far what is replaced reaches: `SEMANTICS.md` says it exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
@@ -76,6 +76,8 @@ pub enum Extent {
     Match,
     /// In a request, also what follows of a private key that it has found the beginning of.
     PrivateKey,
+    /// Also the rest of a token that is longer than the rule can match.
+    Token,
 }
 
 /// Texts that a rule is tried on.
@@ -112,7 +114,7 @@ pub struct RuleSpec {
     /// The name of a further condition on the matched text.
     #[serde(default)]
     pub check: Option<String>,
-    /// What is replaced of a request where it matches.
+    /// How far what is replaced reaches where it matches.
     #[serde(default)]
     pub extent: Extent,
     /// Instead of a regex and literals, in a built-in pack: it matches parts of a text whose linear score is at least what

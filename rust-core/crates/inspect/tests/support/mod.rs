@@ -144,6 +144,7 @@ pub fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
 pub fn rules() -> Value {
     json!({"budget_us": 10_000_000, "threshold": 100, "rules": [
         {"id": "key", "reason": "A key.", "view": "text", "regex": r"\bsk-[a-z0-9]{6,40}\b", "score": 10, "action": "redact"},
+        {"id": "long", "reason": "A token.", "view": "text", "regex": "tk-[a-z0-9]{3,6}", "extent": "token", "score": 1, "action": "redact"},
         {"id": "name", "reason": "A name.", "literals": ["ann smith"], "score": 1, "action": "redact"},
         {"id": "surname", "reason": "A surname.", "literals": ["smith sk"], "score": 1, "action": "redact"},
         {"id": "dragon", "reason": "A dragon.", "literals": ["dragon"], "score": 1, "action": "flag"},
@@ -201,6 +202,11 @@ pub fn text() -> impl Strategy<Value = String> {
         "sk-",
         "abcdef",
         "123456",
+        "tk-abc",
+        "tk-abcdefg",
+        "\\/",
+        "\\u002B",
+        "%",
         " ",
         "\n",
         "Ann",

@@ -1,0 +1,80 @@
+//! Tokens that are longer than their rules can match, in a text that arrives in pieces: what comes of one is taken out, and not
+//! kept.
+
+use proofgate_policy::{Engine, Match, TailEnd, TokenTail};
+
+use crate::spans::Spans;
+
+/// The text behind the last matches, and the tokens that may go on with what comes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TokenEnds {
+    /// The text from `base` on, as the rules see it: a match that is found later ends in it.
+    text: String,
+    base: usize,
+    open: Vec<OpenToken>,
+}
+
+/// A token that reaches to the end of the text.
+#[derive(Debug, Clone, Copy)]
+struct OpenToken {
+    /// What was matched of it.
+    found: Match,
+    /// Where it ends so far.
+    end: usize,
+    tail: TokenTail,
+}
+
+impl TokenEnds {
+    /// Takes the next piece of the text.
+    pub(crate) fn push(&mut self, engine: &Engine, piece: &str) {
+        if engine.has_token_tails() {
+            self.text.push_str(piece);
+        }
+    }
+
+    /// Adds what has come of the tokens that are open to what is replaced.
+    pub(crate) fn go_on(&mut self, spans: &mut Spans) {
+        let Self { text, base, open } = self;
+        open.retain_mut(|token| {
+            let TailEnd { end, is_open } = token.tail.go_on(text.as_bytes(), token.end - *base);
+            token.end = *base + end;
+            spans.add(token.found.rule, token.found.start..token.end, false);
+            is_open
+        });
+    }
+
+    /// Where what is replaced for a match ends so far. What follows the text belongs to it, too, if it goes on with the token.
+    pub(crate) fn end(&mut self, engine: &Engine, found: &Match) -> usize {
+        let Some(mut tail) = engine.token_tail(found.rule) else {
+            return found.end;
+        };
+        let Some(from) = found.end.checked_sub(self.base) else {
+            return found.end;
+        };
+        let TailEnd { end, is_open } = tail.go_on(self.text.as_bytes(), from);
+        let end = self.base + end;
+        let is_known =
+            |known: &OpenToken| (known.tail, known.end) == (tail, end) && known.found.start <= found.start;
+        if is_open && !self.open.iter().any(is_known) {
+            self.open.push(OpenToken {
+                found: *found,
+                end,
+                tail,
+            });
+        }
+        end
+    }
+
+    /// From where on what has come may belong to a token.
+    pub(crate) fn undecided(&self) -> Option<usize> {
+        self.open.iter().map(|token| token.end).min()
+    }
+
+    /// Forgets the text before `decided`, and keeps what open tokens may go on with.
+    pub(crate) fn forget(&mut self, decided: usize) {
+        let from = self.undecided().map_or(decided, |end| end.min(decided));
+        let count = self.text.floor_char_boundary(from.saturating_sub(self.base));
+        self.text.drain(..count);
+        self.base += count;
+    }
+}

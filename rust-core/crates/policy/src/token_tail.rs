@@ -1,0 +1,278 @@
+//! The rest of a token that is longer than its rule can match: a match has a bound, and a signed or encrypted token has none.
+//!
+//! Only a match that its bound has cut off has such a rest: what follows it is a character that the regex's last repetition
+//! takes. From there on the token goes on, over the characters of tokens (RFC 6750, 2.1: `b64token`) and of that repetition.
+
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+use crate::hold::has_value;
+
+/// Backslashes in a row before what a JSON string in a JSON string writes as an escape.
+const MOST_BACKSLASHES: usize = 8;
+
+/// Graphic ASCII characters, but for quotes and the backslash, which end a token in every notation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Characters(u128);
+
+impl Characters {
+    fn has(self, byte: u8) -> bool {
+        byte.is_ascii() && self.0 & 1 << byte != 0
+    }
+
+    fn add(&mut self, byte: u8) {
+        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`' | b'\\') {
+            // A folded copy has no upper case; the text has.
+            self.0 |= 1 << byte | 1 << byte.to_ascii_uppercase();
+        }
+    }
+}
+
+/// What may follow a match of a rule and belong to it, and how far that has come in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenTail {
+    /// What the last repetition takes.
+    last: Characters,
+    /// Whether one of these stood directly behind the match.
+    has_begun: bool,
+}
+
+/// How far a token goes on in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TailEnd {
+    /// The place behind its last character so far.
+    pub end: usize,
+    /// Whether what follows the text can belong to it. Bytes behind `end`, which are then no more than 32, can, too.
+    pub is_open: bool,
+}
+
+enum Unit {
+    /// A character and how many bytes it is written with.
+    Character(u8, usize),
+    /// What may be one: the text is over.
+    Begun,
+    Other,
+}
+
+impl TokenTail {
+    /// Of a rule with this pattern.
+    pub(crate) fn of(hir: &Hir) -> Self {
+        let mut last = Characters::default();
+        take_last(hir, &mut last);
+        Self {
+            last,
+            has_begun: false,
+        }
+    }
+
+    /// Whether a match is never cut off.
+    pub(crate) fn is_empty(self) -> bool {
+        self.last == Characters::default()
+    }
+
+    /// Goes on in `text` from `from`, which is the end of the match or of what belongs to it already. A token that is open
+    /// goes on with the text that follows, from `end`.
+    pub fn go_on(&mut self, text: &[u8], from: usize) -> TailEnd {
+        let mut end = from;
+        loop {
+            let rest = text.get(end..).unwrap_or_default();
+            let length = match unit(rest) {
+                Unit::Character(byte, _) if !self.has_begun && !self.last.has(byte) => None,
+                Unit::Character(byte, length) if is_joint(byte) => match unit(&rest[length..]) {
+                    Unit::Character(byte, more) if !is_joint(byte) && self.takes(byte) => Some(length + more),
+                    Unit::Begun => return TailEnd { end, is_open: true },
+                    _ => None,
+                },
+                Unit::Character(byte, length) if self.takes(byte) => Some(length),
+                Unit::Begun => return TailEnd { end, is_open: true },
+                _ => None,
+            };
+            let Some(length) = length else {
+                return TailEnd { end, is_open: false };
+            };
+            self.has_begun = true;
+            end += length;
+        }
+    }
+
+    fn takes(&self, byte: u8) -> bool {
+        byte.is_ascii_alphanumeric() || b"-_+/=~".contains(&byte) || self.last.has(byte)
+    }
+}
+
+/// Stands between two parts of a token, and is no part of one at its end: a full stop behind a token ends a sentence.
+fn is_joint(byte: u8) -> bool {
+    matches!(byte, b'.' | b'%')
+}
+
+/// The character that a text begins with. Encoders of JSON write some of base64 as escapes: `\/`, `\u002B`.
+fn unit(text: &[u8]) -> Unit {
+    let backslashes = text.iter().take_while(|byte| **byte == b'\\').count();
+    let written = &text[backslashes..];
+    match written {
+        _ if backslashes > MOST_BACKSLASHES => Unit::Other,
+        [] => Unit::Begun,
+        [byte, ..] if backslashes == 0 && byte.is_ascii_graphic() => Unit::Character(*byte, 1),
+        [b'/', ..] if backslashes > 0 => Unit::Character(b'/', backslashes + 1),
+        [b'u', digits @ ..] if backslashes > 0 => escaped(digits, backslashes + 1),
+        _ => Unit::Other,
+    }
+}
+
+/// A sign of base64, by the digits of its escape.
+fn escaped(digits: &[u8], before: usize) -> Unit {
+    let digits = &digits[..digits.len().min(4)];
+    let signs = [(b"002b", b'+'), (b"002f", b'/'), (b"003d", b'=')];
+    let sign = signs
+        .iter()
+        .find(|(written, _)| written[..digits.len()].eq_ignore_ascii_case(digits));
+    match sign {
+        Some((_, sign)) if digits.len() == 4 => Unit::Character(*sign, before + 4),
+        Some(_) => Unit::Begun,
+        None => Unit::Other,
+    }
+}
+
+/// Adds what repetitions at the end of a pattern's value take, where they can take more or less; whether the pattern can match
+/// nothing.
+fn take_last(hir: &Hir, last: &mut Characters) -> bool {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Literal(_) | HirKind::Class(_) => false,
+        HirKind::Repetition(repetition) => {
+            let mut is_optional = repetition.min == 0;
+            match repetition.sub.kind() {
+                _ if repetition.max == Some(repetition.min) => {}
+                HirKind::Class(class) => add_class(class, last),
+                _ => is_optional |= take_last(&repetition.sub, last),
+            }
+            is_optional
+        }
+        HirKind::Capture(group) => take_last(&group.sub, last),
+        HirKind::Alternation(branches) => {
+            let mut is_optional = false;
+            for branch in branches {
+                is_optional |= take_last(branch, last);
+            }
+            is_optional
+        }
+        HirKind::Concat(parts) => {
+            // What follows the value is no part of it.
+            let value = parts.iter().position(has_value);
+            let behind = value.map_or(&[][..], |value| &parts[value + 1..]);
+            if behind
+                .iter()
+                .any(|part| part.properties().minimum_len() > Some(0))
+            {
+                return false;
+            }
+            let of_value = value.map_or(parts.len(), |value| value + 1);
+            parts[..of_value].iter().rev().all(|part| take_last(part, last))
+        }
+    }
+}
+
+fn add_class(class: &Class, last: &mut Characters) {
+    let takes = |byte: u8| match class {
+        Class::Unicode(class) => {
+            let mut ranges = class.ranges().iter();
+            ranges.any(|range| (range.start()..=range.end()).contains(&char::from(byte)))
+        }
+        Class::Bytes(class) => {
+            let mut ranges = class.ranges().iter();
+            ranges.any(|range| (range.start()..=range.end()).contains(&byte))
+        }
+    };
+    (0..0x80)
+        .filter(|byte| takes(*byte))
+        .for_each(|byte| last.add(byte));
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::{TailEnd, TokenTail};
+    use crate::{Engine, Extent, PolicyConfig};
+
+    #[test]
+    fn every_rule_for_secrets_that_can_be_cut_off_takes_the_rest_out() {
+        let packs = vec!["secrets".to_owned()];
+        let config = PolicyConfig {
+            packs,
+            ..PolicyConfig::default()
+        };
+        for rule in &Engine::compile(&config).unwrap().rules {
+            let is_cut_off = !TokenTail::of(&rule.pattern.hir).is_empty();
+            assert_eq!(rule.info.extent != Extent::Match, is_cut_off, "{}", rule.info.id);
+        }
+    }
+
+    fn tail(pattern: &str) -> TokenTail {
+        TokenTail::of(&regex_syntax::parse(pattern).unwrap())
+    }
+
+    /// What is left of a text behind the end of a token that `matched` characters of are matched.
+    fn left<'t>(pattern: &str, text: &'t str, matched: usize) -> &'t str {
+        let TailEnd { end, .. } = tail(pattern).go_on(text.as_bytes(), matched);
+        &text[end..]
+    }
+
+    #[test]
+    fn a_token_that_is_cut_off_goes_on_to_its_end() {
+        for (text, rest) in [
+            ("key-abcdefgh rest", " rest"),
+            ("key-abcdEFGH123_-+/== rest", " rest"),
+            ("key-abcdef.gh.ij, rest", ", rest"),
+            ("key-abcdef.", "."),
+            ("key-abcdef... rest", "... rest"),
+            ("key-abcdef%2Bgh%", "%"),
+            ("key-abcdef\"", "\""),
+            ("key-abcdefé", "é"),
+            (r"key-abcdef\/gh\u002Bij\\\u003d\n", r"\n"),
+            (r"key-abcdef\u0022", r"\u0022"),
+            ("key-abcd", ""),
+        ] {
+            assert_eq!(left("key-[a-z]{2,4}", text, 8), rest, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_whole_match_stays() {
+        for (pattern, text, matched) in [
+            ("key-[a-z]{2,4}", "key-abc/def", 7),
+            ("key-[a-z]{2,4}", "key-abc.def", 7),
+            ("key-[a-z]{4}", "key-abcdef", 8),
+            ("key-[a-z]{2,4};?", "key-abcd/ef", 8),
+            ("(?<value>[a-z]{2,4})@[a-z]{2,8}", "abcde@host", 4),
+            ("id (?:(?<value>[a-z]{2,4}) |x)", "id abcde", 7),
+        ] {
+            assert_eq!(left(pattern, text, matched), &text[matched..], "{pattern}");
+        }
+    }
+
+    #[test]
+    fn the_last_repetition_is_found_in_every_branch_and_before_what_may_be_missing() {
+        for (pattern, text) in [
+            ("a(?:b|c[x-z]{1,2}|d[0-9]{3})", "acxyz"),
+            (r"a[a-z]{1,2}=?\b", "abcd"),
+            ("a(?<value>b[x-z]{1,2})\"?", "abxyz"),
+            ("a[!#]{1,2}", "a!##"),
+        ] {
+            assert_eq!(left(pattern, text, text.len() - 1), "", "{pattern}");
+        }
+        assert!(tail("a[0-9]{3}(?:x|y)").is_empty());
+    }
+
+    #[test]
+    fn a_token_that_comes_in_pieces_ends_where_the_whole_one_does() {
+        let text = r"key-abcdefgh.ij%2F\\/kl\u002Bmn. And".as_bytes();
+        let whole = tail("key-[a-z]{2,4}").go_on(text, 8);
+        for cut in 8..text.len() {
+            let mut tail = tail("key-[a-z]{2,4}");
+            let TailEnd { end, is_open } = tail.go_on(&text[..cut], 8);
+            assert!(end <= whole.end && cut - end <= 32 || !is_open);
+            let end = if is_open { tail.go_on(text, end).end } else { end };
+            assert_eq!(end, whole.end, "{cut}");
+        }
+        assert!(!whole.is_open);
+    }
+}
