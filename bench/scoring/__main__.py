@@ -18,7 +18,7 @@ from typing import Any
 from bench import machine
 from bench.report import pages
 from bench.scoring import agree, evaluate, kinds, soak, speed
-from bench.scoring.engine import EngineError, build, verdicts
+from bench.scoring.engine import EngineError, build, scans, verdicts
 from bench.scoring.events import events
 from bench.scoring.reference import Reference
 from bench.scoring.rules import load_packs
@@ -50,7 +50,7 @@ def _all(about: dict[str, object], options: argparse.Namespace) -> int:
     print()
     kinds.show(by_kind)
     rules = load_packs()
-    allowing = partial(scan, allow=agree.ALLOWED)
+    allowing = partial(scans, build("verdicts"), allow=agree.ALLOWED)
     agreement = agree.compare(Reference(rules, agree.ALLOWED), allowing, events(rules, options.agree, options.seed))
     print()
     agree.show(agreement, rules, options.seed)

@@ -1,4 +1,5 @@
-"""Compares the Rust engine with the plain reference on random events, and demands that every match is the same.
+"""Compares the Rust engine with the plain reference on random events, and demands that every match, and what
+is replaced for it, is the same.
 
 python -m bench.scoring.agree --events 100000 --seed 1
 """
@@ -13,9 +14,9 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from bench.scoring.engine import EngineError, Event, build, verdicts
+from bench.scoring.engine import EngineError, Event, build, scans
 from bench.scoring.events import events
-from bench.scoring.reference import Match, Reference
+from bench.scoring.reference import Match, Reference, Scanned
 from bench.scoring.rules import Rule, load_packs
 from bench.scoring.spared import Allow
 
@@ -28,7 +29,7 @@ ALLOWED = Allow(
     ("*@mail.*", "https://acme.*"),
 )
 
-Engine = Callable[[Sequence[Event]], list[set[Match]]]
+Engine = Callable[[Sequence[Event]], list[Scanned]]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Agreement:
 
     events: int = 0
     matches: int = 0
+    #: Matches for which more is replaced than they are.
+    replaced: int = 0
     matched_rules: set[str] = field(default_factory=set)
     differences: list[Difference] = field(default_factory=list)
 
@@ -59,13 +62,14 @@ def compare(reference: Reference, engine: Engine, stream: Iterable[Event]) -> Ag
         if len(answers) != len(batch):
             raise EngineError(f"{len(batch)} events were given and {len(answers)} answered")
         for event, answer in zip(batch, answers, strict=True):
-            expected = reference.scan(event.text, event.direction)
+            expected = reference.scan_with_replaced(event.text, event.direction)
             agreement.events += 1
-            agreement.matches += len(expected)
-            agreement.matched_rules |= {match.rule for match in expected}
-            if answer != expected:
-                missing, extra = frozenset(expected - answer), frozenset(answer - expected)
-                agreement.differences.append(Difference(event, extra, missing))
+            agreement.matches += len(expected.matches)
+            agreement.replaced += len(expected.replaced)
+            agreement.matched_rules |= {match.rule for match in expected.matches}
+            for ours, theirs in zip(expected, answer, strict=True):
+                if ours != theirs:
+                    agreement.differences.append(Difference(event, frozenset(theirs - ours), frozenset(ours - theirs)))
     return agreement
 
 
@@ -78,6 +82,7 @@ def show(agreement: Agreement, rules: Sequence[Rule], seed: int) -> None:
     print(f"rules that never matched: {', '.join(unmatched) or 'none'}")
     print(
         f"{agreement.events} events (seed {seed}), {len(rules)} rules, {agreement.matches} matches,"
+        f" {agreement.replaced} of them cut off,"
         f" {len(agreement.differences)} differences"
     )
 
@@ -90,7 +95,7 @@ def main() -> int:
     parser.add_argument("--engine", type=Path, help="the example `verdicts`, if it is not to be built")
     options = parser.parse_args()
     rules = load_packs()
-    engine = partial(verdicts, options.engine or build("verdicts"), allow=ALLOWED)
+    engine = partial(scans, options.engine or build("verdicts"), allow=ALLOWED)
     agreement = compare(Reference(rules, ALLOWED), engine, events(rules, options.events, options.seed))
     show(agreement, rules, options.seed)
     return int(bool(agreement.differences))

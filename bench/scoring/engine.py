@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench.scoring.reference import Match
+from bench.scoring.reference import Match, Scanned
 from bench.scoring.rules import CRATE, PACKS, REPOSITORY, Direction, pack_names
 from bench.scoring.spared import Allow
 
@@ -61,6 +61,11 @@ def is_current(name: str) -> bool:
 
 def verdicts(binary: Path, events: Iterable[Event], allow: Allow | None = None) -> list[set[Match]]:
     """The matches of every event, by the rules as they stand in the packs' folder. Raises EngineError."""
+    return [scanned.matches for scanned in scans(binary, events, allow)]
+
+
+def scans(binary: Path, events: Iterable[Event], allow: Allow | None = None) -> list[Scanned]:
+    """The same, with what is replaced. Raises EngineError."""
     allowed = ["--allow", json.dumps(asdict(allow))] if allow else []
     lines = "".join(json.dumps({"text": event.text, "direction": event.direction}) + "\n" for event in events)
     files = [str(PACKS / f"{name}.toml") for name in pack_names()]
@@ -69,5 +74,6 @@ def verdicts(binary: Path, events: Iterable[Event], allow: Allow | None = None) 
     )
     if run.returncode:
         raise EngineError(f"{binary.name} ended with {run.returncode}: {run.stderr.strip()}")
-    answers = [json.loads(line)["matches"] for line in run.stdout.splitlines()]
-    return [{Match(*match) for match in matches} for matches in answers]
+    answers = [json.loads(line) for line in run.stdout.splitlines()]
+    kinds = ("matches", "replaced")
+    return [Scanned(*({Match(*match) for match in answer[kind]} for kind in kinds)) for answer in answers]

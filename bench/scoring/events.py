@@ -173,6 +173,18 @@ def _long(dice: random.Random, text: str) -> str:
     return _base64(dice, text * dice.randint(1, 4) + prose(dice, 900)) if dice.random() < 0.02 else text
 
 
+_DIGITS = ("q7Zt3LmP9xKv2RbN8wYc5Hd4", "Fg6Jk1Qs0VeTuWiXoAyBzCnD")
+_SIGNS = ("a", "_", "-", ".", "%", "/", "+", "=", "\\/", "\\u002b", "!", ",")
+_ENDS = ("", " ", ".", '"', "\\n", "\n-----END \x50RIVATE KEY-----", "\\u002", "\u00e9")
+
+
+def _cut_off(dice: random.Random, text: str) -> str:
+    """As if a value at the end of the text were longer than its rule can match."""
+    line_break = "\n" if dice.random() < 0.3 else ""
+    kinds = (_DIGITS if dice.random() < 0.8 else _SIGNS for _ in range(dice.randint(1, 60)))
+    return text + "".join(dice.choice(kind) + line_break for kind in kinds) + dice.choice(_ENDS)
+
+
 _MUTATIONS: tuple[Mutation, ...] = (
     lambda dice, text: text.upper(),
     lambda dice, text: text.swapcase(),
@@ -200,4 +212,6 @@ _MUTATIONS: tuple[Mutation, ...] = (
     _escapes,
     _some_escapes,
     _long,
+    _cut_off,
+    _cut_off,
 )

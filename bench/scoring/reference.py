@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from bench.scoring.checks import CHECKS
 from bench.scoring.derived import derived
+from bench.scoring.extents import end_of
 from bench.scoring.folding import fold, folded, folded_copy, plain
 from bench.scoring.rules import Direction, Rule
 from bench.scoring.spared import Allow, spares
@@ -31,6 +32,14 @@ class Match(NamedTuple):
     rule: str
     start: int
     end: int
+
+
+class Scanned(NamedTuple):
+    """What is found in a text."""
+
+    matches: set[Match]
+    #: What is replaced for matches, where it reaches further than they do.
+    replaced: set[Match]
 
 
 class Span(NamedTuple):
@@ -102,11 +111,27 @@ class Reference:
 
     def __init__(self, rules: Iterable[Rule], allow: Allow = NOTHING) -> None:
         self._rules = [compiled(rule, allow) for rule in rules]
+        extended = (known.rule for known in self._rules if known.rule.extent != "match")
+        self._extended = {rule.id: (rule, end_of(rule)) for rule in extended}
 
     def scan(self, text: str, direction: Direction) -> set[Match]:
         """All matches in a text and in what is encoded in it."""
+        return self.scan_with_replaced(text, direction).matches
+
+    def scan_with_replaced(self, text: str, direction: Direction) -> Scanned:
+        """The same, with what is replaced."""
         offsets = [0, *accumulate(len(character.encode()) for character in text)]
-        return {Match(rule, offsets[span.start], offsets[span.end]) for rule, span in self._all_levels(text, direction)}
+        found = set(self._all_levels(text, direction))
+        matches = {Match(rule, offsets[span.start], offsets[span.end]) for rule, span in found}
+        ends = ((rule, span, self._replaced_end(rule, text, span.end, direction)) for rule, span in found)
+        replaced = {Match(rule, offsets[span.start], offsets[end]) for rule, span, end in ends if end > span.end}
+        return Scanned(matches, replaced)
+
+    def _replaced_end(self, rule: str, text: str, end: int, direction: Direction) -> int:
+        extended = self._extended.get(rule)
+        if extended is None or (extended[0].extent == "private_key" and direction == "response"):
+            return end
+        return extended[1](text, end)
 
     def _all_levels(self, text: str, direction: Direction, level: int = 0) -> Iterator[tuple[str, Span]]:
         yield from self._one_text(text, direction)

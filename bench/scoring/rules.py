@@ -14,6 +14,7 @@ PACKS = CRATE / "packs"
 Target = Literal["request", "response", "both"]
 View = Literal["folded", "text"]
 Action = Literal["block", "redact", "mask", "flag"]
+Extent = Literal["match", "private_key", "token"]
 Direction = Literal["request", "response"]
 
 
@@ -37,6 +38,8 @@ class Rule:
     not_matching: tuple[str, ...]
     #: Whether it passes over what stands in documentation only.
     spares_documentation: bool = False
+    #: How far what is replaced reaches.
+    extent: Extent = "match"
 
     def applies_to(self, direction: Direction) -> bool:
         """Whether the rule takes part in scanning texts of this direction."""
@@ -90,4 +93,5 @@ def _rule(pack: str, instructions: bool, spares_documentation: bool, entry: dict
         matching=tuple(examples.get("match", ())),
         not_matching=tuple(examples.get("no_match", ())),
         spares_documentation=spares_documentation,
+        extent=entry.get("extent", "match"),
     )

@@ -3,7 +3,8 @@
 //! `cargo run --release -p proofgate-policy --example verdicts -- [--allow JSON] [--packs a,b] [--rules FILE.toml ...]`
 //!
 //! Standard input: one `{"text": "...", "direction": "request", "scope": "user"}` a line (`direction` and `scope` may be absent). Standard output: for
-//! each line `{"matches":[["rule-id",start,end],...]}`, sorted. Without packs and rules all built-in packs are used. `--allow` is what
+//! each line `{"matches":[["rule-id",start,end],...],"replaced":[...]}`, sorted; `replaced` has what is replaced for a match if that
+//! reaches further than the match. Without packs and rules all built-in packs are used. `--allow` is what
 //! a policy has as `allow`.
 
 use std::error::Error;
@@ -63,7 +64,22 @@ fn main() -> Result<(), Box<dyn Error>> {
             .collect();
         matches.sort();
         matches.dedup();
-        writeln!(output, "{}", serde_json::json!({ "matches": matches }))?;
+        let mut replaced: Vec<_> = found
+            .iter()
+            .map(|found| {
+                let end = engine.replaced_end(found.rule, event.direction, &event.text, found.end);
+                (found, end)
+            })
+            .filter(|(found, end)| *end > found.end)
+            .map(|(found, end)| (&engine.rule(found.rule).id, found.start, end))
+            .collect();
+        replaced.sort();
+        replaced.dedup();
+        writeln!(
+            output,
+            "{}",
+            serde_json::json!({ "matches": matches, "replaced": replaced })
+        )?;
     }
     Ok(output.flush()?)
 }
