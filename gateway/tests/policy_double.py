@@ -36,6 +36,19 @@ PACKS: dict[str, list[Json]] = {
         }
     ],
     "jailbreak": [],
+    "instruction-likeness": [
+        {
+            "id": "instruction-likeness",
+            "reason": "A part of the text reads like instructions of an attack.",
+            "target": "request",
+            "view": "text",
+            "literals": [],
+            "regex": "instructions of an attack",
+            "check": None,
+            "score": 50,
+            "action": "flag",
+        }
+    ],
     "exfiltration": [],
     "obfuscation": [],
     "secrets": [

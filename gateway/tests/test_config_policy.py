@@ -171,6 +171,68 @@ def test_guarded_tools_reach_the_core_and_leave_the_terms_of_others_as_they_were
     assert "guarded_tools" not in globex
 
 
+@pytest.mark.parametrize("name", ["*Bash", "mcp__*__push", "my tool", "-x", "", "x" * 129])
+def test_a_bad_name_of_a_guarded_tool_is_named_in_plain_words(
+    config_directory: ConfigDirectory, name: str
+) -> None:
+    config_directory.append("policy: {packs: [prompt-injection]}")
+    config_directory.replace("name: acme", f"name: acme\n    guardedTools: {{names: [Read, {name!r}]}}")
+    with pytest.raises(InvalidConfigError) as caught:
+        load_settings(config_directory.file)
+    (problem,) = caught.value.problems
+    assert problem.path == ("tenants", 0, "guardedTools", "names", 1)
+    assert f'"{name}" is no name of a tool: write a letter, a digit or _' in problem.message
+    assert "[A-Za-z" not in problem.message
+
+
+LIKENESS = """
+policy:
+  packs: [prompt-injection, instruction-likeness]
+  actions:
+    - {PLACE: [NAME], action: ACTION}
+"""
+
+
+@pytest.mark.parametrize("place", ["packs", "rules"])
+@pytest.mark.parametrize("action", ["Block", "Redact", "Mask"])
+def test_a_learned_score_cannot_be_made_to_do_more_than_flag(
+    config_directory: ConfigDirectory, place: str, action: str
+) -> None:
+    policy = LIKENESS.replace("PLACE", place).replace("NAME", "instruction-likeness")
+    config_directory.append(policy.replace("ACTION", action))
+    with pytest.raises(InvalidConfigError) as caught:
+        load_settings(config_directory.file)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("config_flags_only", ("policy", "actions", 0, place, 0))
+    assert "can only flag: set action to Flag or Ignore" in problem.message
+    assert f"whose action is {action}" in problem.message
+
+
+def test_a_tenant_cannot_make_it_do_more_either(config_directory: ConfigDirectory) -> None:
+    config_directory.append("policy: {packs: [instruction-likeness]}")
+    entry = "{packs: [instruction-likeness], action: Block}"
+    config_directory.replace("name: acme", f"name: acme\n    policy: {{actions: [{entry}]}}")
+    with pytest.raises(InvalidConfigError) as caught:
+        load_settings(config_directory.file)
+    assert caught.value.problems[0].path == ("tenants", 0, "policy", "actions", 0, "packs", 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "action"),
+    [
+        ("packs", "instruction-likeness", "Flag"),
+        ("rules", "instruction-likeness", "Ignore"),
+        ("packs", "prompt-injection", "Block"),
+    ],
+)
+def test_what_a_learned_score_can_do_and_other_rules_do_is_accepted(
+    config_directory: ConfigDirectory, place: str, name: str, action: str
+) -> None:
+    policy = LIKENESS.replace("PLACE", place).replace("NAME", name).replace("ACTION", action)
+    config_directory.append(policy)
+    assert load_settings(config_directory.file).policy.actions[0].action == action
+
+
 @pytest.mark.parametrize(
     ("guarded", "code"),
     [

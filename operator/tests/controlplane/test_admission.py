@@ -258,6 +258,18 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"policy": {"packs": ["pii", "pii"]}}, 'spec.policy.packs[1]: Duplicate value: "pii"'),
         ({"policy": {"threshold": 0}}, "spec.policy.threshold: Invalid value: 0"),
         (
+            {"policy": {"actions": [{"packs": ["pii", "instruction-likeness"], "action": "Block"}]}},
+            "instruction-likeness is a learned score and can only flag: set action to Flag or Ignore",
+        ),
+        (
+            {"policy": {"actions": [{"rules": ["instruction-likeness"], "action": "Redact"}]}},
+            "instruction-likeness is a learned score and can only flag",
+        ),
+        (
+            {"tenants": [{**TENANT, "guardedTools": {"names": ["Bash", "*Bash"]}}]},
+            "guardedTools.names: a name is a letter, a digit or _",
+        ),
+        (
             {"policy": {"rules": [{"id": "empty", "reason": "Nothing."}]}},
             "spec.policy.rules: a rule needs literals, a regex, or both",
         ),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from proofgate.config.fields import Claim, FilePath, Instant, KeySetURL, Listed, Name, NonEmptyListed, Section
 from proofgate.config.policy import TenantPolicy
@@ -34,10 +36,19 @@ PayloadMode = Literal["Committed", "Stored"]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z][A-Za-z0-9_.-]*$")]
-# `*` stands at the end alone, for the rest of a name.
-GuardedTool = Annotated[
-    str, Field(min_length=1, max_length=128, pattern=r"^(\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?)$")
-]
+
+
+def _guarded_tool(name: str) -> str:
+    """`*` stands at the end alone, for the rest of a name."""
+    if len(name) > 128 or not re.fullmatch(r"\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?", name):
+        raise ValueError(
+            f"{json.dumps(name)} is no name of a tool: write a letter, a digit or _, then more of these and"
+            " . : / -, at most 128 characters. A * at the end stands for the rest of a name"
+        )
+    return name
+
+
+GuardedTool = Annotated[str, AfterValidator(_guarded_tool)]
 DeniedBeta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 

@@ -99,7 +99,8 @@ class ActionOverride(Section):
     """
 
     packs: Listed[Name] = ()
-    """Packs whose rules are meant. Those that are signs at most flag, whatever the action is."""
+    """Packs whose rules are meant. Those that are signs at most flag, whatever the action is; the pack
+    `instruction-likeness` can be flagged and ignored only."""
     rules: Listed[RuleId] = ()
     """Ids of rules that are meant."""
     scopes: Listed[Scope] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from proofgate import _core
 from proofgate.config.access import Plan
@@ -13,6 +14,8 @@ from proofgate.config.problems import Findings
 from proofgate.config.references import report_duplicates, unknown
 from proofgate.config.settings import Settings
 
+#: Packs whose rules flag, whatever actions are set: a learned score is no reason to change or refuse a text.
+FLAGS_ONLY = frozenset(("instruction-likeness",))
 #: Packs whose rules are about texts that give a model instructions.
 ABOUT_INSTRUCTIONS = frozenset(("prompt-injection", "jailbreak", "exfiltration", "obfuscation"))
 
@@ -29,7 +32,7 @@ def check_policy(settings: Settings, findings: Findings) -> None:
         _check_rule(policy, position, findings)
     _check_guarded_tools(settings, findings)
     if built_in is not None:
-        _check_actions(settings, {*built_in, *(rule.id for rule in policy.rules)}, findings)
+        _check_actions(settings, built_in, findings)
     if policy.rules and not any(problem.path[:1] == ("policy",) for problem in findings.problems):
         _compiles(policy, {}, ("policy", "rules"), findings)
 
@@ -68,7 +71,8 @@ def _check_rule(policy: Policy, position: int, findings: Findings) -> None:
     _compiles(policy, {"packs": [], "rules": [documents[position]]}, path, findings)
 
 
-def _check_actions(settings: Settings, known: set[str], findings: Findings) -> None:
+def _check_actions(settings: Settings, built_in: Mapping[str, str], findings: Findings) -> None:
+    known = {*built_in, *(rule.id for rule in settings.policy.rules)}
     lists: list[tuple[FieldPath, tuple[ActionOverride, ...]]] = [(("policy",), settings.policy.actions)]
     terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for section, entries in terms.items():
@@ -88,6 +92,24 @@ def _check_actions(settings: Settings, known: set[str], findings: Findings) -> N
                 if name not in known:
                     message = unknown("rule", name, known, "list them with proofgate policy rules")
                     findings.report("config_unknown_rule", (*path, "rules", place), message)
+            _check_flags_only(override, path, built_in, findings)
+
+
+def _check_flags_only(
+    override: ActionOverride, path: FieldPath, built_in: Mapping[str, str], findings: Findings
+) -> None:
+    """More than a learned score can do is an error: it would be read as protection that is not there."""
+    if override.action in ("Flag", "Ignore"):
+        return
+    packs = ((("packs", place), name, name) for place, name in enumerate(override.packs))
+    rules = ((("rules", place), name, built_in.get(name)) for place, name in enumerate(override.rules))
+    for place, name, pack in (*packs, *rules):
+        if pack in FLAGS_ONLY:
+            message = (
+                f"{name} is a learned score and can only flag: set action to Flag or Ignore, or take {name}"
+                f" out of this entry, whose action is {override.action}"
+            )
+            findings.report("config_flags_only", (*path, *place), message)
 
 
 def _check_guarded_tools(settings: Settings, findings: Findings) -> None:

@@ -172,7 +172,18 @@ class HostedTools(Section):
 
 
 GuardedTool = Annotated[
-    str, Field(min_length=1, max_length=128, pattern=r"^(\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?)$")
+    str,
+    Field(
+        min_length=1,
+        max_length=128,
+        json_schema_extra=rules(
+            {
+                "rule": "self.matches('^([*]|[A-Za-z0-9_][A-Za-z0-9_.:/-]*[*]?)$')",
+                "message": "guardedTools.names: a name is a letter, a digit or _, then more of these and"
+                " . : / -; a * at the end stands for the rest of a name",
+            }
+        ),
+    ),
 ]
 
 

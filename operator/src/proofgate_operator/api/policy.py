@@ -149,7 +149,8 @@ class ActionOverride(Section):
     """
 
     packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
-    """Packs whose rules are meant. Those that are signs at most flag, whatever the action is."""
+    """Packs whose rules are meant. Those that are signs at most flag, whatever the action is; the pack
+    instruction-likeness can be flagged and ignored only."""
     rules: Annotated[tuple[RuleId, ...], Field(max_length=128, json_schema_extra=SET)] = ()
     """Ids of rules that are meant, from the packs in use or spec.policy.rules."""
     scopes: Annotated[tuple[Scope, ...], Field(max_length=len(Scope), json_schema_extra=SET)] = ()
@@ -166,7 +167,14 @@ OverrideOfSomething = Annotated[
                 "rule": "(has(self.packs) && size(self.packs) > 0) || "
                 "(has(self.rules) && size(self.rules) > 0)",
                 "message": "an entry of actions names packs, rules, or both",
-            }
+            },
+            {
+                "rule": "self.action in ['Flag', 'Ignore']"
+                " || !((has(self.packs) && 'instruction-likeness' in self.packs)"
+                " || (has(self.rules) && 'instruction-likeness' in self.rules))",
+                "message": "instruction-likeness is a learned score and can only flag: set action to Flag or"
+                " Ignore, or take instruction-likeness out of this entry",
+            },
         )
     ),
 ]
