@@ -19,6 +19,7 @@ from bench.detection.sets import SETS, Example, PublicSet
 from bench.scoring.engine import build
 from bench.scoring.rules import load_packs, pack_names
 
+#: The score that denies where an operator sets it; by default none does.
 THRESHOLD = 100
 #: The sum from which a text of an attack set counts as flagged.
 FLAGGED = 50
@@ -62,7 +63,7 @@ def _scores(public: PublicSet, examples: Sequence[Example], results: Sequence[Fo
 
 
 def _score(found: Found) -> int:
-    """What decides of a text: what is denied by a rule has the threshold of all."""
+    """What decides of a text: what is denied by a rule has the threshold."""
     return max(sum(found.scores.values()), THRESHOLD if found.blocked else 0)
 
 

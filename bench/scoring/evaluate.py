@@ -5,8 +5,9 @@ python -m bench.scoring.evaluate --offline own cases only
 python -m bench.scoring.evaluate --half dev --explain     for writing rules: the other half stays unseen
 
 A case counts as stopped if the exchange is denied, or if a rule of the case's own pack takes text out. All packs are
-on, with their own actions and the default threshold. The exit code is 1 if 1 % of the honest prompts or more are
-stopped.
+on, their rules do what they do by themselves, without the limits of their packs, and a threshold of 100 denies. That
+is what an operator can choose: by default packs only flag, and no threshold is set. The exit code is 1 if 1 % of the
+honest prompts or more are stopped.
 """
 
 from __future__ import annotations

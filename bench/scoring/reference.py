@@ -19,6 +19,7 @@ from bench.scoring.folding import fold, folded, folded_copy, plain
 from bench.scoring.rules import Direction, Rule
 from bench.scoring.spared import Allow, spares
 
+#: What an operator may set; a policy has none by default.
 THRESHOLD = 100
 NOTHING = Allow()
 #: What takes a match out of a request: for good, or until the answer.

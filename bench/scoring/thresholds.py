@@ -1,4 +1,4 @@
-"""What each threshold stops: why the default is what it is.
+"""What each threshold stops, for whoever sets one: there is none by default.
 
 A case counts as in `evaluate`; only the sum of scores is compared with another threshold.
 """
