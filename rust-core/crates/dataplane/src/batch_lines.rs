@@ -2,7 +2,7 @@
 
 use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
-use proofgate_policy::{Direction, Mode, Scope};
+use proofgate_policy::{Direction, Mode, Profile, Scope};
 use proofgate_providers::Call;
 
 use crate::admission::{IncomingCall, make_ready};
@@ -19,11 +19,13 @@ use crate::request_policy::{self, DeniedRequest};
 const SLICE: usize = 64 * 1024;
 
 /// Judges lines as requests of their endpoints are, and returns what was seen first. A line is not changed: what has to be redacted in it is
-/// denied.
+/// denied, unless only its pack says so and flags it here.
 pub(crate) async fn judge<'c>(
     incoming: &IncomingCall<'c>,
     lines: &BatchLines,
 ) -> Result<Option<PolicyNote<'c>>, Box<DeniedRequest<'c>>> {
+    let plan = incoming.catalog.terms.plan(&incoming.identity.tenant);
+    let profile = plan.profile.for_fixed_texts();
     let mut seen = None;
     let mut at_once = 0;
     for line in &lines.lines {
@@ -36,7 +38,7 @@ pub(crate) async fn judge<'c>(
         let mut reading = incoming.gateway.reading.take();
         let attachments = request_policy::attachments(incoming.catalog);
         reading.text.set_attachments(attachments);
-        let judged = judge_line(incoming, line, bytes, &mut reading).await;
+        let judged = judge_line(incoming, &profile, line, bytes, &mut reading).await;
         reading.give_back_to(incoming.gateway);
         let note = judged.map_err(|denied| {
             let DeniedRequest { rejection, note } = *denied;
@@ -52,6 +54,7 @@ pub(crate) async fn judge<'c>(
 
 async fn judge_line<'c>(
     incoming: &IncomingCall<'c>,
+    profile: &Profile,
     line: &Line,
     bytes: &[u8],
     reading: &mut Reading,
@@ -88,7 +91,7 @@ async fn judge_line<'c>(
     if let Some(field) = call.token_ids.filter(|_| is_read) {
         return Err(refused(Rejection::token_ids(field)));
     }
-    let whose = (&*incoming.identity.tenant.name, &plan.profile);
+    let whose = (&*incoming.identity.tenant.name, profile);
     let judged = request_policy::judge(
         gateway,
         catalog,

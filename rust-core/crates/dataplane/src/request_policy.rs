@@ -145,6 +145,7 @@ pub(crate) async fn judge<'c>(
     gateway.metrics.policy_flagged(&verdict.judgement);
     let mut note = note(engine, &verdict.judgement, verdict.place, redacted);
     note.from_tool = from_tool(&verdict.tool_flags);
+    note.unchanged = verdict.judgement.leaves_matches();
     let note = Some(note);
     if let Outcome::Block { rule, .. } = verdict.outcome {
         gateway.metrics.policy_blocked();
@@ -182,7 +183,7 @@ pub(crate) async fn judge<'c>(
 }
 
 /// Judges the text of a form by the rules and the policies of its tenant's plan. A form is not changed: what has to be redacted
-/// in it is denied.
+/// in it is denied, unless only its pack says so and flags it here.
 pub(crate) async fn judge_form<'c>(
     incoming: &IncomingCall<'c>,
     model: &str,
@@ -215,7 +216,8 @@ pub(crate) async fn judge_text_of_form<'c>(
     room.resize(reading.text.size()).map_err(exhausted)?;
     let plan = catalog.terms.plan(&incoming.identity.tenant);
     let body = text.as_bytes();
-    let whose = (&*incoming.identity.tenant.name, &plan.profile);
+    let profile = plan.profile.for_fixed_texts();
+    let whose = (&*incoming.identity.tenant.name, &*profile);
     let mut judged = judge(gateway, catalog, whose, &reading.text, false, room, body).await?;
     if !plan.hooks.is_empty() {
         let asking = Asking {
@@ -380,6 +382,7 @@ pub(crate) fn owned(note: PolicyNote<'_>) -> PolicyNote<'static> {
         rules: note.rules.into_iter().map(owned).collect(),
         unnamed: note.unnamed,
         redacted: note.redacted,
+        unchanged: note.unchanged,
         would_block: note.would_block,
     }
 }

@@ -125,6 +125,9 @@ pub struct PolicyNote<'a> {
     pub unnamed: u32,
     /// Whether matches were replaced before the text went on.
     pub redacted: bool,
+    /// Whether matches stayed that would have been replaced if the text could be changed, as a form cannot; absent when not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unchanged: bool,
     /// Whether the exchange would have been denied were the policy not in dry-run mode.
     pub would_block: bool,
 }

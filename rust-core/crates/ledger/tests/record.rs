@@ -631,7 +631,17 @@ fn a_note_says_which_text_of_a_tool_is_flagged_and_what_became_of_a_guarded_call
         }),
         ..PolicyNote::default()
     };
+    let left = PolicyNote {
+        score: 5,
+        rules: vec!["pii-email".into()],
+        unchanged: true,
+        ..PolicyNote::default()
+    };
     for (note, stored) in [
+        (
+            left,
+            r#"{"score":5,"rules":["pii-email"],"redacted":false,"unchanged":true,"would_block":false}"#,
+        ),
         (
             request,
             r#"{"score":60,"from_tool":{"scope":"tool_result","message":"messages[12]"},"rules":["injection-override"],"redacted":false,"would_block":false}"#,

@@ -99,6 +99,8 @@ pub(crate) struct Rule {
     pub(crate) least: Option<i32>,
     /// What may follow a match and belong to it, with [`Extent::Token`].
     tail: Option<TokenTail>,
+    /// What it does in texts that cannot be changed, as [`RuleInfo::actions`].
+    in_fixed_texts: Actions,
 }
 
 /// Where a rule comes from, and what holds for all rules of there.
@@ -106,6 +108,7 @@ struct Source {
     pack: Option<String>,
     scopes: ScopeSet,
     limits: Vec<Limit>,
+    fixed_texts: Option<Action>,
     spares_documentation: bool,
 }
 
@@ -114,6 +117,7 @@ impl Source {
         pack: None,
         scopes: ScopeSet::ALL,
         limits: Vec::new(),
+        fixed_texts: None,
         spares_documentation: false,
     };
 
@@ -126,6 +130,15 @@ impl Source {
             }
         }
         actions
+    }
+
+    /// The same in texts that cannot be changed.
+    fn in_fixed_texts(&self, actions: Actions) -> Actions {
+        let most = self.fixed_texts.unwrap_or(Action::Block);
+        actions.map(|action| match action {
+            Action::Mask | Action::Redact => action.min(most),
+            _ => action,
+        })
     }
 }
 
@@ -266,6 +279,7 @@ impl Engine {
                 pack: Some(pack.name),
                 scopes: pack.scopes,
                 limits: pack.limits,
+                fixed_texts: pack.fixed_texts,
                 spares_documentation: pack.spares_documentation,
             };
             for spec in pack.rules {
@@ -383,11 +397,20 @@ impl Engine {
         })?;
         let mut active: [RuleSet; Scope::ALL.len()] = Default::default();
         let mut actions = Vec::with_capacity(self.rules.len());
-        for (number, Rule { info, least, .. }) in (0_u16..).zip(&self.rules) {
-            let mut of_rule = info.actions;
-            overrides::apply(&mut of_rule, info.named(), tenant.action, &tenant.actions);
-            if least.is_some() {
-                overrides::flag_at_most(&mut of_rule);
+        let mut in_fixed_texts = Vec::new();
+        for (number, rule) in (0_u16..).zip(&self.rules) {
+            let info = &rule.info;
+            let of_tenant = |mut actions: Actions| {
+                overrides::apply(&mut actions, info.named(), tenant.action, &tenant.actions);
+                if rule.least.is_some() {
+                    overrides::flag_at_most(&mut actions);
+                }
+                actions
+            };
+            let of_rule = of_tenant(info.actions);
+            let fixed = of_tenant(rule.in_fixed_texts);
+            if fixed != of_rule {
+                in_fixed_texts.push((RuleIndex(number), fixed));
             }
             for scope in Scope::ALL {
                 if of_rule[scope as usize] != Action::Ignore && info.target.includes(scope.direction()) {
@@ -425,6 +448,7 @@ impl Engine {
             threshold: threshold.transpose()?.or(self.threshold),
             flag_threshold: check_threshold("flag_threshold", flag_threshold)?,
             actions,
+            in_fixed_texts,
             active,
         })
     }
@@ -625,12 +649,15 @@ impl Rule {
             score: spec.score,
             examples: spec.examples,
         };
-        let mut actions = info.actions;
-        overrides::apply(&mut actions, info.named(), config.action, &config.actions);
-        if least.is_some() {
-            overrides::flag_at_most(&mut actions);
-        }
-        info.actions = actions;
+        let of_policy = |mut actions: Actions| {
+            overrides::apply(&mut actions, info.named(), config.action, &config.actions);
+            if least.is_some() {
+                overrides::flag_at_most(&mut actions);
+            }
+            actions
+        };
+        let in_fixed_texts = of_policy(source.in_fixed_texts(info.actions));
+        info.actions = of_policy(info.actions);
         let spared = spared.of_rule(view, source.pack.as_deref(), source.spares_documentation);
         Ok(Self {
             info,
@@ -645,6 +672,7 @@ impl Rule {
             anchors,
             least,
             tail,
+            in_fixed_texts,
         })
     }
 }

@@ -39,6 +39,8 @@ pub struct MessageJudgement {
     denied_by: Option<RuleIndex>,
     is_masked: bool,
     is_redacted: bool,
+    /// Whether something stays that would be replaced if the text could be changed.
+    leaves: bool,
     has_matches: bool,
 }
 
@@ -48,7 +50,10 @@ impl MessageJudgement {
     pub fn note(&mut self, profile: &Profile, scope: Scope, rule: RuleIndex) -> Option<Decision> {
         let decision = match profile.action(rule, scope)? {
             Action::Ignore => return None,
-            Action::Flag => Decision::Flag,
+            Action::Flag => {
+                self.leaves |= profile.leaves(rule, scope);
+                Decision::Flag
+            }
             Action::Mask => {
                 self.is_masked = true;
                 Decision::Mask
@@ -234,6 +239,7 @@ pub struct Judgement {
     worst: Option<Worst>,
     decision: Option<Decision>,
     flagged: ScopeSet,
+    leaves: bool,
     is_enforced: bool,
 }
 
@@ -266,6 +272,7 @@ impl Judgement {
         let Some(decision) = judged.if_enforced(profile) else {
             return;
         };
+        self.leaves |= judged.leaves;
         let score = judged.score();
         if score >= profile.flag_threshold() {
             self.flagged.insert(scope);
@@ -313,6 +320,12 @@ impl Judgement {
         Scope::ALL
             .into_iter()
             .filter(move |scope| flagged.contains(*scope))
+    }
+
+    /// Whether something was flagged that would be replaced if the text could be changed.
+    #[must_use]
+    pub fn leaves_matches(&self) -> bool {
+        self.leaves && self.is_enforced
     }
 
     /// The rules that matched, in the order of their numbers.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::overrides::Limit;
-use crate::{PolicyError, RuleSpec, ScopeSet};
+use crate::{Action, PolicyError, RuleSpec, ScopeSet};
 
 /// Embeds `packs/<name>.toml` for every name.
 macro_rules! packs {
@@ -42,6 +42,10 @@ pub struct Pack {
     /// Whether its rules match nothing that stands in documentation only, such as `user@example.com`.
     #[serde(default)]
     pub spares_documentation: bool,
+    /// The most that its rules do instead of replacing something in a text that cannot be changed, such as a form, unless a policy
+    /// says otherwise. Absent: what they would replace there denies.
+    #[serde(default)]
+    pub fixed_texts: Option<Action>,
     /// The most that its rules do in some scopes, unless a policy says otherwise.
     #[serde(rename = "limit", default)]
     pub limits: Vec<Limit>,
@@ -83,6 +87,7 @@ impl Pack {
         Self {
             scopes: ScopeSet::ALL,
             limits: Vec::new(),
+            fixed_texts: None,
             ..self
         }
     }

@@ -17,6 +17,8 @@ pub struct Profile {
     pub(crate) flag_threshold: u32,
     /// By the numbers of rules.
     pub(crate) actions: Vec<Actions>,
+    /// What some do less in texts that cannot be changed; in a profile for these, what they do in others.
+    pub(crate) in_fixed_texts: Vec<(RuleIndex, Actions)>,
     /// By scopes as numbers.
     pub(crate) active: [RuleSet; Scope::ALL.len()],
     /// For streamed answers; none if no rule does anything to an answer but flag it.
@@ -47,6 +49,25 @@ impl Profile {
     pub fn action(&self, rule: RuleIndex, scope: Scope) -> Option<Action> {
         let takes_part = self.active(scope).contains(rule);
         takes_part.then(|| self.actions[rule.position()][scope as usize])
+    }
+
+    /// The profile for texts that cannot be changed, such as a form. What a pack's rules replace elsewhere without a policy saying so,
+    /// some of them flag there; what others would replace denies.
+    #[must_use]
+    pub fn for_fixed_texts(&self) -> Box<Self> {
+        let mut fixed = Box::new(self.clone());
+        for (rule, actions) in &mut fixed.in_fixed_texts {
+            std::mem::swap(actions, &mut fixed.actions[rule.position()]);
+        }
+        fixed
+    }
+
+    /// Whether a rule flags what it would replace in a text that can be changed.
+    pub(crate) fn leaves(&self, rule: RuleIndex, scope: Scope) -> bool {
+        let of_rule = self.in_fixed_texts.iter().find(|(known, _)| *known == rule);
+        of_rule.is_some_and(|(_, elsewhere)| {
+            elsewhere[scope as usize] > self.actions[rule.position()][scope as usize]
+        })
     }
 
     /// Whether no rule takes part in any scope of `direction`: then texts need not be scanned.

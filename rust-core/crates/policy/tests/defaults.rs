@@ -77,6 +77,43 @@ fn personal_data_is_masked_in_chat_and_passes_where_tools_work_with_it() {
     assert_eq!(of(&others), BTreeSet::from([Action::Ignore]));
 }
 
+/// A text that cannot be changed is denied where something of it would be replaced.
+#[test]
+fn the_default_of_personal_data_flags_in_texts_that_cannot_be_changed_and_what_a_policy_says_holds() {
+    let packs = json!(["pii", "secrets"]);
+    let of = |config: Value, tenant: Option<Value>| {
+        let mut config = config;
+        config["packs"] = packs.clone();
+        let policy = Policy::for_tenant(&config, tenant.as_ref());
+        let profile = policy.profile.for_fixed_texts();
+        let action = |rule: &str| {
+            profile
+                .action(policy.engine.index_of(rule).unwrap(), Scope::User)
+                .unwrap()
+        };
+        [action("pii-email"), action("secret-jwt")]
+    };
+    let by_default = [Action::Flag, Action::Redact];
+    assert_eq!(of(json!({}), None), by_default);
+    assert_eq!(of(json!({"threshold": 100}), None), by_default);
+    for action in ["mask", "redact", "block"] {
+        let expected: Action = serde_json::from_value(json!(action)).unwrap();
+        for entry in [
+            json!({"packs": ["pii"], "action": action}),
+            json!({"packs": ["pii"], "scopes": ["user"], "action": action}),
+            json!({"rules": ["pii-email"], "action": action}),
+        ] {
+            let entries = json!({"actions": [entry]});
+            assert_eq!(of(entries.clone(), None), [expected, Action::Redact]);
+            assert_eq!(of(json!({}), Some(entries)), [expected, Action::Redact]);
+        }
+        assert_eq!(of(json!({"action": action}), None), [expected; 2]);
+        assert_eq!(of(json!({}), Some(json!({"action": action}))), [expected; 2]);
+    }
+    let of_answers = json!({"actions": [{"packs": ["pii"], "scopes": ["answer"], "action": "redact"}]});
+    assert_eq!(of(of_answers, None), by_default);
+}
+
 /// Else one line of a policy would refuse what is a sign at most.
 #[test]
 fn a_sign_is_raised_by_its_id_only() {

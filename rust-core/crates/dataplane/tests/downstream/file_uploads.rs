@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use crate::gateway::{ACME, Gateway, MODEL};
 use crate::objects::{FILES, keeper, send};
-use crate::uploads::{Answer, Slow, answer, body_of, field, form, pass, records, revealed, rule};
+use crate::uploads::{Answer, Slow, answer, body_of, field, form, packs, pass, records, revealed, rule};
 
 /// Begins an upload of so many bytes, with what there is of them.
 async fn upload(gateway: &Gateway, length: usize, body: &[u8]) -> TcpStream {
@@ -225,6 +225,34 @@ async fn each_line_of_a_batch_is_judged_as_a_request() {
         }
     }
     assert_eq!(gateway.upstream.requests(), 0);
+}
+
+#[tokio::test]
+async fn personal_data_in_a_line_is_flagged_by_default_and_refused_where_a_policy_replaces_it() {
+    let lines = [line("Hello"), line("I am ann@globex-mail.com.")];
+    let actions = json!([{"rules": ["pii-email"], "action": "mask"}]);
+    let gateway = keeper(|config| config["policy"] = packs(&actions)).await;
+    let refused = uploaded(&gateway, &batch(&lines)).await;
+    assert_eq!(
+        (refused.status, &*refused.code()),
+        (403, "policy_redaction_impossible")
+    );
+    assert!(refused.body.contains("Line 2 of the file"), "{}", refused.body);
+
+    let mut gateway = keeper(|config| config["policy"] = packs(&json!([]))).await;
+    let body = batch(&lines);
+    let mut client = upload(&gateway, body.len(), &body).await;
+    let exchange = gateway.upstream.exchange().await;
+    assert!(exchange.body == body);
+    exchange.answer(br#"{"id":"file-1"}"#).await;
+    let answer = answer(&mut client).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let note = records(&gateway, &answer.id).await[0].0["policy"].clone();
+    assert_eq!(note["rules"], json!(["pii-email"]));
+    assert_eq!(
+        (&note["redacted"], &note["unchanged"]),
+        (&json!(false), &json!(true))
+    );
 }
 
 #[tokio::test]

@@ -367,6 +367,53 @@ async fn a_text_behind_a_file_that_a_rule_denies_never_leaves() {
     }
 }
 
+/// The packs as they are, and what a policy says of personal data.
+pub fn packs(actions: &Value) -> Value {
+    json!({"mode": "enforce", "packs": ["pii", "secrets"], "actions": actions, "budget_us": 10_000_000})
+}
+
+#[tokio::test]
+async fn personal_data_in_a_form_is_flagged_by_default_and_refused_where_a_policy_replaces_it() {
+    let secret = "Authorization: Bearer 4f8a1c9d2e7b3a6f5c0d8e1b9a7f2c4d";
+    let asks = |prompt: &str| form(&[field("model", MODEL), field("prompt", prompt), file("a.mp3", 10)]);
+    for (actions, prompt, refused) in [
+        (json!([]), "I am ann@globex-mail.com.", None),
+        (
+            json!([{"packs": ["pii"], "scopes": ["user"], "action": "mask"}]),
+            "I am ann@globex-mail.com.",
+            Some("pii-email"),
+        ),
+        (json!([]), secret, Some("secret-authorization-header")),
+    ] {
+        let mut gateway = plain(|config| config["policy"] = packs(&actions)).await;
+        let body = asks(prompt);
+        let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
+        client.write_all(&body).await.unwrap();
+        if let Some(rule) = refused {
+            let answer = answer(&mut client).await;
+            assert_eq!(
+                (answer.status, &*answer.code()),
+                (403, "policy_redaction_impossible")
+            );
+            let records = records(&gateway, &answer.id).await;
+            assert_eq!(records[0].0["policy"]["rules"], json!([rule]));
+            assert_eq!(records[0].0["policy"].get("unchanged"), None);
+            continue;
+        }
+        let exchange = gateway.upstream.exchange().await;
+        assert!(String::from_utf8_lossy(&exchange.body).contains(prompt));
+        exchange.answer(br#"{"text":"Hi"}"#).await;
+        let answer = answer(&mut client).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let note = records(&gateway, &answer.id).await[0].0["policy"].clone();
+        assert_eq!(note["rules"], json!(["pii-email"]));
+        assert_eq!(
+            (&note["redacted"], &note["unchanged"]),
+            (&json!(false), &json!(true))
+        );
+    }
+}
+
 #[tokio::test]
 async fn what_rules_deny_before_the_file_is_not_admitted() {
     let gateway = plain(|config| config["policy"] = rule("request", "block")).await;
