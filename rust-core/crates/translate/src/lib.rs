@@ -34,6 +34,7 @@ pub mod own_thoughts;
 
 mod asked;
 mod bedrock_error;
+mod call_name;
 mod chat;
 mod chat_error;
 mod chunks;

@@ -10,6 +10,7 @@ use super::json::put;
 use super::sealed::Sealed;
 use super::stop::Held;
 use crate::AnswerError;
+use crate::call_name::join;
 use crate::json::write_string;
 
 /// Bytes that are held of a stream: names and ids of its calls, and what waits for a block to close.
@@ -63,6 +64,13 @@ struct Call {
     closed: bool,
 }
 
+impl Call {
+    /// Whether the name is all there: what the tool is called with comes after it.
+    fn is_named(&self) -> bool {
+        !self.name.is_empty() && !self.progress.is_empty()
+    }
+}
+
 impl Blocks {
     /// Takes a piece of thinking or text.
     pub(super) fn say(&mut self, piece: Spoken<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
@@ -93,11 +101,13 @@ impl Blocks {
         let Some(call) = self.calls.get_mut(number) else {
             return Ok(());
         };
-        for (known, told) in [(&mut call.id, fragment.id()), (&mut call.name, fragment.name())] {
-            if known.is_empty() && !call.closed {
-                known.push_str(told.unwrap_or_default());
-                self.named = self.named.saturating_add(known.len());
-            }
+        if let Some(id) = fragment.id().filter(|_| call.id.is_empty() && !call.closed) {
+            call.id.push_str(id);
+            self.named = self.named.saturating_add(id.len());
+        }
+        if let Some(name) = fragment.name().filter(|_| !call.is_named()) {
+            join(&mut call.name, name);
+            self.named = self.named.saturating_add(name.len());
         }
         match arguments {
             Arguments::None => {}
@@ -195,10 +205,7 @@ impl Blocks {
             let (ready, over) = match block.kind {
                 Kind::Thinking | Kind::Text => (true, true),
                 Kind::Call(number) => self.calls.get(number).map_or((true, true), |call| {
-                    (
-                        !call.id.is_empty() && !call.name.is_empty(),
-                        call.progress.is_whole(),
-                    )
+                    (!call.id.is_empty() && call.is_named(), call.progress.is_whole())
                 }),
             };
             if !ready {

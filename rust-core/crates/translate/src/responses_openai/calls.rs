@@ -3,6 +3,7 @@
 use crate::AnswerError;
 use crate::anthropic_openai::arguments::Progress;
 use crate::anthropic_openai::chat::{Arguments, ToolCall};
+use crate::call_name::join;
 use crate::custom_tools::input_of;
 use crate::json::write_string;
 use crate::responses_openai::call_items::{CallItem, own_members, prefix};
@@ -53,7 +54,12 @@ impl Calls {
     }
 
     /// Takes a fragment: the number of its call, and whether it begins that.
-    pub(super) fn number_of(&mut self, fragment: &ToolCall<'_>) -> Result<(usize, bool), AnswerError> {
+    pub(super) fn number_of(
+        &mut self,
+        fragment: &ToolCall<'_>,
+        items: &mut Items,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, bool), AnswerError> {
         let latest = match (fragment.index, fragment.id()) {
             (Some(index), _) => self.calls.iter().rposition(|call| call.index == Some(index)),
             (None, Some(id)) => self.calls.iter().rposition(|call| call.id == id),
@@ -69,6 +75,7 @@ impl Calls {
         if self.calls.len() >= MOST_CALLS {
             return Err(AnswerError::TooLarge);
         }
+        self.settle(items, out)?;
         self.calls.push(Call {
             index: fragment.index,
             ..Call::default()
@@ -90,12 +97,14 @@ impl Calls {
         if call.is_done {
             return Ok(());
         }
-        let is_named = call.name.is_empty();
-        for (known, told) in [(&mut call.id, fragment.id()), (&mut call.name, fragment.name())] {
-            if known.is_empty() {
-                known.push_str(told.unwrap_or_default());
-                items.keep(known.len())?;
-            }
+        if let Some(id) = fragment.id().filter(|_| call.id.is_empty()) {
+            call.id.push_str(id);
+            items.keep(id.len())?;
+        }
+        if let Some(name) = fragment.name().filter(|_| !call.is_named()) {
+            join(&mut call.name, name);
+            items.keep(name.len())?;
+            call.tool = self.tools.iter().position(|tool| *tool.sent == *call.name);
         }
         match fragment.arguments()? {
             Arguments::None => {}
@@ -107,17 +116,25 @@ impl Calls {
                 call.extend(inside(&quoted), items)?;
             }
         }
-        if call.name.is_empty() {
-            return Ok(());
-        }
-        if is_named {
-            call.tool = self.tools.iter().position(|tool| *tool.sent == *call.name);
-        }
-        if call.id.is_empty() {
+        if call.id.is_empty() || !call.is_named() {
             return Ok(());
         }
         let tool = call.tool.and_then(|tool| self.tools.get(tool));
         call.advance(tool, items, out)
+    }
+
+    /// Tells what can be told of the latest call before another item begins: items are told in their order.
+    pub(super) fn settle(&mut self, items: &mut Items, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+        let Some(call) = self.calls.last_mut() else {
+            return Ok(());
+        };
+        let tool = call.tool.and_then(|tool| self.tools.get(tool));
+        let is_function = tool.is_none_or(|tool| tool.kind == Kind::Function);
+        if is_function && !call.is_done && call.item.is_none() && !call.id.is_empty() && !call.name.is_empty()
+        {
+            call.tell(tool, items, out)?;
+        }
+        Ok(())
     }
 
     /// Ends all that are open. `cut` says whether the last may be a torso, which only a function's call is told as.
@@ -163,6 +180,11 @@ impl Calls {
 }
 
 impl Call {
+    /// Whether the name is all there: what the tool is called with comes after it, or the client knows the name.
+    fn is_named(&self) -> bool {
+        !self.name.is_empty() && (!self.progress.is_empty() || self.item.is_some())
+    }
+
     fn extend(&mut self, text: &str, items: &mut Items) -> Result<(), AnswerError> {
         if self.progress.is_empty() && text == "null" {
             return Ok(());

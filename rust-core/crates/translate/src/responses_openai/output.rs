@@ -65,6 +65,7 @@ impl Output {
         let details = said.reasoning_details.map(Fragment::read).unwrap_or_default();
         let told = details.iter().any(|detail| detail.text().is_some());
         for detail in &details {
+            self.calls.settle(&mut self.items, out)?;
             let reasoning = self.open.reasoning(&mut self.items, out)?;
             reasoning.detail(detail, &mut self.items, out)?;
         }
@@ -75,6 +76,7 @@ impl Output {
         };
         let mut tokens = logprobs(of_tokens);
         said.each_but_details(|piece| {
+            self.calls.settle(&mut self.items, out)?;
             let (text, is_refusal) = match piece {
                 // The same again, as most providers of blocks have it.
                 Spoken::Thinking(_) if told => return Ok(()),
@@ -102,6 +104,7 @@ impl Output {
         }
         for picture in said.images.map(pictures::read).unwrap_or_default() {
             self.said = self.said.saturating_add(1);
+            self.calls.settle(&mut self.items, out)?;
             self.open.end("completed", &mut self.items, out);
             pictures::tell(picture, &mut self.items, out)?;
         }
@@ -116,7 +119,7 @@ impl Output {
     }
 
     fn call(&mut self, fragment: &ToolCall<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        let (number, begins) = self.calls.number_of(fragment)?;
+        let (number, begins) = self.calls.number_of(fragment, &mut self.items, out)?;
         if let (Some(signature), Some(id)) = (signature(fragment.extra_content), fragment.id()) {
             self.items.keep(signature.len().saturating_add(id.len()))?;
             self.signed.calls.push((id.to_owned(), signature.to_owned()));

@@ -85,6 +85,60 @@ fn whole_calls_of_one_index_are_calls_of_their_own() {
     }
 }
 
+/// The names that the chunks of one call say, the first of them with its id, and then its arguments.
+const NAMES_OF_CALLS: [&[&str]; 7] = [
+    &[r#""read_file""#],
+    &[r#""read""#, r#""_file""#],
+    &[r#""read_file""#, r#""""#, "null"],
+    &[r#""""#, r#""read_file""#],
+    &["null", r#""read_""#, r#""""#, r#""file""#],
+    &[r#""read_file""#, r#""read_file""#, r#""read_file""#],
+    &[r#""read""#, r#""read_file""#],
+];
+
+// NousResearch/hermes-agent#8259, open-webui#22235, vercel/ai#16507, tontinton/maki#785
+#[test]
+fn a_name_that_comes_in_pieces_or_again_is_one_name() {
+    for names in NAMES_OF_CALLS {
+        for repeats in [false, true] {
+            let id = |at| if at == 0 || repeats { r#""t""# } else { "null" };
+            let mut deltas: Vec<String> = names
+                .iter()
+                .enumerate()
+                .map(|(at, name)| call("0", id(at), name, ""))
+                .collect();
+            let last = if repeats { r#""read_file""# } else { r#""""# };
+            deltas.push(call("0", id(1), last, r#"{"a":"#));
+            deltas.push(call("0", id(1), last, "1}"));
+            let received = receive(&chunks(
+                &deltas.iter().map(|delta| &delta[..]).collect::<Vec<_>>(),
+                "tool_calls",
+            ));
+            let blocks = received.blocks();
+            assert_eq!(blocks.len(), 1, "{names:?}");
+            let told = (&blocks[0].0["id"], &blocks[0].0["name"], &blocks[0].1[..]);
+            assert_eq!(
+                told,
+                (&Value::from("t"), &Value::from("read_file"), r#"{"a":1}"#),
+                "{names:?}"
+            );
+        }
+    }
+    // A call without arguments, and one behind it.
+    let deltas = [
+        call("0", r#""a""#, r#""read""#, ""),
+        call("0", "null", r#""_file""#, ""),
+        call("1", r#""b""#, r#""f""#, "{}"),
+    ];
+    let received = receive(&chunks(&deltas.each_ref().map(|delta| &delta[..]), "tool_calls"));
+    let names: Vec<_> = received
+        .blocks()
+        .iter()
+        .map(|block| block.0["name"].clone())
+        .collect();
+    assert_eq!(names, ["read_file", "f"]);
+}
+
 // litellm#18238, #25836
 #[test]
 fn a_chunk_with_text_and_a_call_loses_neither() {

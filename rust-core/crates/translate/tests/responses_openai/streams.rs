@@ -147,6 +147,53 @@ fn calls_that_come_one_beside_another_are_told_apart() {
     assert_eq!(received.of_type("response.function_call_arguments.done").len(), 2);
 }
 
+// NousResearch/hermes-agent#8259, open-webui#22235, vercel/ai#16507, tontinton/maki#785
+#[test]
+fn a_name_that_comes_in_pieces_or_again_is_one_name() {
+    let asked = asked_with(json!([{"type": "custom", "name": "apply_patch"}]));
+    let say = |name: Value, arguments: &str| json!({"tool_calls": [{"index": 0, "function": {"name": name, "arguments": arguments}}]});
+    for (tool, input) in [("read_file", "{\"input\":\"a\"}"), ("apply_patch", "a")] {
+        let (begun, rest) = tool.split_at(5);
+        for names in [
+            vec![json!(tool)],
+            vec![json!(begun), json!(rest)],
+            vec![json!(tool), json!(""), Value::Null],
+            vec![json!(""), json!(tool)],
+            vec![Value::Null, json!(begun), json!(""), json!(rest)],
+            vec![json!(tool), json!(tool)],
+            vec![json!(begun), json!(tool)],
+        ] {
+            let mut deltas = vec![begin(0, "c1", "")];
+            deltas.extend(names.iter().map(|name| say(name.clone(), "")));
+            deltas.push(say(json!(tool), "{\"input\":"));
+            deltas.push(say(json!(""), "\"a\"}"));
+            let output = receive(&chunks(&deltas, "tool_calls"), &asked).output();
+            assert_eq!(output.len(), 1, "{names:?}");
+            let item = &output[0];
+            let given = item.get("arguments").or(item.get("input")).unwrap();
+            assert_eq!((&item["name"], given), (&json!(tool), &json!(input)), "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn items_are_told_in_their_order_also_where_a_call_has_no_arguments_yet() {
+    let deltas = [
+        begin(0, "c1", "f"),
+        text("So."),
+        begin(1, "c2", "g"),
+        begin(2, "c3", "h"),
+        arguments(2, "{}"),
+        arguments(0, "{}"),
+    ];
+    let received = receive(&chunks(&deltas, "tool_calls"), &asked());
+    let added = received.of_type("response.output_item.added");
+    let indexes: Vec<_> = added.iter().map(|event| event["output_index"].clone()).collect();
+    assert_eq!(indexes, [0, 1, 2, 3]);
+    let names: Vec<_> = added.iter().map(|event| event["item"]["name"].clone()).collect();
+    assert_eq!(names, [json!("f"), Value::Null, json!("g"), json!("h")]);
+}
+
 #[test]
 fn a_custom_tool_is_told_its_text() {
     let asked = asked_with(json!([{"type": "custom", "name": "apply_patch"}]));
