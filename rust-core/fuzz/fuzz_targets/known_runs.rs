@@ -29,7 +29,7 @@ const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
 const TENANTS: [&str; 2] = ["a", "b"];
 const MOST_MESSAGES: usize = 8;
 /// Bytes: room for five messages.
-const MOST: usize = 512;
+const MOST: usize = 640;
 
 struct Policy {
     engine: Engine,

@@ -55,7 +55,7 @@ pub(crate) struct Terms {
 
 /// The part of the memory for bodies that keeps what was found in messages: 4 MiB of 192 MiB.
 const KNOWN_PART: u64 = 48;
-/// Most bytes of it: more than 49,000 messages.
+/// Most bytes of it: more than 39,000 messages.
 const MOST_KNOWN: u64 = 4 << 20;
 
 /// A tenant without a shred key, where every tenant has one.

@@ -64,7 +64,7 @@ impl RecalledScan {
         if step == Step::Done
             && let Some(key) = self.key
         {
-            recall.known.keep(key, self.scan.matches());
+            recall.known.keep(key, recall.tenant, self.scan.matches());
         }
         Ok(step)
     }

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Text = 1,
     /// The tags of the blocks of a text.
     Blocks = 2,
+    /// The name of a tenant.
+    Tenant = 3,
 }
 
 /// A secret key.

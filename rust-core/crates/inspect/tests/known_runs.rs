@@ -283,6 +283,23 @@ fn what_a_tenant_has_sent_is_not_known_of_another_one() {
 }
 
 #[test]
+fn a_tenant_that_floods_does_not_slow_down_another_one() {
+    // Some fifty runs.
+    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(6000));
+    let session: Vec<Message> = (0..5)
+        .map(|turn| message(turn % 4, &long(&format!("gold {turn}"))))
+        .collect();
+    assert_eq!(hits(same(&mut known, "small", &policy, 0, &session)), (0, 5));
+    for turn in 0..40 {
+        let flood: Vec<Message> = (0..10)
+            .map(|text| message(text % 4, &long(&format!("gold {turn} {text}"))))
+            .collect();
+        assert_eq!(hits(same(&mut known, "flood", &policy, 0, &flood)), (0, 10));
+        assert_eq!(hits(same(&mut known, "small", &policy, 0, &session)), (5, 0));
+    }
+}
+
+#[test]
 fn what_other_rules_have_found_is_not_known() {
     let (policies, mut known) = (Policy::all(), KnownRuns::new(1 << 20));
     let messages = [message(1, &long("gold sk-abcdef123"))];
@@ -425,8 +442,8 @@ proptest! {
     #[test]
     fn every_verdict_of_a_session_is_that_of_a_full_scan(
         turns in prop::collection::vec(turn(), 1..16),
-        // None, three or four entries, and more than enough.
-        most in prop::sample::select(vec![0, 256, 400, 1 << 20]),
+        // None, one entry, three or four, and more than enough.
+        most in prop::sample::select(vec![0, 256, 420, 540, 1 << 20]),
         slice in prop::sample::select(vec![Duration::ZERO, Duration::MAX]),
     ) {
         thread_local! {

@@ -1,0 +1,163 @@
+//! Which tenant holds the most of a resource.
+
+/// How many units each tenant holds, and which holds the most. Adding takes constant time, taking at most one step for each unit.
+#[derive(Default)]
+pub(super) struct Holders {
+    /// By the numbers of tenants, which begin with 1.
+    holdings: Vec<Holding>,
+    /// By units, one of the tenants that hold so many; 0 for none.
+    firsts: Box<[u32]>,
+    most: u32,
+    total: u32,
+}
+
+/// What a tenant holds, and which tenants hold as much, in a list.
+#[derive(Clone, Copy, Default)]
+struct Holding {
+    units: u32,
+    before: u32,
+    behind: u32,
+}
+
+/// Bytes of memory for each tenant.
+pub(super) const BYTES_OF_TENANT: usize = size_of::<Holding>();
+
+/// Bytes of memory for each unit.
+pub(super) const BYTES_OF_UNIT: usize = size_of::<u32>();
+
+impl Holders {
+    /// For at most so many tenants and units in all.
+    pub(super) fn of(tenants: usize, units: usize) -> Self {
+        Self {
+            holdings: vec![Holding::default(); tenants],
+            firsts: vec![0; units + 1].into(),
+            most: 0,
+            total: 0,
+        }
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.holdings.capacity() * BYTES_OF_TENANT + size_of_val(&*self.firsts)
+    }
+
+    /// Units that are held in all.
+    pub(super) fn total(&self) -> usize {
+        self.total as usize
+    }
+
+    /// What is held at most in all.
+    pub(super) fn capacity(&self) -> usize {
+        self.firsts.len().saturating_sub(1)
+    }
+
+    /// Who has to give up some for so many units more of a tenant: the tenant itself where it would hold more than anybody, or else
+    /// one that holds the most. 0: nobody.
+    pub(super) fn yielding(&self, tenant: u32, units: u32) -> u32 {
+        let own = self.holding(tenant).units;
+        match own + units > self.most {
+            true if own > 0 => tenant,
+            true => 0,
+            false => self.firsts.get(self.most as usize).copied().unwrap_or(0),
+        }
+    }
+
+    pub(super) fn add(&mut self, tenant: u32, units: u32) {
+        self.total += units;
+        self.hold(tenant, self.holding(tenant).units + units);
+    }
+
+    pub(super) fn take(&mut self, tenant: u32, units: u32) {
+        self.total = self.total.saturating_sub(units);
+        self.hold(tenant, self.holding(tenant).units.saturating_sub(units));
+        while self.most > 0 && self.firsts[self.most as usize] == 0 {
+            self.most -= 1;
+        }
+    }
+
+    fn holding(&self, tenant: u32) -> Holding {
+        let place = (tenant as usize).wrapping_sub(1);
+        self.holdings.get(place).copied().unwrap_or_default()
+    }
+
+    fn holding_mut(&mut self, tenant: u32) -> Option<&mut Holding> {
+        self.holdings.get_mut((tenant as usize).wrapping_sub(1))
+    }
+
+    /// Moves a tenant from the list of those that hold as much as it did to that of those that hold so many units.
+    fn hold(&mut self, tenant: u32, units: u32) {
+        let Holding {
+            units: old,
+            before,
+            behind,
+        } = self.holding(tenant);
+        if old == units {
+            return;
+        }
+        if old > 0 {
+            match self.holding_mut(before) {
+                Some(before) => before.behind = behind,
+                None => self.firsts[old as usize] = behind,
+            }
+            if let Some(behind) = self.holding_mut(behind) {
+                behind.before = before;
+            }
+        }
+        let behind = match units {
+            0 => 0,
+            _ => std::mem::replace(&mut self.firsts[units as usize], tenant),
+        };
+        if let Some(behind) = self.holding_mut(behind) {
+            behind.before = tenant;
+        }
+        if let Some(holding) = self.holding_mut(tenant) {
+            *holding = Holding {
+                units,
+                before: 0,
+                behind,
+            };
+        }
+        self.most = self.most.max(units);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Holders;
+
+    proptest! {
+        #[test]
+        fn who_holds_the_most_is_known_after_every_change(
+            changes in prop::collection::vec((1_u32..6, 0_u32..5, any::<bool>()), 0..60),
+        ) {
+            let mut holders = Holders::of(5, 50);
+            let mut held = [0_u32; 6];
+            for (tenant, units, is_more) in changes {
+                let sum: u32 = held.iter().sum();
+                if is_more && sum + units <= 50 {
+                    holders.add(tenant, units);
+                    held[tenant as usize] += units;
+                } else if !is_more {
+                    let units = units.min(held[tenant as usize]);
+                    holders.take(tenant, units);
+                    held[tenant as usize] -= units;
+                }
+                let most = *held.iter().max().unwrap();
+                prop_assert_eq!(holders.total(), held.iter().sum::<u32>() as usize);
+                for tenant in 1..6 {
+                    let own = held[tenant as usize];
+                    for units in 1..4 {
+                        let yielding = holders.yielding(tenant, units);
+                        if own + units > most {
+                            prop_assert_eq!(yielding, if own > 0 { tenant } else { 0 });
+                        } else {
+                            prop_assert_eq!(held[yielding as usize], most);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

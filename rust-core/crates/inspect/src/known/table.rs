@@ -1,0 +1,286 @@
+//! The entries of known runs in a fixed amount of memory, which tenants share fairly.
+//!
+//! Where there is no room for a new entry, the tenant that holds the most forgets its oldest one: the tenant whose entry it is, if
+//! it would hold more than any other. So whatever a tenant sends, others lose nothing while they hold less than it does, and
+//! one that is alone has all the room. Keeping one takes constant time, and so does forgetting one.
+
+use proofgate_policy::Match;
+
+use super::Key;
+use super::holders::{BYTES_OF_TENANT, BYTES_OF_UNIT, Holders};
+use super::index::Index;
+use crate::tags::Tag;
+
+/// Bytes that an allocation costs beyond what is asked for, about.
+const ALLOCATION: usize = 16;
+
+/// Bytes of matches that are counted as one.
+const UNIT: usize = 64;
+
+/// So many entries for each tenant that has a share of its own.
+const ENTRIES_OF_TENANT: usize = 16;
+
+/// The number of those that have none, because there are too many: together they have one.
+const OTHERS: u32 = 1;
+
+/// Bytes of an index for each number.
+const INDEXED: usize = 4 * size_of::<u32>();
+
+/// Bytes of memory for each tenant.
+const TENANT: usize = size_of::<Tenant>() + 2 * BYTES_OF_TENANT + INDEXED;
+
+/// Bytes of memory for each entry beside its matches.
+pub(super) const ENTRY: usize = size_of::<Entry>() + BYTES_OF_UNIT + INDEXED + TENANT / ENTRIES_OF_TENANT;
+
+/// Bytes of memory for no entry.
+pub(super) const EMPTY: usize = TENANT + 2 * BYTES_OF_UNIT;
+
+#[derive(Default)]
+struct Entry {
+    key: Key,
+    /// With offsets from the beginning of the run.
+    matches: Box<[Match]>,
+    /// The tenant's next newer one, or the next one that is free.
+    next: u32,
+}
+
+impl Entry {
+    fn bytes_of_matches(&self) -> usize {
+        match self.matches.len() {
+            0 => 0,
+            count => count * size_of::<Match>() + ALLOCATION,
+        }
+    }
+
+    fn units(&self) -> u32 {
+        u32::try_from(self.bytes_of_matches().div_ceil(UNIT)).unwrap_or(u32::MAX)
+    }
+}
+
+#[derive(Default)]
+struct Tenant {
+    tag: Tag,
+    /// Its oldest entry; 0: it has none.
+    oldest: u32,
+    /// Its newest entry, or the next tenant that is free.
+    newest: u32,
+}
+
+/// What there is room for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Capacity {
+    pub(super) entries: usize,
+    tenants: usize,
+    units: usize,
+}
+
+impl Capacity {
+    /// In so many bytes of memory: three quarters for entries, one for their matches.
+    pub(super) fn of(bytes: usize) -> Self {
+        let entries = (bytes / 4 * 3).saturating_sub(EMPTY) / ENTRY;
+        let entries = entries.min(u32::MAX as usize / 8);
+        Self {
+            entries,
+            tenants: entries / ENTRIES_OF_TENANT + 1,
+            units: (bytes / 4 / (UNIT + BYTES_OF_UNIT)).min(u32::MAX as usize / 8),
+        }
+    }
+}
+
+/// Entries, each with a number from 1 on.
+pub(super) struct Table {
+    entries: Vec<Entry>,
+    free_entry: u32,
+    index: Index,
+    /// The first one is [`OTHERS`].
+    tenants: Vec<Tenant>,
+    free_tenant: u32,
+    index_of_tenants: Index,
+    holders: Holders,
+    holders_of_matches: Holders,
+    bytes_of_matches: usize,
+}
+
+impl Table {
+    pub(super) fn of(capacity: Capacity) -> Self {
+        let mut tenants = Vec::with_capacity(capacity.tenants);
+        tenants.push(Tenant::default());
+        Self {
+            entries: Vec::with_capacity(capacity.entries),
+            free_entry: 0,
+            index: Index::of(capacity.entries),
+            tenants,
+            free_tenant: 0,
+            index_of_tenants: Index::of(capacity.tenants),
+            holders: Holders::of(capacity.tenants, capacity.entries),
+            holders_of_matches: Holders::of(capacity.tenants, capacity.units),
+            bytes_of_matches: 0,
+        }
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+            + self.tenants.capacity() * size_of::<Tenant>()
+            + self.index.bytes()
+            + self.index_of_tenants.bytes()
+            + self.holders.bytes()
+            + self.holders_of_matches.bytes()
+            + self.bytes_of_matches
+    }
+
+    /// What was found in a run, if it is known.
+    pub(super) fn find(&self, key: &Key) -> Option<&[Match]> {
+        let entries = &self.entries;
+        let is_it = |number| entry_of(entries, number).is_some_and(|entry| entry.key == *key);
+        let number = self.index.find(key.home(), is_it)?;
+        entry_of(entries, number).map(|entry| &*entry.matches)
+    }
+
+    /// Keeps what was found in a run that is not known; says how many others were forgotten for it.
+    pub(super) fn keep(&mut self, key: Key, tenant: Tag, matches: &[Match]) -> u64 {
+        let entry = Entry {
+            key,
+            matches: matches.into(),
+            next: 0,
+        };
+        let units = entry.units();
+        if units as usize > self.holders_of_matches.capacity() {
+            return 0;
+        }
+        let mut forgotten = 0;
+        let holder = self.find_tenant(tenant).unwrap_or(self.unknown());
+        loop {
+            let of_matches = &self.holders_of_matches;
+            let yielding = if self.holders.total() == self.holders.capacity() {
+                self.holders.yielding(holder, 1)
+            } else if of_matches.total() + units as usize > of_matches.capacity() {
+                of_matches.yielding(holder, units)
+            } else {
+                break;
+            };
+            if !self.forget_oldest(yielding) {
+                return forgotten;
+            }
+            forgotten += 1;
+        }
+        let holder = self.tenant(tenant);
+        self.bytes_of_matches += entry.bytes_of_matches();
+        self.holders.add(holder, 1);
+        self.holders_of_matches.add(holder, units);
+        let number = self.place(entry);
+        self.index.insert(key.home(), number);
+        if let Some(tenant) = self.tenants.get_mut(holder as usize - 1) {
+            let newest = std::mem::replace(&mut tenant.newest, number);
+            match tenant.oldest {
+                0 => tenant.oldest = number,
+                _ => {
+                    if let Some(newest) = self.entries.get_mut(newest as usize - 1) {
+                        newest.next = number;
+                    }
+                }
+            }
+        }
+        forgotten
+    }
+
+    /// Puts an entry where there is room; its number.
+    fn place(&mut self, entry: Entry) -> u32 {
+        let number = self.free_entry;
+        match self.entries.get_mut((number as usize).wrapping_sub(1)) {
+            Some(free) => {
+                self.free_entry = free.next;
+                *free = entry;
+                number
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32
+            }
+        }
+    }
+
+    fn find_tenant(&self, tag: Tag) -> Option<u32> {
+        let tenants = &self.tenants;
+        self.index_of_tenants.find(home(&tag), |number| {
+            tenants
+                .get(number as usize - 1)
+                .is_some_and(|tenant| tenant.tag == tag)
+        })
+    }
+
+    /// What a tenant that has no number holds under: 0 if there is one for it.
+    fn unknown(&self) -> u32 {
+        let is_full = self.free_tenant == 0 && self.tenants.len() == self.tenants.capacity();
+        if is_full { OTHERS } else { 0 }
+    }
+
+    /// The number of a tenant, which is given one if there is one left.
+    fn tenant(&mut self, tag: Tag) -> u32 {
+        if let Some(number) = self.find_tenant(tag) {
+            return number;
+        }
+        let tenant = Tenant {
+            tag,
+            ..Tenant::default()
+        };
+        let (is_full, mut number) = (self.unknown() == OTHERS, self.free_tenant);
+        match self.tenants.get_mut((number as usize).wrapping_sub(1)) {
+            Some(free) => {
+                self.free_tenant = free.newest;
+                *free = tenant;
+            }
+            None if is_full => return OTHERS,
+            None => {
+                self.tenants.push(tenant);
+                number = self.tenants.len() as u32;
+            }
+        }
+        self.index_of_tenants.insert(home(&tag), number);
+        number
+    }
+
+    /// Forgets the oldest entry of a tenant, if it has one.
+    fn forget_oldest(&mut self, holder: u32) -> bool {
+        let Some(tenant) = self.tenants.get_mut((holder as usize).wrapping_sub(1)) else {
+            return false;
+        };
+        let number = tenant.oldest;
+        let Some(entry) = self.entries.get_mut((number as usize).wrapping_sub(1)) else {
+            return false;
+        };
+        let (home_of_entry, units) = (entry.key.home(), entry.units());
+        self.bytes_of_matches -= entry.bytes_of_matches();
+        entry.matches = Box::default();
+        tenant.oldest = std::mem::replace(&mut entry.next, self.free_entry);
+        self.free_entry = number;
+        let entries = &self.entries;
+        self.index.remove(home_of_entry, number, |number| {
+            entry_of(entries, number).map_or(0, |entry| entry.key.home())
+        });
+        self.holders.take(holder, 1);
+        self.holders_of_matches.take(holder, units);
+        if tenant.oldest == 0 {
+            tenant.newest = 0;
+            if holder != OTHERS {
+                tenant.newest = std::mem::replace(&mut self.free_tenant, holder);
+                let (home_of_tenant, tenants) = (home(&tenant.tag), &self.tenants);
+                self.index_of_tenants.remove(home_of_tenant, holder, |number| {
+                    tenants
+                        .get(number as usize - 1)
+                        .map_or(0, |tenant| home(&tenant.tag))
+                });
+            }
+        }
+        true
+    }
+}
+
+fn entry_of(entries: &[Entry], number: u32) -> Option<&Entry> {
+    entries.get((number as usize).wrapping_sub(1))
+}
+
+/// Where the search for a tag begins; tags are as good as random.
+pub(super) fn home(tag: &Tag) -> usize {
+    usize::from_le_bytes(std::array::from_fn(|byte| tag[byte]))
+}
