@@ -10,40 +10,97 @@ use crate::denial::Denial;
 /// How many calls whose names may come in pieces an answer may have.
 const MOST_CALLS: usize = 4096;
 
-/// Names of tools; one that ends with `*` stands for all that begin so. Case does not matter, since some clients repair it.
+/// Names of tools; one that ends with `*` stands for all that begin so.
+///
+/// A model may write another name than that of a tool, and clients repair it: they trim blanks, ignore case, take `-` for `_`
+/// and `WriteFile` for `write_file` (anomalyco/opencode#24924, #31514, NousResearch/hermes-agent#15124). So case, blanks and
+/// what separates words do not matter here either; before a `*`, only whether words are separated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GuardedTools(Vec<Box<str>>);
+pub struct GuardedTools(Vec<Entry>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    name: Box<str>,
+    /// What a name has to be, or to begin with.
+    folded: String,
+    is_begin: bool,
+}
 
 impl GuardedTools {
     /// Of these entries, in this order.
     pub fn new<'n>(entries: impl IntoIterator<Item = &'n str>) -> Self {
-        Self(entries.into_iter().map(Into::into).collect())
+        let entry = |name: &'n str| match name.strip_suffix('*') {
+            Some(begin) => Entry {
+                name: name.into(),
+                folded: words(begin),
+                is_begin: true,
+            },
+            None => Entry {
+                name: name.into(),
+                folded: letters(name),
+                is_begin: false,
+            },
+        };
+        Self(entries.into_iter().map(entry).collect())
     }
 
     /// The entries as they were given.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.0.iter().map(AsRef::as_ref)
+        self.0.iter().map(|entry| &*entry.name)
     }
 
     /// The number of the first entry that stands for a tool.
     #[must_use]
     pub fn find(&self, tool: &str) -> Option<usize> {
-        self.entries().position(|entry| match entry.strip_suffix('*') {
-            Some(begin) => begins_with(tool, begin),
-            None => entry.eq_ignore_ascii_case(tool),
+        let (letters, words) = (letters(tool), words(tool));
+        self.0.iter().position(|entry| match entry.is_begin {
+            true => words.starts_with(&entry.folded),
+            false => entry.folded == letters,
         })
     }
 
     /// Whether a name that begins so can become one that an entry stands for.
     fn may_become(&self, begin: &str) -> bool {
-        self.entries()
-            .any(|entry| begins_with(entry.strip_suffix('*').unwrap_or(entry), begin))
+        let (letters, words) = (letters(begin), words(begin));
+        self.0.iter().any(|entry| match entry.is_begin {
+            true => entry.folded.starts_with(&words),
+            false => entry.folded.starts_with(&letters),
+        })
     }
 }
 
-fn begins_with(name: &str, begin: &str) -> bool {
-    let start = name.as_bytes().get(..begin.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(begin.as_bytes()))
+/// Whether it separates words of a name, or nobody sees it.
+fn is_between(char: char) -> bool {
+    matches!(
+        char,
+        '-' | '_' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}'
+    ) || char.is_whitespace()
+        || char.is_control()
+}
+
+/// Whatever case it has: to upper case before, since some letters have the lower case of another one there alone.
+fn without_case(char: char) -> impl Iterator<Item = char> {
+    char.to_uppercase().flat_map(char::to_lowercase)
+}
+
+/// A name without what stands between its words.
+fn letters(name: &str) -> String {
+    let letters = name.chars().filter(|char| !is_between(*char));
+    letters.flat_map(without_case).collect()
+}
+
+/// A name with one sign between two words, whatever stands there.
+fn words(name: &str) -> String {
+    let name = name.trim_start_matches(|char| is_between(char) && !matches!(char, '-' | '_'));
+    let mut words = String::new();
+    for char in name.chars() {
+        match is_between(char) {
+            true if words.ends_with('_') => {}
+            true => words.push('_'),
+            false => words.extend(without_case(char)),
+        }
+    }
+    words
 }
 
 /// What a guard does with a call of a guarded tool.
@@ -97,15 +154,25 @@ impl OpenCall {
     }
 
     /// Takes a piece of the name; the entry of a guarded tool that it is now. Some clients join the pieces, some take the first or
-    /// the last for the name.
-    fn go_on(&mut self, piece: &str, tools: &GuardedTools) -> Option<usize> {
+    /// the last for the name. A piece behind a name that is whole may be that of another call: some providers give all calls the
+    /// same index.
+    fn go_on(&mut self, piece: &str, has_arguments: bool, tools: &GuardedTools) -> Option<usize> {
         let alone = tools.find(piece);
-        let Some(name) = &mut self.name else { return alone };
-        name.push_str(piece);
-        let entry = tools.find(name).or(alone);
-        if entry.is_some() || !tools.may_become(name) {
-            self.name = None;
+        let may_be_another = self.name.is_none() || self.has_arguments;
+        if piece.is_empty() && self.name.is_none() {
+            return alone;
         }
+        let begins = self.name.is_none();
+        let name = self.name.take().unwrap_or_default() + piece;
+        let entry = tools.find(&name).or(alone);
+        let (name, begins) = match entry {
+            Some(_) => (None, begins),
+            None if tools.may_become(&name) => (Some(name), begins),
+            None if may_be_another && tools.may_become(piece) => (Some(piece.to_owned()), true),
+            None => (None, begins),
+        };
+        self.name = name;
+        self.has_arguments = has_arguments || (self.has_arguments && !begins);
         entry
     }
 }
@@ -179,11 +246,7 @@ impl CallGuard {
         for (called, piece) in reader.calls() {
             let entry = match called.is_whole {
                 true => tools.find(piece),
-                false => {
-                    let known = OpenCall::of(open, called.call)?;
-                    known.has_arguments |= called.has_arguments;
-                    known.go_on(piece, tools)
-                }
+                false => OpenCall::of(open, called.call)?.go_on(piece, called.has_arguments, tools),
             };
             let Some(entry) = entry else { continue };
             match approved[entry] {
@@ -210,8 +273,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_stands_for_a_name_or_for_all_that_begin_so_whatever_their_case() {
-        let tools = GuardedTools::new(["Bash", "mcp__github__*"]);
+    fn an_entry_stands_for_a_name_or_for_all_that_begin_so_however_they_are_written() {
+        let tools = GuardedTools::new(["Bash", "mcp__github__*", "write_file"]);
         for (name, entry) in [
             ("Bash", Some(0)),
             ("bash", Some(0)),
@@ -220,8 +283,18 @@ mod tests {
             ("", None),
             ("mcp__github__push", Some(1)),
             ("MCP__GitHub__", Some(1)),
-            ("mcp__github_", None),
+            (" mcp_github-push", Some(1)),
+            ("mcp__github", None),
+            ("mcp__github2__push", None),
             ("mcp__gitlab__push", None),
+            ("mcpgithubpush", None),
+            (" bash\n", Some(0)),
+            ("\u{feff}Ba\u{200b}sh", Some(0)),
+            ("BA\u{17f}H", Some(0)),
+            ("WriteFile", Some(2)),
+            ("write-file ", Some(2)),
+            ("write file", Some(2)),
+            ("write_files", None),
             ("Баsh", None),
         ] {
             assert_eq!(tools.find(name), entry, "{name}");
@@ -232,6 +305,9 @@ mod tests {
             ("B", true),
             ("bAS", true),
             ("mcp__", true),
+            (" mcp-git", true),
+            ("Write", true),
+            ("mcp__gitlab", false),
             ("Read", false),
         ] {
             assert_eq!(tools.may_become(begin), may, "{begin}");

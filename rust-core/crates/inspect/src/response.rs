@@ -404,11 +404,18 @@ impl Inspection {
         reading: &mut Reading,
         rules: &mut Rules<'_>,
     ) -> Result<(), Denial> {
-        if !document.trim_ascii_start().starts_with(b"{") {
-            return self.other(document, locate, line_break, reading, rules);
+        let first = document.trim_ascii_start().first();
+        if let Some(guard) = &mut self.guard
+            && matches!(first, Some(b'{' | b'['))
+        {
+            match guard.document(self.dialect, document, &mut reading.workspace) {
+                // Text that only begins like a list.
+                Err(Denial::Malformed) if first == Some(&b'[') => {}
+                looked => looked?,
+            }
         }
-        if let Some(guard) = &mut self.guard {
-            guard.document(self.dialect, document, &mut reading.workspace)?;
+        if first != Some(&b'{') {
+            return self.other(document, locate, line_break, reading, rules);
         }
         match reading
             .generated

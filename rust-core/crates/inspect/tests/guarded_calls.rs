@@ -196,6 +196,43 @@ fn a_name_in_pieces_is_one_name_wherever_it_is_cut() {
 }
 
 #[test]
+fn a_name_in_pieces_is_found_behind_another_call_of_the_same_index() {
+    let form = (Dialect::Chat, AnswerKind::Events);
+    for other in ["Read", "Bar", "Ba"] {
+        let before = chat_call(0, &json!({"name": other, "arguments": "{}"}));
+        let call = chat_call(0, &json!({"name": "Ba", "arguments": ""}))
+            + &chat_call(0, &json!({"name": "sh", "arguments": ""}))
+            + &chat_call(0, &json!({"arguments": "{}"}));
+        let stream = before.clone() + &call;
+        let (out, ended, ..) = pass(form, &[], GuardAction::Deny, &[stream.as_bytes()]);
+        assert_eq!((out, ended), (before, Err(Denial::GuardedCall)), "{other}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_one_list_is_looked_into() {
+    let part = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
+    let call = part(json!({"functionCall": {"name": "Bash", "args": {}}}));
+    let list = json!([part(json!({"text": "Let me look."})), call]).to_string();
+    let form = (Dialect::Gemini, AnswerKind::Unary);
+    let (out, ended, ..) = pass(form, &[], GuardAction::Deny, &[list.as_bytes()]);
+    assert_eq!((&*out, ended), ("", Err(Denial::GuardedCall)));
+    let text = "[no list";
+    let passed = pass(form, &[], GuardAction::Deny, &[text.as_bytes()]);
+    assert_eq!(passed, (text.to_owned(), Ok(()), None, None));
+}
+
+#[test]
+fn a_tool_of_a_namespace_is_guarded_by_its_joined_name() {
+    let item =
+        json!({"type": "function_call", "namespace": "mcp__github", "name": "push", "arguments": "{}"});
+    let answer = json!({"object": "response", "output": [item]}).to_string();
+    let form = (Dialect::Responses, AnswerKind::Unary);
+    let (out, ended, called, _) = pass(form, &[], GuardAction::Deny, &[answer.as_bytes()]);
+    assert_eq!((&*out, ended, called), ("", Err(Denial::GuardedCall), Some(1)));
+}
+
+#[test]
 fn a_call_is_held_only_while_its_name_can_become_that_of_a_guarded_tool() {
     let form = (Dialect::Chat, AnswerKind::Events);
     let mut inspector = ResponseInspector::new(form.0, form.1, LIMIT);

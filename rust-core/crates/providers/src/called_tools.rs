@@ -21,8 +21,9 @@ pub struct CalledTool {
 
 /// The calls in an answer, or in one event of a streamed one: Chat Completions, Responses, Messages and Gemini.
 ///
-/// A tool without a name of its own, such as OpenAI's `shell_call`, has the name of its type without `_call`. What a document
-/// repeats of its request, such as the tools that it offers, is no call.
+/// A tool without a name of its own, such as OpenAI's `shell_call`, has the name of its type without `_call`. One of a group, which
+/// is a namespace or a server, is named alone and with its group, as clients join the two. What a document repeats of its
+/// request, such as the tools that it offers, is no call.
 #[derive(Debug, Default)]
 pub struct CalledTools {
     names: String,
@@ -33,6 +34,13 @@ pub struct CalledTools {
 
 /// The index that the calls of the field `function_call` have, which is one and no element of an array.
 const LEGACY: u64 = u64::MAX;
+
+/// Fields by which a call says which group its tool belongs to, and what clients write before its name for it.
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("namespace", &[""]),
+    ("server_label", &["", "mcp__"]),
+    ("server_name", &["", "mcp__"]),
+];
 
 /// Types of items that say nothing of which tool is called.
 const TYPES_OF_NAMED: [&str; 3] = ["function_call", "custom_tool_call", "mcp_call"];
@@ -53,16 +61,24 @@ impl CalledTools {
         self.finished.clear();
         let mut reader = Reader::new(document, workspace)?;
         match reader.read()? {
-            Event::ObjectStart => match dialect {
-                Dialect::Chat => self.each_of(&mut reader, "choices", Self::choice)?,
-                Dialect::Messages => self.message(&mut reader)?,
-                Dialect::Responses => self.response(&mut reader)?,
-                Dialect::Gemini => self.each_of(&mut reader, "candidates", Self::candidate)?,
-                _ => reader.skip(Event::ObjectStart)?,
-            },
+            Event::ObjectStart => self.document(dialect, &mut reader)?,
+            // As Google's streams have it that are no events.
+            Event::ArrayStart => {
+                self.elements(&mut reader, |tools, reader, _| tools.document(dialect, reader))?
+            }
             other => reader.skip(other)?,
         }
         reader.finish()
+    }
+
+    fn document(&mut self, dialect: Dialect, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+        match dialect {
+            Dialect::Chat => self.each_of(reader, "choices", Self::choice),
+            Dialect::Messages => self.message(reader),
+            Dialect::Responses => self.response(reader),
+            Dialect::Gemini => self.each_of(reader, "candidates", Self::candidate),
+            _ => reader.skip(Event::ObjectStart),
+        }
     }
 
     /// The calls, in the document's order.
@@ -201,13 +217,16 @@ impl CalledTools {
 
     /// A block: only calls have a name.
     fn block(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
+        let (first, mut groups) = (self.calls.len(), Vec::new());
         while let Event::Key(key) = reader.read()? {
             let value = reader.read()?;
             match (key.decoded(&mut self.room), value) {
                 ("name", Event::String(name)) => self.push_name(Some(name)),
+                (field, Event::String(group)) => groups.extend(group_of(field, group)),
                 (_, value) => reader.skip(value)?,
             }
         }
+        self.push_grouped(first, &groups);
         Ok(())
     }
 
@@ -227,6 +246,7 @@ impl CalledTools {
     }
 
     fn item(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
+        let (first, mut groups) = (self.calls.len(), Vec::new());
         while let Event::Key(key) = reader.read()? {
             let value = reader.read()?;
             match (key.decoded(&mut self.room), value) {
@@ -240,9 +260,11 @@ impl CalledTools {
                         self.push(start);
                     }
                 }
+                (field, Event::String(group)) => groups.extend(group_of(field, group)),
                 (_, value) => reader.skip(value)?,
             }
         }
+        self.push_grouped(first, &groups);
         Ok(())
     }
 
@@ -277,6 +299,23 @@ impl CalledTools {
         self.push(start);
     }
 
+    /// Takes the calls from the one with the number `first` on once more, by their names with those of their groups.
+    fn push_grouped(&mut self, first: usize, groups: &[(&[&str], String)]) {
+        let last = self.calls.len();
+        for (before, group) in groups {
+            for call in first..last {
+                let name = self.names[self.calls[call].name.clone()].to_owned();
+                for before in *before {
+                    let start = self.names.len();
+                    for part in [*before, group.as_str(), "__", &name] {
+                        self.names.push_str(part);
+                    }
+                    self.push(start);
+                }
+            }
+        }
+    }
+
     /// Takes a call whose name begins at `start` of the names.
     fn push(&mut self, start: usize) {
         self.calls.push(CalledTool {
@@ -286,4 +325,12 @@ impl CalledTools {
             name: start..self.names.len(),
         });
     }
+}
+
+/// A group that a call names, if this field does that: what is written before it, and its name.
+fn group_of(field: &str, group: Str<'_>) -> Option<(&'static [&'static str], String)> {
+    let (_, before) = GROUPS.iter().find(|(name, _)| *name == field)?;
+    let mut name = String::new();
+    group.unescape_into(&mut name);
+    Some((*before, name))
 }

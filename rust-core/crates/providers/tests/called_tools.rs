@@ -101,8 +101,14 @@ fn responses_call_by_name_or_by_the_type_of_an_item() {
             {"type":"function_call","name":"Bash","arguments":"{}"},
             {"name":"patch","type":"custom_tool_call"},
             {"type":"shell_call","action":{"commands":["ls"]}},
-            {"type":"mcp_call","server_label":"x","name":"push"}]}"#,
-        &[whole("Bash"), whole("patch"), whole("shell"), whole("push")],
+            {"type":"local_shell_call","action":{}},{"type":"computer_call","action":{}}]}"#,
+        &[
+            whole("Bash"),
+            whole("patch"),
+            whole("shell"),
+            whole("local_shell"),
+            whole("computer"),
+        ],
     );
     check(
         dialect,
@@ -133,6 +139,43 @@ fn gemini_calls_in_the_parts_of_candidates() {
         r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"name"},
             {"functionCall":{"name":"Bash","args":{"name":"inner"}}},{"function_call":{"name":"b"}}]}}]}"#,
         &[whole("Bash"), whole("b")],
+    );
+}
+
+#[test]
+fn a_tool_of_a_group_has_its_name_alone_and_with_that_of_the_group() {
+    // Codex has each server of tools in a namespace.
+    check(
+        Dialect::Responses,
+        r#"{"type":"response.output_item.done","item":{"type":"function_call","namespace":"mcp__github","name":"push"}}"#,
+        &[whole("push"), whole("mcp__github__push")],
+    );
+    let grouped = [whole("push"), whole("github__push"), whole("mcp__github__push")];
+    check(
+        Dialect::Responses,
+        r#"{"output":[{"type":"mcp_call","server_label":"github","name":"push"}]}"#,
+        &grouped,
+    );
+    check(
+        Dialect::Responses,
+        r#"{"output":[{"type":"mcp_approval_request","name":"push","server_label":"github"}]}"#,
+        &grouped,
+    );
+    check(
+        Dialect::Messages,
+        r#"{"content":[{"type":"mcp_tool_use","id":"m","name":"push","server_name":"github"}]}"#,
+        &grouped,
+    );
+}
+
+#[test]
+fn documents_in_a_list_are_read_as_each_of_them() {
+    check(
+        Dialect::Gemini,
+        r#"[{"candidates":[{"content":{"parts":[{"text":"a"}]}}]},
+            {"candidates":[{"content":{"parts":[{"functionCall":{"name":"Bash"}}]}},
+                {"content":{"parts":[{"functionCall":{"name":"a"}},{"functionCall":{"name":"b"}}]}}]}]"#,
+        &[whole("Bash"), whole("a"), whole("b")],
     );
 }
 
