@@ -148,8 +148,8 @@ fn a_tenant_that_floods_takes_nothing_from_one_that_holds_less() {
     assert_eq!(of_flood, newest);
     // One after the other they have equal shares.
     for number in 0..5000 {
-        for tenant in 0..TENANTS.len() {
-            known.keep(key(tenant, 5000 + number), TENANTS[tenant], &[]);
+        for (tenant, name) in TENANTS.iter().enumerate() {
+            known.keep(key(tenant, 5000 + number), name, &[]);
         }
     }
     let shares = [0, 1, 2, 3].map(|tenant| known_of(&known, tenant, 0..10_000).len());
