@@ -27,6 +27,7 @@ mod file_uploads;
 mod frames;
 mod gateway;
 mod google;
+mod guarded_frames;
 mod guarded_tools;
 mod hosted_tools;
 mod http2_failures;
