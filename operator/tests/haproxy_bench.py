@@ -36,7 +36,7 @@ _DEADLINES = {
     "timeout queue 5s": "timeout queue 600s",
     "timeout check 1s": "timeout check 600s",
     "timeout client-fin 30s": "timeout client-fin 600s",
-    "tcp-request inspect-delay 5s": "tcp-request inspect-delay 600s",
+    "tcp-request inspect-delay 10s": "tcp-request inspect-delay 600s",
     "timeout http-request 5s": "timeout http-request 600s",
 }
 

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import yaml
 from proofgate.config.settings import Limits as WorkerLimits
+from proofgate.config.settings import Timeouts as WorkerTimeouts
 from pydantic import ValidationError
 
+from proofgate_operator.api.quantity import quantity
 from proofgate_operator.build import haproxy, services
 from proofgate_operator.build.haproxy import deployment, rendered_config
 from proofgate_operator.build.owners import Shares
@@ -531,7 +533,11 @@ def test_every_object_is_in_the_gateways_namespace_and_labelled() -> None:
 
 
 def haproxy_config(**balancer: Any) -> str:
-    text: str = one("ConfigMap", "demo-haproxy", loadBalancer=balancer)["data"]["haproxy.cfg"]
+    return config_of_haproxy(loadBalancer=balancer)
+
+
+def config_of_haproxy(**changes: Any) -> str:
+    text: str = one("ConfigMap", "demo-haproxy", **changes)["data"]["haproxy.cfg"]
     return text
 
 
@@ -541,10 +547,44 @@ def haproxy_pod(**changes: Any) -> Manifest:
 
 
 def test_all_haproxies_together_send_a_worker_no_more_connections_than_it_accepts() -> None:
-    accepts = WorkerLimits().connections
-    for replicas in (1, 2, 3, 16):
-        [most] = re.findall(r"default-server .* maxconn (\d+) ", haproxy_config(replicas=replicas))
-        assert int(most) * replicas <= accepts
+    for limits in ({}, {"connections": 256}, {"connections": 65_536}):
+        accepts = limits.get("connections", WorkerLimits().connections)
+        for replicas in (1, 2, 3, 16):
+            text = config_of_haproxy(loadBalancer={"replicas": replicas}, limits=limits)
+            [most] = re.findall(r"default-server .* maxconn (\d+) ", text)
+            assert accepts - replicas < int(most) * replicas <= accepts
+
+
+def test_haproxy_lets_in_as_many_clients_as_before_for_each_connection_of_a_worker() -> None:
+    def clients(**changes: Any) -> int:
+        [found] = re.findall(r"frontend gateway\n.*?maxconn (\d+)\n", config_of_haproxy(**changes), re.DOTALL)
+        return int(found)
+
+    assert clients() == 8 * 512
+    assert clients(limits={"connections": 16_384}) == 8 * 2048
+    assert clients(limits={"connections": 256}) == 8 * 32
+
+
+def test_haproxy_waits_no_shorter_than_a_worker_does() -> None:
+    text = config_of_haproxy(timeouts={"clientHeadSeconds": 120, "clientIdleSeconds": 9000})
+    assert "tcp-request inspect-delay 120s" in text
+    assert "timeout client 9015s" in text and "timeout server 9015s" in text
+    text = config_of_haproxy(timeouts={"clientBodySeconds": 40_000})
+    assert "timeout client 40015s" in text and "timeout server 40015s" in text
+    own = WorkerTimeouts()
+    assert f"tcp-request inspect-delay {own.client_head_seconds:.0f}s" in config_of_haproxy()
+
+
+@pytest.mark.parametrize(("head", "buffer"), [(1024, 32_768), (16_384, 32_768), (65_536, 131_072)])
+def test_haproxy_has_the_largest_head_that_a_worker_takes_in_view_and_memory_for_it(
+    head: int, buffer: int
+) -> None:
+    limits = {"headBytes": head}
+    text = config_of_haproxy(limits=limits)
+    assert f"tune.bufsize {buffer}\n" in text and f"{{ req.len gt {head} }}" in text
+    [container] = [one for one in haproxy_pod(limits=limits)["containers"] if one["name"] == "haproxy"]
+    memory = quantity(container["resources"]["limits"]["memory"])
+    assert memory is not None and memory >= 8 * 512 * (2 * buffer + (36 << 10))
 
 
 def test_haproxys_socket_is_a_file_that_its_pod_alone_can_open() -> None:

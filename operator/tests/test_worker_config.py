@@ -141,6 +141,27 @@ def test_a_secret_of_the_collectors_that_is_missing_costs_telemetry_alone() -> N
         assert [(fault.field, fault.reason) for fault in found.faults] == [("spec.telemetry", reason)]
 
 
+def test_what_clients_may_send_and_how_long_they_may_take_reach_the_worker(tmp_path: Path) -> None:
+    core = core_json(tmp_path, **everything())
+    assert core["limits"] | {"buffered_bytes": None} == {
+        "head_bytes": 32768,
+        "body_bytes": 16 << 20,
+        "upload_bytes": 1 << 40,
+        "connections": 2048,
+        "buffered_bytes": None,
+    }
+    timeouts = core["timeouts"]
+    names = ("client_head_ms", "client_body_ms", "client_idle_ms", "lame_duck_ms")
+    assert [timeouts[name] for name in names] == [20_000, 600_000, 90_000, 5_000]
+
+
+def test_without_options_limits_and_timeouts_are_the_workers_own(tmp_path: Path) -> None:
+    found = load_worker_config(tmp_path).settings
+    own = settings.Limits()
+    assert found.timeouts == settings.Timeouts()
+    assert found.limits == own.model_copy(update={"buffered_bytes": found.limits.buffered_bytes})
+
+
 def test_models_reserve_what_the_manifest_says(tmp_path: Path) -> None:
     models = [{**SPEC["models"][0], "maxOutputTokens": 123}, SPEC["models"][1]]
     core = core_json(tmp_path, models=models)
@@ -421,6 +442,12 @@ CHANGES: list[dict[str, Any]] = [
     {"providers": [{**SPEC["providers"][0], "limits": {"requestsPerMinute": 500, "tokensPerMinute": 30000}}]},
     {"timeouts": {"upstreamConnectSeconds": 1, "upstreamResponseSeconds": 2, "drainSeconds": 3}},
     {"timeouts": {"answerSeconds": 60, "connectionAgeSeconds": 30}},
+    {"timeouts": {"clientHeadSeconds": 20, "clientBodySeconds": 60, "clientIdleSeconds": 90}},
+    {"timeouts": {"lameDuckSeconds": 9}},
+    {"limits": {"headBytes": 32768}},
+    {"limits": {"bodyBytes": 4096, "uploadBytes": 1 << 30}},
+    {"limits": {"connections": 1024}},
+    {"limits": {"connections": 4096}},
     {"ledger": {**SPEC["ledger"], "durability": "Synced"}},
     {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
     {"analysis": {"window": 500}},

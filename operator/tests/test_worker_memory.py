@@ -68,6 +68,62 @@ def test_a_worker_from_before_there_was_a_least_keeps_what_a_worker_needs() -> N
     assert limits(world) == (12 * MIB, 54 * MIB)
 
 
+def test_longer_bodies_are_taken_where_the_memory_has_room_for_them() -> None:
+    world = running("1Gi")
+    assert limits(world) == (32 * MIB, (1024 - 270 - 5 * 32) * MIB)
+    world.manifest["spec"]["limits"] = {"bodyBytes": 80 * MIB}
+    assert limits(world) == (80 * MIB, (1024 - 270 - 5 * 80) * MIB)
+    world.manifest["spec"]["limits"] = {"bodyBytes": 1 * MIB}
+    assert limits(world) == (1 * MIB, (1024 - 270 - 5 * 1) * MIB)
+
+
+def test_a_worker_that_is_too_small_for_longer_bodies_takes_what_it_can_until_it_is_replaced() -> None:
+    world = running("640Mi")
+    world.manifest["spec"] |= {"limits": {"bodyBytes": 100 * MIB}, "worker": {"memory": "2Gi"}}
+    body, held = limits(world)
+    assert body == (640 - 270) * MIB // 9 and 4 * body <= held
+    world.pods = [worker(0, "2Gi"), worker(1, "2Gi")]
+    assert limits(world) == (100 * MIB, (2048 - 270 - 500) * MIB)
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        ({"connections": 8192}, 142 + 256),
+        ({"connections": 1024}, 142 + 32),
+        ({"headBytes": 64 << 10}, 142 + 320),
+    ],
+    ids=str,
+)
+def test_what_connections_take_is_not_for_bodies_and_answers(asked: dict[str, int], taken: int) -> None:
+    world = running("1Gi")
+    world.manifest["spec"]["limits"] = asked
+    assert limits(world) == (32 * MIB, (1024 - taken - 5 * 32) * MIB)
+
+
+@pytest.mark.parametrize(
+    ("asked", "least", "otherwise"),
+    [({"bodyBytes": 64 * MIB}, 846, 270), ({"connections": 16_384}, 744, 654)],
+    ids=str,
+)
+def test_limits_that_the_memory_has_no_room_for_are_a_condition_that_says_how_much_they_take(
+    asked: dict[str, int], least: int, otherwise: int
+) -> None:
+    world = running("640Mi")
+    world.manifest["spec"]["limits"] = asked
+    plan = world.plan()
+    status, reason, message = config_valid(plan)
+    assert (status, reason) == ("False", "SpecInvalid")
+    assert f"spec.worker.memory must be at least {least}Mi with this spec.limits" in message
+    assert f"a worker takes {otherwise}Mi with it" in message
+    assert "make bodyBytes, connections or headBytes smaller" in message
+    # HAProxy is on its own.
+    applied = {found["metadata"]["name"] for found in plan.apply}
+    assert applied.isdisjoint({"demo-config", "demo-worker"})
+    world.manifest["spec"]["worker"]["memory"] = f"{least}Mi"
+    assert config_valid(world.plan())[0] == "True"
+
+
 def test_too_little_memory_is_a_condition_and_leaves_the_workers_as_they_are() -> None:
     # The CRD refuses it; a gateway may have been stored before it did.
     world = running("512Mi")

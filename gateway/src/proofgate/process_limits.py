@@ -23,7 +23,8 @@ KEPT_BACK = 320
 THREADS = 128
 #: In bytes: of the process without clients, and of buffers between two uses (docs/how-to/size-a-worker.md).
 IDLE_BYTES = (60 + 12) << 20
-CONNECTION_BYTES = 32 << 10
+#: Of one connection besides a head that is being read.
+CONNECTION_BYTES = 16 << 10
 #: A request or an answer while it is read takes so many times `limits.bodyBytes`.
 READ_TIMES = 5
 #: A range of IPv4 and IPv6 (ip-sysctl of the kernel).
@@ -69,7 +70,7 @@ def read_capacities(
     limits = config.settings.limits
     memory = (
         IDLE_BYTES
-        + limits.connections * CONNECTION_BYTES
+        + limits.connections * (CONNECTION_BYTES + limits.head_bytes)
         + limits.buffered_bytes
         + READ_TIMES * limits.body_bytes
     )

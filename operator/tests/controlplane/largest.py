@@ -240,8 +240,13 @@ def everything() -> Manifest:
             ],
         },
         "timeouts": {
+            **{"clientHeadSeconds": 20, "clientBodySeconds": 600, "clientIdleSeconds": 90},
             **{"upstreamConnectSeconds": 1, "upstreamFirstByteSeconds": 300, "upstreamResponseSeconds": 20},
             **{"answerSeconds": 600, "heartbeatSeconds": 0, "connectionAgeSeconds": 60, "drainSeconds": 9},
+            "lameDuckSeconds": 5,
+        },
+        "limits": {
+            **{"headBytes": 32768, "bodyBytes": 16 << 20, "uploadBytes": 1 << 40, "connections": 2048},
         },
         "analysis": {
             **{"sample": 0.5, "tenants": ["acme"], "models": ["gpt-4o"], "window": 500, "falseAlarms": 0.01},
@@ -407,6 +412,8 @@ def largest() -> Manifest:
                 for number in range(32)
             ],
         },
+        "limits": {"headBytes": 65536, "bodyBytes": 1 << 30, "uploadBytes": 1 << 40, "connections": 65536},
+        "worker": {"memory": "16Gi"},
         "telemetry": {
             "endpoint": f"https://example.com/{'u' * 490}",
             "headers": [

@@ -109,7 +109,23 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"timeouts": {"drainSeconds": 60}},
-            "spec.timeouts.drainSeconds must be at least 13 below spec.worker.terminationGracePeriodSeconds",
+            "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 below"
+            " spec.worker.terminationGracePeriodSeconds",
+        ),
+        (
+            {"timeouts": {"lameDuckSeconds": 21}},
+            "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 below"
+            " spec.worker.terminationGracePeriodSeconds",
+        ),
+        (
+            # 142Mi, 128Mi for 4096 connections, and nine times 64Mi.
+            {"limits": {"bodyBytes": 64 << 20}, "worker": {"memory": "845Mi"}},
+            "spec.worker.memory must be at least 142Mi, and 16Ki and limits.headBytes for each of"
+            " limits.connections, and 9 times limits.bodyBytes",
+        ),
+        (
+            {"limits": {"connections": 16_384}},
+            "spec.worker.memory must be at least 142Mi",
         ),
         (
             {"ledger": {"volume": {"storageClassName": "a", "existingClaim": "b"}}},
@@ -551,6 +567,11 @@ def test_the_largest_gateway_the_schema_allows_is_let_in(namespace: Namespace) -
     manifest = gateway_manifest(**largest())
     # Client-side apply would keep a copy in an annotation, which has a limit of its own.
     namespace.apply(manifest)
+
+
+def test_limits_are_let_in_with_just_the_memory_that_they_take(namespace: Namespace) -> None:
+    namespace.apply(gateway_manifest(limits={"bodyBytes": 64 << 20}, worker={"memory": "846Mi"}))
+    namespace.apply(gateway_manifest(limits={"connections": 16_384}, worker={"memory": "744Mi"}))
 
 
 def test_every_field_is_let_in_and_kept(namespace: Namespace) -> None:

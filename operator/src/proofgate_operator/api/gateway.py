@@ -1,8 +1,8 @@
 """The `GovernanceGateway` object and its spec as frozen models.
 
 Workers take on a change of providers, models, egress, prices, tenants, jwt, policy, policies, cors,
-telemetry and timeouts while they run. They are replaced one by one for a change of `worker`, of `ledger`, of
-`analysis`, or of the Secret entries that are mounted.
+telemetry, timeouts and limits while they run. They are replaced one by one for a change of `worker`, of
+`ledger`, of `analysis`, of `limits.connections`, or of the Secret entries that are mounted.
 
 The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
 rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
@@ -28,6 +28,7 @@ from proofgate_operator.api.internal_tls import (
 )
 from proofgate_operator.api.keeping import Keeping
 from proofgate_operator.api.ledger import Ledger
+from proofgate_operator.api.limits import Limits
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
@@ -53,6 +54,14 @@ class NetworkPolicies(StrEnum):
 class Timeouts(Section):
     """Time limits, in seconds."""
 
+    client_head_seconds: Annotated[int, Field(ge=1, le=300)] = 10
+    """For a request's head, from its first byte. HAProxy waits as long for the first one of a connection, and
+    for its first byte."""
+    client_body_seconds: Annotated[int, Field(ge=1, le=86_400)] = 30
+    """For all of a request's body. Of a form with files: for all that comes before it is admitted, and then
+    for its next bytes."""
+    client_idle_seconds: Annotated[int, Field(ge=1, le=86_400)] = 75
+    """Between the requests of a connection, and for one write to a client that does not read."""
     upstream_connect_seconds: Annotated[int, Field(ge=1, le=300)] = 5
     """To connect to a provider."""
     upstream_first_byte_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
@@ -71,7 +80,9 @@ class Timeouts(Section):
     comes back where its tenant is served by then, and an HAProxy that is replaced gets rid of its
     connections."""
     drain_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
-    """Time that open exchanges get to finish when a worker stops."""
+    """Time that open exchanges get to finish when a worker stops, after lameDuckSeconds."""
+    lame_duck_seconds: Annotated[int, Field(ge=3, le=3600)] = 3
+    """How long a worker that stops still accepts connections: HAProxy needs that to send no more of them."""
 
 
 class Rollout(Section):
@@ -158,6 +169,8 @@ class GatewaySpec(Section):
     """TLS between HAProxy and the workers. Absent: None."""
     timeouts: Timeouts = Timeouts()
     """Time limits."""
+    limits: Limits = Limits()
+    """How much clients may send."""
     rollout: Rollout = Rollout()
     """How workers are replaced."""
     network_policies: NetworkPolicies = NetworkPolicies.MANAGED

@@ -4,6 +4,8 @@ from typing import Any
 
 from proofgate_operator.api.auditor import AUDITOR_RULES
 from proofgate_operator.api.keeping import KEEPING_RULES
+from proofgate_operator.api.limits import CONNECTION_BYTES
+from proofgate_operator.api.worker import BODIES_HELD, BODY_LEAST, BODY_READ, MEMORY_OTHERWISE
 
 #: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
 MAX_NAME_LENGTH = 40
@@ -152,11 +154,23 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.ledger.signingKeySecretRef is immutable once it is set",
     },
     {
-        # What a worker takes besides: 3 s until nobody routes to it, 10 s to cut what is left and to seal.
-        "rule": "self.timeouts.drainSeconds + 13 <= self.worker.terminationGracePeriodSeconds",
+        # What a worker takes besides: 10 s to cut what is left and to seal.
+        "rule": "self.timeouts.lameDuckSeconds + self.timeouts.drainSeconds + 10 <="
+        " self.worker.terminationGracePeriodSeconds",
         "fieldPath": ".timeouts.drainSeconds",
-        "message": "spec.timeouts.drainSeconds must be at least 13 below"
+        "message": "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 below"
         " spec.worker.terminationGracePeriodSeconds, or a worker is killed before it has sealed its log",
+    },
+    {
+        # No text is made of a number: what reading one costs could not be estimated.
+        "rule": f"quantity(self.worker.memory).sub({MEMORY_OTHERWISE} +"
+        f" self.limits.connections * ({CONNECTION_BYTES} + self.limits.headBytes) +"
+        f" {BODY_READ + BODIES_HELD} * (has(self.limits.bodyBytes) ? self.limits.bodyBytes : {BODY_LEAST}))"
+        ".sign() >= 0",
+        "fieldPath": ".worker.memory",
+        "message": f"spec.worker.memory must be at least {MEMORY_OTHERWISE >> 20}Mi, and"
+        f" {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each of limits.connections, and"
+        f" {BODY_READ + BODIES_HELD} times limits.bodyBytes ({BODY_LEAST >> 20}Mi where it is absent)",
     },
     *AUDITOR_RULES,
     *KEEPING_RULES,

@@ -7,9 +7,10 @@ from pydantic import Field
 from proofgate_operator.api.fields import Cores, Image, ObjectName, Quantity, Section, rules
 from proofgate_operator.api.pod_template import AnnotationValue, PodTemplate
 
-#: Bytes that a worker takes besides the bodies and answers that it has: docs/how-to/size-a-worker.md.
-MEMORY_OTHERWISE = 270 << 20
-#: The longest body in bytes: as Anthropic takes it, and where memory is shortest.
+#: Bytes that a worker takes besides connections and the bodies and answers that it has:
+#: docs/how-to/size-a-worker.md.
+MEMORY_OTHERWISE = 142 << 20
+#: The longest body in bytes where the spec names none: as Anthropic takes it, and where memory is shortest.
 BODY_MOST = 32 << 20
 BODY_LEAST = 10 << 20
 #: What one body takes while it is read, in its own sizes, and how many must find room in what is held.
@@ -76,8 +77,9 @@ class Worker(Section):
         ),
     ] = "640Mi"
     """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 270Mi, and beyond
-    what spec.analysis takes, is for bodies and answers, at least 90Mi. The longest body is a ninth of that,
-    at most 32Mi."""
+    what spec.analysis takes, is for bodies and answers, at least 90Mi. More or fewer limits.connections than
+    4096, and longer heads, change the 270Mi. The longest body is a ninth of the rest, at most 32Mi unless
+    limits.bodyBytes says otherwise."""
     image: Image | None = None
     """Image of the worker. Absent: the one the operator was installed with."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60

@@ -57,12 +57,8 @@ _SERVER_STATE = f"{_RUNTIME_FOLDER}/servers.state"
 #: twice, 6 MiB more at most, and is there twice, 32 MiB, while it is replaced. 100,000 keys are 9 MB.
 _KEPT_MAPS_MEBIBYTES = 72
 _MIN_SERVER_LINES = 8
-#: How long a worker keeps an idle connection (its default `timeouts.clientIdleSeconds`).
-_WORKER_IDLE_SECONDS = 75
-#: How many connections a worker accepts (its default `limits.connections`).
-_WORKER_CONNECTIONS = 4096
-#: Of clients, for each server line of one HAProxy.
-_CONNECTIONS_PER_LINE = 512
+#: Of the connections that a worker accepts, the part that one HAProxy lets in for each server line.
+_SHARE_OF_A_LINE = 8
 #: Before the kubelet's SIGKILL: for the endpoints to forget the pod, and for the last streams to be cut.
 _GRACE_SPARED_SECONDS = 30
 
@@ -79,7 +75,7 @@ def server_lines(replicas: int) -> int:
 def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
     """Return haproxy.cfg for the gateway's workers."""
     own = names(gateway)
-    balancer = gateway.spec.load_balancer
+    balancer, timeouts = gateway.spec.load_balancer, gateway.spec.timeouts
     suffix = f"{own.workers}.{gateway.namespace}.svc.{defaults.cluster_domain}"
     servers = tuple(
         haproxy_config.Server(
@@ -112,8 +108,11 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             to_workers=_to_workers(gateway),
             strict=balancer.affinity is Affinity.REQUIRED,
             log_all=balancer.access_log is AccessLog.ALL,
+            head_bytes=gateway.spec.limits.head_bytes,
+            head_seconds=timeouts.client_head_seconds,
             # The worker gives up first, on a silent provider as on an idle client, and records that.
-            silence_seconds=15 + max(_WORKER_IDLE_SECONDS, _silence_seconds(gateway)),
+            silence_seconds=15
+            + max(timeouts.client_idle_seconds, timeouts.client_body_seconds, _silence_seconds(gateway)),
             hard_stop_seconds=balancer.termination_grace_period_seconds - _GRACE_SPARED_SECONDS,
         )
     )
@@ -165,10 +164,10 @@ def _bind(defaults: Defaults, port: int) -> str:
 
 def _bounds(gateway: Gateway) -> haproxy_config.Bounds:
     """Return the bounds on connections: what all HAProxy pods together send to a worker, it accepts."""
-    balancer = gateway.spec.load_balancer
+    balancer, accepted = gateway.spec.load_balancer, gateway.spec.limits.connections
     return haproxy_config.Bounds(
-        total=_CONNECTIONS_PER_LINE * server_lines(gateway.spec.replicas),
-        server=_WORKER_CONNECTIONS // balancer.replicas,
+        total=accepted // _SHARE_OF_A_LINE * server_lines(gateway.spec.replicas),
+        server=accepted // balancer.replicas,
         per_source=balancer.connections_per_source,
     )
 
@@ -234,9 +233,10 @@ def _resources(gateway: Gateway) -> Manifest:
 
 
 def _memory_mebibytes(gateway: Gateway) -> int:
-    # A connection over TLS takes up to 100 KiB: OpenSSL's state, and a buffer of 32 KiB each way in use; with
-    # TLS to the worker, OpenSSL's state twice.
-    each = 140 if gateway.hop.spoken else 100
+    # A connection over TLS takes OpenSSL's state, up to 36 KiB, and a buffer each way in use; with TLS to the
+    # worker, that state twice.
+    buffers = 2 * haproxy_config.buffer_bytes(gateway.spec.limits.head_bytes) >> 10
+    each = buffers + (76 if gateway.hop.spoken else 36)
     return 128 + _bounds(gateway).total * each // 1024
 
 

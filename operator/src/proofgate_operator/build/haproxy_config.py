@@ -67,16 +67,17 @@ class Balancer:
 
     `tenant_map` and `owner_map` are paths of map files: digest of a key, or a tenant's own name, to tenant,
     and tenant to worker, which the one that stands in for it may follow after OWNER_SEPARATOR, and after
-    another one what the ring goes by in the place of the tenant's name. `routing_map`
-    is the path of one with the key by which workers know HAProxy, as ROUTING_KEY. `issuers`: whose tokens
-    name tenants. `pinned`: whether each tenant has a worker of its own; otherwise connections go to the
-    worker with the fewest. `proxied`: whether clients come through a load balancer that writes a PROXY
-    header. `certificate` is the path of a chain, with its key in `<path>.key`; None for plain text. `strict`:
-    a tenant whose owner is down gets its stand-in and no other worker. `silence_seconds`: longest wait for
-    the next byte of a response. `hard_stop_seconds`: when a stopping process cuts the streams it still has.
-    `to_workers`: TLS to the workers; None for connections in clear. `inside_bind`: where clients connect that
-    write no PROXY header, beside those that do. `server_state`: addresses are names, whose numbers the agent
-    beside HAProxy sets, and leaves at this path for the next start; None where they are numbers.
+    another one what the ring goes by in the place of the tenant's name. `routing_map` is the path of one with
+    the key by which workers know HAProxy, as ROUTING_KEY. `issuers`: whose tokens name tenants. `pinned`:
+    whether each tenant has a worker of its own; otherwise connections go to the worker with the fewest.
+    `proxied`: whether clients come through a load balancer that writes a PROXY header. `certificate` is the
+    path of a chain, with its key in `<path>.key`; None for plain text. `strict`: a tenant whose owner is down
+    gets its stand-in and no other worker. `silence_seconds`: longest wait for the next byte of a response.
+    `head_bytes` and `head_seconds`: the largest head that a worker takes, and how long a client may take for
+    it. `hard_stop_seconds`: when a stopping process cuts the streams it still has. `to_workers`: TLS to the
+    workers; None for connections in clear. `inside_bind`: where clients connect that write no PROXY header,
+    beside those that do. `server_state`: addresses are names, whose numbers the agent beside HAProxy sets,
+    and leaves at this path for the next start; None where they are numbers.
     """
 
     servers: tuple[Server, ...]
@@ -89,6 +90,8 @@ class Balancer:
     bounds: Bounds
     silence_seconds: int
     hard_stop_seconds: int
+    head_bytes: int = 16384
+    head_seconds: int = 10
     to_workers: ToWorkers | None = None
     inside_bind: str | None = None
     issuers: tuple[TokenIssuer, ...] = ()
@@ -112,10 +115,8 @@ ANY_TENANT = "*"
 #: Characters of the longest tenant that the PROXY header can name: HAProxy keeps 127 of a unique id, and the
 #: routing key and a colon take 33 of them.
 MAX_ROUTED_TENANT = 94
-#: The largest head that a worker takes.
-_HEAD_BYTES = 16384
-#: Twice that, so that a whole head is always in view.
-_BUFFER_BYTES = 2 * _HEAD_BYTES
+#: What HAProxy's own answers and metrics take, however short a head may be.
+_MIN_BUFFER_BYTES = 32768
 #: Connections that HAProxy needs beside those of clients: metrics, probes, its own answers.
 _SPARE_CONNECTIONS = 200
 #: The "intermediate" profile of Mozilla's Server Side TLS 5.7; TLS 1.3 has only good ones.
@@ -133,14 +134,18 @@ _KEY = (
     r"""(?:authorization:[ \t]*bearer[ \t]+|(?:x-(?:goog-)?)?api-key:[ \t]*)"""
     r"""([^\r\n \t]+)[ \t]*\r\n.*$","\1",i)'"""
 )
-#: A head that is complete, or that a worker refuses as it stands: a bare LF, a control byte, more than it
-#: takes. There is nothing to wait for. A text sample ends at a NUL, so one that is shorter than the bytes has
-#: one.
+#: A head that is complete, or that a worker refuses as it stands: a bare LF or a control byte. There is
+#: nothing to wait for. A text sample ends at a NUL, so one that is shorter than the bytes has one.
 _ENOUGH = (
     r'{ req.payload(0,0) -m reg "\r\n\r\n|(?<!\r)\n|[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]" }'
     r" || { req.payload(0,0),length,sub(txn.received) lt 0 }"
-    rf" || {{ req.len gt {_HEAD_BYTES} }}"
 )
+
+
+def buffer_bytes(head_bytes: int) -> int:
+    """Return the size of a buffer: twice the largest head that a worker takes, so that it is always in view
+    as a whole."""
+    return max(2 * head_bytes, _MIN_BUFFER_BYTES)
 
 
 def _global(balancer: Balancer) -> list[str]:
@@ -148,7 +153,7 @@ def _global(balancer: Balancer) -> list[str]:
         "log stdout format raw local0 info",
         # For the agent beside HAProxy, which shares the folder and the user id.
         f"stats socket {balancer.runtime_socket} mode 600 level admin",
-        f"tune.bufsize {_BUFFER_BYTES}",
+        f"tune.bufsize {buffer_bytes(balancer.head_bytes)}",
         f"maxconn {balancer.bounds.total + _SPARE_CONNECTIONS}",
         # From it a process that starts knows its workers before it accepts a connection.
         *([f"server-state-file {balancer.server_state}"] if balancer.server_state else []),
@@ -194,7 +199,7 @@ def _gateway(balancer: Balancer) -> list[str]:
         f"maxconn {balancer.bounds.total}",
         *haproxy_log.lines(everything=balancer.log_all),
         *_source_guard(balancer.bounds),
-        "tcp-request inspect-delay 5s",
+        f"tcp-request inspect-delay {balancer.head_seconds}s",
         *(_found_tenant(balancer) if balancer.pinned else []),
         "tcp-request content accept if { req.len gt 0 }",
         # A connection that is only kept open belongs to nobody.
@@ -210,7 +215,8 @@ def _found_tenant(balancer: Balancer) -> list[str]:
     return [
         # These two are gone through with every piece of a head, and nothing below them is before it is whole.
         "tcp-request content set-var(txn.received) req.len",
-        f"tcp-request content set-var(txn.whole) bool(true) if {_ENOUGH} || WAIT_END",
+        f"tcp-request content set-var(txn.whole) bool(true)"
+        f" if {_ENOUGH} || {{ req.len gt {balancer.head_bytes} }} || WAIT_END",
         # The tenant comes from the key and from nothing else that a client can write. `req.payload` is raw:
         # `req.hdr` would parse, and unfold folded lines in the very bytes that are passed on.
         f"tcp-request content set-var(txn.key) req.payload(0,0),{_KEY}",

@@ -11,6 +11,7 @@ from proofgate_operator.api.access import PLAN_ATTACHMENT, TERMS, Plan, Tenant
 from proofgate_operator.api.auth import Auth
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import PayloadMode
+from proofgate_operator.api.limits import Limits
 from proofgate_operator.api.quantity import whole
 from proofgate_operator.api.telemetry import Telemetry
 from proofgate_operator.api.upstream import (
@@ -69,17 +70,26 @@ _PAYLOAD_BUDGET_BYTES = 16 << 20
 
 def memory_otherwise(gateway: Gateway) -> int:
     """Return the bytes that a worker takes besides the bodies and answers that it has."""
+    connections = gateway.spec.limits.connection_memory
     analysis = 0 if gateway.spec.analysis is None else gateway.spec.analysis.memory
     payloads = 0 if _payloads(gateway) is None else _PAYLOAD_BUDGET_BYTES
-    return MEMORY_OTHERWISE + analysis + payloads
+    return MEMORY_OTHERWISE + connections + analysis + payloads
 
 
 def _limits(gateway: Gateway, memory: int) -> Manifest:
-    """Return how many bytes a body may have and a worker may hold; `memory` is all that it has."""
+    """Return what the file says of bytes and connections; `memory` is all that a worker has."""
+    asked = gateway.spec.limits
     # A worker from before the spec asked for more is smaller, and its file has to be one that it accepts.
     rest = max(max(memory, MEMORY_LEAST) - memory_otherwise(gateway), BODIES_LEAST)
-    body = min(BODY_MOST, rest // (BODY_READ + BODIES_HELD) >> 20 << 20)
-    return {"bodyBytes": body, "bufferedBytes": min(rest - BODY_READ * body, _MOST_BUFFERED_BYTES)}
+    longest = rest // (BODY_READ + BODIES_HELD)
+    body = min(BODY_MOST, longest >> 20 << 20) if asked.body_bytes is None else min(asked.body_bytes, longest)
+    return {
+        "headBytes": asked.head_bytes,
+        "bodyBytes": body,
+        "uploadBytes": asked.upload_bytes,
+        "connections": asked.connections,
+        "bufferedBytes": min(rest - BODY_READ * body, _MOST_BUFFERED_BYTES),
+    }
 
 
 def listen(port: int, defaults: Defaults) -> str:
@@ -200,12 +210,16 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         "limits": _limits(gateway, memory),
         "metrics": {"labelSets": spec.monitoring.label_sets},
         "timeouts": {
+            "clientHeadSeconds": spec.timeouts.client_head_seconds,
+            "clientBodySeconds": spec.timeouts.client_body_seconds,
+            "clientIdleSeconds": spec.timeouts.client_idle_seconds,
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
             "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,
             "answerSeconds": spec.timeouts.answer_seconds,
             "heartbeatSeconds": spec.timeouts.heartbeat_seconds,
             "connectionAgeSeconds": spec.timeouts.connection_age_seconds,
             "drainSeconds": spec.timeouts.drain_seconds,
+            "lameDuckSeconds": spec.timeouts.lame_duck_seconds,
         },
     }
     if spec.egress is not None:
@@ -323,6 +337,9 @@ def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
     """Return the part of the file that only a new worker takes on."""
     content = worker_config(gateway, whole(gateway.spec.worker.memory), defaults)
     fixed = {name: content[name] for name in FIXED_SECTIONS if name in content}
+    if gateway.spec.limits.connections != Limits().connections:
+        # The default is in no digest, as before it could be set: a new operator replaces no worker for it.
+        fixed["limits"] = {"connections": gateway.spec.limits.connections}
     if "payloads" in fixed["ledger"]:
         # Whose bodies are stored, and how long ones, a running worker takes on.
         fixed["ledger"]["payloads"] = {"budgetBytes": _PAYLOAD_BUDGET_BYTES}

@@ -7,8 +7,15 @@ changes only when those are replaced.
 from collections.abc import Iterable, Iterator
 
 from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.limits import Limits
 from proofgate_operator.api.quantity import quantity, whole
-from proofgate_operator.api.worker import BODIES_LEAST, MEMORY_FAULT, MEMORY_LEAST
+from proofgate_operator.api.worker import (
+    BODIES_HELD,
+    BODIES_LEAST,
+    BODY_READ,
+    MEMORY_FAULT,
+    MEMORY_LEAST,
+)
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.statefulset import CONTAINER
 from proofgate_operator.build.worker_config import memory_otherwise
@@ -33,16 +40,26 @@ def memory_problems(gateway: Gateway) -> Iterator[Problem]:
     """Yield that workers would have too little: for any gateway, which the schema refuses of new ones, or for
     what this one has them do besides."""
     memory, otherwise = whole(gateway.spec.worker.memory), memory_otherwise(gateway)
+    bodies = max(BODIES_LEAST, (BODY_READ + BODIES_HELD) * (gateway.spec.limits.body_bytes or 0))
     if memory < MEMORY_LEAST:
         yield Problem("SpecInvalid", MEMORY_FAULT)
-    elif memory - otherwise < BODIES_LEAST:
+    elif memory - otherwise < bodies:
+        causes, remedies = zip(*_causes(gateway), strict=True)
         message = (
-            f"spec.worker.memory must be at least {_mebibytes(otherwise + BODIES_LEAST)}Mi with this"
-            f" spec.analysis: a worker takes {_mebibytes(otherwise)}Mi with it besides the bodies and answers"
-            " that it has, and needs 90Mi for those; or make maxCopyBytes, maxAnswerBytes, window or"
-            " maxPairs smaller"
+            f"spec.worker.memory must be at least {_mebibytes(otherwise + bodies)}Mi with this"
+            f" {' and '.join(causes)}: a worker takes {_mebibytes(otherwise)}Mi with it besides the bodies"
+            f" and answers that it has, and needs {_mebibytes(bodies)}Mi for those; or make"
+            f" {', '.join(remedies)} smaller"
         )
         yield Problem("SpecInvalid", message)
+
+
+def _causes(gateway: Gateway) -> Iterator[tuple[str, str]]:
+    """Yield each section that takes memory, and its fields that say how much."""
+    if gateway.spec.analysis is not None:
+        yield "spec.analysis", "maxCopyBytes, maxAnswerBytes, window or maxPairs"
+    if gateway.spec.analysis is None or gateway.spec.limits != Limits():
+        yield "spec.limits", "bodyBytes, connections or headBytes"
 
 
 def _mebibytes(size: int) -> int:
