@@ -18,7 +18,7 @@ RUST_MANIFEST := rust-core/Cargo.toml
 # setup/bin has a cargo that shares the target folder between checkouts, by content.
 export PATH := $(CURDIR)/setup/bin:$(VENV)/bin:$(PATH)
 # Checkouts share the environment: each works with its own packages.
-export PYTHONPATH := $(CURDIR)/gateway/src:$(CURDIR)/operator/src
+export PYTHONPATH := $(CURDIR)/gateway/src:$(CURDIR)/operator/src:$(CURDIR)/schema/src
 # What Python and mypy have compiled holds for a fresh clone as well.
 export PYTHONPYCACHEPREFIX ?= $(PROOFGATE_CACHE)/pycache
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,7 +26,7 @@ MYPY_CACHE := $(PROOFGATE_CACHE)/mypy
 # What a release build is compiled with: the profile of a worker under load.
 RELEASE := RUSTFLAGS="$$(./setup/release-flags)"
 # Of the code that belongs to no package.
-PYTHON_FOLDERS := gateway operator e2e bench setup examples suites
+PYTHON_FOLDERS := schema gateway operator e2e bench setup examples suites
 # Steps of the suites run side by side: there everything is built beforehand, once.
 SETUP := $(if $(PROOFGATE_SUITES),,setup)
 DEVELOP := $(if $(PROOFGATE_SUITES),,develop)
@@ -202,6 +202,7 @@ check-clippy: $(SETUP) ## What clippy finds
 
 .PHONY: check-types
 check-types: $(DEVELOP) ## What mypy finds, and imports that point the wrong way
+	@cd schema && MYPY_CACHE_DIR="$(MYPY_CACHE)/schema" mypy
 	@cd gateway && MYPY_CACHE_DIR="$(MYPY_CACHE)/gateway" mypy
 	@cd operator && MYPY_CACHE_DIR="$(MYPY_CACHE)/operator" mypy && lint-imports --no-cache
 	@MYPY_CACHE_DIR="$(MYPY_CACHE)/root" mypy --strict e2e bench setup examples suites

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 import zipfile
@@ -35,10 +36,12 @@ def worker(revision: str) -> Path:
                 subprocess.run([setup / "browser-verifier"], check=True, env={**environment, "RUSTFLAGS": ""})
             build = ["maturin", "build", "--release", "--quiet", "--out", str(wheels)]
             subprocess.run(build, check=True, cwd=checkout / "gateway", env=environment)
+            unpacked = Path(scratch) / "package"
+            if (schema := checkout / "schema" / "src").exists():
+                shutil.copytree(schema, unpacked)
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", checkout], check=True, cwd=ROOT)
         (wheel,) = wheels.glob("proofgate-*.whl")
-        unpacked = Path(scratch) / "package"
         zipfile.ZipFile(wheel).extractall(unpacked)
         unpacked.rename(package)
     return package

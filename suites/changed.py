@@ -44,7 +44,7 @@ def steps(changed: Iterable[str]) -> list[Step]:
         names.append("clippy")
     if rust or whole_workspace:
         names.append("rust")
-    names += [suite for suite in ("gateway", "operator") if suite in tops]
+    names += [suite for suite in ("gateway", "operator") if {suite, "schema"} & tops]
     if tops & set(_TOOLS):
         names.append("tools")
     chosen = {step.name: step for step in catalogue.with_needed(names)}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from proofgate_schema.analysis import Analysis
 from pydantic import ValidationError
-
-from proofgate.config.analysis import Analysis
 
 
 def test_an_empty_section_analyses_all_answers() -> None:

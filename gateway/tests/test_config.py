@@ -11,11 +11,12 @@ from typing import get_args
 import core_double
 import pytest
 from conftest import ACME_HASH, SECRETS, ConfigDirectory
+from proofgate_schema.limits import Limits
 from pydantic import BaseModel
 
 from proofgate.config import InvalidConfigError, Problem, load
 from proofgate.config.document import parse_document
-from proofgate.config.settings import Limits, Provider, Settings
+from proofgate.config.settings import Provider, Settings
 
 NO_QUOTA = dict.fromkeys(
     (

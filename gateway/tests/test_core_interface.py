@@ -14,6 +14,7 @@ import core_double
 import pytest
 
 STUB = Path(__file__).parents[1] / "src" / "proofgate" / "_core.pyi"
+SCHEMA = Path(__file__).parents[2] / "schema" / "src"
 
 
 def stub_signatures(body: list[ast.stmt], prefix: str = "") -> dict[str, list[str]]:
@@ -59,7 +60,7 @@ def test_the_double_has_the_interface_of_the_stub() -> None:
 @pytest.mark.core
 def test_the_extension_has_the_interface_of_the_stub(tmp_path: Path) -> None:
     # In a process of its own: this one has the double in the place of the extension.
-    source = str(STUB.parents[1])
+    source = os.pathsep.join((str(STUB.parents[1]), str(SCHEMA)))
     result = subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", "proofgate._core"],
         capture_output=True,

@@ -16,6 +16,7 @@ from typing import Any
 from conftest import HTTP, PATIENCE_SECONDS, ConfigDirectory
 
 MAIN = Path(__file__).parent / "double_main.py"
+PACKAGES = f"{MAIN.parents[1]}/src{os.pathsep}{MAIN.parents[2]}/schema/src"
 TOKEN = "0123456789abcdef-admin"
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -29,7 +30,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(MAIN.parents[1] / "src"), **(env or {})},
+            env={**os.environ, "PYTHONPATH": PACKAGES, **(env or {})},
         )
         assert self.process.stdout is not None
         speaks, _, _ = select.select([self.process.stdout], [], [], PATIENCE_SECONDS)

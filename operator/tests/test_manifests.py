@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from proofgate.config.settings import Limits as WorkerLimits
-from proofgate.config.settings import Timeouts as WorkerTimeouts
+from proofgate_schema.limits import Limits
+from proofgate_schema.timeouts import Timeouts
 from pydantic import ValidationError
 
 from proofgate_operator.api.quantity import quantity
@@ -548,7 +548,7 @@ def haproxy_pod(**changes: Any) -> Manifest:
 
 def test_all_haproxies_together_send_a_worker_no_more_connections_than_it_accepts() -> None:
     for limits in ({}, {"connections": 256}, {"connections": 65_536}):
-        accepts = limits.get("connections", WorkerLimits().connections)
+        accepts = limits.get("connections", Limits().connections)
         for replicas in (1, 2, 3, 16):
             text = config_of_haproxy(loadBalancer={"replicas": replicas}, limits=limits)
             [most] = re.findall(r"default-server .* maxconn (\d+) ", text)
@@ -571,7 +571,7 @@ def test_haproxy_waits_no_shorter_than_a_worker_does() -> None:
     assert "timeout client 9015s" in text and "timeout server 9015s" in text
     text = config_of_haproxy(timeouts={"clientBodySeconds": 40_000})
     assert "timeout client 40015s" in text and "timeout server 40015s" in text
-    own = WorkerTimeouts()
+    own = Timeouts()
     assert f"tcp-request inspect-delay {own.client_head_seconds:.0f}s" in config_of_haproxy()
 
 

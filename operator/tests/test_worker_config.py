@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proofgate import _core
 from proofgate.config import fields, settings
-from proofgate.config import prices as worker_prices
 from proofgate.config import reserved_fields as worker_reserved_fields
 from proofgate.config.core_json import policy_document
 from proofgate.config.policy import Policy as WorkerPolicy
@@ -19,12 +18,14 @@ from proofgate.config.python_policy import PythonPolicy as WorkerPythonPolicy
 from proofgate.front_door.map_sources import MapSources
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
+from proofgate_schema import prices
+from proofgate_schema.limits import Limits
+from proofgate_schema.timeouts import Timeouts
 from pydantic import TypeAdapter, ValidationError
 
 from proofgate_operator.api import (
     access,
     ledger,
-    prices,
     python_policy,
     reserved_fields,
     static_fields,
@@ -157,8 +158,8 @@ def test_what_clients_may_send_and_how_long_they_may_take_reach_the_worker(tmp_p
 
 def test_without_options_limits_and_timeouts_are_the_workers_own(tmp_path: Path) -> None:
     found = load_worker_config(tmp_path).settings
-    own = settings.Limits()
-    assert found.timeouts == settings.Timeouts()
+    own = Limits()
+    assert found.timeouts == Timeouts()
     assert found.limits == own.model_copy(update={"buffered_bytes": found.limits.buffered_bytes})
 
 
@@ -311,7 +312,7 @@ def test_prices_and_budgets_reach_the_worker(tmp_path: Path) -> None:
 
 @given(st.from_regex(re.compile(prices.BUDGET, re.ASCII), fullmatch=True))
 def test_every_budget_that_a_manifest_may_have_is_one_for_the_worker(amount: str) -> None:
-    assert TypeAdapter(worker_prices.Dollars).validate_python(amount) == amount
+    assert TypeAdapter(prices.Dollars).validate_python(amount) == amount
 
 
 @given(
@@ -327,8 +328,8 @@ def test_every_price_that_a_manifest_may_have_is_one_for_the_worker(tokens: str,
         "perRequest": request_,
         "tools": {"web_search": request_},
     }
-    assert worker_prices.Price.model_validate(price).tools == {"web_search": request_}
-    assert worker_prices.Price.model_validate(price).per_request == request_
+    assert prices.Price.model_validate(price).tools == {"web_search": request_}
+    assert prices.Price.model_validate(price).per_request == request_
 
 
 def test_endpoints_reach_the_worker(tmp_path: Path) -> None:

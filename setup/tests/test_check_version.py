@@ -11,7 +11,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 READ = {
     "rust-core/Cargo.toml": '[workspace]\nmembers = []\n\n[workspace.package]\nversion = "1.2.3"\n',
-    "operator/pyproject.toml": '[project]\nname = "x"\nversion = "1.2.3"\n',
+    "operator/pyproject.toml": '[project]\nname = "x"\nversion = "1.2.3"\ndependencies = ["proofgate-schema==1.2.3"]\n',
+    "gateway/pyproject.toml": '[project]\ndependencies = [\n    "proofgate-schema==1.2.3",  # ours\n]\n',
+    "schema/pyproject.toml": '[project]\nname = "x"\nversion = "1.2.3"\n',
+    "schema/src/proofgate_schema/__init__.py": '__version__ = "1.2.3"\n',
     "operator/src/proofgate_operator/__init__.py": '__version__ = "1.2.3"\n',
     "charts/proofgate-operator/Chart.yaml": "version: 0.9.0\nappVersion: 1.2.3\n",
 }

@@ -75,7 +75,7 @@ def test_dependencies_come_by_hash(image: str, lock: str) -> None:
 
 def test_what_builds_the_wheels_is_locked_to_what_the_packages_ask_for() -> None:
     locked = (ROOT / "requirements" / "build.txt").read_text()
-    for package in ("gateway", "operator"):
+    for package in ("gateway", "operator", "schema"):
         asked = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["build-system"]["requires"]
         assert all(f"\n{requirement} \\\n" in locked for requirement in asked), package
 

@@ -23,8 +23,6 @@ KEPT_BACK = 320
 THREADS = 128
 #: In bytes: of the process without clients, and of buffers between two uses (docs/how-to/size-a-worker.md).
 IDLE_BYTES = (60 + 12) << 20
-#: Of one connection besides a head that is being read.
-CONNECTION_BYTES = 16 << 10
 #: A request or an answer while it is read takes so many times `limits.bodyBytes`.
 READ_TIMES = 5
 #: A range of IPv4 and IPv6 (ip-sysctl of the kernel).
@@ -68,12 +66,7 @@ def read_capacities(
 ) -> tuple[Capacity, ...]:
     """What `config` needs and the process may have now. `process` and `root` as for `cgroups.read_cpus`."""
     limits = config.settings.limits
-    memory = (
-        IDLE_BYTES
-        + limits.connections * (CONNECTION_BYTES + limits.head_bytes)
-        + limits.buffered_bytes
-        + READ_TIMES * limits.body_bytes
-    )
+    memory = IDLE_BYTES + limits.connection_memory + limits.buffered_bytes + READ_TIMES * limits.body_bytes
     return (
         Capacity("descriptors", 2 * limits.connections + KEPT_BACK, _soft(resource.RLIMIT_NOFILE)),
         Capacity("threads", THREADS, _least(_soft(resource.RLIMIT_NPROC), _free_pids(process, root))),

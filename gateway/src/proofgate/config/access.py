@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from proofgate_schema.fields import Listed, Name, NonEmptyListed
+from proofgate_schema.payloads import PayloadMode
+from proofgate_schema.section import Section
+from proofgate_schema.terms import DeniedBeta, GuardedTools, HostedTools, ModelBudget, Quota
+from pydantic import Field
 
-from proofgate.config.fields import Claim, FilePath, Instant, KeySetURL, Listed, Name, NonEmptyListed, Section
+from proofgate.config.fields import Claim, FilePath, Instant, KeySetURL
 from proofgate.config.policy import TenantPolicy
-from proofgate.config.prices import Dollars
 
 Endpoint = Literal[
     "ChatCompletions",
@@ -32,25 +33,8 @@ Endpoint = Literal[
     "Models",
     "Receipts",
 ]
-PayloadMode = Literal["Committed", "Stored"]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
-HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z][A-Za-z0-9_.-]*$")]
-
-
-def _guarded_tool(name: str) -> str:
-    """`*` stands at the end alone, for the rest of a name."""
-    if len(name) > 128 or not re.fullmatch(r"\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?", name):
-        raise ValueError(
-            f"{json.dumps(name)} is no name of a tool: write a letter, a digit or _, then more of these and"
-            " . : / -, at most 128 characters. A * at the end stands for the rest of a name"
-        )
-    return name
-
-
-GuardedTool = Annotated[str, AfterValidator(_guarded_tool)]
-DeniedBeta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
-Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 
 
 class Key(Section):
@@ -60,64 +44,6 @@ class Key(Section):
     """64 lower-case hexadecimal digits, as `proofgate hash-key` prints them."""
     expires_at: Instant | None = None
     """When it stops to work, RFC 3339; never when it is not set."""
-
-
-class Quota(Section):
-    """How much may be used, each 1 to 10^12; what is not set is not limited."""
-
-    requests_per_minute: Count | None = None
-    """Requests that are admitted in a minute."""
-    tokens_per_minute: Count | None = None
-    """Tokens of prompts and answers in a minute; reserved before a request, settled after it."""
-    tokens_per_day: Count | None = None
-    """The same, in a day."""
-    concurrency: Count | None = None
-    """Exchanges in flight at the same time."""
-    dollars_per_day: Dollars | None = None
-    """What exchanges cost on a UTC day, in US dollars as text such as '25.50', by the prices of their models;
-    reserved before a request, settled after it."""
-    dollars_per_month: Dollars | None = None
-    """The same, in a UTC month."""
-
-
-class ModelBudget(Section):
-    """What a tenant may spend on one model; what is not set is not limited."""
-
-    model: str
-    """The name of a model."""
-    dollars_per_day: Dollars | None = None
-    """As in `limits`."""
-    dollars_per_month: Dollars | None = None
-    """As in `limits`."""
-
-
-class HostedTools(Section):
-    """Tools that providers run themselves, such as a search of the web: they cost what no token counts, keep
-    state or reach outside."""
-
-    allow: Annotated[Listed[HostedTool], Field(max_length=32)] = ()
-    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without
-    the date behind it. Others are left out of a request and named in the answer, or the request is refused
-    if it has no other tool."""
-    max_calls: Annotated[int, Field(ge=1, le=1000)] = 10
-    """How often they may be called, 1 to 1000, where a budget in money counts and the request does not say
-    it: written into it as `max_uses` of each tool (Messages) or `max_tool_calls` (Responses)."""
-    tokens_per_call: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Tokens that a call is taken to bring into the prompt, 1 to 1000000, when a budget in money reserves;
-    as many as the model takes when it is not set."""
-
-
-class GuardedTools(Section):
-    """Tools that the model may not call once the request holds a text of a tool that reads like instructions:
-    a result or description that rules of `prompt-injection`, `jailbreak`, `exfiltration` or `obfuscation`
-    flag."""
-
-    names: Annotated[NonEmptyListed[GuardedTool], Field(max_length=32)]
-    """Their names as requests declare them, whatever their case; `*` at the end stands for the rest of a
-    name, as in `mcp__github__*`."""
-    on_flag: Literal["Refuse", "RequireApproval"] = "Refuse"
-    """What becomes of an answer that calls one: `Refuse`: it is not delivered. `RequireApproval`: not without
-    an approval, which the error names and `x-proofgate-approve` of the next requests carries."""
 
 
 class Plan(Section):

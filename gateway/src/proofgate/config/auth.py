@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from proofgate_schema.section import Section
 from pydantic import AfterValidator, Field
 
 from proofgate.config.document import FieldPath
-from proofgate.config.fields import FilePath, Section, is_loopback, split_url
+from proofgate.config.fields import FilePath, is_loopback, split_url
 from proofgate.config.problems import Findings
 
 AuthType = Literal[

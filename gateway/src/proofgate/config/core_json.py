@@ -8,17 +8,20 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from proofgate.config.access import GuardedTools, ModelBudget, NamedPlan, Plan, Quota
+from proofgate_schema.terms import GuardedTools, ModelBudget, Quota
+
+from proofgate.config.access import NamedPlan, Plan
 from proofgate.config.auth import is_signed, takes_access_token
 from proofgate.config.policy import ActionOverride, Policy, Rule, TenantPolicy
 from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
 
 if TYPE_CHECKING:
+    from proofgate_schema.analysis import Analysis
+    from proofgate_schema.payloads import Payloads
     from pydantic import SecretStr
 
-    from proofgate.config.analysis import Analysis
     from proofgate.config.checked import Config
-    from proofgate.config.settings import Model, Payloads, Settings
+    from proofgate.config.settings import Model, Settings
     from proofgate.config.telemetry import Telemetry
 
 Json = dict[str, Any]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from proofgate.address import split_address
 from proofgate.forward_proxy import NoProxyRule
@@ -17,22 +16,8 @@ from proofgate.forward_proxy import NoProxyRule
 _DNS_NAME = re.compile(
     r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)*"
 )
-_NAMES_ARE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _DATES_ARE = "write a date with time and zone (RFC 3339), for example 2026-12-31T00:00:00Z"
-
-
-class Section(BaseModel):
-    """A part of the configuration: frozen, strict, camelCase, without unknown fields."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        # Pydantic's own messages would quote the input, and with it whatever was pasted into the wrong field.
-        hide_input_in_errors=True,
-    )
 
 
 def unix_seconds(text: str) -> int:
@@ -60,16 +45,6 @@ def _instant(value: object) -> int:
     if not isinstance(value, str):
         raise ValueError(_DATES_ARE)  # noqa: TRY004 - pydantic turns a ValueError into a problem of the field
     return unix_seconds(value)
-
-
-def _tenant_name(text: str) -> str:
-    namespace, slash, name = text.partition("/")
-    _name(namespace)
-    if slash:
-        # Of a shard's tenants; a namespace is no longer than a name here, its object may be.
-        for part in name.split("."):
-            _name(part)
-    return text
 
 
 def _address(text: str) -> str:
@@ -150,20 +125,6 @@ def _log_origin(text: str) -> str:
     return text
 
 
-def _name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", text):
-        raise ValueError(f"a name has {_NAMES_ARE}")
-    return text
-
-
-def _model_name(text: str) -> str:
-    if not re.fullmatch(r"[!-~]{1,128}", text):
-        raise ValueError("a model name has 1 to 128 printable ASCII characters and no space")
-    if "*" in text[:-1]:
-        raise ValueError("the wildcard '*' stands for the rest of a name: it comes last")
-    return text
-
-
 def _upstream_model_name(text: str) -> str:
     if not re.fullmatch(r"[!-~]{1,256}", text) or text.count("*") > 1:
         raise ValueError(
@@ -198,23 +159,6 @@ def _address_range(text: str) -> str:
         raise ValueError(f"write a range of addresses such as 10.0.0.0/8: {error}") from error
 
 
-T = TypeVar("T")
-
-
-def _as_tuple(value: object) -> object:
-    # YAML has lists; frozen models want tuples, which strict mode does not make of them.
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
-    # Not min_length: pydantic counts valid entries only, and reports one broken entry a second time as none.
-    if not entries:
-        raise ValueError("list at least one")
-    return entries
-
-
-Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
-NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
 Address = Annotated[str, AfterValidator(_address)]
 BaseURL = Annotated[str, AfterValidator(_base_url)]
 ProxyURL = Annotated[str, AfterValidator(_proxy_url)]
@@ -223,15 +167,10 @@ KeySetURL = Annotated[str, AfterValidator(_key_set_url)]
 HookURL = Annotated[str, AfterValidator(_hook_url)]
 WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
-Name = Annotated[str, AfterValidator(_name)]
-#: A name, or `namespace/name` of a tenant that stands in a shard.
-TenantName = Annotated[str, AfterValidator(_tenant_name)]
-ModelName = Annotated[str, AfterValidator(_model_name)]
 #: Longer than a model's own: ARNs of Amazon Bedrock are such names.
 UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]
 AddressRange = Annotated[str, AfterValidator(_address_range)]
 Claim = Annotated[str, AfterValidator(_claim)]
 DnsName = Annotated[str, AfterValidator(_dns_name)]
 FilePath = Annotated[str, AfterValidator(_file_path)]
-Instant = Annotated[int, BeforeValidator(_instant)]
-Seconds = Annotated[float, Field(ge=0.001, le=86_400, allow_inf_nan=False)]
+Instant = Annotated[int, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]

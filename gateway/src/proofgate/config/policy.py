@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
+from proofgate_schema.fields import Listed, Name
+from proofgate_schema.section import Section
 from pydantic import AfterValidator, Field
-
-from proofgate.config.fields import Listed, Name, Section
 
 Mode = Literal["Enforce", "DryRun"]
 Action = Literal["Block", "Redact", "Mask", "Flag"]

@@ -7,9 +7,10 @@ import json
 import re
 from typing import Annotated, Any, Literal
 
+from proofgate_schema.section import Section
 from pydantic import AfterValidator, Field
 
-from proofgate.config.fields import FilePath, HookURL, Section
+from proofgate.config.fields import FilePath, HookURL
 
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
+from proofgate_schema.analysis import Analysis
+from proofgate_schema.fields import Listed, ModelName, Name, NonEmptyListed, TenantName
+from proofgate_schema.limits import Limits
+from proofgate_schema.payloads import Payloads
+from proofgate_schema.prices import Price
+from proofgate_schema.providers import ProviderLimits
+from proofgate_schema.section import Section
+from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
 from pydantic import AfterValidator, Field, model_validator
 
-from proofgate.config.access import Jwt, NamedPlan, PayloadMode, Tenant, TenantShards
-from proofgate.config.analysis import Analysis
+from proofgate.config.access import Jwt, NamedPlan, Tenant, TenantShards
 from proofgate.config.auth import Auth
 from proofgate.config.fields import (
     Address,
@@ -20,21 +27,13 @@ from proofgate.config.fields import (
     BaseURL,
     DnsName,
     FilePath,
-    Listed,
     LogOrigin,
-    ModelName,
-    Name,
-    NonEmptyListed,
     NoProxyEntry,
     ProxyURL,
-    Seconds,
-    Section,
-    TenantName,
     UpstreamModelName,
     WebOrigin,
 )
 from proofgate.config.policy import Policy
-from proofgate.config.prices import Price
 from proofgate.config.python_policy import PythonPolicy
 from proofgate.config.static_fields import BodyFields, ProviderHeader
 from proofgate.config.telemetry import Telemetry
@@ -64,28 +63,6 @@ class HeldCheckpoints(Section):
     """An existing directory that is not the ledger's: one file for each shard, named by its number."""
     kept_by: Literal["Worker", "Operator"] = "Worker"
     """Who writes them: the worker itself, with each checkpoint, or somebody else; then it only reads."""
-
-
-class Payloads(Section):
-    """Whether requests and answers are stored beside the log, sealed, and how. `mode` and `maxBytes` may
-    change while a worker runs; whether this section is there may not."""
-
-    mode: PayloadMode = "Committed"
-    """What holds for tenants and plans that say nothing else. `Committed`: records commit to bodies, and no
-    body is stored. `Stored`: bodies are stored too, which needs shred keys."""
-    max_bytes: Annotated[int, Field(ge=1024, le=16 << 20)] = 1 << 20
-    """Of one body, 1 KiB to 16 MiB, at most half of `budgetBytes`. A longer one is not stored, and its record
-    says so."""
-    budget_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 64 << 20
-    """Of memory for bodies on their way to the volume, 1 MiB to 1 TiB, besides `limits.bufferedBytes`. While
-    it is taken, tenants whose bodies are stored are refused. The volume must have as much free. Fixed for the
-    life of a worker."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> Payloads:
-        if 2 * self.max_bytes > self.budget_bytes:
-            raise ValueError("maxBytes is more than half of budgetBytes: a body might never fit")
-        return self
 
 
 class Ledger(Section):
@@ -156,28 +133,6 @@ class Cors(Section):
     """Origins such as https://app.example.com, or '*' alone."""
     max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
     """How long a browser may remember the answer, 0 to 86400 seconds."""
-
-
-class ProviderTimeouts(Section):
-    """How long one provider may take, in seconds, each 0.001 to 86400, in the place of what holds for all."""
-
-    connect_seconds: Seconds | None = None
-    """For TCP and TLS, in the place of `timeouts.upstreamConnectSeconds`."""
-    first_byte_seconds: Seconds | None = None
-    """For the head of the answer, in the place of `timeouts.upstreamFirstByteSeconds`."""
-    idle_seconds: Seconds | None = None
-    """Between the bytes of the answer, in the place of `timeouts.upstreamResponseSeconds`."""
-
-
-class ProviderLimits(Section):
-    """What a provider allows whoever its key is of in a minute, as far as this worker may use it. Without a
-    figure, any amount."""
-
-    requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
-    """Requests, 1 to 1000000000."""
-    tokens_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
-    """Tokens of prompts and answers, 1 to 1000000000. Of a request under way its estimate counts, then what
-    the provider says was used."""
 
 
 class Provider(Section):
@@ -325,54 +280,6 @@ class Model(Section):
     (500, 502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
     """What is reserved of a token limit for a request that sets no maximum, 1 to 1000000."""
-
-
-class Timeouts(Section):
-    """How long each side may take, in seconds, each 0.001 to 86400 (`lameDuckSeconds` and `heartbeatSeconds`
-    0 to 3600)."""
-
-    client_head_seconds: Seconds = 10.0
-    """For a request's head, from its first byte."""
-    client_body_seconds: Seconds = 30.0
-    """For a request's body."""
-    client_idle_seconds: Seconds = 75.0
-    """Between requests, and for one write to a client that does not read."""
-    upstream_connect_seconds: Seconds = 5.0
-    """For TCP and TLS to a provider."""
-    upstream_first_byte_seconds: Seconds | None = None
-    """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of
-    the answer's head. As long as `upstreamResponseSeconds` when it is not set."""
-    upstream_response_seconds: Seconds = 600.0
-    """For a provider's next bytes, once its answer has begun. As long as the official clients wait by
-    default: reasoning models may be silent for minutes."""
-    answer_seconds: Seconds = 3600.0
-    """From a request's head to the end of its answer, however steadily that comes."""
-    heartbeat_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 15.0
-    """After so much silence in a stream, and again and again, its client gets a comment (`: hb`), so that
-    nothing between the two takes the connection for dead; 0: never."""
-    connection_age_seconds: Seconds = 300.0
-    """Age at which a client's connection ends with its next answer, up to a tenth more or less: its client
-    comes back where it is routed by then."""
-    drain_seconds: Seconds = 30.0
-    """For exchanges in flight, after the lame-duck time."""
-    lame_duck_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 3.0
-    """How long a draining worker still accepts connections."""
-
-
-class Limits(Section):
-    """How much one client may send, in bytes, and how much a worker holds."""
-
-    head_bytes: Annotated[int, Field(ge=1024, le=1 << 20)] = 16 << 10
-    """Of one request's head, 1 KiB to 1 MiB."""
-    body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 32 << 20
-    """Of one request's body, 1 KiB to 1 GiB: by default what Anthropic takes."""
-    upload_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = 512 << 20
-    """Of one form with files, which passes without being held, 1 KiB to 1 TiB."""
-    connections: Annotated[int, Field(ge=1, le=1 << 20)] = 4096
-    """At the same time, 1 to 1048576. Fixed for the life of a worker."""
-    buffered_bytes: Annotated[int, Field(ge=4096, le=1 << 40)] = 192 << 20
-    """Of all exchanges in memory together, four times `bodyBytes` to 1 TiB: bodies, their texts and
-    redacted copies, answers that rules hold, and 32 KiB for each exchange."""
 
 
 class Metrics(Section):

@@ -6,9 +6,12 @@ import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from proofgate_schema.fields import Listed
+from proofgate_schema.section import Section
+from proofgate_schema.telemetry import Traces
+from pydantic import AfterValidator
 
-from proofgate.config.fields import BaseURL, FilePath, Listed, Section, is_loopback
+from proofgate.config.fields import BaseURL, FilePath, is_loopback
 from proofgate.config.problems import Findings
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
@@ -48,16 +51,6 @@ class TelemetryHeader(Section):
     """Its name."""
     value_file: FilePath
     """Its value, one line of at most 4096 characters; read for each export, so it can be renewed."""
-
-
-class Traces(Section):
-    """Traces of exchanges: a span for the exchange, and one for what its provider does."""
-
-    ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """The share of traces that are sampled of those that begin here, 0 to 1. A trace that a client names is
-    sampled where the client sampled it."""
-    propagate: bool = True
-    """Whether providers are told of the trace (`traceparent` and `tracestate`)."""
 
 
 class Telemetry(Section):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from proofgate_schema.prices import Price
+
 from proofgate.config.access import NamedPlan, Plan
 from proofgate.config.core_json import targets_of
 from proofgate.config.document import FieldPath
-from proofgate.config.prices import Price, default_prices_of
+from proofgate.config.prices import default_prices_of
 from proofgate.config.problems import Findings, Problem, located
 from proofgate.config.settings import Model, Settings
 

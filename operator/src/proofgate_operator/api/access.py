@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Annotated
 
+from proofgate_schema.payloads import PayloadMode
+from proofgate_schema.terms import DeniedBeta, GuardedTools, HostedTools, ModelBudget, Quota
 from pydantic import Field
 
 from proofgate_operator.api.fields import (
@@ -17,9 +19,7 @@ from proofgate_operator.api.fields import (
     keyed_by,
     rules,
 )
-from proofgate_operator.api.ledger import PayloadMode
 from proofgate_operator.api.policy import TenantPolicy
-from proofgate_operator.api.prices import Dollars
 from proofgate_operator.api.python_policy import PolicyName
 
 _ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
@@ -37,7 +37,6 @@ _TIME = (
 #: With as many tenants as a gateway may list, the digests and HAProxy's map of them fit into one Secret.
 MAX_KEYS_OF_A_TENANT = 32
 
-Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 Claim = Annotated[str, Field(min_length=1, max_length=512, pattern=_CLAIM)]
 Origin = Annotated[str, Field(min_length=1, max_length=256, pattern=_ORIGIN)]
 Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"format": "date-time"})]
@@ -74,24 +73,6 @@ class Algorithm(StrEnum):
     EDDSA = "EdDSA"
 
 
-class Quota(Section):
-    """How much may be used; what is absent is not limited."""
-
-    requests_per_minute: Count | None = None
-    """Requests that are admitted in a minute."""
-    tokens_per_minute: Count | None = None
-    """Tokens of prompts and answers in a minute; reserved before a request, settled after it."""
-    tokens_per_day: Count | None = None
-    """The same, in a day."""
-    concurrency: Count | None = None
-    """Exchanges in flight at the same time."""
-    dollars_per_day: Dollars | None = None
-    """What exchanges cost on a UTC day, in US dollars as text such as '25.50', by the prices of their models;
-    reserved before a request, settled after it. A model without a price is refused then."""
-    dollars_per_month: Dollars | None = None
-    """The same, in a UTC month."""
-
-
 _LIMITED = (
     "requestsPerMinute",
     "tokensPerMinute",
@@ -100,17 +81,6 @@ _LIMITED = (
     "dollarsPerDay",
     "dollarsPerMonth",
 )
-
-
-class ModelBudget(Section):
-    """What may be spent on one model; what is absent is not limited."""
-
-    model: ModelName
-    """A name from spec.models."""
-    dollars_per_day: Dollars | None = None
-    """As in limits."""
-    dollars_per_month: Dollars | None = None
-    """As in limits."""
 
 
 class ApiKey(Section):
@@ -146,64 +116,6 @@ ApiKeys = Annotated[
     ],
     Field(max_length=MAX_KEYS_OF_A_TENANT, json_schema_extra=keyed_by("name")),
 ]
-
-
-HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z][A-Za-z0-9_.-]*$")]
-
-
-DeniedBeta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
-
-
-class HostedTools(Section):
-    """Tools that upstreams run themselves, such as a search of the web: they cost what no token counts, keep
-    state or reach outside."""
-
-    allow: Annotated[tuple[HostedTool, ...], Field(max_length=32, json_schema_extra=SET)] = ()
-    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without
-    the date behind it: web_search, code_execution_20250825, googleSearch. Others are left out of a request
-    and named in the answer, or the request is refused if it has no other tool."""
-    max_calls: Annotated[int, Field(ge=1, le=1000)] = 10
-    """How often they may be called where a budget in money counts and the request does not say it: written
-    into it as max_uses of each tool (Messages) or max_tool_calls (Responses)."""
-    tokens_per_call: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Tokens that a call is taken to bring into the prompt when a budget in money reserves: what the results
-    of one request bring beyond may pass the budget. Absent: as many as the model takes, so that nothing
-    passes it."""
-
-
-GuardedTool = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=128,
-        json_schema_extra=rules(
-            {
-                "rule": "self.matches('^([*]|[A-Za-z0-9_][A-Za-z0-9_.:/-]*[*]?)$')",
-                "message": "guardedTools.names: a name is a letter, a digit or _, then more of these and"
-                " . : / -; a * at the end stands for the rest of a name",
-            }
-        ),
-    ),
-]
-
-
-class OnFlag(StrEnum):
-    """What becomes of an answer that calls a guarded tool."""
-
-    REFUSE = "Refuse"
-    REQUIRE_APPROVAL = "RequireApproval"
-
-
-class GuardedTools(Section):
-    """Tools that the model may not call once the request holds a text of a tool that reads like instructions:
-    a result or description that rules of prompt-injection, jailbreak, exfiltration or obfuscation flag."""
-
-    names: Annotated[tuple[GuardedTool, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
-    """Their names as requests declare them, whatever their case: Bash, mcp__github__*. `*` at the end stands
-    for the rest of a name."""
-    on_flag: OnFlag = OnFlag.REFUSE
-    """What becomes of an answer that calls one. Refuse: it is not delivered. RequireApproval: not without an
-    approval, which the error names and x-proofgate-approve of the next requests carries."""
 
 
 class Terms(Section):

@@ -8,12 +8,13 @@ defaults of its fields, and each of them stands in the CRD once.
 from typing import Any
 
 import yaml
+from proofgate_schema.annotations import KUBERNETES, WORKER_ONLY
 
 from proofgate_operator.api import API_VERSION, GROUP, KIND, PLURAL, VERSION
 from proofgate_operator.api.gateway import MAX_REPLICAS, GatewaySpec
 from proofgate_operator.api.gateway_rules import ROOT_RULES, SPEC_RULES
 
-_DROPPED = {"title", "$defs"}
+_DROPPED = {"title", "$defs", KUBERNETES}
 _INT32_MAXIMUM = 2**31 - 1
 #: Faults that the status lists; the message of ResolvedRefs counts the others.
 MAX_FAULTS = 64
@@ -29,6 +30,11 @@ MAX_FORMER_KEYS = 32
 
 def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     """Rewrite one JSON schema node (and all below it) as a structural schema node."""
+    if schema.get(KUBERNETES):
+        own = schema[KUBERNETES]
+        schema = {
+            key: value for key, value in {**schema, **own}.items() if key not in own or value is not None
+        }
     if "$ref" in schema:
         target = definitions[schema["$ref"].removeprefix("#/$defs/")]
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
@@ -48,7 +54,9 @@ def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str,
         node["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if "properties" in node:
         node["properties"] = {
-            name: structural(child, definitions) for name, child in schema["properties"].items()
+            name: structural(child, definitions)
+            for name, child in schema["properties"].items()
+            if WORKER_ONLY not in child
         }
         if "default" in node:
             # The API server judges a default by the object's rules before it fills in the fields' own
@@ -57,9 +65,13 @@ def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str,
             node["default"] = full if "x-kubernetes-validations" in node else {}
     if "items" in node:
         node["items"] = structural(schema["items"], definitions)
+    if node.get("additionalProperties") is False:
+        # The API server prunes what no property is; it refuses to have both.
+        del node["additionalProperties"]
     if "additionalProperties" in node:
         node["additionalProperties"] = structural(schema["additionalProperties"], definitions)
     if node.get("type") == "integer":
+        node |= {key: int(node[key]) for key in ("default", "minimum", "maximum") if key in node}
         node["format"] = "int64" if node.get("maximum", 0) > _INT32_MAXIMUM else "int32"
     return node
 

@@ -1,6 +1,6 @@
 """The kinds of field that a spec has, and what its models have in common."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -50,6 +50,16 @@ Cores = Annotated[
 #: A range of addresses, of IPv4 or IPv6. What no pattern tells, the API server does of a NetworkPolicy, and
 #: `plan.addresses` of the rest.
 Cidr = Annotated[str, Field(max_length=49, pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$")]
+
+
+class _Lenient(TypedDict):
+    strict: bool
+    extra: Literal["ignore"]
+
+
+#: How manifests are read: an API server has judged them, and an older operator reads those of a newer CRD.
+#: Sections that the gateway's file has as well (`proofgate_schema`) are strict by themselves.
+LENIENT: _Lenient = {"strict": False, "extra": "ignore"}
 
 
 class Section(BaseModel):

@@ -4,20 +4,25 @@ Workers take on a change of providers, models, egress, prices, tenants, jwt, pol
 telemetry, timeouts and limits while they run. They are replaced one by one for a change of `worker`, of
 `ledger`, of `analysis`, of `limits.connections`, or of the Secret entries that are mounted.
 
-The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
-rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
-look at other objects (a Secret that is missing) is reported by a condition.
+The models, and those of `proofgate_schema` that the gateway's file has as well, are the one source of the
+schema: `api/crd.py` turns them into the CRD, so a default, a bound or a rule stands once. Whatever the schema
+or its CEL rules refuse never reaches the operator; what needs a look at other objects (a Secret that is
+missing) is reported by a condition.
 """
 
 from enum import StrEnum
 from typing import Annotated, Any
 
+from proofgate_schema.analysis import Analysis
+from proofgate_schema.limits import Limits
+from proofgate_schema.prices import Price
+from proofgate_schema.timeouts import Timeouts
 from pydantic import Field
 
 from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, TenantOfTheGateway
-from proofgate_operator.api.analysis import ANALYSIS_RULES, Analysis
+from proofgate_operator.api.analysis import ANALYSIS_RULES
 from proofgate_operator.api.auditor import Auditor
-from proofgate_operator.api.fields import Section, keyed_by, rules
+from proofgate_operator.api.fields import LENIENT, Section, keyed_by, rules
 from proofgate_operator.api.internal_tls import (
     CLEAR,
     INTERNAL_TLS_RULES,
@@ -28,11 +33,9 @@ from proofgate_operator.api.internal_tls import (
 )
 from proofgate_operator.api.keeping import Keeping
 from proofgate_operator.api.ledger import Ledger
-from proofgate_operator.api.limits import Limits
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
-from proofgate_operator.api.prices import Price
 from proofgate_operator.api.python_policy import PythonPolicyWithSource
 from proofgate_operator.api.telemetry import TELEMETRY_RULES, Telemetry
 from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, ModelRoute, Provider
@@ -49,40 +52,6 @@ class NetworkPolicies(StrEnum):
 
     MANAGED = "Managed"
     NONE = "None"
-
-
-class Timeouts(Section):
-    """Time limits, in seconds."""
-
-    client_head_seconds: Annotated[int, Field(ge=1, le=300)] = 10
-    """For a request's head, from its first byte. HAProxy waits as long for the first one of a connection, and
-    for its first byte."""
-    client_body_seconds: Annotated[int, Field(ge=1, le=86_400)] = 30
-    """For all of a request's body. Of a form with files: for all that comes before it is admitted, and then
-    for its next bytes."""
-    client_idle_seconds: Annotated[int, Field(ge=1, le=86_400)] = 75
-    """Between the requests of a connection, and for one write to a client that does not read."""
-    upstream_connect_seconds: Annotated[int, Field(ge=1, le=300)] = 5
-    """To connect to a provider."""
-    upstream_first_byte_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of
-    the answer's head. Absent: as upstreamResponseSeconds."""
-    upstream_response_seconds: Annotated[int, Field(ge=1, le=3600)] = 600
-    """Longest silence of a provider in the middle of its answer. The official clients wait as long by
-    default."""
-    answer_seconds: Annotated[int, Field(ge=1, le=86_400)] = 3600
-    """From a request's head to the end of its answer, however steadily that comes."""
-    heartbeat_seconds: Annotated[int, Field(ge=0, le=3600)] = 15
-    """After so much silence in a stream, and again and again, its client gets a comment, so that nothing
-    between the two takes the connection for dead. 0: never."""
-    connection_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
-    """Age at which a client's connection ends with its next answer, up to a tenth more or less: its client
-    comes back where its tenant is served by then, and an HAProxy that is replaced gets rid of its
-    connections."""
-    drain_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
-    """Time that open exchanges get to finish when a worker stops, after lameDuckSeconds."""
-    lame_duck_seconds: Annotated[int, Field(ge=3, le=3600)] = 3
-    """How long a worker that stops still accepts connections: HAProxy needs that to send no more of them."""
 
 
 class Rollout(Section):
@@ -231,6 +200,6 @@ class Gateway(Section):
             namespace=metadata["namespace"],
             uid=metadata["uid"],
             generation=metadata.get("generation", 1),
-            spec=GatewaySpec.model_validate(manifest["spec"]),
+            spec=GatewaySpec.model_validate(manifest["spec"], **LENIENT),
             force_scale_down=_count((metadata.get("annotations") or {}).get(FORCE_SCALE_DOWN_ANNOTATION)),
         )

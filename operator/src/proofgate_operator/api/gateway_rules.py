@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from proofgate_schema.limits import CONNECTION_BYTES
+
 from proofgate_operator.api.auditor import AUDITOR_RULES
 from proofgate_operator.api.keeping import KEEPING_RULES
-from proofgate_operator.api.limits import CONNECTION_BYTES
 from proofgate_operator.api.worker import BODIES_HELD, BODY_LEAST, BODY_READ, MEMORY_OTHERWISE
 
 #: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
+from proofgate_schema.payloads import Payloads
 from pydantic import Field
 
 from proofgate_operator.api.fields import SECRET_KEY, Quantity, SecretKeyRef, SecretRef, Section, rules
@@ -38,24 +39,6 @@ class Rotation(Section):
     """Of the records in a log, at most: the grain in which evidence can be moved away."""
     age_seconds: Annotated[int, Field(ge=60, le=31_622_400)] = 86_400
     """How long a log lasts at most, in seconds: a minute to 366 days."""
-
-
-class PayloadMode(StrEnum):
-    """What becomes of what is said."""
-
-    COMMITTED = "Committed"
-    STORED = "Stored"
-
-
-class Payloads(Section):
-    """Whether requests and answers are stored beside the log, sealed with keys of their tenants."""
-
-    mode: PayloadMode = PayloadMode.COMMITTED
-    """What holds for plans and tenants that say nothing else. Committed: records commit to requests and
-    answers, and none is stored. Stored: they are stored too, which needs shred keys."""
-    max_bytes: Annotated[int, Field(ge=1024, le=8 << 20)] = 1 << 20
-    """Of one request or answer, in bytes, at most 8 MiB. A longer one is not stored, and its record says
-    so."""
 
 
 class SigningKeyRef(SecretKeyRef):

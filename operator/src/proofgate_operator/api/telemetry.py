@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
+from proofgate_schema.telemetry import Traces
 from pydantic import Field
 
 from proofgate_operator.api.fields import AUTHORITY, SecretKeyRef, Section, keyed_by
@@ -21,16 +22,6 @@ class TelemetryHeader(Section):
     secret_ref: SecretKeyRef
     """Its value: one line of printable ASCII, at most 4096 characters. Mounted into the workers, never
     copied; another value in the entry is used within seconds, another entry rolls the workers."""
-
-
-class Traces(Section):
-    """Traces of exchanges: a span for the exchange, and one for what its provider does."""
-
-    ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """Share of traces that are sampled of those that begin here. A trace that a client names is sampled where
-    the client sampled it."""
-    propagate: bool = True
-    """Whether providers are told of the trace (traceparent and tracestate)."""
 
 
 class ResourceAttribute(Section):

@@ -7,7 +7,7 @@ keys. It runs no pod, names no provider and sees no other tenant.
 from typing import Any
 
 from proofgate_operator.api.access import ApiKeys
-from proofgate_operator.api.fields import ResourceName, Section
+from proofgate_operator.api.fields import LENIENT, ResourceName, Section
 
 TENANT_KIND = "GatewayTenant"
 TENANT_PLURAL = "gatewaytenants"
@@ -73,7 +73,7 @@ class GatewayTenant(Section):
             uid=metadata["uid"],
             generation=metadata.get("generation", 1),
             created=metadata.get("creationTimestamp") or "",
-            spec=GatewayTenantSpec.model_validate(manifest["spec"]),
+            spec=GatewayTenantSpec.model_validate(manifest["spec"], **LENIENT),
         )
 
 

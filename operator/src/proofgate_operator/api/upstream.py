@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
+from proofgate_schema.providers import ProviderLimits
+from proofgate_schema.timeouts import ProviderTimeouts
 from pydantic import Field
 
 from proofgate_operator.api.auth import AUTH_RULES, Auth, provider_types_rules
@@ -131,28 +133,6 @@ class ProviderTls(Section):
         if client is not None:
             for file, key in ((CLIENT_CERTIFICATE_FILE, "tls.crt"), (CLIENT_KEY_FILE, "tls.key")):
                 yield "tls.clientCertificateSecretRef", file, SecretKeyRef(name=client.name, key=key)
-
-
-class ProviderTimeouts(Section):
-    """Time limits for one provider, in seconds, each in the place of what spec.timeouts says for all."""
-
-    connect_seconds: Annotated[int, Field(ge=1, le=300)] | None = None
-    """To connect, in the place of upstreamConnectSeconds."""
-    first_byte_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """To begin an answer, in the place of upstreamFirstByteSeconds."""
-    idle_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """Longest silence in the middle of an answer, in the place of upstreamResponseSeconds."""
-
-
-class ProviderLimits(Section):
-    """What an upstream allows whoever its key is of in a minute, as far as each worker may use it."""
-
-    requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
-    """Requests that each worker may send there in a minute, ten seconds' worth of them at once. Absent: any
-    number."""
-    tokens_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
-    """Tokens of prompts and answers that each worker may use there in a minute. Of a request under way its
-    estimate counts, then what the upstream says was used. Absent: any number."""
 
 
 class Provider(Section):

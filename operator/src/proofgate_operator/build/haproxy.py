@@ -6,10 +6,11 @@ and its certificate, so that none of them replaces a pod.
 
 import math
 
+from proofgate_schema.timeouts import ProviderTimeouts
+
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.load_balancer import AccessLog, Affinity
 from proofgate_operator.api.quantity import quantity
-from proofgate_operator.api.upstream import ProviderTimeouts
 from proofgate_operator.build import haproxy_config, haproxy_maps, internal_tls, tenant_shards, worker_config
 from proofgate_operator.build.naming import (
     START_ANNOTATION,
@@ -109,10 +110,12 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             strict=balancer.affinity is Affinity.REQUIRED,
             log_all=balancer.access_log is AccessLog.ALL,
             head_bytes=gateway.spec.limits.head_bytes,
-            head_seconds=timeouts.client_head_seconds,
+            head_seconds=math.ceil(timeouts.client_head_seconds),
             # The worker gives up first, on a silent provider as on an idle client, and records that.
             silence_seconds=15
-            + max(timeouts.client_idle_seconds, timeouts.client_body_seconds, _silence_seconds(gateway)),
+            + math.ceil(
+                max(timeouts.client_idle_seconds, timeouts.client_body_seconds, _silence_seconds(gateway))
+            ),
             hard_stop_seconds=balancer.termination_grace_period_seconds - _GRACE_SPARED_SECONDS,
         )
     )
@@ -137,10 +140,10 @@ def _to_workers(gateway: Gateway) -> haproxy_config.ToWorkers | None:
     return haproxy_config.ToWorkers(_CLIENT_CERTIFICATE, authorities, internal_tls.worker_side(gateway).host)
 
 
-def _silence_seconds(gateway: Gateway) -> int:
+def _silence_seconds(gateway: Gateway) -> float:
     """Return how long a worker may wait for providers without a word: for all of one model, one by one."""
     timeouts = gateway.spec.timeouts
-    begin: dict[str, int] = {}
+    begin: dict[str, float] = {}
     idle = [timeouts.upstream_response_seconds]
     for provider in gateway.spec.providers:
         own = provider.timeouts or ProviderTimeouts()

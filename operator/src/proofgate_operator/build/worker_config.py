@@ -6,12 +6,11 @@ Nothing here puts a key in clear into an object: the file names other files.
 import hashlib
 
 import yaml
+from proofgate_schema.limits import Limits
 
 from proofgate_operator.api.access import PLAN_ATTACHMENT, TERMS, Plan, Tenant
 from proofgate_operator.api.auth import Auth
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.api.ledger import PayloadMode
-from proofgate_operator.api.limits import Limits
 from proofgate_operator.api.quantity import whole
 from proofgate_operator.api.telemetry import Telemetry
 from proofgate_operator.api.upstream import (
@@ -82,14 +81,15 @@ def _limits(gateway: Gateway, memory: int) -> Manifest:
     # A worker from before the spec asked for more is smaller, and its file has to be one that it accepts.
     rest = max(max(memory, MEMORY_LEAST) - memory_otherwise(gateway), BODIES_LEAST)
     longest = rest // (BODY_READ + BODIES_HELD)
-    body = min(BODY_MOST, longest >> 20 << 20) if asked.body_bytes is None else min(asked.body_bytes, longest)
-    return {
-        "headBytes": asked.head_bytes,
-        "bodyBytes": body,
-        "uploadBytes": asked.upload_bytes,
-        "connections": asked.connections,
-        "bufferedBytes": min(rest - BODY_READ * body, _MOST_BUFFERED_BYTES),
-    }
+    wanted = longest_body(asked)
+    body = min(BODY_MOST, longest >> 20 << 20) if wanted is None else min(wanted, longest)
+    held = min(rest - BODY_READ * body, _MOST_BUFFERED_BYTES)
+    return {**asked.as_written(), "bodyBytes": body, "bufferedBytes": held}
+
+
+def longest_body(limits: Limits) -> int | None:
+    """Return the bytes of the longest body that the spec names; None where it follows the memory."""
+    return limits.body_bytes if "body_bytes" in limits.model_fields_set else None
 
 
 def listen(port: int, defaults: Defaults) -> str:
@@ -209,18 +209,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
         "limits": _limits(gateway, memory),
         "metrics": {"labelSets": spec.monitoring.label_sets},
-        "timeouts": {
-            "clientHeadSeconds": spec.timeouts.client_head_seconds,
-            "clientBodySeconds": spec.timeouts.client_body_seconds,
-            "clientIdleSeconds": spec.timeouts.client_idle_seconds,
-            "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
-            "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,
-            "answerSeconds": spec.timeouts.answer_seconds,
-            "heartbeatSeconds": spec.timeouts.heartbeat_seconds,
-            "connectionAgeSeconds": spec.timeouts.connection_age_seconds,
-            "drainSeconds": spec.timeouts.drain_seconds,
-            "lameDuckSeconds": spec.timeouts.lame_duck_seconds,
-        },
+        "timeouts": spec.timeouts.as_written(),
     }
     if spec.egress is not None:
         content["egress"] = _egress(spec.egress)
@@ -229,8 +218,6 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     payloads = _payloads(gateway)
     if payloads is not None:
         content["ledger"]["payloads"] = payloads
-    if spec.timeouts.upstream_first_byte_seconds is not None:
-        content["timeouts"]["upstreamFirstByteSeconds"] = spec.timeouts.upstream_first_byte_seconds
     if spec.telemetry is not None:
         content["telemetry"] = _telemetry(spec.telemetry)
     # The spec and the workers' file spell these sections alike.
@@ -264,7 +251,7 @@ def _payloads(gateway: Gateway) -> Manifest | None:
     """Return what the file says of stored payloads; None where nobody has any."""
     spec = gateway.spec
     section = spec.ledger.payloads
-    stored = any(terms.payloads is PayloadMode.STORED for terms in (*spec.plans, *spec.tenants))
+    stored = any(terms.payloads == "Stored" for terms in (*spec.plans, *spec.tenants))
     if section is None and not stored:
         return None
     return {**(section.as_written() if section else {}), "budgetBytes": _PAYLOAD_BUDGET_BYTES}

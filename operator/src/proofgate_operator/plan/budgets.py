@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofgate_operator.api.access import Plan, Quota, Terms
+from proofgate_schema.prices import Price
+from proofgate_schema.terms import Quota
+
+from proofgate_operator.api.access import Plan, Terms
 from proofgate_operator.api.gateway import Gateway, GatewaySpec
-from proofgate_operator.api.prices import Price
 from proofgate_operator.api.upstream import ModelRoute
 
 

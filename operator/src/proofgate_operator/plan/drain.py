@@ -21,7 +21,7 @@ class Drain:
     note: str | None = None
 
 
-def drain(shard: Shard, now: float, drain_seconds: int) -> Drain:
+def drain(shard: Shard, now: float, drain_seconds: float) -> Drain:
     """Return how far a worker is drained.
 
     It goes when its last connection is closed and no HAProxy sends it another one. It is not waited for
@@ -43,4 +43,4 @@ def drain(shard: Shard, now: float, drain_seconds: int) -> Drain:
     note = "still has connections open" if reached else "could not be asked whether it is idle"
     if reached and sent_to:
         note = f"still gets connections from {sent_to[0]}"
-    return Drain(since, True, f"{shard.name} {note} after {drain_seconds} s")
+    return Drain(since, True, f"{shard.name} {note} after {drain_seconds:g} s")

@@ -6,8 +6,9 @@ changes only when those are replaced.
 
 from collections.abc import Iterable, Iterator
 
+from proofgate_schema.limits import Limits
+
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.api.limits import Limits
 from proofgate_operator.api.quantity import quantity, whole
 from proofgate_operator.api.worker import (
     BODIES_HELD,
@@ -18,7 +19,7 @@ from proofgate_operator.api.worker import (
 )
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.statefulset import CONTAINER
-from proofgate_operator.build.worker_config import memory_otherwise
+from proofgate_operator.build.worker_config import longest_body, memory_otherwise
 from proofgate_operator.plan.problems import Problem
 
 
@@ -40,7 +41,7 @@ def memory_problems(gateway: Gateway) -> Iterator[Problem]:
     """Yield that workers would have too little: for any gateway, which the schema refuses of new ones, or for
     what this one has them do besides."""
     memory, otherwise = whole(gateway.spec.worker.memory), memory_otherwise(gateway)
-    bodies = max(BODIES_LEAST, (BODY_READ + BODIES_HELD) * (gateway.spec.limits.body_bytes or 0))
+    bodies = max(BODIES_LEAST, (BODY_READ + BODIES_HELD) * (longest_body(gateway.spec.limits) or 0))
     if memory < MEMORY_LEAST:
         yield Problem("SpecInvalid", MEMORY_FAULT)
     elif memory - otherwise < bodies:

@@ -1,0 +1,169 @@
+"""One schema: what gateway and operator share, and where a manifest differs from the gateway's file."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+from proofgate.config.settings import Settings
+from proofgate_schema import fields, prices
+from proofgate_schema.annotations import KUBERNETES, WORKER_ONLY, Kubernetes, WorkerOnly
+from proofgate_schema.section import Section
+from pydantic import BaseModel, ValidationError
+
+from proofgate_operator.api.crd import spec_schema
+from proofgate_operator.api.gateway import Gateway, GatewaySpec
+from tests.gateways import manifest
+
+#: Every bound and default of a manifest that is another one than the file's. A new difference is a decision.
+BOUNDS = {
+    "Analysis.models": {"maxItems", "x-kubernetes-list-type"},
+    "Analysis.tenants": {"maxItems", "x-kubernetes-list-type"},
+    "GuardedTools.names": {"minItems", "x-kubernetes-list-type"},
+    "HostedTools.allow": {"x-kubernetes-list-type"},
+    "Limits.bodyBytes": {"default"},
+    "Limits.connections": {"minimum", "maximum"},
+    "Limits.headBytes": {"maximum"},
+    "Payloads.maxBytes": {"maximum"},
+    "Price.above": {"maxItems"},
+    "Price.provider": {"minLength", "maxLength", "pattern"},
+    "Price.tiers": {"maxProperties"},
+    "Price.tools": {"maxProperties"},
+    "TierPrice.above": {"maxItems"},
+    "Timeouts.lameDuckSeconds": {"type", "minimum"},
+}
+#: Kinds of field that a manifest bounds otherwise, wherever they are.
+KINDS = {
+    "Date": {"maxLength", "pattern"},
+    "Dollars": {"maxLength", "pattern"},
+    "DollarsPerMillion": {"maxLength", "pattern"},
+    "DollarsPerRequest": {"maxLength", "pattern"},
+    "ModelName": {"minLength", "maxLength", "pattern"},
+    "ModelPattern": {"minLength", "maxLength", "pattern"},
+    "Seconds": {"type", "minimum"},
+    "SecondsOrNone": {"type"},
+    "TenantName": {"minLength", "maxLength", "pattern"},
+}
+#: Every field of a shared section that no manifest has.
+OF_WORKERS = {"Limits.bufferedBytes", "Payloads.budgetBytes"}
+
+
+def sections(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Every model below one."""
+    seen: list[type[BaseModel]] = [root]
+    for section in seen:
+        for field in section.model_fields.values():
+            for kind in _models(field.annotation):
+                if kind not in seen:
+                    seen.append(kind)
+    yield from seen
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
+def shared() -> list[type[Section]]:
+    return [
+        one
+        for one in sections(GatewaySpec)
+        if issubclass(one, Section) and one.__module__.startswith("proofgate_schema.")
+    ]
+
+
+def test_a_section_that_a_manifest_has_from_the_schema_is_the_gateways_own() -> None:
+    of_the_gateway = set(sections(Settings))
+    assert shared() and set(shared()) <= of_the_gateway
+    of_the_operator = {one.__name__ for one in sections(GatewaySpec)} - {one.__name__ for one in shared()}
+    assert not of_the_operator & {one.__name__ for one in shared()}
+
+
+def kinds() -> dict[str, dict[str, Any]]:
+    """What a manifest says of each kind of field that is named in the schema."""
+    found = {}
+    for name, kind in {**vars(fields), **vars(prices)}.items():
+        own = [one for one in getattr(kind, "__metadata__", ()) if isinstance(one, Kubernetes)]
+        if own:
+            found[name] = {keyword: value for one in own for keyword, value in one.keywords.items()}
+    return found
+
+
+def differences(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What a manifest says of a node and of those below it that are in no section of their own."""
+    if KUBERNETES in node:
+        yield node[KUBERNETES]
+    for below in (node.get("items"), node.get("additionalProperties"), *node.get("anyOf", ())):
+        if isinstance(below, dict):
+            yield from differences(below)
+
+
+def test_every_difference_between_file_and_manifest_is_on_the_list() -> None:
+    of_kinds = kinds()
+    bounds: dict[str, set[str]] = {}
+    of_workers = set()
+    for section in shared():
+        for name, node in section.model_json_schema(by_alias=True)["properties"].items():
+            if WORKER_ONLY in node:
+                of_workers.add(f"{section.__name__}.{name}")
+            for found in differences(node):
+                if found not in of_kinds.values():
+                    bounds.setdefault(f"{section.__name__}.{name}", set()).update(found)
+    assert bounds == BOUNDS
+    assert {name: set(found) for name, found in of_kinds.items()} == KINDS
+    assert of_workers == OF_WORKERS
+
+
+def test_every_difference_has_a_reason() -> None:
+    for section in shared():
+        for field in section.model_fields.values():
+            reasons = [one.reason for one in field.metadata if isinstance(one, Kubernetes | WorkerOnly)]
+            assert all(reasons), f"{section.__name__}.{field.alias}"
+
+
+def test_the_crd_has_every_shared_field_but_those_of_workers_alone() -> None:
+    spec = spec_schema()["properties"]
+    assert "bufferedBytes" not in spec["limits"]["properties"]
+    assert "budgetBytes" not in spec["ledger"]["properties"]["payloads"]["properties"]
+    assert "default" not in spec["limits"]["properties"]["bodyBytes"]
+    assert spec["timeouts"]["properties"]["drainSeconds"] | {"description": ""} == {
+        **{"type": "integer", "format": "int32", "minimum": 1, "maximum": 86_400, "default": 30},
+        "description": "",
+    }
+    text = json.dumps(spec_schema())
+    assert KUBERNETES not in text and WORKER_ONLY not in text
+
+
+def test_every_bound_of_a_manifest_lies_within_the_files() -> None:
+    """What an API server lets in, the workers take."""
+
+    def compare(section: type[Section]) -> None:
+        properties = section.model_json_schema(by_alias=True)["properties"]
+        for name, node in properties.items():
+            for option in node.get("anyOf", [node]):
+                own = option.get(KUBERNETES, {})
+                assert own.get("minimum", option.get("minimum", 0)) >= option.get("minimum", 0), name
+                if "maximum" in own:
+                    assert own["maximum"] <= option["maximum"], name
+                if "maxItems" in own:
+                    assert own["maxItems"] <= option["maxItems"], name
+
+    for section in shared():
+        compare(section)
+
+
+def test_a_shared_section_is_strict_in_a_file_and_lenient_in_a_manifest() -> None:
+    newer = manifest(limits={"uploadBytes": 1024, "ofTomorrow": 1}, timeouts={"drainSeconds": 9, "x": {}})
+    spec = Gateway.read(newer).spec
+    assert (spec.limits.upload_bytes, spec.timeouts.drain_seconds) == (1024, 9)
+    for wrong in ({"ofTomorrow": 1}, {"uploadBytes": "1024"}):
+        with pytest.raises(ValidationError):
+            type(spec.limits).model_validate(wrong)
+
+
+def test_every_shared_field_is_described() -> None:
+    for section in shared():
+        for name, node in section.model_json_schema(by_alias=True)["properties"].items():
+            assert node.get("description"), f"{section.__name__}.{name}"

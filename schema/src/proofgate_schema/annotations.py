@@ -1,0 +1,48 @@
+"""Where a field differs between the gateway's file and a manifest, with the reason for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+#: Of a node of a JSON schema: what the CRD says in its place. None: the CRD does not say it.
+KUBERNETES = "x-proofgate-kubernetes"
+#: Of a node of a JSON schema: why no manifest has the field.
+WORKER_ONLY = "x-proofgate-worker-only"
+
+
+@dataclass(frozen=True, eq=False)  # typing hashes what annotates a union
+class Kubernetes:
+    """What a CRD says of a field beside, or in the place of, what holds for the gateway's file.
+
+    `keywords` are those of JSON schema. The API server enforces them; the operator does not look again.
+    """
+
+    reason: str
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        node = handler(schema)
+        return {**node, KUBERNETES: {**node.get(KUBERNETES, {}), **self.keywords}}
+
+
+@dataclass(frozen=True, eq=False)
+class WorkerOnly:
+    """A field of the gateway's file that no manifest has."""
+
+    reason: str
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(schema), WORKER_ONLY: self.reason}
+
+
+#: A list whose values the API server refuses to have twice.
+SET = Kubernetes("a value is listed once", {"x-kubernetes-list-type": "set"})

@@ -1,0 +1,95 @@
+"""Kinds of field that sections share: how each is written, and what is said of a mistake."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+
+from proofgate_schema.annotations import Kubernetes
+
+_NAMES_ARE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", text):
+        raise ValueError(f"a name has {_NAMES_ARE}")
+    return text
+
+
+def _tenant_name(text: str) -> str:
+    namespace, slash, name = text.partition("/")
+    _name(namespace)
+    if slash:
+        # Of a shard's tenants; a namespace is no longer than a name here, its object may be.
+        for part in name.split("."):
+            _name(part)
+    return text
+
+
+def _model_name(text: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,128}", text):
+        raise ValueError("a model name has 1 to 128 printable ASCII characters and no space")
+    if "*" in text[:-1]:
+        raise ValueError("the wildcard '*' stands for the rest of a name: it comes last")
+    return text
+
+
+T = TypeVar("T")
+
+
+def _as_tuple(value: object) -> object:
+    # YAML has lists; frozen models want tuples, which strict mode does not make of them.
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
+    # Not min_length: pydantic counts valid entries only, and reports one broken entry a second time as none.
+    if not entries:
+        raise ValueError("list at least one")
+    return entries
+
+
+def _whole(seconds: float) -> float:
+    """Return whole seconds as they are written: 5, not 5.0."""
+    return int(seconds) if seconds == int(seconds) else seconds
+
+
+Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
+NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
+Name = Annotated[str, AfterValidator(_name)]
+#: A name, or `namespace/name` of a tenant that stands in a shard.
+TenantName = Annotated[
+    str,
+    AfterValidator(_tenant_name),
+    Kubernetes(
+        "names of objects, DNS labels and subdomains",
+        {
+            "minLength": 1,
+            "maxLength": 317,
+            "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
+        },
+    ),
+]
+MODEL_NAME = Kubernetes(
+    "rules over models cost by their lengths",
+    {"minLength": 1, "maxLength": 96, "pattern": r"^[-a-zA-Z0-9._:/@]+[*]?$"},
+)
+ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME]
+_Written = PlainSerializer(_whole, return_type=int | float, when_used="json")
+_WHOLE_SECONDS = {"type": "integer"}
+#: 0.001 to 86400 seconds.
+Seconds = Annotated[
+    float,
+    Field(ge=0.001, le=86_400, allow_inf_nan=False),
+    _Written,
+    Kubernetes("whole seconds", {**_WHOLE_SECONDS, "minimum": 1}),
+]
+#: 0 to 3600 seconds.
+SecondsOrNone = Annotated[
+    float,
+    Field(ge=0, le=3600, allow_inf_nan=False),
+    _Written,
+    Kubernetes("whole seconds", _WHOLE_SECONDS),
+]

@@ -1,0 +1,55 @@
+"""The section `limits`: how much clients may send, and how much a worker holds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from proofgate_schema.annotations import Kubernetes, WorkerOnly
+from proofgate_schema.section import Section
+
+#: Bytes of a worker's memory for one connection besides a head that is being read: docs/operations.md,
+#: "Memory".
+CONNECTION_BYTES = 16 << 10
+
+
+class Limits(Section):
+    """How much one client may send, in bytes, how many clients a worker takes, and how much it holds."""
+
+    head_bytes: Annotated[
+        int,
+        Field(ge=1024, le=1 << 20),
+        Kubernetes("HAProxy keeps the whole head in view, twice", {"maximum": 64 << 10}),
+    ] = 16 << 10
+    """Of one request's head. A worker keeps as much memory for each of its connections, and HAProxy four
+    times as much. A change rolls HAProxy."""
+    body_bytes: Annotated[
+        int,
+        Field(ge=1024, le=1 << 30),
+        Kubernetes("the default follows spec.worker.memory", {"default": None}),
+    ] = 32 << 20
+    """Of one request's body, and of one answer that has to be held. In a cluster spec.worker.memory has to
+    have nine times as much for bodies and answers; absent: a ninth of what it has for them, at most 32
+    MiB."""
+    upload_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = 512 << 20
+    """Of one form with files, which passes without being held."""
+    connections: Annotated[
+        int,
+        Field(ge=1, le=1 << 20),
+        Kubernetes(
+            "HAProxy's pods share them, and each takes memory of the pod", {"minimum": 256, "maximum": 65_536}
+        ),
+    ] = 4096
+    """Of clients at one worker at the same time. Each takes 16 KiB of its memory and a head. HAProxy lets in
+    as many as its workers take, and no more. Fixed for the life of a worker."""
+    buffered_bytes: Annotated[
+        int, Field(ge=4096, le=1 << 40), WorkerOnly("it follows spec.worker.memory")
+    ] = 192 << 20
+    """Of all exchanges in memory together, four times `bodyBytes` to 1 TiB: bodies, their texts and
+    redacted copies, answers that rules hold, and 32 KiB for each exchange."""
+
+    @property
+    def connection_memory(self) -> int:
+        """Bytes of a worker's memory that its connections take."""
+        return self.connections * (CONNECTION_BYTES + self.head_bytes)

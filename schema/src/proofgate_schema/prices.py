@@ -1,0 +1,246 @@
+"""The section `prices`: what models cost. Amounts of money are text, so that they stay exact."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.fields import Listed
+from proofgate_schema.section import Section
+
+_DATES_ARE = "write a date (RFC 3339), for example 2026-01-31: it begins at midnight UTC"
+_MILLIONS_ARE = "write dollars as text, for example '0.15': at most 1000000, with at most 6 decimal places"
+_PER_REQUEST = "write dollars as text, for example '0.01': at most 1000, with at most 12 decimal places"
+_BUDGETS_ARE = (
+    "write dollars as text, for example '25.50': more than 0, less than 1000000000, with at most 9 decimal"
+    " places"
+)
+
+
+def _date(value: object) -> int:
+    # YAML reads a date without quotes as one.
+    text = value if isinstance(value, str) else getattr(value, "isoformat", str)()
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+        raise ValueError(_DATES_ARE)
+    try:
+        seconds = int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
+    except (ValueError, OverflowError):
+        raise ValueError(_DATES_ARE) from None
+    if seconds < 0:
+        raise ValueError("write a date after 1970")
+    return seconds
+
+
+def _decimal(value: object, whole: int, places: int, most: int, told: str) -> str:
+    # Never a float: what is written is what is charged.
+    pattern = rf"[0-9]{{1,{whole}}}(\.[0-9]{{1,{places}}})?"
+    if not isinstance(value, str) or not re.fullmatch(pattern, value) or Decimal(value) > most:
+        raise ValueError(told)
+    return value
+
+
+def _per_token(value: object) -> str:
+    return _decimal(value, 7, 6, 1_000_000, _MILLIONS_ARE)
+
+
+def _per_request(value: object) -> str:
+    return _decimal(value, 4, 12, 1000, _PER_REQUEST)
+
+
+def _budget(value: object) -> str:
+    text = _decimal(value, 9, 9, 1_000_000_000, _BUDGETS_ARE)
+    if not Decimal(text):
+        raise ValueError(_BUDGETS_ARE)
+    return text
+
+
+def _model_pattern(text: str) -> str:
+    if not re.fullmatch(r"[!-)+-~]{0,127}([!-)+-~]|\*)", text):
+        raise ValueError(
+            "write a model's name at its provider, or the beginning of names with a * at its end: 1 to 128"
+            " printable ASCII characters"
+        )
+    return text
+
+
+def _day(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+
+
+def _tier_name(name: str) -> str:
+    # Not a pattern: a structural schema knows no names of members.
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_+-]{0,30}", name):
+        raise ValueError("the name of a tier has 1 to 31 of a to z, 0 to 9, _, + and -, none of these first")
+    return name
+
+
+def _tool_kind(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", name):
+        raise ValueError("the kind of a tool has 1 to 64 letters, digits and _ . -, a letter first")
+    return name
+
+
+#: More than 0, less than 10^9, with at most 9 decimal places.
+BUDGET = r"^([1-9][0-9]{0,8}(\.[0-9]{1,9})?|0\.0{0,3}[1-9][0-9]{0,5})$"
+PER_MILLION = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
+PER_REQUEST = r"^(0|[1-9][0-9]{0,2})(\.[0-9]{1,12})?$"
+_DAY = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+_MODEL = r"^([-a-zA-Z0-9._:/@]+\*?|\*)$"
+_AS_A_PATTERN = "an API server knows patterns alone"
+
+#: Seconds since 1970 at which a day begins; text in a file.
+Date = Annotated[
+    int,
+    BeforeValidator(_date),
+    PlainSerializer(_day, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date"}),
+    Kubernetes(_AS_A_PATTERN, {"maxLength": 10, "pattern": _DAY}),
+]
+DollarsPerMillion = Annotated[
+    str, BeforeValidator(_per_token), Kubernetes(_AS_A_PATTERN, {"maxLength": 13, "pattern": PER_MILLION})
+]
+DollarsPerRequest = Annotated[
+    str, BeforeValidator(_per_request), Kubernetes(_AS_A_PATTERN, {"maxLength": 16, "pattern": PER_REQUEST})
+]
+#: Of a budget.
+Dollars = Annotated[
+    str, BeforeValidator(_budget), Kubernetes(_AS_A_PATTERN, {"maxLength": 19, "pattern": BUDGET})
+]
+ModelPattern = Annotated[
+    str,
+    AfterValidator(_model_pattern),
+    Kubernetes(
+        "rules over models cost by their lengths", {"minLength": 1, "maxLength": 96, "pattern": _MODEL}
+    ),
+]
+#: A tier of service, as requests and answers name it.
+TierName = Annotated[str, AfterValidator(_tier_name)]
+#: A kind of tool that providers run themselves, with or without the date behind it.
+ToolKind = Annotated[str, AfterValidator(_tool_kind)]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
+_FEW = Kubernetes("the object has to fit into etcd", {"maxItems": 2})
+_PROVIDER = Kubernetes(
+    "a name from spec.providers",
+    {"minLength": 1, "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+)
+
+
+class LongPromptPrice(Section):
+    """What all tokens of a request cost whose prompt is long."""
+
+    prompt_tokens: Tokens
+    """Prompts with more tokens than this, those read from a cache included."""
+    input: DollarsPerMillion
+    """Tokens of prompts."""
+    cached_input: DollarsPerMillion | None = None
+    """Those read from a cache. Absent: as input."""
+    cache_write: DollarsPerMillion | None = None
+    """Those written to a cache. Absent: as input, and no less than without this part."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or
+    cacheWrite."""
+    audio_input: DollarsPerMillion | None = None
+    """Those of audio. Absent: as input, and no less than without this part."""
+    output: DollarsPerMillion
+    """Tokens of answers, reasoning included."""
+    audio_output: DollarsPerMillion | None = None
+    """Those of audio. Absent: as output, and no less than without this part."""
+
+
+class TierPrice(Section):
+    """What a tier of service costs."""
+
+    input: DollarsPerMillion
+    """Tokens of prompts."""
+    cached_input: DollarsPerMillion | None = None
+    """Those read from a cache. Absent: as input."""
+    cache_write: DollarsPerMillion | None = None
+    """Those written to a cache. Absent: as input, and no less than without this part."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or
+    cacheWrite."""
+    audio_input: DollarsPerMillion | None = None
+    """Those of audio. Absent: as input, and no less than without this part."""
+    output: DollarsPerMillion
+    """Tokens of answers, reasoning included."""
+    audio_output: DollarsPerMillion | None = None
+    """Those of audio. Absent: as output, and no less than without this part."""
+    above: Annotated[Listed[LongPromptPrice], Field(max_length=4), _FEW] = ()
+    """Of long prompts, the shortest first. Absent: no less than in the standard tier."""
+
+
+class Price(Section):
+    """What a model costs, in US dollars for a million tokens, as text such as '0.15'."""
+
+    provider: Annotated[str, _PROVIDER] | None = None
+    """The name of a provider. Absent: any."""
+    model: ModelPattern
+    """The name that the provider knows the model by; with `*` at its end, all names that begin so."""
+    effective_from: Date
+    """The day from which on it holds, midnight UTC, such as 2026-01-31."""
+    currency: Literal["USD"] = "USD"
+    """The only one that is known."""
+    input: DollarsPerMillion
+    """Tokens of prompts."""
+    cached_input: DollarsPerMillion | None = None
+    """Those read from a cache. Absent: as input."""
+    cache_write: DollarsPerMillion | None = None
+    """Those written to a cache. Absent: as input."""
+    cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
+    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or cacheWrite
+    if that is more."""
+    audio_input: DollarsPerMillion | None = None
+    """Those of audio. Absent: as input."""
+    output: DollarsPerMillion
+    """Tokens of answers, reasoning included."""
+    audio_output: DollarsPerMillion | None = None
+    """Those of audio. Absent: as output."""
+    per_request: DollarsPerRequest | None = None
+    """Dollars for each request that is answered, besides its tokens. Absent: nothing."""
+    tools: Annotated[
+        dict[ToolKind, DollarsPerRequest],
+        Field(max_length=16),
+        Kubernetes("the object has to fit into etcd", {"maxProperties": 8}),
+    ] = Field(default_factory=dict)
+    """Dollars for each call of a tool that the upstream runs itself, by its kind without the date behind it
+    (web_search) or Gemini's field (googleSearch): '0' for one that costs nothing besides tokens. Where a
+    budget in money counts, a request that offers another one is refused."""
+    above: Annotated[Listed[LongPromptPrice], Field(max_length=4), _FEW] = ()
+    """Of long prompts, the shortest first. Absent: all prompts cost the same."""
+    tiers: Annotated[
+        dict[TierName, TierPrice],
+        Field(max_length=8),
+        Kubernetes("the object has to fit into etcd", {"maxProperties": 4}),
+    ] = Field(default_factory=dict)
+    """Of other tiers of service than the standard one, by the names that requests give them: service_tier,
+    and Anthropic's speed and inference_geo. Where a budget in money counts, a request for another one is
+    refused."""
+    max_input_tokens: Tokens | None = None
+    """The most tokens that the model takes as a prompt: a budget reserves no more. Absent: not known."""
+    max_output_tokens: Tokens | None = None
+    """The most tokens that an answer has whose request names no maximum: a budget reserves them. Absent:
+    maxOutputTokens of the model."""
+
+    @model_validator(mode="after")
+    def _is_ordered(self) -> Price:
+        for levels in (self.above, *(tier.above for tier in self.tiers.values())):
+            lengths = [level.prompt_tokens for level in levels]
+            if lengths != sorted(set(lengths)):
+                raise ValueError(
+                    "list the prices of long prompts by promptTokens, the smallest first, each once"
+                )
+        return self
