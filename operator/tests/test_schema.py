@@ -1,10 +1,15 @@
 """One schema: what gateway and operator share, and where a manifest differs from the gateway's file."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
+import jsonschema
 import pytest
+from proofgate.config.document import parse_document
 from proofgate.config.settings import Settings
 from proofgate_schema import fields, prices
 from proofgate_schema.annotations import KUBERNETES, WORKER_ONLY, Kubernetes, WorkerOnly
@@ -13,7 +18,11 @@ from pydantic import BaseModel, ValidationError
 
 from proofgate_operator.api.crd import spec_schema
 from proofgate_operator.api.gateway import Gateway, GatewaySpec
+from tests.controlplane.largest import everything, largest
 from tests.gateways import manifest
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "schema"
 
 #: Every bound and default of a manifest that is another one than the file's. A new difference is a decision.
 BOUNDS = {
@@ -167,3 +176,36 @@ def test_every_shared_field_is_described() -> None:
     for section in shared():
         for name, node in section.model_json_schema(by_alias=True)["properties"].items():
             assert node.get("description"), f"{section.__name__}.{name}"
+
+
+# --- Schemas for editors
+
+
+def editors(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((SCHEMA / f"{name}.schema.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("script", ["editor_schemas.py", "readme_table.py"])
+def test_what_is_made_of_the_models_is_fresh(script: str) -> None:
+    done = subprocess.run([sys.executable, str(SCHEMA / script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("spec", [everything(), largest(), {}], ids=["everything", "largest", "least"])
+def test_a_manifest_is_what_an_editor_takes(spec: dict[str, Any]) -> None:
+    validator = jsonschema.Draft202012Validator(editors("governancegateway"))
+    written = manifest(**spec)
+    validator.validate(written)
+    written["spec"]["timeout"] = {}
+    assert not validator.is_valid(written)
+
+
+def test_a_gateways_file_is_what_an_editor_takes() -> None:
+    validator = jsonschema.Draft202012Validator(editors("gateway"))
+    readme = (ROOT / "gateway" / "README.md").read_text()
+    example = readme.partition("## The configuration")[2].partition("```yaml\n")[2].partition("```")[0]
+    typed = parse_document(example).data
+    validator.validate(typed)
+    typed["limits"]["bodybytes"] = 1
+    assert not validator.is_valid(typed)

@@ -9,8 +9,8 @@ from pydantic import Field
 from proofgate_schema.annotations import Kubernetes, WorkerOnly
 from proofgate_schema.section import Section
 
-#: Bytes of a worker's memory for one connection besides a head that is being read: docs/operations.md,
-#: "Memory".
+#: Bytes of a worker's memory for one connection besides a head that is being read:
+#: docs/how-to/size-a-worker.md.
 CONNECTION_BYTES = 16 << 10
 
 

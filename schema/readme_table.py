@@ -1,0 +1,119 @@
+"""Writes the rows of gateway/README.md's table of fields whose sections stand in `proofgate_schema`.
+
+python schema/readme_table.py           # writes them where they stand
+python schema/readme_table.py --check   # exits with 1 when one is stale
+
+Rows of other sections are written by hand; gateway/tests/test_config.py checks that none is missing.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from proofgate.config.settings import Settings
+from pydantic import BaseModel
+
+from proofgate_schema.section import Section
+
+PAGE = Path(__file__).resolve().parents[1] / "gateway" / "README.md"
+#: Modules of sections whose rows are generated. Kinds of text, such as amounts of money, have no bounds that
+#: could be written in a cell.
+GENERATED = ("analysis", "limits", "payloads", "providers", "telemetry", "timeouts")
+_ROW = re.compile(r"^\| `([A-Za-z0-9.\[\]]+)` \|.*\|$")
+_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+Schema = dict[str, Any]
+
+
+def main() -> int:
+    """Writes or checks the page; returns the exit code."""
+    made = dict(rows(Settings))
+    before = PAGE.read_text().splitlines()
+    after = [made.get(found[1], line) if (found := _ROW.match(line)) else line for line in before]
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text("\n".join(after) + "\n")
+    elif after != before:
+        print(f"{PAGE.name} is stale: run python schema/readme_table.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+def rows(section: type[BaseModel], below: str = "") -> Iterator[tuple[str, str]]:
+    """Yields each row that is generated, by its field as the table writes it."""
+    properties: Schema = section.model_json_schema(by_alias=True)["properties"]
+    required = section.model_json_schema(by_alias=True).get("required", ())
+    written = is_generated(section)
+    for field in section.model_fields.values():
+        alias = field.alias or ""
+        path = below + alias + ("[]" if "tuple[" in str(field.annotation) else "")
+        inner = next(models(field.annotation), None)
+        if inner is not None:
+            yield from rows(inner, f"{path}.")
+        elif written:
+            node = properties[alias]
+            default = "required" if alias in required else shown(node.get("default"))
+            cells = (f"`{path}`", default, bounds(alias, node), cell(node["description"]))
+            yield path, "| " + " | ".join(cells) + " |"
+
+
+def is_generated(section: type[BaseModel]) -> bool:
+    """Whether rows of a section are generated."""
+    package, _, module = section.__module__.partition(".")
+    return issubclass(section, Section) and package == "proofgate_schema" and module in GENERATED
+
+
+def models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yields the models in an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from models(inner)
+
+
+def bounds(name: str, field: Schema) -> str:
+    """A field's bounds: its values, or its range, bytes in units."""
+    node = next((one for one in field.get("anyOf", ()) if one.get("type") != "null"), field)
+    if "enum" in node:
+        return ", ".join(f"`{value}`" for value in node["enum"])
+    if "maxItems" in node:
+        return f"at most {node['maxItems']} items"
+    if "minimum" in node and "maximum" in node:
+        written = in_bytes if name.endswith("Bytes") else plain
+        return f"{written(node['minimum'])} to {written(node['maximum'])}"
+    return ""
+
+
+def in_bytes(number: float) -> str:
+    """A number of bytes in the largest unit that it has a whole number of."""
+    return next(
+        (f"{int(number) // unit} {name}" for unit, name in _UNITS if not number % unit), plain(number)
+    )
+
+
+def plain(number: float) -> str:
+    """A number without a fraction that is none."""
+    return str(int(number) if number == int(number) else number)
+
+
+def shown(default: Any) -> str:
+    """A default as somebody would write it."""
+    if default is None:
+        return "none"
+    if isinstance(default, list):
+        return ", ".join(f"`{value}`" for value in default) or "none"
+    if isinstance(default, bool) or not isinstance(default, int | float):
+        return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    return plain(default)
+
+
+def cell(text: str) -> str:
+    """Text that can stand in a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
