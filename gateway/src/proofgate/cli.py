@@ -25,6 +25,7 @@ from proofgate.auditor import command as auditor_command
 from proofgate.config.policy import Scope
 from proofgate.descriptors import raise_descriptors
 from proofgate.evidence import EvidenceError
+from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.index import access_log_command, by_hand, end_user_command, export_command
 from proofgate.index import command as index_command
 from proofgate.keeping import erasing, holds, keep, pruning, shred_keys_command, shredding
@@ -66,17 +67,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(options)
     except EvidenceError as error:
-        return handlers.fail(str(error), handlers.EXIT_USAGE)
+        return fail(str(error), EXIT_USAGE)
     except _core.ConfigError as error:
-        return handlers.fail(f"{error} [{error.code}]", handlers.EXIT_USAGE)
+        return fail(f"{error} [{error.code}]", EXIT_USAGE)
     except _core.ProofgateError as error:
-        return handlers.fail(f"{error} [{error.code}]", handlers.EXIT_FAILED)
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader of a pipe is gone; the interpreter must not report it a second time when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return handlers.EXIT_FAILED
+        return EXIT_FAILED
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,21 +12,15 @@ import sys
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.another_key import explained
+from proofgate.exit_codes import (
+    EXIT_FAILED,
+    EXIT_INCOMPLETE,
+    EXIT_INVALID_EVIDENCE,
+    EXIT_OK,
+    EXIT_USAGE,
+    fail,
+)
 from proofgate.terminal import show_bytes
-
-EXIT_OK = 0
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-#: What is there was done, and something of it cannot be read.
-EXIT_INCOMPLETE = 10
-EXIT_INVALID_EVIDENCE = 40
-
-
-def fail(message: str, code: int) -> int:
-    """Says on standard error why a command failed, and returns its exit code."""
-    print(f"proofgate: {explained(message)}", file=sys.stderr)
-    return code
 
 
 def serve(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofgate import _core
-from proofgate import commands as handlers
+from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_new
 
 SUCCESSIONS_FILE = "key-successions"
@@ -53,7 +53,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _nothing(_: argparse.Namespace) -> int:
-    return handlers.EXIT_USAGE
+    return EXIT_USAGE
 
 
 def _days(text: str) -> int:
@@ -101,13 +101,13 @@ def _rotate(options: argparse.Namespace) -> int:
     try:
         line = rotate(options.old, options.to, options.grace, options.out, time.time_ns() // 1000)
     except KeyFileError as error:
-        return handlers.fail(str(error), handlers.EXIT_USAGE)
+        return fail(str(error), EXIT_USAGE)
     print(f"wrote {options.out / ROLLING_KEY_FILE} (secret: both, for workers until each has started a log)")
     print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: the key that follows, alone)")
     print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to those who verify)")
     print(f"wrote {options.out / SUCCESSIONS_FILE} (public: put it behind a verifying key that somebody has)")
     _print(line)
-    return handlers.EXIT_OK
+    return EXIT_OK
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -115,10 +115,10 @@ def _show(options: argparse.Namespace) -> int:
         text = _read(options.file)
         _print(_core.key_line(text))
     except KeyFileError as error:
-        return handlers.fail(str(error), handlers.EXIT_USAGE)
+        return fail(str(error), EXIT_USAGE)
     except ValueError as error:
-        return handlers.fail(f"{options.file} holds no key: {error}", handlers.EXIT_USAGE)
-    return handlers.EXIT_OK
+        return fail(f"{options.file} holds no key: {error}", EXIT_USAGE)
+    return EXIT_OK
 
 
 def _print(line: list[tuple[str, int | None]]) -> None:

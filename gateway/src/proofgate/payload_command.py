@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.commands import EXIT_FAILED, EXIT_OK, fail
 from proofgate.evidence import EvidenceError, read_verifying_key
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, fail
 from proofgate.index import by_hand
 from proofgate.terminal import show_bytes
 

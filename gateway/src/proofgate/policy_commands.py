@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from proofgate import _core
-from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.config.core_json import word
 from proofgate.config.policy import Scope
 from proofgate.config.policy_rules import rules_of
 from proofgate.config.references import unknown
 from proofgate.config.settings import Settings
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.policy_samples import (
     Failure,
     Verdict,

@@ -10,11 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from proofgate import _core
-from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.config.core_json import prices_of as price_entries
 from proofgate.config.core_json import targets_of
 from proofgate.config.settings import Settings
+from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 
 _PARTS = (
     "input",

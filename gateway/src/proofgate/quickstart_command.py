@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import quickstart
-from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import KeyFileError, one_key
 from proofgate.quickstart import OPENAI, Setup
 

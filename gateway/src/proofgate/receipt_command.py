@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from proofgate.commands import EXIT_INVALID_EVIDENCE, EXIT_OK, fail
 from proofgate.evidence import EvidenceError, read_verifying_key
+from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, fail
 from proofgate.receipts import ContradictedError, Receipt, UrlSource, Verified, fetch
 from proofgate.receipts.bundle import verify
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

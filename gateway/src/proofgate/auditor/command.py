@@ -14,8 +14,8 @@ from typing import Any
 from proofgate import _core
 from proofgate.auditor import workers
 from proofgate.auditor.served import ROOT, ServedLedger
-from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.evidence import VERDICTS, read_verifying_key
+from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.index import audited
 from proofgate.mirror import audited as mirrored
 from proofgate.siem import audited as streamed

@@ -5,7 +5,7 @@ Rust side gets. Every problem is reported at once, each with its place; secrets 
 and are never part of a message.
 """
 
-from proofgate.config.checked import Config
+from proofgate.config.config import Config
 from proofgate.config.loading import load, load_settings
 from proofgate.config.problems import InvalidConfigError, Problem
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from proofgate.config import core_json
 from proofgate.config.access import Issuer
 from proofgate.config.certificates import Identity
 from proofgate.config.document import Document, FieldPath
@@ -28,8 +27,8 @@ class AwsCredentials:
 
 
 @dataclass(frozen=True)
-class Config:
-    """Everything that a worker is started with. Its representation shows no secret.
+class CheckedConfig:
+    """Everything that a worker is started with, as data. Its representation shows no secret.
 
     Two are equal when they mean the same, whatever their files look like. `key_sets` are those of `jwksFile`,
     by issuer; `provider_keys`, `aws_credentials`, `service_accounts`, `provider_cas`, `client_identities`
@@ -80,25 +79,6 @@ class Config:
         """The directory of tenants that do not stand in the configuration."""
         shards = self.settings.tenant_shards
         return None if shards is None else self.source.parent / shards.directory
-
-    def to_core_json(self, shard: int, *, profile_stages: bool | None = None) -> str:
-        """The configuration as `_core.Worker` takes it: everything inline, secrets included. Never log it.
-
-        `profile_stages` is `profiling.stages` unless it is given.
-        """
-        stages = self.settings.profiling.stages if profile_stages is None else profile_stages
-        return core_json.worker_json(self, shard, stages)
-
-    def digest(self) -> str:
-        """SHA-256 of the configuration without its secrets: the same on every shard with the same files.
-
-        Shards of tenants are no part of it; see `_core.Worker.config_digest`.
-        """
-        return core_json.public_digest(self)
-
-    def public_json(self) -> bytes:
-        """What `digest` is of: what is archived beside the ledger."""
-        return core_json.public_json(self)
 
     def problem(self, code: str, path: FieldPath, message: str) -> Problem:
         """A problem that shows only after loading, with its line."""

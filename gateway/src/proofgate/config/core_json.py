@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proofgate_schema.payloads import Payloads
     from pydantic import SecretStr
 
-    from proofgate.config.checked import Config
+    from proofgate.config.checked import CheckedConfig
     from proofgate.config.settings import Model, Settings
     from proofgate.config.telemetry import Telemetry
 
@@ -46,7 +46,7 @@ _WORDS = {
 }
 
 
-def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
+def worker_json(config: CheckedConfig, shard: int, profile_stages: bool) -> str:
     """The whole configuration, secrets included. Never log it."""
     document = _public(config)
     document["config_digest"] = public_digest(config)
@@ -87,12 +87,12 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
     return json.dumps(document, ensure_ascii=False)
 
 
-def public_digest(config: Config) -> str:
+def public_digest(config: CheckedConfig) -> str:
     """SHA-256 of `public_json`: the same on every shard with the same files."""
     return hashlib.sha256(public_json(config)).hexdigest()
 
 
-def public_json(config: Config) -> bytes:
+def public_json(config: CheckedConfig) -> bytes:
     """Everything that is no secret, as JSON of one form; of the keys of each tenant, one digest of theirs."""
     settings = config.settings
     document = _public(config)
@@ -115,7 +115,7 @@ def _canonical(document: Json | list[Json]) -> bytes:
     return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _public(config: Config) -> Json:
+def _public(config: CheckedConfig) -> Json:
     settings, limits = config.settings, config.settings.limits
     return {
         "ledger": {
@@ -255,19 +255,19 @@ def _telemetry(telemetry: Telemetry) -> Json:
     }
 
 
-def _held_checkpoints(config: Config) -> Json | None:
+def _held_checkpoints(config: CheckedConfig) -> Json | None:
     held = config.settings.ledger.held_checkpoints
     if held is None:
         return None
     return {"directory": str(config.held_checkpoints), "by": word(held.kept_by)}
 
 
-def _client_certificate(config: Config, provider: str) -> str | None:
+def _client_certificate(config: CheckedConfig, provider: str) -> str | None:
     shown = config.client_identities.get(provider)
     return None if shown is None else shown.certificate_pem
 
 
-def _tls(config: Config) -> Json | None:
+def _tls(config: CheckedConfig) -> Json | None:
     tls = config.settings.tls
     if tls is None or config.identity is None:
         return None
@@ -280,7 +280,7 @@ def _tls(config: Config) -> Json | None:
     }
 
 
-def _tenants(config: Config) -> list[Json]:
+def _tenants(config: CheckedConfig) -> list[Json]:
     plans = {plan.name: plan for plan in config.settings.plans}
     return [
         {
@@ -354,7 +354,7 @@ def _payload_bytes(plan: Plan, payloads: Payloads | None) -> int | None:
     return payloads.max_bytes
 
 
-def _jwt(config: Config) -> list[Json]:
+def _jwt(config: CheckedConfig) -> list[Json]:
     return [
         {
             "issuer": issuer.issuer,
@@ -367,7 +367,7 @@ def _jwt(config: Config) -> list[Json]:
     ]
 
 
-def _timeouts(config: Config) -> Json:
+def _timeouts(config: CheckedConfig) -> Json:
     timeouts = config.settings.timeouts
     return {
         "client_head_ms": _milliseconds(timeouts.client_head_seconds),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from proofgate.config.checked import Config
+from proofgate.config.config import Config
 from proofgate.config.document import Document, DocumentError, parse_document
 from proofgate.config.files import CONFIG_MAXIMUM, NamedFiles, digest_of, look_at, read_bounded
 from proofgate.config.policy_rules import check_policy

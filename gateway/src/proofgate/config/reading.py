@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from proofgate import _core
 from proofgate.config.certificates import client_authorities, client_identities, identity, provider_cas
-from proofgate.config.checked import Config
+from proofgate.config.config import Config
 from proofgate.config.credentials import (
     aws_credentials,
     forward_proxy,

@@ -12,8 +12,8 @@ from typing import Any
 
 from proofgate import _core
 from proofgate.aggregate_log import AggregateLogError, StateFiles, entries
-from proofgate.commands import EXIT_USAGE, fail
 from proofgate.evidence import VERDICTS, read_text, read_verifying_key
+from proofgate.exit_codes import EXIT_USAGE, fail
 from proofgate.index.access_log import AccessLogError, Part, parts, replay
 
 _INCOMPLETE, _DIVERGED = 10, 30

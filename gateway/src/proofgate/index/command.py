@@ -14,8 +14,8 @@ from pathlib import Path
 
 from proofgate import _core
 from proofgate.another_key import explained
-from proofgate.commands import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.evidence import read_verifying_key
+from proofgate.exit_codes import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.index import by_hand
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter

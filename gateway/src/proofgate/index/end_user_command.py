@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 #: More bytes than these are of no user that is recorded.
 _LONGEST = 1024

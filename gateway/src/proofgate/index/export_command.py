@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proofgate import _core
-from proofgate.commands import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.evidence import read_verifying_key
+from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.index import by_hand
 from proofgate.index.command import add_filter, read_filter, told
 from proofgate.index.errors import IndexUnusableError

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 
-from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.ledger import KeptLedger, Logs
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core
-from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
 from proofgate.evidence import read_verifying_key
+from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofgate import _core, evidence
-from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments, erasing, pruning
 from proofgate.keeping.anchors import Anchors, AnchorsError
 from proofgate.keeping.ledger import KeptLedger, Logs

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.ledger import KeptLedger, Logs
 

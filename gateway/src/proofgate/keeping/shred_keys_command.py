@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError
 
 #: More than a Secret may hold, as JSON.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import evidence
-from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.shred_key_files import Folder, ShredKeysError
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 
 #: What this makes of keys: whoever writes the mirror chooses them.
 _KEY = re.compile(

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.reading.token import reading_token
 
 

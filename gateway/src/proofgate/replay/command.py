@@ -11,9 +11,9 @@ from pathlib import Path
 
 from proofgate import _core
 from proofgate.another_key import explained
-from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.evidence import read_verifying_key
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.index import by_hand
 from proofgate.keeping.arguments import moment, moment_before
 from proofgate.replay.engines import Engines, archived, other

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 
 
 def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str], str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import kopf
 
 from proofgate_operator.api import GROUP, PLURAL, VERSION
+from proofgate_operator.handlers.loop import Loop
 from proofgate_operator.handlers.operator import Operator
 
 
@@ -31,4 +32,5 @@ async def follow(
     if type == "DELETED":
         home.call_soon_threadsafe(operator.loops.end, uid)
     else:
-        home.call_soon_threadsafe(operator.loops.begin, operator, namespace, name, uid, logger)
+        loop = Loop(operator, namespace, name, uid, logger)
+        home.call_soon_threadsafe(operator.loops.begin, namespace, name, uid, loop)

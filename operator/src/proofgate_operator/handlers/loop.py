@@ -11,17 +11,14 @@ import math
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from proofgate_operator import metrics
 from proofgate_operator.api import KIND
 from proofgate_operator.handlers.execution import Logger
+from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.handlers.reconcile import Outcome, reconcile, report_other_release
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.store import Mark
-
-if TYPE_CHECKING:
-    from proofgate_operator.handlers.operator import Operator
 
 #: Bursts of events become one reconcile; and what is written now, the kubelet hears of as well.
 _GATHER_SECONDS = 0.1

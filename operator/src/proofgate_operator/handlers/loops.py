@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
-
-from proofgate_operator.handlers.execution import Logger
-from proofgate_operator.handlers.loop import Loop
-
-if TYPE_CHECKING:
-    from proofgate_operator.handlers.operator import Operator
+from collections.abc import Callable
+from typing import Protocol
 
 #: A reconcile that is under way gets so long to end when its loop is ended.
 _END_SECONDS = 5.0
+
+
+class Runnable(Protocol):
+    """What runs for one gateway: see `loop.Loop`."""
+
+    async def run(self, stopped: Callable[[], bool]) -> None:
+        """Run until cancelled, or until `stopped`."""
+
+    def forget(self) -> None:
+        """Leave nothing behind of a gateway that is gone."""
 
 
 class Loops:
@@ -21,12 +26,12 @@ class Loops:
     def __init__(self) -> None:
         self._running: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
-    def begin(self, operator: Operator, namespace: str, name: str, uid: str, logger: Logger) -> None:
-        """Have the gateway reconciled from now on, unless it already is."""
+    def begin(self, namespace: str, name: str, uid: str, loop: Runnable) -> None:
+        """Have the gateway reconciled by this loop from now on, unless it already has one."""
         if uid in self._running and not self._running[uid][0].done():
             return
         stopped = asyncio.Event()
-        running = self._run(Loop(operator, namespace, name, uid, logger), f"{namespace}/{name}", stopped)
+        running = self._run(loop, f"{namespace}/{name}", stopped)
         self._running[uid] = asyncio.create_task(running, name=f"{namespace}/{name}"), stopped
 
     def end(self, uid: str) -> None:
@@ -44,7 +49,7 @@ class Loops:
         if tasks:
             await asyncio.wait(tasks, timeout=_END_SECONDS)
 
-    async def _run(self, loop: Loop, name: str, stopped: asyncio.Event) -> None:
+    async def _run(self, loop: Runnable, name: str, stopped: asyncio.Event) -> None:
         try:
             # A reconcile may swallow the cancellation.
             await loop.run(stopped.is_set)
