@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import json
@@ -11,11 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from loopback import Handler, answer, answering
+from signing import Key
 
 from proofgate import _core
 
 ORIGIN = "audit.example.com/demo"
-KEY = f"{ORIGIN}+1a2b3c4d+cHVibGlj"
+PLACE = Key(ORIGIN)
+KEY = PLACE.verifying
 TOMBSTONE = hashlib.sha256(b"a note\n").hexdigest()
 ERASURE = "0a" * 32
 
@@ -79,8 +80,7 @@ class Auditor:
         tree = _core.Tree()
         for entry in self.entries:
             tree.push(entry)
-        root = base64.b64encode(self.root or tree.root).decode()
-        return f"{self.origin}\n{tree.size}\n{root}\n\n- signed\n".encode()
+        return Key(self.origin).checkpoint(self.origin, tree.size, self.root or tree.root).encode()
 
     @property
     def bundles(self) -> list[str]:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from failures import failure
+from signing import AUDITOR
+
+from proofgate import _core
+
 NOTE = "proofgate.dev/ns/audit\n2\ncm9vdA==\n\n— proofgate.dev/ns/audit c2ln\n"
 IDLE = {
     "records": 0,
@@ -41,9 +46,9 @@ class Auditor:
         if not signing_key.startswith("PRIVATE+KEY+"):
             raise ValueError("not a private note key")
         if held is not None:
-            raise _error(f"held: {held}", "auditor_state_lost")
+            raise failure(_core.AuditorError, f"held: {held}", "auditor_state_lost")
         if not (new_aggregate or resume):
-            raise _error("the state is empty", "auditor_state_missing")
+            raise failure(_core.AuditorError, "the state is empty", "auditor_state_missing")
         self.opened = (ledger, state, ledger_key)
         self.served = served
         #: How workers stood, as it was told before each poll.
@@ -77,7 +82,7 @@ class Auditor:
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
         self.asked.append((now_us, budget_bytes, scrub_bytes))
         if self.failure is not None:
-            raise _error(self.failure, "auditor_state_io")
+            raise failure(_core.AuditorError, self.failure, "auditor_state_io")
         return json.dumps(IDLE | (self.polls.pop(0) if self.polls else {}))
 
     def accepted(self, since_us: int) -> list[tuple[str, str]]:
@@ -105,7 +110,7 @@ class Auditor:
         return self.published
 
     def verifying_keys(self) -> tuple[str, str]:
-        return "proofgate.dev/ns/audit+1a2b3c4d+cHVibGlj", self.opened[2]
+        return AUDITOR.verifying, self.opened[2]
 
     def witness_urls(self) -> list[tuple[str, str | None]]:
         return self.urls
@@ -117,7 +122,7 @@ class Auditor:
     def witness_question(self, witness: int, now_us: int) -> str | None:
         assert now_us > 0
         if self.failure is not None:
-            raise _error(self.failure, "auditor_state_io")
+            raise failure(_core.AuditorError, self.failure, "auditor_state_io")
         questions = self.questions.get(witness)
         return questions.pop(0) if questions else None
 
@@ -136,7 +141,7 @@ class Auditor:
 
     def tlog_proof(self, index: int) -> str | None:
         if index >= 2:
-            raise _error(f"entry {index} is not among 2", "out_of_range")
+            raise failure(_core.AuditorError, f"entry {index} is not among 2", "out_of_range")
         return None if self.published is None else f"c2sp.org/tlog-proof@v1\nindex {index}\n\n{NOTE}"
 
     def read(self, path: str) -> bytes | None:
@@ -144,15 +149,8 @@ class Auditor:
 
     def inclusion(self, index: int, size: int) -> list[str]:
         if index >= size:
-            raise _error(f"entry {index} is not among {size}", "out_of_range")
+            raise failure(_core.AuditorError, f"entry {index} is not among {size}", "out_of_range")
         return ["aGFzaA=="]
 
     def consistency(self, old: int, new: int) -> list[str]:
         return [] if old == new else ["aGFzaA=="]
-
-
-def _error(message: str, code: str) -> Exception:
-    # The double of the core has the errors, and takes this class from here.
-    import core_double
-
-    return core_double.AuditorError(message, code)

@@ -1,4 +1,4 @@
-"""What the tests share: the core double, a configuration, servers on loopback, waiting for a condition."""
+"""What the tests share: a configuration, a running worker, servers on loopback, waiting for a condition."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ import contextlib
 import json
 import os
 import socket
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from types import ModuleType
+from typing import Any, TypeVar, cast
 
-import core_double
+import auditor_double
 import httpx
 import hypothesis
+import keeper_double
+import mirror_core_double
+import payloads_double
 import pytest
+import replay_double
 import uvloop
+from faulty_worker import Worker
+from signing import LEDGER
 
-sys.modules["proofgate._core"] = core_double
+from proofgate import _core, profiling
+from proofgate.config import Config, InvalidConfigError, load
+from proofgate.http_server import Bounds, Server, address_of, bind
+from proofgate.reload import Outcome
 
 # Whoever runs the tests may have a proxy, which would be asked for what is on loopback, settings of a worker,
 # and any umask.
@@ -37,22 +46,15 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("tests")
 
-from proofgate import profiling  # noqa: E402 - the double must be in place first
-from proofgate.config import InvalidConfigError, load  # noqa: E402 - as above
-from proofgate.http_server import Bounds, Server, address_of, bind  # noqa: E402 - as above
-from proofgate.reload import Outcome  # noqa: E402 - as above
-
-if TYPE_CHECKING:
-    from proofgate._core import Worker
-
+AnyWorker = TypeVar("AnyWorker", bound=Worker)
 #: How long a test waits for what is about to happen: it gets there only if it fails.
 PATIENCE_SECONDS = 60.0
 # Of certificates it has none, because to read them takes longer than most tests.
 _CLIENT: dict[str, Any] = {"timeout": PATIENCE_SECONDS, "trust_env": False, "verify": False}
 #: Asks servers on loopback, over a connection for each request.
 HTTP = httpx.Client(limits=httpx.Limits(max_keepalive_connections=0), **_CLIENT)
-SECRETS = ("sk-very-secret", "c2VjcmV0LXNpZ25pbmc=", "0123456789abcdef-admin")
-ACME_HASH = core_double.hash_api_key("acme-key")
+SECRETS = ("sk-very-secret", LEDGER.secret, "0123456789abcdef-admin")
+ACME_HASH = _core.hash_api_key("acme-key")
 
 
 class ConfigDirectory:
@@ -63,10 +65,10 @@ class ConfigDirectory:
         self.file = path / "gateway.yaml"
         self.ledger = path / "ledger"
         self.ledger.mkdir()
-        self.write("signing-key", "PRIVATE+KEY+proofgate.dev/ns/demo+1a2b3c4d+c2VjcmV0LXNpZ25pbmc=\n")
+        self.write("signing-key", f"{LEDGER.signing}\n")
         self.write("openai-key", "sk-very-secret\n")
         self.write("admin-token", "0123456789abcdef-admin\n")
-        self.write("globex-keys", f"# rotated in March\n\n{core_double.hash_api_key('globex-key')}\n")
+        self.write("globex-keys", f"# rotated in March\n\n{_core.hash_api_key('globex-key')}\n")
         self.file.write_text((Path(__file__).parent / "gateway.yaml").read_text().replace("ACME", ACME_HASH))
 
     def write(self, name: str, content: str) -> None:
@@ -103,7 +105,7 @@ class ConfigDirectory:
 class Controls:
     """The process around a worker as the admin port sees it; counts drains and answers reloads as told."""
 
-    def __init__(self, worker: core_double.Worker, token: str | None) -> None:
+    def __init__(self, worker: Worker, token: str | None) -> None:
         self.worker = worker
         self.token = token
         self.drains = 0
@@ -113,7 +115,7 @@ class Controls:
 
     def retire(self, retire: bool) -> bool:
         self.retirements.append(retire)
-        return self.worker.retire(retire)
+        return bool(self.worker.retire(retire))
 
     def drain(self) -> None:
         self.drains += 1
@@ -131,14 +133,44 @@ class Controls:
 
 
 @contextlib.contextmanager
-def attached(worker: core_double.Worker, enabled: bool = False) -> Iterator[Worker]:
+def started(config: Config, shard: int = 0, kind: type[AnyWorker] = Worker) -> Iterator[AnyWorker]:  # type: ignore[assignment]
+    """A worker that runs, and is sealed afterwards."""
+    worker = kind(config.to_core_json(shard))
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.core.drain()
+        assert worker.core.join(PATIENCE_SECONDS)
+
+
+@contextlib.contextmanager
+def attached(worker: Worker, enabled: bool = False) -> Iterator[_core.Worker]:
     """The worker as the one of this process, for profiling."""
-    typed = cast("Worker", worker)
+    typed = cast("_core.Worker", worker)
     profiling.attach(typed, enabled)
     try:
         yield typed
     finally:
         profiling.detach()
+
+
+def _stands_in(fake: ModuleType, *names: str) -> Any:
+    """A fixture that puts what a module has of these names in the place of the core's."""
+
+    def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in names:
+            monkeypatch.setattr(_core, name, getattr(fake, name))
+
+    return pytest.fixture(stand_in)
+
+
+# What the core does with a whole ledger, or over a long time. Tests ask for these by name.
+fake_auditor = _stands_in(auditor_double, "Auditor")
+fake_keeper = _stands_in(keeper_double, "Keeper")
+fake_replay = _stands_in(replay_double, "RecordedExchanges", "Replayer")
+fake_payloads = _stands_in(payloads_double, "StoredPayloads", "stored_payload")
+fake_pinned = _stands_in(mirror_core_double, "fsck_pinned")
 
 
 @pytest.fixture

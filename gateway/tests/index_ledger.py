@@ -1,13 +1,15 @@
-"""A ledger that the double of the core makes rows of, and an index of it."""
+"""A ledger of records that a test makes up, and an index of it."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import defaultdict
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+from signing import LEDGER, VKEY
+from written_log import stored, write_log
 
 from proofgate import _core
 from proofgate.index.filter import Filter
@@ -16,8 +18,7 @@ from proofgate.index.query import Questions
 from proofgate.index.totals import tenants
 from proofgate.index.writer import Writer
 
-NAME = "proofgate.dev/ns/demo"
-VKEY = f"{NAME}+1a2b3c4d+cHVibGlj"
+NAME = LEDGER.name
 FIRST, SECOND = "01M89PCZT1JE2K4A4FYY15YK69", "01M89Q0V2S1R6T3Y8B5N7C4D9E"
 #: 2026-11-25T12:00:00Z, in unix microseconds.
 NOON = 1_795_608_000_000_000
@@ -80,13 +81,14 @@ class Log:
         usual = {"id": own_id(number, ts), "tenant": "acme", "status": 403, "code": "policy_denied"}
         return self.add("rejection", ts, **(usual | {"endpoint": None, "bytes": 5} | other))
 
-    def sign(self) -> None:
-        """Puts what there is under a checkpoint."""
-        lines = [json.dumps(record) for record in self.records]
-        (self.directory / "records.jsonl").write_text("\n".join(lines))
-        (self.directory / "checkpoint").write_text(
-            f"{self.origin}\n{len(lines)}\nroot\n\n— {self.origin} sig\n"
-        )
+    @property
+    def stored(self) -> list[bytes]:
+        """Its records as they are stored."""
+        return [stored(record) for record in self.records]
+
+    def sign(self) -> str:
+        """Puts what there is under a checkpoint, which it returns."""
+        return write_log(self.directory, self.origin, self.stored)
 
 
 def bring_up(index: Path, ledger: Path, most_records: int = 3, *, rebuild: bool = False) -> Indexer:

@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
+from failures import failure
+
+from proofgate import _core
+
 LOG = {
     "origin": "a/0/X",
     "dir": "ledger/0/X",
@@ -44,11 +48,11 @@ class Keeper:
         self._file = Path(state) / "holds"
         if begin is not None:
             if self._file.exists():
-                raise _error("there is a keeper's state already", "keeping_state_exists")
+                raise failure(_core.KeepingError, "there is a keeper's state already", "keeping_state_exists")
             self._file.parent.mkdir(exist_ok=True)
             self._write([])
         if not self._file.exists():
-            raise _error("the keeper's state is not there", "keeping_state_missing")
+            raise failure(_core.KeepingError, "the keeper's state is not there", "keeping_state_missing")
 
     def _write(self, holds: list[dict[str, Any]]) -> None:
         self._file.write_text(json.dumps(holds))
@@ -76,7 +80,7 @@ class Keeper:
         holds = json.loads(self.holds())
         found = [hold for hold in holds if hold["id"] == number]
         if not found:
-            raise _error(f"hold {number} is not there", "no_such_hold")
+            raise failure(_core.KeepingError, f"hold {number} is not there", "no_such_hold")
         found[0]["released"] = {"at": now_us, **_told(why)}
         self._write(holds)
         return json.dumps(found[0])
@@ -175,10 +179,3 @@ def _waits(digest: str) -> dict[str, Any]:
 def _told(why: tuple[str, str, str | None]) -> dict[str, Any]:
     author, reason, ticket = why
     return {"author": author, "reason": reason} | ({} if ticket is None else {"ticket": ticket})
-
-
-def _error(message: str, code: str) -> Exception:
-    # The double of the core has the errors, and takes this class from here.
-    import core_double
-
-    return core_double.KeepingError(message, code)

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from proofgate import _core
+
 
 class RecordedExchange:
     """Its records, its bodies (or why they are not there), and what the rules come to."""
@@ -16,7 +18,7 @@ class RecordedExchange:
         begin: dict[str, Any],
         completion: dict[str, Any] | None = None,
         configuration: str | None = None,
-        version: str = "0.0.0",
+        version: str = _core.__version__,
         origin: str = "a/0/X",
         **bodies: bytes | str,
     ) -> None:

@@ -11,14 +11,15 @@ from typing import Any, cast
 
 import auditor_double
 import pytest
+from signing import AUDITOR, LEDGER
 
 from proofgate import _core
 from proofgate.auditor.watch import Watch
 from proofgate.cli import main
 from proofgate.index.access_log import AccessLog, Head, parts
 
-AUDITOR = "proofgate.dev/ns/audit"
-KEY = f"{AUDITOR}+1a2b3c4d+cHVibGlj"
+pytestmark = pytest.mark.usefixtures("fake_auditor")
+
 Capture = pytest.CaptureFixture[str]
 
 
@@ -185,7 +186,7 @@ def test_a_file_that_somebody_shortens_takes_no_more_lines(tmp_path: Path) -> No
 
 
 def test_each_poll_tells_how_the_log_stands(tmp_path: Path) -> None:
-    double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+x", KEY, 1, 1, 1, True)
+    double = auditor_double.Auditor("ledger", "state", AUDITOR.signing, LEDGER.verifying, 1, 1, 1, True)
     watch = Watch(cast("_core.Auditor", double), 0)
     log = opened(tmp_path)
     watch.reads = log.head
@@ -197,7 +198,7 @@ def test_each_poll_tells_how_the_log_stands(tmp_path: Path) -> None:
 
 
 class State:
-    """The state of an auditor that has told heads of a log of reads, in the double's notes."""
+    """The state of an auditor that has told heads of a log of reads, in signed notes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -206,8 +207,8 @@ class State:
 
     def tell(self, head: Head) -> str:
         """Tells a head, and returns the checkpoint of the aggregate log after it."""
-        origin = f"{AUDITOR}/access/{head[0]}"
-        note = f"{origin}\n{head[1]}\n{base64.b64encode(head[2]).decode()}\n\n- signed\n"
+        origin = f"{AUDITOR.name}/access/{head[0]}"
+        note = AUDITOR.checkpoint(origin, head[1], head[2])
         self.append({"v": 1, "kind": "head", "origin": "a/0/X", "size": 1, "checkpoint": "note"})
         return self.append({"v": 1, "kind": "access", "origin": origin, "size": head[1], "checkpoint": note})
 
@@ -218,13 +219,13 @@ class State:
         tiles = self.folder / "tile" / "entries" / "000.p"
         tiles.mkdir(parents=True, exist_ok=True)
         (tiles / str(self.tree.size)).write_bytes(self.bundle)
-        note = f"{AUDITOR}\n{self.tree.size}\n{base64.b64encode(self.tree.root).decode()}\n\n- signed\n"
+        note = AUDITOR.checkpoint(AUDITOR.name, self.tree.size, self.tree.root)
         (self.folder / "checkpoint").write_text(note)
         return note
 
 
 def checked(folder: Path, *more: str) -> int:
-    return main(["access-log", str(folder), "--key", KEY, *more])
+    return main(["access-log", str(folder), "--key", AUDITOR.verifying, *more])
 
 
 def test_the_command_says_of_a_log_that_it_is_what_was_told(tmp_path: Path, capsys: Capture) -> None:

@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import core_double
 import httpx
 import pytest
-from conftest import PATIENCE_SECONDS, ConfigDirectory, Controls, attached, client_of, serving
+from conftest import HTTP, PATIENCE_SECONDS, ConfigDirectory, Controls, attached, client_of, serving, started
+from failures import failure
+from faulty_worker import Worker
 
+from proofgate import _core
 from proofgate.admin import BODY_MAXIMUM, PROOFS_AT_A_TIME, create_app
 from proofgate.config import InvalidConfigError, Problem, load
 from proofgate.reload import Outcome
 
 TOKEN = "0123456789abcdef-admin"
+USED = [{"tenant": "acme"}, {"tenant": "globex"}]
 
 
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
@@ -26,7 +29,7 @@ AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 class Admin:
     """A running admin port, its worker, and what was asked of the process around it."""
 
-    def __init__(self, url: str, worker: core_double.Worker, ledger: Path, controls: Controls) -> None:
+    def __init__(self, url: str, worker: Worker, ledger: Path, controls: Controls) -> None:
         self.client = client_of(url)
         self.worker = worker
         self.ledger = ledger
@@ -44,12 +47,12 @@ def admin_without_token(config_directory: ConfigDirectory) -> Iterator[Admin]:
 
 
 def _admin(directory: ConfigDirectory, token: str | None) -> Iterator[Admin]:
-    worker = core_double.Worker(load(directory.file).to_core_json(shard=2))
-    controls = Controls(worker, token)
-    with attached(worker) as typed, serving(create_app(typed, controls)) as url:
-        admin = Admin(url, worker, directory.ledger, controls)
-        with admin.client:
-            yield admin
+    with started(load(directory.file), shard=2) as worker, attached(worker) as typed:
+        controls = Controls(worker, token)
+        with serving(create_app(typed, controls)) as url:
+            admin = Admin(url, worker, directory.ledger, controls)
+            with admin.client:
+                yield admin
 
 
 def code(response: httpx.Response) -> str:
@@ -77,7 +80,8 @@ def test_a_ledger_that_stopped_asks_for_a_new_incarnation(admin: Admin) -> None:
 def test_metrics_are_prometheus_text(admin: Admin) -> None:
     response = admin.client.get("/metrics")
     assert response.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
-    assert "proofgate_requests_total 1\n" in response.text
+    assert "# TYPE proofgate_requests counter\n" in response.text
+    assert response.text.endswith("# EOF\n")
 
 
 def test_the_status_is_that_of_the_worker_and_of_its_configuration(admin: Admin) -> None:
@@ -91,7 +95,7 @@ def test_the_status_is_told_before_there_is_a_checkpoint(
     admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none_yet() -> str:
-        raise core_double.LedgerError("no checkpoint yet", "ledger")
+        raise failure(_core.LedgerError, "no checkpoint yet", "ledger")
 
     monkeypatch.setattr(admin.worker, "checkpoint", none_yet)
     assert admin.client.get("/status").json()["checkpoint"] is None
@@ -104,9 +108,13 @@ def test_the_checkpoint_is_passed_on_verbatim(admin: Admin) -> None:
 
 
 def test_a_proof_carries_the_record_verbatim(admin: Admin) -> None:
-    response = admin.client.get("/proof/exchange-1", headers=AUTHORIZED)
+    refused = HTTP.post(f"http://{admin.worker.address}/v1/chat/completions", content=b"{}")
+    request_id = refused.headers["x-request-id"]
+    response = admin.client.get(f"/proof/{request_id}", headers=AUTHORIZED)
     assert response.status_code == 200
-    assert response.json()["records"][0]["record"] == core_double.RECORD
+    (proven,) = json.loads(admin.worker.prove(request_id, PATIENCE_SECONDS))["records"]
+    assert response.json()["records"][0]["record"] == proven["record"]
+    assert request_id in proven["record"]
 
 
 @pytest.mark.parametrize(
@@ -167,12 +175,15 @@ def test_without_the_token_nothing_is_proved(admin: Admin, admin_without_token: 
     assert (response.status_code, code(response)) == (403, "proof_disabled")
 
 
-def test_whoever_has_the_token_is_told_how_much_of_its_limits_each_tenant_has_used(admin: Admin) -> None:
+def test_whoever_has_the_token_is_told_how_much_of_its_limits_each_tenant_has_used(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin.worker, "limit_use", lambda most: json.dumps({"tenants": USED[:most]}))
     response = admin.client.get("/tenants/limits", headers=AUTHORIZED)
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
-    assert response.json() == {"tenants": [{"tenant": "t-0"}, {"tenant": "t-1"}], "more": 0}
+    assert response.json() == {"tenants": USED}
     response = admin.client.get("/tenants/limits", headers=AUTHORIZED, params={"most": "1"})
-    assert response.json() == {"tenants": [{"tenant": "t-0"}], "more": 1}
+    assert response.json() == {"tenants": USED[:1]}
 
 
 @pytest.mark.parametrize("most", ["0", "-1", "1001", "all", "1.5"])

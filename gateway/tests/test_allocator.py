@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 # A large block is freed, as the body of a large request is; the next one shows where such blocks come from
 # then. What mallinfo2(3) counts as mapped grows by it if it lies in no heap.
 PROGRAM = """
@@ -28,7 +26,6 @@ print(libc.mallinfo2().field4 - before >= 8 << 20)
 """
 
 
-@pytest.mark.core
 def test_a_large_block_is_mapped_by_itself_also_after_a_larger_one_was_freed() -> None:
     printed = subprocess.run(
         [sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True

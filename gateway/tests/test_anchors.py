@@ -12,10 +12,13 @@ import pytest
 from anchored_place import ERASURE, KEY, TOMBSTONE, Auditor, erased, head, removed
 from keeper_double import Keeper
 from loopback import Handler, answer, answering
+from signing import VKEY, Key
 from test_keep import CASE, Place
 
 from proofgate.cli import main
 from proofgate.keeping import anchors, arguments
+
+pytestmark = pytest.mark.usefixtures("fake_keeper")
 
 RETENTION = {"maximumDays": 180, "tenants": [{"name": "acme", "maximumDays": 90}]}
 PATIENCE = "600"
@@ -187,7 +190,8 @@ def test_a_log_that_is_shorter_or_another_one_than_it_was_lets_nothing_go(
     # Under a key of another name it is another log, which is read from its beginning.
     auditor.origin = "audit.example.com/new"
     auditor.entries = whole
-    options = [KEY.replace("demo", "new") if option == KEY else option for option in waits(auditor, "0")]
+    new = Key(auditor.origin).verifying
+    options = [new if option == KEY else option for option in waits(auditor, "0")]
     assert place.keep(*options, known=0, retention=RETENTION)[0] == 0
 
 
@@ -210,7 +214,7 @@ def test_without_an_auditor_what_is_signed_says_so(place: Place) -> None:
 def by_hand(place: Place, *more: str) -> list[str]:
     folder = place.folder
     named = ["--ledger", str(folder / "ledger"), "--state", str(folder / "state")]
-    key = ["--signing-key", str(folder / "key"), "--ledger-key", "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"]
+    key = ["--signing-key", str(folder / "key"), "--ledger-key", VKEY]
     return ["prune", *named, *key, "--older-than", "180d", "--yes", *more]
 
 

@@ -13,7 +13,9 @@ from typing import cast
 import auditor_double
 import pytest
 from conftest import HTTP, eventually, serving
-from index_ledger import DAY, NOON, VKEY, Log, bring_up, rows
+from index_ledger import DAY, NOON, Log, bring_up, own_id, rows
+from signing import VKEY
+from written_log import change
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
@@ -29,6 +31,8 @@ from proofgate.index.query import Questions
 from proofgate.index.readers import Readers
 from proofgate.index.routes import Desk
 from proofgate.index.writer import Writer
+
+pytestmark = pytest.mark.usefixtures("fake_auditor")
 
 Capture = pytest.CaptureFixture[str]
 
@@ -144,8 +148,9 @@ def test_readers_are_told_what_may_be_missing(
 
 def test_a_log_that_contradicts_its_checkpoint_is_told_and_others_are_read(log: Log, tmp_path: Path) -> None:
     other = Log(tmp_path / "ledger", shard=1)
-    other.add("changed", NOON)
+    other.exchange(1)
     other.sign()
+    change(other.directory, own_id(1), own_id(2))
     with AuditedIndex(tmp_path / "index", VKEY) as index:
         index.offer([note(other), note(log)])
         assert told(index, "index_log_refused")

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import auditor_double
 import pytest
 from conftest import HTTP, PATIENCE_SECONDS, eventually, serving
+from signing import AUDITOR, VKEY
 
 from proofgate import _core
 from proofgate.auditor.metrics import render
@@ -25,8 +26,9 @@ from proofgate.cli import main
 from proofgate.http_server import Bounds
 from proofgate.times import SteadyClock
 
-VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
-SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/audit+1a2b3c4d+c2VjcmV0"
+pytestmark = pytest.mark.usefixtures("fake_auditor")
+
+SIGNING_KEY = AUDITOR.signing
 FORK = {"code": "fork", "origin": "a/0/X", "shard": "0", "since": 1, "message": "two", "verdict": "diverged"}
 
 Capture = pytest.CaptureFixture[str]

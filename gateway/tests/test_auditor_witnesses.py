@@ -19,6 +19,8 @@ from proofgate import _core
 from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
 from proofgate.timed_exchange import Bounds
 
+pytestmark = pytest.mark.usefixtures("fake_auditor")
+
 KEYS = ("ledger", "state", "PRIVATE+KEY+a+1a2b3c4d+c2VjcmV0", "vkey", 1, 1, 1, True)
 BOUNDS = Bounds(seconds=PATIENCE_SECONDS, answer_bytes=1000)
 

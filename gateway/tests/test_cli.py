@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -12,17 +14,22 @@ from argparse import _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
-import core_double
 import pytest
-from conftest import ConfigDirectory, Controls, attached, serving
+from conftest import HTTP, ConfigDirectory, Controls, attached, serving, started
+from failures import failure
+from faulty_worker import Worker
+from index_ledger import DAY, NOON, Log, own_id
+from recorded_exchange import Recorded, recorded, recorded_once
+from signing import KEEPER, LEDGER, VKEY, Key, key_set
+from written_log import records_of
 
-from proofgate import evidence
+from proofgate import _core, evidence
 from proofgate.admin import create_app
 from proofgate.cli import _parser, main
 from proofgate.config import load
 
+__all__ = ["recorded", "recorded_once"]
 TOKEN = "0123456789abcdef-admin"
-VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
     *("quickstart", "status", "serve", "validate", "policy", "mock-upstream"),
     *("receipt", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
@@ -41,16 +48,22 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def proven(tmp_path: Path, capsys: Capture) -> Path:
-    """A directory with the record of exchange-1 and its proof."""
-    assert main(["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "evidence")]) == 0
+def proven(recorded: Recorded, tmp_path: Path, capsys: Capture) -> Path:
+    """A directory with the records of the exchange and their proofs."""
+    out = tmp_path / "evidence"
+    assert main(["prove", recorded.request_id, "--ledger", str(recorded.ledger), "--out", str(out)]) == 0
     capsys.readouterr()
-    return tmp_path / "evidence"
+    return out
 
 
 @pytest.fixture
-def admin_url(config_directory: ConfigDirectory) -> Iterator[str]:
-    worker = core_double.Worker(load(config_directory.file).to_core_json(0))
+def worker(config_directory: ConfigDirectory) -> Iterator[Worker]:
+    with started(load(config_directory.file)) as worker:
+        yield worker
+
+
+@pytest.fixture
+def admin_url(worker: Worker) -> Iterator[str]:
     with attached(worker) as typed, serving(create_app(typed, Controls(worker, TOKEN))) as url:
         yield url
 
@@ -62,9 +75,10 @@ def usage_error(*arguments: str) -> int:
     return caught.value.code
 
 
-def verify(directory: Path, *, record: str = "exchange-1.admission.json", key: str = VKEY) -> int:
-    proof = directory / "exchange-1.admission.tlog-proof"
-    return main(["verify", str(proof), "--record", str(directory / record), "--key", key])
+def verify(directory: Path, *, record: str | None = None, key: str = VKEY) -> int:
+    [proof] = directory.glob("*.admission.tlog-proof")
+    path = proof.with_suffix(".json") if record is None else directory / record
+    return main(["verify", str(proof), "--record", str(path), "--key", key])
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -94,18 +108,14 @@ def test_the_reference_has_every_option_of_the_commands_that_it_lists() -> None:
 
 def test_the_version_is_that_of_the_core(capsys: Capture) -> None:
     assert usage_error("--version") == 0
-    assert capsys.readouterr().out == "proofgate 0.0.0\n"
+    assert capsys.readouterr().out == f"proofgate {_core.__version__}\n"
 
 
 def test_the_module_is_the_command_line() -> None:
-    source = Path(__file__).parents[1] / "src"
-    script = (
-        "import sys, runpy; sys.path[:0] = sys.argv[1:3]; import core_double;"
-        "sys.modules['proofgate._core'] = core_double; sys.argv = ['proofgate', '--version'];"
-        "runpy.run_module('proofgate', run_name='__main__')"
-    )
-    command = [sys.executable, "-c", script, str(source), str(Path(__file__).parent)]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "proofgate 0.0.0\n"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    command = [sys.executable, "-m", "proofgate", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == f"proofgate {_core.__version__}\n"
 
 
 @pytest.mark.parametrize("option", [[], ["--config"]])
@@ -118,18 +128,31 @@ def test_validate_accepts_a_good_configuration(
     assert capsys.readouterr().out == expected
 
 
-def test_validate_asks_the_core_as_well(config_directory: ConfigDirectory, capsys: Capture) -> None:
+def test_validate_asks_the_core_as_well(
+    config_directory: ConfigDirectory, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_core, "Worker", Worker)
     (config_directory.ledger / "refuse-config").write_text("rule injection: the pattern is too large")
     assert main(["validate", str(config_directory.file)]) == 2
     error = capsys.readouterr().err
     assert f"{config_directory.file}:2: rule injection: the pattern is too large" in error
 
 
-def test_validate_gives_a_key_set_to_the_core(config_directory: ConfigDirectory, capsys: Capture) -> None:
-    config_directory.write("jwks.json", '{"keys": ["not an object"]}')
+def test_validate_gives_a_key_set_to_the_core(
+    config_directory: ConfigDirectory, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing(Worker):
+        def set_key_set(self, issuer: str, jwks_json: str) -> int:
+            raise failure(_core.ConfigError, f"the key set of {issuer} is not JSON: {jwks_json}", "config")
+
+    monkeypatch.setattr(_core, "Worker", Refusing)
+    config_directory.write("jwks.json", key_set("a"))
     config_directory.append(JWT)
     assert main(["validate", str(config_directory.file)]) == 2
-    assert ":36: jwt.issuers[0].jwksFile: the key set is not JSON" in capsys.readouterr().err
+    assert (
+        ":36: jwt.issuers[0].jwksFile: the key set of https://login.example.com/ is"
+        in capsys.readouterr().err
+    )
 
 
 def test_validate_can_report_as_json(config_directory: ConfigDirectory, capsys: Capture) -> None:
@@ -178,11 +201,14 @@ def test_a_shard_is_a_small_number(shard: str, monkeypatch: pytest.MonkeyPatch) 
     assert usage_error("serve", "--config", "gateway.yaml") == 2
 
 
-def test_prove_writes_the_stored_bytes_and_how_to_verify_them(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
-    record = tmp_path / "out" / "exchange-1.admission.json"
-    proof = tmp_path / "out" / "exchange-1.admission.tlog-proof"
-    assert record.read_bytes() == core_double.RECORD.encode()
+def test_prove_writes_the_stored_bytes_and_how_to_verify_them(
+    recorded: Recorded, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "out"
+    assert main(["prove", recorded.request_id, "--ledger", str(recorded.ledger), "--out", str(out)]) == 0
+    record = out / f"{recorded.request_id}.admission.json"
+    proof = out / f"{recorded.request_id}.admission.tlog-proof"
+    assert record.read_bytes() == records_of(recorded.log)[1]
     assert proof.read_text().startswith("c2sp.org/tlog-proof@v1\n")
     output = capsys.readouterr().out
     assert f"proofgate verify {proof} --record {record} --key verifying-key" in output
@@ -205,10 +231,12 @@ def test_a_token_file_that_holds_something_else_is_named_and_not_shown(
     assert "secret" not in told
 
 
-def test_prove_asks_a_running_worker(tmp_path: Path, admin_url: str, token_file: str) -> None:
-    asked = ["prove", "exchange-1", "--admin", admin_url, "--out", str(tmp_path)]
+def test_prove_asks_a_running_worker(tmp_path: Path, worker: Worker, admin_url: str, token_file: str) -> None:
+    refused = HTTP.post(f"http://{worker.address}/v1/chat/completions", content=b"{}")
+    request_id = refused.headers["x-request-id"]
+    asked = ["prove", request_id, "--admin", admin_url, "--out", str(tmp_path)]
     assert main([*asked, "--token-file", token_file]) == 0
-    assert (tmp_path / "exchange-1.admission.json").read_bytes() == core_double.RECORD.encode()
+    assert request_id in (tmp_path / f"{request_id}.rejection.json").read_text()
 
 
 @pytest.mark.parametrize(("request_id", "code"), [("nobody", "unknown_request"), ("not-covered", "ledger")])
@@ -248,17 +276,16 @@ def test_a_request_id_never_becomes_a_path(tmp_path: Path, request_id: str) -> N
 def test_a_strange_answer_writes_nothing(
     tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(core_double, "prove", lambda *_: answer)
+    monkeypatch.setattr(_core, "prove", lambda *_: answer)
     assert main(["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
     assert "is not a list of proven records" in capsys.readouterr().err
 
 
-def test_verify_accepts_the_stored_bytes(proven: Path, capsys: Capture) -> None:
+def test_verify_accepts_the_stored_bytes(recorded: Recorded, proven: Path, capsys: Capture) -> None:
     assert verify(proven) == 0
-    assert (
-        capsys.readouterr().out == "origin: proofgate.dev/ns/demo/0/01JDOUBLE\nindex: 3\nsize: 7\nverified\n"
-    )
+    size = len(records_of(recorded.log))
+    assert capsys.readouterr().out == f"origin: {recorded.origin}\nindex: 1\nsize: {size}\nverified\n"
 
 
 def test_verify_takes_the_key_from_a_file(proven: Path) -> None:
@@ -268,13 +295,12 @@ def test_verify_takes_the_key_from_a_file(proven: Path) -> None:
 
 
 def test_a_changed_record_does_not_verify(proven: Path, capsys: Capture) -> None:
-    (proven / "changed.json").write_bytes(core_double.RECORD.encode() + b"\n")
+    [record] = proven.glob("*.admission.json")
+    (proven / "changed.json").write_bytes(record.read_bytes() + b"\n")
     assert verify(proven, record="changed.json") == 40
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == (
-        "proofgate: not verified: the record is not the one that the proof is for [proof_mismatch]\n"
-    )
+    assert captured.err == ("proofgate: not verified: the proof leads to another root [proof]\n")
 
 
 def test_a_missing_record_is_wrong_usage(proven: Path) -> None:
@@ -282,73 +308,87 @@ def test_a_missing_record_is_wrong_usage(proven: Path) -> None:
 
 
 def test_a_signing_key_given_as_verifying_key_is_not_repeated(proven: Path, capsys: Capture) -> None:
-    signing_key = "PRIVATE+KEY+proofgate.dev/ns/demo+1a2b3c4d+c2VjcmV0"
-    (proven / "signing-key").write_text(signing_key)
-    assert verify(proven, key=signing_key) == 2
+    (proven / "signing-key").write_text(LEDGER.signing)
+    assert verify(proven, key=LEDGER.signing) == 2
     assert verify(proven, key=str(proven / "signing-key")) == 2
-    assert "c2VjcmV0" not in capsys.readouterr().err
+    assert LEDGER.secret not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("exit_class", [0, 10, 30, 40])
-def test_fsck_exits_with_its_class(tmp_path: Path, exit_class: int, capsys: Capture) -> None:
-    (tmp_path / "verdict").write_text(str(exit_class))
-    assert main(["fsck", str(tmp_path), "--key", VKEY]) == exit_class
-    assert "origin: a/0/01JDOUBLE\n" in capsys.readouterr().out
+def test_fsck_exits_with_its_class(recorded: Recorded, exit_class: int, capsys: Capture) -> None:
+    size = len(records_of(recorded.log))
+    match exit_class:
+        case 10:
+            (recorded.log / "tree").unlink()
+        case 30:
+            (recorded.log / "checkpoint").write_text(LEDGER.checkpoint(recorded.origin, size, bytes(32)))
+        case 40:
+            (recorded.log / "salts").unlink()
+    assert main(["fsck", str(recorded.ledger), "--key", VKEY]) == exit_class
+    assert f"origin: {recorded.origin}\n" in capsys.readouterr().out
 
 
-def test_fsck_can_print_json(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["fsck", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["signatures"] is False
+def test_fsck_can_print_json(recorded: Recorded, capsys: Capture) -> None:
+    assert main(["fsck", str(recorded.ledger), "--json"]) == 10
+    assert json.loads(capsys.readouterr().out)["keys"] == []
 
 
-def test_fsck_takes_checkpoints_that_were_kept(tmp_path: Path, capsys: Capture) -> None:
+def test_fsck_takes_checkpoints_that_were_kept(recorded: Recorded, tmp_path: Path, capsys: Capture) -> None:
     for name in ("a", "b"):
-        (tmp_path / name).write_text("a note\n")
+        (tmp_path / name).write_text(recorded.first_checkpoint)
     kept = ["--against", str(tmp_path / "a"), "--against", str(tmp_path / "b")]
-    assert main(["fsck", str(tmp_path), "--key", VKEY, "--json", *kept]) == 0
+    fsck = ["fsck", str(recorded.ledger)]
+    assert main([*fsck, "--key", VKEY, "--json", *kept]) == 0
     assert json.loads(capsys.readouterr().out)["against"] == 2
-    assert main(["fsck", str(tmp_path), *kept]) == 2
+    assert main([*fsck, *kept]) == 2
     assert "--against needs --key" in capsys.readouterr().err
-    (tmp_path / "b").write_text("refused")
-    assert main(["fsck", str(tmp_path), "--key", VKEY, *kept]) == 2
-    assert "note 1: the signature does not verify [bad_note]" in capsys.readouterr().err
-    assert main(["fsck", str(tmp_path), "--key", VKEY, "--against", str(tmp_path / "nowhere")]) == 2
+    (tmp_path / "b").write_text(Key(LEDGER.name, bytes(32)).checkpoint(recorded.origin, 1, bytes(32)))
+    assert main([*fsck, "--key", VKEY, *kept]) == 2
+    assert "b: note 1: " in capsys.readouterr().err
+    assert main([*fsck, "--key", VKEY, "--against", str(tmp_path / "nowhere")]) == 2
 
 
-def test_two_checkpoints_are_compared_by_the_ledger_or_by_a_proof(tmp_path: Path, capsys: Capture) -> None:
+def test_two_checkpoints_are_compared_by_the_ledger_or_by_a_proof(
+    recorded: Recorded, tmp_path: Path, capsys: Capture
+) -> None:
     old, new, proof = (tmp_path / name for name in ("old", "new", "proof"))
-    old.write_text("a note\n")
-    new.write_text("a note\n")
+    size = len(records_of(recorded.log))
+    old.write_text(recorded.first_checkpoint)
+    new.write_text((recorded.log / "checkpoint").read_text())
     compare = ["consistency", str(old), str(new), "--key", VKEY]
-    assert main([*compare, "--ledger", str(tmp_path), "--out", str(proof)]) == 0
-    assert "old: 3\nnew: 7\nverified\n" in capsys.readouterr().out
+    assert main([*compare, "--ledger", str(recorded.ledger), "--out", str(proof)]) == 0
+    assert f"old: 1\nnew: {size}\nverified\n" in capsys.readouterr().out
     assert main([*compare, "--proof", str(proof)]) == 0
     proof.write_text("bm90IGEgaGFzaA==\n")
     assert main([*compare, "--proof", str(proof)]) == 2
-    new.write_text("forked\n")
-    assert main([*compare, "--ledger", str(tmp_path)]) == 40
+    new.write_text(LEDGER.checkpoint(recorded.origin, size, bytes(32)))
+    assert main([*compare, "--ledger", str(recorded.ledger)]) == 40
     assert "not consistent" in capsys.readouterr().err
 
 
 def test_a_body_is_revealed_by_a_proof_or_from_the_ledger(
-    proven: Path, tmp_path: Path, capsys: Capture
+    recorded: Recorded, proven: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     body = tmp_path / "body"
-    body.write_bytes(b"the body")
-    record = str(proven / "exchange-1.admission.json")
-    by_proof = ["reveal", str(proven / "exchange-1.admission.tlog-proof"), "--record", record]
-    from_ledger = ["reveal", "exchange-1", "--ledger", str(tmp_path)]
+    body.write_bytes(recorded.body)
+    admission = proven / f"{recorded.request_id}.admission"
+    by_proof = ["reveal", f"{admission}.tlog-proof", "--record", f"{admission}.json"]
+    from_ledger = ["reveal", recorded.request_id, "--ledger", str(recorded.ledger)]
     for command in (by_proof, from_ledger):
         assert main([*command, "--body", str(body), "--key", VKEY]) == 0
         assert capsys.readouterr().out == f"{body} is the request that was recorded\nverified\n"
     body.write_bytes(b"another body")
     assert main([*by_proof, "--body", str(body), "--key", VKEY]) == 40
     assert main([*from_ledger, "--body", str(body), "--key", VKEY]) == 2
-    assert main(["reveal", "exchange-1", "--body", str(body), "--key", VKEY]) == 2
+    assert main(["reveal", recorded.request_id, "--body", str(body), "--key", VKEY]) == 2
 
 
 def test_an_exchange_that_is_not_near_its_time_is_found_by_a_scan(tmp_path: Path, capsys: Capture) -> None:
-    command = ["prove", "old-clock", "--ledger", str(tmp_path), "--out", str(tmp_path)]
+    log = Log(tmp_path / "ledger")
+    log.admit(1, NOON, id=own_id(1, NOON - 3 * DAY))
+    log.sign()
+    ledger = str(tmp_path / "ledger")
+    command = ["prove", own_id(1, NOON - 3 * DAY), "--ledger", ledger, "--out", str(tmp_path)]
     assert main(command) == 2
     assert "--scan reads everything" in capsys.readouterr().err
     assert main([*command, "--scan"]) == 0
@@ -363,10 +403,10 @@ def test_two_records_of_one_kind_have_files_of_their_own(tmp_path: Path) -> None
     ]
 
 
-def test_fsck_takes_the_keepers_key_and_no_other_partys(tmp_path: Path, capsys: Capture) -> None:
-    keeping = VKEY.replace("demo", "keeping")
-    assert main(["fsck", str(tmp_path), "--key", VKEY, "--keeping-key", keeping]) == 0
-    assert main(["fsck", str(tmp_path), "--key", VKEY, "--keeping-key", VKEY]) == 2
+def test_fsck_takes_the_keepers_key_and_no_other_partys(recorded: Recorded, capsys: Capture) -> None:
+    fsck = ["fsck", str(recorded.ledger), "--key", VKEY, "--keeping-key"]
+    assert main([*fsck, KEEPER.verifying]) == 0
+    assert main([*fsck, VKEY]) == 2
     assert "could speak for the ledger" in capsys.readouterr().err
 
 
@@ -374,26 +414,24 @@ def test_fsck_of_nothing_is_wrong_usage(tmp_path: Path) -> None:
     assert main(["fsck", str(tmp_path / "nowhere")]) == 2
 
 
-def test_export_leaves_says_how_many(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["export-leaves", str(tmp_path), "--out", str(tmp_path / "leaves")]) == 0
-    assert capsys.readouterr().out == f"wrote 1 leaves to {tmp_path / 'leaves'}\n"
+def test_export_leaves_says_how_many(recorded: Recorded, tmp_path: Path, capsys: Capture) -> None:
+    leaves = tmp_path / "leaves"
+    assert main(["export-leaves", str(recorded.log), "--out", str(leaves)]) == 0
+    assert capsys.readouterr().out == f"wrote {len(records_of(recorded.log))} leaves to {leaves}\n"
 
 
 def test_an_error_of_the_core_is_one_sentence_with_its_code(tmp_path: Path, capsys: Capture) -> None:
     assert main(["export-leaves", str(tmp_path / "nowhere"), "--out", str(tmp_path / "leaves")]) == 1
-    assert (
-        capsys.readouterr().err
-        == f"proofgate: {tmp_path / 'nowhere'} is not an incarnation [ledger_not_found]\n"
-    )
+    assert capsys.readouterr().err == f"proofgate: {tmp_path / 'nowhere'} holds no log [not_a_log]\n"
 
 
 def test_keygen_writes_a_key_pair_and_shows_the_public_half_only(tmp_path: Path, capsys: Capture) -> None:
     assert main(["keygen", "proofgate.dev/ns/demo", "--out", str(tmp_path / "keys")]) == 0
     signing, verifying = tmp_path / "keys" / "signing-key", tmp_path / "keys" / "verifying-key"
     assert stat.S_IMODE(signing.stat().st_mode) == 0o600
-    assert verifying.read_text() == f"{VKEY}\n"
+    assert verifying.read_text() == f"{_core.verifying_key(signing.read_text())}\n"
     output = capsys.readouterr().out
-    assert VKEY in output
+    assert verifying.read_text() in output
     assert "PRIVATE" not in output
 
 
@@ -410,11 +448,11 @@ def test_keygen_refuses_a_name_that_no_key_can_have(tmp_path: Path, capsys: Capt
     assert "a+b cannot name a key" in capsys.readouterr().err
 
 
-NEXT_KEY = "PRIVATE+KEY+proofgate.dev/ns/demo+5e6f7a8b+bmV4dA=="
+NEXT_KEY, THIRD_KEY = (Key(LEDGER.name, bytes([number]) * 32) for number in (2, 3))
 
 
 def rotated(folder: Path, *more: str) -> int:
-    (folder / "next").write_text(NEXT_KEY)
+    (folder / "next").write_text(NEXT_KEY.signing)
     if not (folder / "signing-key").exists():
         assert main(["keygen", "proofgate.dev/ns/demo", "--out", str(folder)]) == 0
     old, new, out = (str(folder / name) for name in ("signing-key", "next", "out"))
@@ -435,11 +473,11 @@ def test_keys_rotate_writes_the_key_that_follows_and_what_both_signed(
     }
     statement = written["key-successions"][1]
     former = (tmp_path / "signing-key").read_text().strip()
-    assert written["signing-key"][1] == f"{NEXT_KEY}\n\n{statement}"
-    assert written["signing-key-with-former"][1] == f"{NEXT_KEY}\n{former}\n\n{statement}"
-    assert written["verifying-key"][1] == f"{core_double.verifying_key(NEXT_KEY)}\n\n{statement}"
+    assert written["signing-key"][1] == f"{NEXT_KEY.signing}\n\n{statement}"
+    assert written["signing-key-with-former"][1] == f"{NEXT_KEY.signing}\n{former}\n\n{statement}"
+    assert written["verifying-key"][1] == f"{NEXT_KEY.verifying}\n\n{statement}"
     printed = capsys.readouterr().out
-    assert VKEY in printed
+    assert _core.verifying_key(former) in printed
     assert "until" in printed
     assert "PRIVATE" not in printed
     assert main(["keys", "show", str(out / "verifying-key")]) == 0
@@ -449,16 +487,18 @@ def test_keys_rotate_writes_the_key_that_follows_and_what_both_signed(
 def test_keys_rotate_carries_the_statements_of_before_on(tmp_path: Path, capsys: Capture) -> None:
     assert rotated(tmp_path) == 0
     third = tmp_path / "third"
-    third.write_text("PRIVATE+KEY+proofgate.dev/ns/demo+00000003+dGhpcmQ=")
+    third.write_text(THIRD_KEY.signing)
     old = str(tmp_path / "out" / "signing-key-with-former")
     assert main(["keys", "rotate", old, "--to", str(third), "--out", str(tmp_path / "more")]) == 0
     capsys.readouterr()
     assert main(["keys", "show", str(tmp_path / "more" / "signing-key")]) == 0
-    assert [line.split("+")[1] for line in capsys.readouterr().out.splitlines()] == [
-        "1a2b3c4d",
-        "5e6f7a8b",
-        "00000003",
-    ]
+    lines = capsys.readouterr().out.splitlines()
+    keys = (
+        _core.verifying_key((tmp_path / "signing-key").read_text()),
+        NEXT_KEY.verifying,
+        THIRD_KEY.verifying,
+    )
+    assert [line.split()[0] for line in lines] == list(keys)
 
 
 def test_keys_rotate_overwrites_nothing_and_shows_no_secret_of_what_is_wrong(
@@ -467,11 +507,11 @@ def test_keys_rotate_overwrites_nothing_and_shows_no_secret_of_what_is_wrong(
     assert rotated(tmp_path) == 0
     assert rotated(tmp_path) == 2
     assert "nothing is overwritten" in capsys.readouterr().err
-    (tmp_path / "signing-key").write_text("PRIVATE+KEY+proofgate.dev/other+1a2b3c4d+c2VjcmV0")
+    (tmp_path / "signing-key").write_text(Key("proofgate.dev/other").signing)
     assert rotated(tmp_path) == 2
     told = capsys.readouterr().err
     assert "cannot follow" in told
-    assert "c2VjcmV0" not in told
+    assert LEDGER.secret not in told
     assert main(["keys", "show", str(tmp_path / "nothing")]) == 2
     assert usage_error("keys", "rotate", str(tmp_path / "signing-key"), "--out", "x", "--grace", "-1") == 2
     assert usage_error("keys") == 2
@@ -481,7 +521,7 @@ def test_keys_rotate_overwrites_nothing_and_shows_no_secret_of_what_is_wrong(
 def test_hash_key_reads_standard_input(text: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     assert main(["hash-key"]) == 0
-    assert capsys.readouterr().out == f"{core_double.hash_api_key('acme-key')}\n"
+    assert capsys.readouterr().out == f"{_core.hash_api_key('acme-key')}\n"
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two\nlines\n", "a key", "schl\u00fcssel"])
@@ -502,7 +542,8 @@ def test_end_user_reads_standard_input_and_prints_a_pseudonym_for_each_key(
         told = capsys.readouterr()
         return code, told.out + told.err
 
-    assert asked() == (0, "acme alice@example.com\n")
+    digest = hashlib.sha256(b"proofgate/v1/end-user\0acme\0alice@example.com").hexdigest()
+    assert asked() == (0, f"{digest[:32]}\n")
     keys = [base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2)]
     (tmp_path / "acme").write_text("\n".join(keys))
     code, told = asked("--shred-keys", str(tmp_path))

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-import core_double
 import pytest
 from conftest import ACME_HASH, SECRETS, ConfigDirectory
 from proofgate_schema.limits import Limits
 from pydantic import BaseModel
+from signing import LEDGER, Key
 
+from proofgate import _core
 from proofgate.config import InvalidConfigError, Problem, load
 from proofgate.config.document import parse_document
 from proofgate.config.settings import Provider, Settings
@@ -46,7 +47,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "shard": 3,
             "durability": "synced",
             "checkpoint_interval_ms": 500,
-            "signing_key": "PRIVATE+KEY+proofgate.dev/ns/demo+1a2b3c4d+c2VjcmV0LXNpZ25pbmc=",
+            "signing_key": LEDGER.signing,
             "segment_bytes": 33554432,
             "log_bytes": 1 << 30,
             "log_age_ms": 86_400_000,
@@ -105,7 +106,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
         "tenants": [
             {
                 "name": name,
-                "keys": [{"hash": core_double.hash_api_key(key), "expires_at": None}],
+                "keys": [{"hash": _core.hash_api_key(key), "expires_at": None}],
                 "models": models,
                 "endpoints": None,
                 "hosted_tools": [],
@@ -208,7 +209,7 @@ def test_the_digest_notices_every_field_that_is_no_secret(
 
 def test_the_digest_notices_that_a_key_of_a_file_now_expires(config_directory: ConfigDirectory) -> None:
     before = load(config_directory.file).digest()
-    digest = core_double.hash_api_key("globex-key")
+    digest = _core.hash_api_key("globex-key")
     config_directory.write("globex-keys", f"{digest} expires=2030-01-01T00:00:00Z")
     assert load(config_directory.file).digest() != before
 
@@ -448,8 +449,8 @@ def test_a_reference_or_name_that_cannot_hold_is_refused(
 @pytest.mark.parametrize(
     ("file", "content", "code"),
     [
-        ("signing-key", "PRIVATE+KEY+proofgate.dev/other+1a2b3c4d+c2VjcmV0", "config_foreign_key"),
-        ("signing-key", "c2VjcmV0LXNpZ25pbmc=", "config_bad_signing_key"),
+        ("signing-key", Key("proofgate.dev/other").signing, "config_foreign_key"),
+        ("signing-key", LEDGER.secret, "config_bad_signing_key"),
         ("admin-token", "short", "config_weak_token"),
         ("globex-keys", "globex-key", "config_bad_hash"),
     ],

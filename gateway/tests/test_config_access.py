@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import core_double
 import pytest
 from certificates import write_identity
 from conftest import ACME_HASH, ConfigDirectory
 
+from proofgate import _core
 from proofgate.config import load
 from proofgate.config.key_digests import KeyDigest
 
-GLOBEX_HASH = core_double.hash_api_key("globex-key")
+GLOBEX_HASH = _core.hash_api_key("globex-key")
 NEW_YEAR = 1798675200  # 2026-12-31T00:00:00Z
 ISSUER = "issuer: https://login.example.com/, audiences: [proofgate]"
 

@@ -13,6 +13,7 @@ import auditor_double
 import pytest
 from conftest import HTTP, PATIENCE_SECONDS, serving
 from fastapi import FastAPI
+from signing import AUDITOR, VKEY
 from starlette.exceptions import HTTPException
 
 from proofgate import _core, explorer
@@ -20,13 +21,14 @@ from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import Watch
 from proofgate.http_errors import Refusal, answer_http_error, answer_refusal
 
-VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
+pytestmark = pytest.mark.usefixtures("fake_auditor")
+
 STATIC = Path(str(resources.files(explorer))) / "static"
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    key = "PRIVATE+KEY+proofgate.dev/ns/audit+1a2b3c4d+c2VjcmV0"
+    key = AUDITOR.signing
     double = auditor_double.Auditor("ledger", "state", key, VKEY, 1, 1, 1, True)
     with serving(create_app(Watch(cast("_core.Auditor", double), 1 << 20))) as url:
         yield url
@@ -122,7 +124,7 @@ def test_no_path_leads_out_of_the_files_of_the_page(url: str, path: str) -> None
 
 def test_the_keys_are_told_as_the_auditor_has_them(url: str) -> None:
     told = HTTP.get(f"{url}/explorer/keys").json()
-    own = {"aggregate": "proofgate.dev/ns/audit+1a2b3c4d+cHVibGlj", "ledger": VKEY}
+    own = {"aggregate": AUDITOR.verifying, "ledger": VKEY}
     assert told == own | {"statements": []}
 
 

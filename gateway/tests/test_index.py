@@ -13,7 +13,6 @@ from index_ledger import (
     FIRST,
     NOON,
     SECOND,
-    VKEY,
     Log,
     abandon,
     bring_up,
@@ -22,6 +21,8 @@ from index_ledger import (
     sums_of_rows,
     sums_told,
 )
+from signing import VKEY
+from written_log import change
 
 from proofgate import _core
 from proofgate.cli import main
@@ -176,17 +177,18 @@ def test_a_process_that_is_killed_at_any_call_leaves_each_exchange_once(
 def test_a_log_that_contradicts_its_checkpoint_is_told_and_others_are_read(
     ledger: Path, tmp_path: Path
 ) -> None:
-    path = ledger / "0" / FIRST / "records.jsonl"
-    text = path.read_text()
-    path.write_text(text.replace('"kind": "rejection"', '"kind": "changed"'))
+    log = ledger / "0" / FIRST
+    origin = f"proofgate.dev/ns/demo/0/{FIRST}"
+    change(log, own_id(5, NOON + 4), own_id(8, NOON + 4))
     index = tmp_path / "index"
     assert bring_up(index, ledger).problems == {
-        f"proofgate.dev/ns/demo/0/{FIRST}": "the records do not lead to it [records_contradict_checkpoint]"
+        origin: f"{origin}: its records do not lead to the root that was signed at 10"
+        " [records_contradict_checkpoint]"
     }
-    assert {row["id"] for row in rows(index)} > {own_id(1), own_id(7, NOON + 7)}
+    assert {row["id"] for row in rows(index)} == {own_id(7, NOON + 7)}
     arguments = ["index", "--ledger", str(ledger), "--ledger-key", VKEY, "--index", str(index)]
     assert main(arguments) == 40
-    path.write_text(text)
+    change(log, own_id(8, NOON + 4), own_id(5, NOON + 4))
     assert main(arguments) == 0
     assert told(rows(index)) == EXPECTED
 

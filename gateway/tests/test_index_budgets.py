@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from index_ledger import DAY, FIRST, NOON, SECOND, Log, bring_up
+from signing import VKEY
 
 from proofgate.archive import FOLDER
 from proofgate.front_door.ring import Ring, place, required_owner
@@ -133,7 +134,7 @@ def test_a_month_of_which_the_index_keeps_a_part_says_so(ledger: Path) -> None:
     log.exchange(1, NOON - 2 * DAY)
     log.exchange(2, NOON)
     index(ledger, log)
-    writer = Writer.open(ledger.parent / "index", "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj")
+    writer = Writer.open(ledger.parent / "index", VKEY)
     writer.prune(NOON // DAY)
     writer.close()
     found = told(ledger)
@@ -211,7 +212,7 @@ def test_without_a_configuration_tenants_have_no_limits_and_it_is_said_why(
 
 
 def test_a_ledger_that_names_no_configuration_says_so(ledger: Path) -> None:
-    index(ledger, Log(ledger))
+    Writer.open(ledger.parent / "index", VKEY).close()
     assert told(ledger)["configuration"]["code"] == "configuration_not_named"
 
 

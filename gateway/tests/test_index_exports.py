@@ -5,19 +5,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 import tarfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from index_ledger import DAY, FIRST, NAME, NOON, SECOND, VKEY, Log, bring_up, own_id
+from failures import failure
+from index_ledger import DAY, FIRST, NAME, NOON, SECOND, Log, bring_up, own_id
+from signing import VKEY, Key
+from written_log import records_of
 
 from proofgate import _core
 from proofgate.cli import main
 
 Capture = pytest.CaptureFixture[str]
-SIGNER = "proofgate.dev/ns/exports+1a2b3c4d+cHVibGlj"
+EXPORTS = Key("proofgate.dev/ns/exports")
+SIGNER = EXPORTS.verifying
 
 
 @pytest.fixture
@@ -82,8 +88,8 @@ def test_an_export_of_a_tenant_shows_that_none_of_its_admissions_is_left_out(
         f"{NAME}/0/{SECOND}": 4,
     }
     lines = [json.loads(line) for line in (made / "out" / "exchanges.jsonl").read_text().splitlines()]
-    ledger = (made / "ledger" / "0" / FIRST / "records.jsonl").read_text().splitlines()
-    assert lines[0]["records"][0]["record"] == ledger[1], "the stored bytes"
+    ledger = records_of(made / "ledger" / "0" / FIRST)
+    assert lines[0]["records"][0]["record"].encode() == ledger[1], "the stored bytes"
     assert not list(made.glob(".out*")), "nothing else is left"
 
 
@@ -120,11 +126,11 @@ def test_an_archive_is_checked_without_being_unpacked(made: Path, capsys: Captur
 
 
 def test_who_made_an_export_is_shown_by_a_signature_over_the_manifest(made: Path, capsys: Capture) -> None:
-    (made / "key").write_text("PRIVATE+KEY+proofgate.dev/ns/exports+1a2b3c4d+c2VjcmV0\n")
+    (made / "key").write_text(EXPORTS.signing)
     assert export(made, "--signing-key", str(made / "key")) == 0
     code, told = check(made, capsys, "--signer", SIGNER)
     assert (code, "shown: proofgate.dev/ns/exports signed the manifest" in told) == (0, True)
-    assert check(made, capsys, "--signer", SIGNER.replace("exports", "others"))[0] == 40
+    assert check(made, capsys, "--signer", Key("proofgate.dev/ns/others").verifying)[0] == 40
     manifest = made / "out" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"made"', '"made" '))
     assert check(made, capsys)[0] == 0
@@ -273,8 +279,9 @@ def test_what_is_no_export_is_told(tmp_path: Path, capsys: Capture, manifest: st
 
 
 def test_an_index_that_the_ledger_does_not_bear_out_is_not_exported(made: Path, capsys: Capture) -> None:
-    path = made / "ledger" / "0" / FIRST / "records.jsonl"
-    path.write_text(path.read_text().replace(own_id(2, NOON + 2), own_id(3, NOON + 3)))
+    old, new = (bytes.fromhex(own_id(number, NOON + number)[4:]) for number in (2, 3))
+    with closing(sqlite3.connect(made / "index" / "2026-11-25.sqlite")) as day, day:
+        assert day.execute("UPDATE exchange SET id = ? WHERE id = ?", (new, old)).rowcount == 1
     assert export(made) == 1
     assert "[index_damaged]" in capsys.readouterr().err
     assert not (made / "out").exists()
@@ -463,7 +470,7 @@ def test_exchanges_of_a_log_that_cannot_be_read_are_left_out_and_the_export_says
 
     def fail(directory: str, *more: Any) -> Any:
         if directory.endswith(SECOND):
-            raise _core.LedgerError(f"read {directory}: Input/output error", "ledger_io")
+            raise failure(_core.LedgerError, f"read {directory}: Input/output error", "ledger_io")
         return read(directory, *more)
 
     monkeypatch.setattr(_core, "log_records", fail)

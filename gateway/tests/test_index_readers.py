@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import auditor_double
-import index_double
 import pytest
 from conftest import HTTP, eventually, serving
-from index_ledger import DAY, NOON, SECOND, VKEY, Log, bring_up, own_id, rows
+from failures import failure
+from index_ledger import DAY, NOON, SECOND, Log, bring_up, own_id, rows
+from signing import AUDITOR, VKEY
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
@@ -27,6 +28,8 @@ from proofgate.index.audited_index import AuditedIndex
 from proofgate.index.readers import Readers, ReadersError
 from proofgate.index.routes import Desk
 from proofgate.index.schema import time_text
+
+pytestmark = pytest.mark.usefixtures("fake_auditor")
 
 #: The access log of a test: begun at 7 microseconds.
 FILE = "access-7-00000000000000000000.jsonl"
@@ -133,7 +136,7 @@ def test_records_that_the_ledger_does_not_give_are_not_made_up_and_no_path_is_to
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def removed(directory: str, *_: object) -> None:
-        raise index_double._error("LedgerError", f"{directory} was removed", "log_removed")
+        raise failure(_core.LedgerError, f"{directory} was removed", "log_removed")
 
     monkeypatch.setattr(_core, "log_records", removed)
     status, answer = ask(url, ALL, f"/{own_id(1, NOON + 1)}/receipt")
@@ -406,7 +409,7 @@ def test_what_the_auditor_accepted_is_indexed_beside_its_polls(folder: Path, wat
 
 
 def test_arguments_that_do_not_go_together_are_refused(folder: Path, capsys: Capture) -> None:
-    (folder / "key").write_text("PRIVATE+KEY+proofgate.dev/ns/audit+1a2b3c4d+c2VjcmV0\n")
+    (folder / "key").write_text(AUDITOR.signing)
     usual = [
         "auditor",
         "--ledger",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from index_ledger import DAY, FIRST, NOON, SECOND, Log, bring_up, sums_of_rows, sums_told
+from signing import VKEY
 
 from proofgate.index import schema
 from proofgate.index.filter import Filter
@@ -14,7 +15,6 @@ from proofgate.index.query import Questions
 from proofgate.index.sums import FIVE_MINUTES, SPANS, split
 from proofgate.index.writer import Writer
 
-VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 MINUTE = 60_000_000
 BEGIN = NOON // DAY * DAY
 Times = list[tuple[int | None, int | None]]

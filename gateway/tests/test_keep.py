@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from keeper_double import LOG, STAYS, Keeper
+from signing import KEEPER, VKEY, Key
 
 from proofgate import evidence
 from proofgate.cli import main
 from proofgate.keeping import arguments, keep, plans
 
-VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
-SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/keeping+1a2b3c4d+c2VjcmV0"
+pytestmark = pytest.mark.usefixtures("fake_keeper")
+
+SIGNING_KEY = KEEPER.signing
 DAY = 86_400_000_000
 CASE: dict[str, Any] = {"name": "case", "tenant": "acme", "since": "2026-01-01", "reason": "litigation"}
 
@@ -100,10 +102,11 @@ def test_a_state_that_was_set_back_stops_everything(place: Place) -> None:
 
 
 def test_a_plan_for_another_key_changes_nothing(place: Place) -> None:
-    own, successor = (f"proofgate.dev/ns/keeping+{digits}+cHVibGlj" for digits in ("1a2b3c4d", "5e6f7a8b"))
+    next_key = Key(KEEPER.name, bytes([6]) * 32)
+    own, successor = KEEPER.verifying, next_key.verifying
     retention = {"maximumDays": 1, "tenants": [{"name": "acme", "maximumDays": 1}]}
     assert place.keep(keeper=own, begin=True, holds=[CASE])[0] == 0
-    (place.folder / "key").write_text(SIGNING_KEY.replace("1a2b3c4d", "5e6f7a8b"))
+    (place.folder / "key").write_text(next_key.signing)
     before = place.holds()
     fresh = {"name": "fresh", "all": True, "reason": "another case"}
     for named in (own, ""):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import hashlib
 import json
 from pathlib import Path
@@ -12,13 +11,15 @@ from typing import Any
 import keeper_double
 import pytest
 from keeper_double import Keeper
+from signing import KEEPER, VKEY, Key
 
 from proofgate import _core
 from proofgate.cli import main
 from proofgate.keeping import arguments
 
-VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
-SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/keeping+1a2b3c4d+c2VjcmV0"
+pytestmark = pytest.mark.usefixtures("fake_keeper")
+
+SIGNING_KEY = KEEPER.signing
 DAY = 86_400_000_000
 
 Capture = pytest.CaptureFixture[str]
@@ -245,7 +246,7 @@ def test_days_and_times_are_read_as_they_are_meant() -> None:
             arguments.moment(text)
 
 
-AUDITOR = "audit.example.com/demo"
+AUDITOR = Key("audit.example.com/demo")
 
 
 def auditors_state(folder: Path, *entries: dict[str, Any]) -> tuple[str, ...]:
@@ -258,9 +259,8 @@ def auditors_state(folder: Path, *entries: dict[str, Any]) -> tuple[str, ...]:
     tiles = folder / "tile" / "entries" / "000.p"
     tiles.mkdir(parents=True)
     (tiles / str(tree.size)).write_bytes(bundle)
-    root = base64.b64encode(tree.root).decode()
-    (folder / "checkpoint").write_text(f"{AUDITOR}\n{tree.size}\n{root}\n\n- signed\n")
-    return ("--auditor-state", str(folder), "--auditor-key", f"{AUDITOR}+1a2b3c4d+cHVibGlj")
+    (folder / "checkpoint").write_text(AUDITOR.checkpoint(AUDITOR.name, tree.size, tree.root))
+    return ("--auditor-state", str(folder), "--auditor-key", AUDITOR.verifying)
 
 
 def test_what_is_in_the_auditors_log_is_read_before_anything_goes(

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime, tzinfo
 from typing import cast
 
-import core_double
 import pytest
-from conftest import PATIENCE_SECONDS, ConfigDirectory
+from conftest import PATIENCE_SECONDS, ConfigDirectory, started
+from signing import key_set
 
-from proofgate._core import Worker
+from proofgate import _core
 from proofgate.config import load
 from proofgate.key_set_fetch import FetchError
 from proofgate.key_sets import KeySets
 
 ISSUER = "https://login.example.com/"
-TWO_KEYS = '{"keys": [{"kid": "a"}, {"kid": "b"}]}'
+TWO_KEYS = key_set("a", "b")
 
 
 class Issuer:
@@ -32,9 +32,13 @@ class Issuer:
         self.directory = directory
         self.source("jwksURL: https://login.example.com/jwks")
         config = load(directory.file)
-        self.worker = core_double.Worker(config.to_core_json(0))
+        self.running = started(config)
+        self.worker = self.running.__enter__()
         self.key_sets = KeySets(
-            cast("Worker", self.worker), fetch=self.fetch, clock=lambda: self.now, spread=lambda: self.spread
+            cast("_core.Worker", self.worker),
+            fetch=self.fetch,
+            clock=lambda: self.now,
+            spread=lambda: self.spread,
         )
         self.key_sets.follow(config)
 
@@ -67,8 +71,10 @@ class Issuer:
 
 
 @pytest.fixture
-def issuer(config_directory: ConfigDirectory) -> Issuer:
-    return Issuer(config_directory)
+def issuer(config_directory: ConfigDirectory) -> Iterator[Issuer]:
+    issuer = Issuer(config_directory)
+    yield issuer
+    issuer.running.__exit__(None, None, None)
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
@@ -214,8 +220,8 @@ def test_a_defect_costs_one_fetch_and_not_the_refresher(
     assert issuer.status()["keys"] == 2
 
 
-def test_one_fetch_of_an_issuer_runs_at_a_time(config_directory: ConfigDirectory) -> None:
-    issuer, begun, answered = Issuer(config_directory), threading.Event(), threading.Event()
+def test_one_fetch_of_an_issuer_runs_at_a_time(issuer: Issuer) -> None:
+    begun, answered = threading.Event(), threading.Event()
 
     def slow(url: str) -> str:
         begun.set()

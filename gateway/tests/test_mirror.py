@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from failures import failure
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,8 @@ from proofgate.mirror.memory import Memory
 from proofgate.mirror.mirror import Mirror
 from proofgate.mirror.places import PlaceError, parse
 from proofgate.mirror.target import ChangedError, ConflictError, MirrorError, Piece
+
+pytestmark = pytest.mark.usefixtures("fake_pinned")
 
 LEDGER = "proofgate.dev/ns/demo"
 LOGS = [f"01M89PCZT1JE2K4A4FYY15YK{number:02d}" for number in range(10, 14)]
@@ -169,7 +172,7 @@ def test_a_log_that_is_gone_before_it_was_mirrored_is_found(
     auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(*_: object) -> None:
-        raise _core.LedgerError("it is not there", "ledger_not_found")
+        raise failure(_core.LedgerError, "it is not there", "ledger_not_found")
 
     monkeypatch.setattr(_core, "fsck_pinned", gone)
     (ledger / "0" / LOGS[0]).rename(ledger.parent / "stolen")
@@ -180,7 +183,7 @@ def test_a_log_that_is_gone_before_it_was_mirrored_is_found(
 
 
 def not_readable(directory: str, *_: object) -> Any:
-    raise _core.LedgerError(f"read {directory}: Input/output error (os error 5)", "ledger_io")
+    raise failure(_core.LedgerError, f"read {directory}: Input/output error (os error 5)", "ledger_io")
 
 
 def test_a_log_that_cannot_be_read_for_a_while_is_no_evidence_and_does_not_hold_up_the_next(
@@ -230,7 +233,7 @@ def test_below_a_volume_that_is_not_mounted_no_log_is_missed(
     verified = _core.fsck_pinned
 
     def fail(*_: object) -> None:
-        raise _core.LedgerError("it is not there", code)
+        raise failure(_core.LedgerError, "it is not there", code)
 
     monkeypatch.setattr(_core, "fsck_pinned", fail)
     away = (ledger / left).rename(ledger.parent / "away")
@@ -249,7 +252,7 @@ def test_a_signature_that_is_nobodys_is_no_evidence_while_the_statements_of_keys
     auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise _core.LedgerError("note 1: its signature is by no key of the ledger", "bad_note")
+        raise failure(_core.LedgerError, "note 1: its signature is by no key of the ledger", "bad_note")
 
     monkeypatch.setattr(_core, "fsck_pinned", refuse)
     auditor.end(LOGS[0])

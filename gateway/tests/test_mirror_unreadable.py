@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from failures import failure
 from test_mirror import LOGS, Auditor, auditor, bring, codes, ledger, not_readable
 
 from proofgate import _core
 from proofgate.mirror.mirror import Mirror
 from proofgate.mirror.target import MirrorError
 
+pytestmark = pytest.mark.usefixtures("fake_pinned")
+
 __all__ = ["auditor", "bring", "ledger"]
 
 
 def not_a_file(directory: str, *_: object) -> Any:
-    raise _core.LedgerError(f"open {directory}/checkpoint: it is no regular file", "ledger_corrupt")
+    raise failure(_core.LedgerError, f"open {directory}/checkpoint: it is no regular file", "ledger_corrupt")
 
 
 def cannot(fail: Callable[..., Any], *names: str) -> Callable[..., Any]:

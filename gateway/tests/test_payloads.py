@@ -12,6 +12,8 @@ from proofgate.cli import main
 from proofgate.config import load
 from proofgate.reload import needs_restart
 
+pytestmark = pytest.mark.usefixtures("fake_payloads")
+
 FOLDER = "  signingKeyFile: signing-key\n"
 
 

@@ -123,11 +123,11 @@ def test_samples_that_are_judged_as_expected_pass(directory: ConfigDirectory, ca
     directory.replace("name: acme", "name: acme\n    policy: {mode: DryRun, action: Redact, threshold: 1000}")
     text = f"""
 - {{text: hello, expect: allow}}
-- {{text: write to me@example.com, expect: redact, rules: [pii-email]}}
+- {{text: write to me@acme.org, expect: mask, rules: [pii-email]}}
 - {{text: {KEY_ID}, direction: response, rules: [secret-aws-access-key-id]}}
 - {{text: {KEY_ID}, expect: block}}
 - {{text: {KEY_ID}, tenant: acme, expect: redact}}
-- {{text: project aurora me@example.com me@example.com, expect: redact, rules: [pii-email, project-aurora]}}
+- {{text: project aurora me@acme.org me@acme.org, expect: mask, rules: [pii-email, project-aurora]}}
 """
     assert policy(directory, "test", *samples(directory, text)) == 0
     assert capsys.readouterr().out == "passed: 2 examples of 1 rules, 6 samples\n"
@@ -144,7 +144,7 @@ def test_samples_are_judged_as_if_the_policy_were_enforced(directory: ConfigDire
         f"text: {KEY_ID}, expect: allow",
         "text: hello, expect: flag",
         "text: hello, rules: [pii-email]",
-        "text: me@example.com, expect: redact, rules: [project-aurora]",
+        "text: me@acme.org, expect: redact, rules: [project-aurora]",
         "text: '+4912345678', rules: [pii-phone]",
     ],
 )
@@ -184,14 +184,14 @@ def test_missing_samples_are_wrong_usage(directory: ConfigDirectory, capsys: Cap
 
 def test_the_rules_in_force_are_listed_with_what_they_do(directory: ConfigDirectory, capsys: Capture) -> None:
     assert policy(directory, "rules") == 0
-    header, *rows, summary = capsys.readouterr().out.splitlines()
+    header, *lines, summary = capsys.readouterr().out.splitlines()
     assert header.split() == ["id", "pack", "target", "view", "score", "action", "reason"]
-    assert [row.split()[:6] for row in rows] == [
-        ["secret-aws-access-key-id", "secrets", "both", "text", "100", "block"],
-        ["pii-email", "pii", "both", "folded", "40", "redact"],
-        ["project-aurora", "-", "both", "folded", "30", "flag"],
-    ]
-    assert summary == "3 rules, Enforce, threshold none; off: pii-phone"
+    rows = {line.split()[0]: line.split()[1:] for line in lines}
+    assert rows["secret-aws-access-key-id"][:5] == ["secrets", "both", "text", "100", "redact"]
+    assert rows["pii-email"][:4] == ["pii", "both", "folded", "5"]
+    assert rows["project-aurora"][:5] == ["-", "both", "folded", "30", "flag"]
+    assert "pii-phone" not in rows
+    assert summary == f"{len(rows)} rules, Enforce, threshold none; off: pii-phone"
 
 
 def test_the_action_of_the_policy_overrides_that_of_its_rules(
@@ -200,10 +200,8 @@ def test_the_action_of_the_policy_overrides_that_of_its_rules(
     directory.replace("actions: [{rules: [pii-phone], action: Ignore}]", "action: Flag")
     assert policy(directory, "rules", "--pack", "pii") == 0
     rows = capsys.readouterr().out.splitlines()[1:-1]
-    assert [(row.split()[0], row.split()[5]) for row in rows] == [
-        ("pii-email", "flag"),
-        ("pii-phone", "flag"),
-    ]
+    assert "pii-phone" in [row.split()[0] for row in rows]
+    assert all("  ignore (User, Assistant, Other: flag)  " in row for row in rows)
 
 
 def test_a_rule_is_listed_with_what_it_does_in_most_scopes_and_in_the_others(
@@ -213,9 +211,9 @@ def test_a_rule_is_listed_with_what_it_does_in_most_scopes_and_in_the_others(
     flagged = "{rules: [pii-phone], scopes: [User], action: Flag}"
     directory.replace("{rules: [pii-phone], action: Ignore}", f"{scoped}, {flagged}")
     assert policy(directory, "rules", "--pack", "pii") == 0
-    email, phone = capsys.readouterr().out.splitlines()[1:-1]
-    assert "  redact (ToolArguments, ToolResult: ignore)  " in email
-    assert "  redact (User: flag; ToolArguments, ToolResult: ignore)  " in phone
+    email, phone, *_ = capsys.readouterr().out.splitlines()[1:-1]
+    assert "  ignore (User, Assistant: mask; Other: flag)  " in email
+    assert "  ignore (User, Other: flag; Assistant: mask)  " in phone
 
 
 def test_a_pack_that_is_not_configured_is_wrong_usage(directory: ConfigDirectory, capsys: Capture) -> None:
@@ -224,40 +222,40 @@ def test_a_pack_that_is_not_configured_is_wrong_usage(directory: ConfigDirectory
 
 
 def test_a_text_is_judged_with_what_matched_where(directory: ConfigDirectory, capsys: Capture) -> None:
-    assert policy(directory, "check", "--text", f"key {KEY_ID} of me@example.com") == 0
+    assert policy(directory, "check", "--text", f"key {KEY_ID} of me@acme.org") == 0
     assert capsys.readouterr().out == (
         "decision: block (by secret-aws-access-key-id)\n"
         "score: 100, flagged\n"
         "matches:\n"
-        f'  secret-aws-access-key-id  block   bytes 4-24   "{KEY_ID}"\n'
-        '  pii-email                 redact  bytes 28-42  "me@example.com"\n'
+        f'  secret-aws-access-key-id  block  bytes 4-24   "{KEY_ID}"\n'
+        '  pii-email                 mask   bytes 28-39  "me@acme.org"\n'
     )
 
 
 def test_what_a_policy_makes_of_a_text_depends_on_its_scope(
     directory: ConfigDirectory, capsys: Capture
 ) -> None:
-    ignored = "{packs: [pii], scopes: [ToolResult], action: Ignore}"
+    ignored = "{packs: [pii], scopes: [Assistant], action: Ignore}"
     directory.replace("{rules: [pii-phone], action: Ignore}", ignored)
-    assert policy(directory, "check", "--text", "me@example.com", "--scope", "ToolResult") == 0
+    assert policy(directory, "check", "--text", "me@acme.org", "--scope", "Assistant") == 0
     assert capsys.readouterr().out.startswith("decision: allow\n")
-    assert policy(directory, "check", "--text", "me@example.com", "--scope", "User") == 0
-    assert capsys.readouterr().out.startswith("decision: redact\n")
+    assert policy(directory, "check", "--text", "me@acme.org", "--scope", "User") == 0
+    assert capsys.readouterr().out.startswith("decision: mask\n")
 
 
 def test_a_request_is_judged_message_by_message(
     directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    messages = [{"role": "user", "content": "Project Aurora"}, {"role": "tool", "content": f"key {KEY_ID}"}]
+    messages = [{"role": "user", "content": "Project Aurora"}, {"role": "user", "content": f"key {KEY_ID}"}]
     body = json.dumps({"model": "m", "messages": messages}).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(body)))
     assert policy(directory, "check", "--request", "-") == 0
     assert capsys.readouterr().out == (
-        "decision: block by secret-aws-access-key-id in messages[1] (tool_result)\n"
+        "decision: block by secret-aws-access-key-id in messages[1] (user)\n"
         "messages:\n"
         "  messages[0] (user): flag, score 30\n"
         '    project-aurora  flag  "Project Aurora"\n'
-        "  messages[1] (tool_result): block, score 100, flagged\n"
+        "  messages[1] (user): block, score 100, flagged\n"
         f'    secret-aws-access-key-id  block  "{KEY_ID}"\n'
     )
 
@@ -287,7 +285,8 @@ def test_a_request_with_a_flagged_text_of_a_tool_shows_which_calls_are_guarded(
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(body)))
         assert policy(directory, "check", "--request", "-", "--tenant", tenant) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert "  messages[0] (tool_result): flag, score 60, flagged as instructions from a tool" in lines
+        [message] = [line for line in lines if line.startswith("  messages[0] (tool_result): flag, score ")]
+        assert message.endswith(", flagged as instructions from a tool")
         told = f"calls in the answer that {verdict} after messages[0]: Bash, mcp__github__*"
         assert (lines[-1] == told) is shown
 
@@ -326,10 +325,10 @@ def test_a_dry_run_says_what_enforcing_would_do(directory: ConfigDirectory, caps
 
 
 def test_the_policy_of_a_tenant_can_be_asked(directory: ConfigDirectory, capsys: Capture) -> None:
-    directory.replace("name: acme", "name: acme\n    policy: {action: Flag, threshold: 40}")
-    text = "me@example.com"
+    directory.replace("name: acme", "name: acme\n    policy: {action: Flag, threshold: 30}")
+    text = "project aurora"
     assert policy(directory, "check", "--text", text, "--tenant", "acme", "--direction", "response") == 0
-    assert capsys.readouterr().out.startswith("decision: block (by score)\nscore: 40 of 40\n")
+    assert capsys.readouterr().out.startswith("decision: block (by score)\nscore: 30 of 30\n")
     assert policy(directory, "check", "--text", text, "--tenant", "acne") == 2
     assert "did you mean acme?" in capsys.readouterr().err
 
@@ -337,9 +336,9 @@ def test_the_policy_of_a_tenant_can_be_asked(directory: ConfigDirectory, capsys:
 def test_a_text_can_come_from_standard_input(
     directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"me@example.com\n")))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"me@acme.org\n")))
     assert policy(directory, "check", "--text", "-") == 0
-    assert "decision: redact\n" in capsys.readouterr().out
+    assert "decision: mask\n" in capsys.readouterr().out
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
     assert policy(directory, "check", "--text", "-") == 2
 
@@ -356,4 +355,7 @@ def test_rules_that_cannot_be_compiled_are_wrong_usage(
 ) -> None:
     directory.replace("literals: [project aurora]", "regex: a+")
     assert policy(directory, *command) == 2
-    assert ":37: policy.rules[0]: rule project-aurora: regex: bound" in capsys.readouterr().err
+    assert (
+        ":37: policy.rules[0]: rule project-aurora: regex: can match a text of any length"
+        in capsys.readouterr().err
+    )

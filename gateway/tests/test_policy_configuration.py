@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import core_double
 import pytest
-from conftest import PATIENCE_SECONDS, ConfigDirectory
+from conftest import PATIENCE_SECONDS, ConfigDirectory, started
+from faulty_worker import Worker
+from policy_queue_double import PolicyQueue
 
 from proofgate.config import load
 from proofgate.policy.runners import Policies
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
     from proofgate import _core
 
 WORDS = "policies: [{name: words, factory: 'policies_under_test:words', parameters: {word: gold}}]\n"
+
+
+class AskedWorker(Worker):
+    """Its policies are asked by a test: see `PolicyQueue.ask`."""
+
+    def __init__(self, config_json: str) -> None:
+        super().__init__(config_json)
+        self.asked: dict[str, PolicyQueue] = {}
+
+    def policy_queue(self, policy: str) -> Any:
+        self.core.policy_queue(policy)
+        self.asked[policy] = PolicyQueue()
+        return self.asked[policy]
 
 
 def with_policies(directory: ConfigDirectory, text: str, asks: str = "words") -> ConfigDirectory:
@@ -79,24 +93,25 @@ def test_a_token_for_a_service_on_loopback_needs_no_tls(config_directory: Config
 def test_a_reload_loads_what_is_new_and_keeps_what_stays(config_directory: ConfigDirectory) -> None:
     text = WORDS.replace("]\n", ", {name: other, factory: 'policies_under_test:words'}]\n")
     with_policies(config_directory, text)
-    worker = core_double.Worker(load(config_directory.file).to_core_json(0))
-    policies = Policies(cast("_core.Worker", worker))
-    policies.prepare(load(config_directory.file))
-    policies.take_on(load(config_directory.file))
-    before = dict(worker.policy_queues)
-    config_directory.replace("word: gold", "word: silver")
-    changed = load(config_directory.file)
-    policies.prepare(changed)
-    worker.reload(changed.to_core_json(0))
-    policies.take_on(changed)
-    after = worker.policy_queues
-    assert after["other"] is before["other"]
-    assert after["words"] is not before["words"]
-    assert after["words"].ask("silver")["silver"][0] == "deny"
-    # Exchanges that began before still ask the policy of then.
-    assert before["words"].ask("gold")["gold"][0] == "deny"
-    assert sorted(entry["state"] for entry in policies.status()) == ["running", "running"]
-    policies.close(PATIENCE_SECONDS)
+    config = load(config_directory.file)
+    with started(config, kind=AskedWorker) as worker:
+        policies = Policies(cast("_core.Worker", worker))
+        policies.prepare(config)
+        policies.take_on(config)
+        before = dict(worker.asked)
+        config_directory.replace("word: gold", "word: silver")
+        changed = load(config_directory.file)
+        policies.prepare(changed)
+        worker.reload(changed.to_core_json(0))
+        policies.take_on(changed)
+        after = worker.asked
+        assert after["other"] is before["other"]
+        assert after["words"] is not before["words"]
+        assert after["words"].ask("silver")["silver"][0] == "deny"
+        # Exchanges that began before still ask the policy of then.
+        assert before["words"].ask("gold")["gold"][0] == "deny"
+        assert sorted(entry["state"] for entry in policies.status()) == ["running", "running"]
+        policies.close(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -107,11 +122,11 @@ def test_a_policy_that_cannot_be_loaded_is_told_and_keeps_nobody_from_starting(
 ) -> None:
     with_policies(config_directory, WORDS.replace("policies_under_test:words", factory))
     config = load(config_directory.file)
-    worker = core_double.Worker(config.to_core_json(0))
-    policies = Policies(cast("_core.Worker", worker))
-    policies.prepare(config)
-    policies.take_on(config)
-    [status] = policies.status()
-    assert status["state"] == "not_loaded"
-    assert worker.policy_queues["words"].ask("x")["x"][:2] == ("failed", "not_loaded")
-    policies.close(PATIENCE_SECONDS)
+    with started(config, kind=AskedWorker) as worker:
+        policies = Policies(cast("_core.Worker", worker))
+        policies.prepare(config)
+        policies.take_on(config)
+        [status] = policies.status()
+        assert status["state"] == "not_loaded"
+        assert worker.asked["words"].ask("x")["x"][:2] == ("failed", "not_loaded")
+        policies.close(PATIENCE_SECONDS)

@@ -66,7 +66,7 @@ def test_what_is_listed_is_what_holds_on_the_day(config_directory: ConfigDirecto
             "max_input_tokens": None,
             "max_output_tokens": None,
         },
-        "next_change": None,
+        "next_change": "2026-06-01",
     }
     assert same_upstream["price"] == first["price"]
     earlier, _ = listed(config_directory, capsys, "--at", "2024-12-31")

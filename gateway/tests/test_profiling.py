@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-import core_double
 import pytest
-from conftest import ConfigDirectory, attached
+from conftest import ConfigDirectory, attached, started
+from faulty_worker import Worker
 
 from proofgate import profiling
 from proofgate.config import load
 
-if TYPE_CHECKING:
-    from proofgate._core import Worker
-
 
 @pytest.fixture
 def worker(config_directory: ConfigDirectory) -> Iterator[Worker]:
-    with attached(core_double.Worker(load(config_directory.file).to_core_json(0))) as worker:
+    with started(load(config_directory.file)) as worker, attached(worker):
         yield worker
 
 
@@ -90,7 +86,7 @@ def test_an_environment_that_says_nothing_asks_for_nothing() -> None:
     assert profiling.asked_for({}) is False
 
 
-def test_a_call_in_a_thread_measures_how_long_its_caller_waits(worker: core_double.Worker) -> None:
+def test_a_call_in_a_thread_measures_how_long_its_caller_waits(worker: Worker) -> None:
     assert asyncio.run(profiling.in_thread(sum, [1, 2])) == 3
     assert worker.intervals == []
     with profiling.profile_stages():

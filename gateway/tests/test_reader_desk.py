@@ -22,7 +22,8 @@ import auditor_double
 import payloads_double
 import pytest
 from conftest import HTTP, PATIENCE_SECONDS, serving
-from index_ledger import NOON, VKEY, Log, bring_up, own_id
+from index_ledger import NOON, Log, bring_up, own_id
+from signing import VKEY
 from test_index_readers import ACME, ALL, FILE, GLOBEX, READERS, ask, code_of, digest, recorded
 
 from proofgate import _core
@@ -38,6 +39,8 @@ from proofgate.index.refused import MOST_LINES
 from proofgate.index.routes import Desk
 from proofgate.index.show import csv_line
 from proofgate.index.sign_ins import MOST_PEERS, SignIns
+
+pytestmark = pytest.mark.usefixtures("fake_payloads", "fake_auditor")
 
 Capture = pytest.CaptureFixture[str]
 #: Room for some thirty lines of each reader in the tests.

@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-import core_double
 import httpx
 import pytest
-from conftest import PATIENCE_SECONDS, ConfigDirectory, Controls, attached, client_of, serving
+from conftest import PATIENCE_SECONDS, ConfigDirectory, Controls, attached, client_of, serving, started
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,9 +74,9 @@ class Port:
 
 @pytest.fixture
 def port(config_directory: ConfigDirectory, ledger: Path) -> Iterator[Port]:
-    worker = core_double.Worker(load(config_directory.file).to_core_json(shard=0))
     reading = Reading(ledger)
     with (
+        started(load(config_directory.file)) as worker,
         attached(worker) as typed,
         serving(create_app(typed, Controls(worker, ADMIN_TOKEN), reading)) as url,
     ):

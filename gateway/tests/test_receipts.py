@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from signing import LEDGER, VKEY, Key
 
 from proofgate.receipts import Answer, EvidenceError, Receipt, UrlSource, Witness, fetch
 from proofgate.receipts.bundle import Checkpoint
 
-VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 RECEIPT: dict[str, Any] = {
     "object": "receipt",
     "id": "req_1",
@@ -122,10 +122,10 @@ def test_a_url_and_a_key_that_cannot_be_used_are_told_without_the_key() -> None:
 
 def test_a_witness_refuses_a_store_that_it_cannot_read(tmp_path: Path) -> None:
     store = tmp_path / "held"
-    store.write_text("other.dev/0/X\n3\nroot\n\n\u2014 other.dev/0/X AbCd\n")
-    with pytest.raises(EvidenceError, match="of another ledger"):
+    store.write_text(Key("other.dev").checkpoint("other.dev/0/X", 3, bytes(32)))
+    with pytest.raises(EvidenceError, match="a checkpoint is refused"):
         Witness(VKEY, store).held()
-    notes = [f"proofgate.dev/ns/demo/0/{log}\n3\nroot\n\n\u2014 x AbCd\n\u2014 y AbCd\n" for log in "AB"]
+    notes = [LEDGER.checkpoint(f"{LEDGER.name}/0/{log}", 3, bytes(32)) for log in "AB"]
     store.write_text("".join(notes))
     held = Witness(VKEY, store).held()
     assert [checkpoint.note for checkpoint in held.values()] == notes

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 
-import core_double
 import pytest
 from conftest import ConfigDirectory
 
+from proofgate import _core
 from proofgate.config import load
 
 
 def _knows(monkeypatch: pytest.MonkeyPatch, *constraints: object) -> None:
     rows = [{"constraint": constraint, "source": "the vendor's page"} for constraint in constraints]
-    monkeypatch.setattr(core_double, "model_constraints", lambda _model: json.dumps(rows))
+    monkeypatch.setattr(_core, "model_constraints", lambda _model: json.dumps(rows))
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import core_double
 import pytest
 from certificates import write_identity
-from conftest import PATIENCE_SECONDS, ConfigDirectory, attached, eventually
+from conftest import PATIENCE_SECONDS, ConfigDirectory, attached, eventually, started
+from failures import failure
+from faulty_worker import Worker
+from signing import LEDGER, Key
 
-from proofgate import profiling, reload
+from proofgate import _core, profiling, reload
 from proofgate.config import Config, load
 from proofgate.config.files import look_at
 from proofgate.reload import Outcome, Reloader
@@ -24,7 +26,7 @@ from proofgate.reload import Outcome, Reloader
 class Subject:
     """A reloader with its worker, and the configurations that came into force."""
 
-    def __init__(self, directory: ConfigDirectory, worker: core_double.Worker, reloader: Reloader) -> None:
+    def __init__(self, directory: ConfigDirectory, worker: Worker, reloader: Reloader) -> None:
         self.directory = directory
         self.worker = worker
         self.reloader = reloader
@@ -41,14 +43,13 @@ class Subject:
 
     @property
     def core_digest(self) -> str:
-        return str(self.worker._config["config_digest"])
+        return self.worker.config_digest
 
 
 @pytest.fixture
 def subject(config_directory: ConfigDirectory) -> Iterator[Subject]:
     config = load(config_directory.file)
-    worker = core_double.Worker(config.to_core_json(4))
-    with attached(worker) as typed:
+    with started(config, 4) as worker, attached(worker) as typed:
         applied: list[Config] = []
         subject = Subject(config_directory, worker, Reloader(typed, config, 4, applied.append))
         subject.applied = applied
@@ -61,7 +62,7 @@ def test_a_changed_configuration_is_applied_whole(subject: Subject) -> None:
     new = load(subject.directory.file)
     assert (outcome.result, outcome.digest) == ("applied", new.digest())
     assert subject.core_digest == new.digest()
-    assert subject.worker._config["ledger"]["shard"] == 4
+    assert subject.worker.settings["ledger"]["shard"] == 4
     assert subject.applied == [new]
     assert subject.reloader.config == new
 
@@ -78,7 +79,7 @@ def test_a_configuration_that_means_the_same_changes_nothing(subject: Subject) -
     [
         ("openai-key", "sk-rotated"),
         ("admin-token", "another-token-of-the-admin"),
-        ("globex-keys", core_double.hash_api_key("new-key")),
+        ("globex-keys", _core.hash_api_key("new-key")),
     ],
 )
 def test_a_secret_that_was_rotated_is_a_change(subject: Subject, file: str, content: str) -> None:
@@ -149,8 +150,7 @@ def test_an_error_is_over_once_the_configuration_is_good_again(subject: Subject)
     ],
 )
 def test_what_is_fixed_while_a_worker_runs_is_named(subject: Subject, old: str, new: str, field: str) -> None:
-    key = "PRIVATE+KEY+proofgate.dev/ns/demo+99999999+c2VjcmV0LXNpZ25pbmc="
-    subject.directory.write("other-key", key)
+    subject.directory.write("other-key", Key(LEDGER.name, bytes([8]) * 32).signing)
     before = subject.core_digest
     subject.directory.replace(old, new)
     outcome = subject.reload()
@@ -183,12 +183,12 @@ def test_a_key_that_is_taken_away_is_gone_also_while_the_configuration_is_refuse
     subject: Subject, defect: str
 ) -> None:
     # The first is refused by the schema, the second by the core.
-    subject.directory.write("jwks.json", '{"keys": [1]}')
+    subject.directory.write("jwks.json", '{"keys": 1}')
     subject.directory.append(defect)
     before = subject.reloader.config
     assert subject.reload().result == "refused"
     assert subject.applied == []
-    subject.directory.write("globex-keys", core_double.hash_api_key("another-key"))
+    subject.directory.write("globex-keys", _core.hash_api_key("another-key"))
     outcome = subject.reload()
     assert outcome.result == "refused"
     (applied,) = subject.applied
@@ -214,7 +214,7 @@ def test_the_status_has_the_digest_of_the_file_in_force(subject: Subject) -> Non
 
 def test_a_key_set_that_the_core_refuses_is_noticed_before_anything_changes(subject: Subject) -> None:
     before = subject.core_digest
-    subject.directory.write("jwks.json", '{"keys": [1]}')
+    subject.directory.write("jwks.json", '{"keys": 1}')
     subject.directory.append("jwt: {issuers: [{issuer: a, audiences: [b], jwksFile: jwks.json}]}\n")
     assert subject.codes() == ["config_bad_key_set"]
     assert subject.core_digest == before
@@ -316,13 +316,12 @@ def test_a_mount_that_is_swapped_by_its_symbolic_link_is_noticed(
     mount = config_directory.path / "mount"
     for date, owner in (("..1", "old"), ("..2", "new")):
         (mount / date).mkdir(parents=True)
-        (mount / date / "keys").write_text(core_double.hash_api_key(owner))
+        (mount / date / "keys").write_text(_core.hash_api_key(owner))
     (mount / "..data").symlink_to("..1")
     (mount / "keys").symlink_to("..data/keys")
     config_directory.replace("keyHashesFile: globex-keys", "keyHashesFile: mount/keys")
     config = load(config_directory.file)
-    worker = core_double.Worker(config.to_core_json(0))
-    with attached(worker) as typed:
+    with started(config) as worker, attached(worker) as typed:
         subject = Subject(config_directory, worker, Reloader(typed, config, 0, lambda _: None))
 
         def change() -> bool:
@@ -332,7 +331,7 @@ def test_a_mount_that_is_swapped_by_its_symbolic_link_is_noticed(
 
         watched(subject, monkeypatch, change)
     (key,) = subject.reloader.config.tenant_keys["globex"]
-    assert key.hash == core_double.hash_api_key("new")
+    assert key.hash == _core.hash_api_key("new")
 
 
 def test_a_file_that_was_missing_is_looked_for(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +359,7 @@ def test_certificates_and_key_sets_are_watched(subject: Subject, monkeypatch: py
     def change() -> bool:
         write_identity(subject.directory.path)
         renewed = (subject.directory.path / "tls.crt").read_text()
-        if not eventually(lambda: subject.worker._config["tls"]["certificate_pem"] == renewed):
+        if not eventually(lambda: subject.worker.settings["tls"]["certificate_pem"] == renewed):
             return False
         reloads = subject.worker.reloads
         subject.directory.write("jwks.json", '{"keys": [{"kid": "a"}]}')
@@ -408,7 +407,7 @@ def test_a_change_that_a_busy_worker_withdrew_is_tried_again_and_the_status_name
     def busy(config_json: str) -> None:
         if not refused:
             refused.append("busy")
-            raise core_double.ProofgateError("the order was withdrawn", "busy")
+            raise failure(_core.ProofgateError, "the order was withdrawn", "busy")
         refused.append(subject.reloader.status())
         take(config_json)
 

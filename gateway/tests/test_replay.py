@@ -7,14 +7,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import core_double
+import pytest
 from replay_double import RecordedExchange, Replayer
 
+from proofgate import _core
 from proofgate.replay.engines import archived
 from proofgate.replay.recorded import Recorded
 from proofgate.replay.report import Report
 from proofgate.replay.run import of_this_version, replay
 from proofgate.replay.sources import FirstOf, Folder, Source, Stored
+
+pytestmark = pytest.mark.usefixtures("fake_replay")
 
 ALLOW = {"verdict": "allow", "score": 0, "rules": []}
 FLAG = {"verdict": "flag", "score": 60, "rules": ["weak"]}
@@ -115,7 +118,7 @@ def test_bodies_that_cannot_be_read_are_a_problem_of_their_log(tmp_path: Path) -
 def test_what_another_version_decided_otherwise_is_no_contradiction(tmp_path: Path) -> None:
     configuration = archive(tmp_path, {"request": OTHER})
     older = RecordedExchange(admission(), None, configuration, version="0.0.9", request=b"{}")
-    same = RecordedExchange(admission(), None, configuration, version=core_double.__version__, request=b"{}")
+    same = RecordedExchange(admission(), None, configuration, version=_core.__version__, request=b"{}")
     counted = report([older, same], tmp_path)
     assert counted.reasons == {("request", "not_replayable", "other_version"): 1}
     assert counted.differs == 1

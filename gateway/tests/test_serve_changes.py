@@ -8,6 +8,7 @@ import signal
 import pytest
 from conftest import HTTP, PATIENCE_SECONDS, ConfigDirectory, eventually, refusing_port
 from loopback import answer, answering
+from signing import key_set
 from worker_process import AUTHORIZED, Worker, running
 
 from proofgate.config import load
@@ -65,12 +66,11 @@ def test_a_worker_without_a_good_file_does_not_start_and_names_the_newest(
 def test_sighup_applies_a_changed_configuration(config_directory: ConfigDirectory) -> None:
     with running(config_directory, "--shard", "4") as worker:
         before = worker.status()
-        assert before["config_digest"] == before["core_digest"] == load(config_directory.file).digest()
+        assert before["config_digest"] == load(config_directory.file).digest()
         config_directory.append("cors: {allowedOrigins: ['*']}\n")
         worker.signal(signal.SIGHUP)
         digest = load(config_directory.file).digest()
         assert eventually(lambda: worker.status()["config_digest"] == digest)
-        assert worker.status()["core_digest"] == digest
         assert worker.readiness() == (200, "ok")
         assert f"configuration applied: digest {digest}" in logged(worker)
 
@@ -79,19 +79,19 @@ def test_a_changed_file_is_applied_without_being_asked(config_directory: ConfigD
     with running(config_directory, env={"PROOFGATE_TEST_POLL_SECONDS": "0.02"}) as worker:
         config_directory.write("globex-keys", "# every key is revoked\n")
         digest = load(config_directory.file).digest()
-        assert eventually(lambda: worker.status()["core_digest"] == digest)
+        assert eventually(lambda: worker.status()["config_digest"] == digest)
 
 
 def test_a_bad_configuration_is_logged_with_its_lines_and_the_worker_serves_on(
     config_directory: ConfigDirectory,
 ) -> None:
     with running(config_directory) as worker:
-        digest = worker.status()["core_digest"]
+        digest = worker.status()["config_digest"]
         config_directory.replace("name: fast", "nam: fast")
         worker.signal(signal.SIGHUP)
         assert eventually(lambda: worker.status()["last_reload_error"] is not None)
         assert worker.status()["last_reload_error"]["problems"][0]["line"] is not None
-        assert worker.status()["core_digest"] == digest
+        assert worker.status()["config_digest"] == digest
         assert worker.readiness() == (200, "ok")
         text = f"{config_directory.file}:20: models[1].nam: there is no such field: did you mean name?"
         assert text in logged(worker)
@@ -107,7 +107,7 @@ def test_a_reload_over_http_answers_when_it_is_done(config_directory: ConfigDire
         assert reload() == (200, "unchanged")
         config_directory.append("cors: {allowedOrigins: ['*']}\n")
         assert reload() == (200, "applied")
-        assert worker.status()["core_digest"] == load(config_directory.file).digest()
+        assert worker.status()["config_digest"] == load(config_directory.file).digest()
         config_directory.replace("listen: 127.0.0.1:0", "listen: 127.0.0.2:0")
         assert reload() == (409, "refused")
 
@@ -133,7 +133,7 @@ def test_a_drain_takes_as_long_as_the_configuration_in_force_allows(
 
 
 def test_a_worker_that_says_ready_knows_the_keys_of_its_issuers(config_directory: ConfigDirectory) -> None:
-    with answering(answer(b'{"keys": [{"kid": "a"}]}')) as url:
+    with answering(answer(key_set("a").encode())) as url:
         with_issuer(config_directory, url)
         with running(config_directory) as worker:
             (status,) = worker.status()["key_sets"]
@@ -154,13 +154,13 @@ def test_a_worker_starts_without_the_keys_of_an_issuer_and_says_so(config_direct
 def test_a_key_set_in_a_file_is_known_at_the_start_and_after_a_change(
     config_directory: ConfigDirectory,
 ) -> None:
-    config_directory.write("jwks.json", '{"keys": [{"kid": "a"}]}')
+    config_directory.write("jwks.json", key_set("a"))
     config_directory.append(
         f"jwt: {{issuers: [{{issuer: '{ISSUER}', audiences: [a], jwksFile: jwks.json}}]}}\n"
     )
     with running(config_directory) as worker:
         assert worker.status()["key_sets"][0]["keys"] == 1
-        config_directory.write("jwks.json", '{"keys": [{"kid": "a"}, {"kid": "b"}]}')
+        config_directory.write("jwks.json", key_set("a", "b"))
         assert HTTP.post(f"{worker.admin}/reload", headers=AUTHORIZED).json()["result"] == "applied"
         assert worker.status()["key_sets"][0]["keys"] == 2
 

@@ -13,17 +13,21 @@ from typing import Any
 
 import pytest
 from conftest import ConfigDirectory
-from core_double import shred_key_ids
 from keeper_double import Keeper
+from recorded_exchange import record
+from signing import KEEPER, VKEY
 
+from proofgate import _core
+from proofgate._core import shred_key_ids, shred_keys
 from proofgate.cli import main
 from proofgate.config import load
 from proofgate.config.files import look_at
 from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError, rotated, without
 from proofgate.reload import needs_restart
 
-VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
-SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/keeping+1a2b3c4d+c2VjcmV0"
+pytestmark = pytest.mark.usefixtures("fake_keeper")
+
+SIGNING_KEY = KEEPER.signing
 
 Capture = pytest.CaptureFixture[str]
 
@@ -392,35 +396,50 @@ def test_nothing_to_shred_and_what_contradicts_itself_are_told(shred: list[str],
 
 
 def test_what_cannot_be_read_of_an_exchange_is_told_and_the_rest_is_proved(
-    tmp_path: Path, capsys: Capture
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prove = ["prove", "exchange-unreadable", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]
+    record = {"kind": "admission", "index": 3, "record": "{}", "proof": "c2sp.org/tlog-proof@v1\n"}
+    record["salt_unreadable"] = "read 0/X/salts: Input/output error [ledger_io]"
+    unproven = ["record 9 of 0/Y: open 0/Y/checkpoint: Permission denied [ledger_io]"]
+    proven = json.dumps({"records": [record], "unproven": unproven})
+    monkeypatch.setattr(_core, "prove", lambda *_: proven)
+    prove = ["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main(prove) == 10
     told = capsys.readouterr()
     assert "its salt cannot be read, and no body can be shown without: read 0/X/salts: Input" in told.err
     assert "record 9 of 0/Y: open 0/Y/checkpoint: Permission denied [ledger_io]" in told.err
     assert "wrote " in told.out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "exchange-unreadable.admission.json",
-        "exchange-unreadable.admission.tlog-proof",
+        "exchange-1.admission.json",
+        "exchange-1.admission.tlog-proof",
     ]
     (tmp_path / "body").write_text("hello")
-    reveal = ["reveal", "exchange-unreadable", "--ledger", str(tmp_path), "--body", str(tmp_path / "body")]
+    reveal = ["reveal", "exchange-1", "--ledger", str(tmp_path), "--body", str(tmp_path / "body")]
     assert main([*reveal, "--key", VKEY]) != 0
     assert "its salt cannot be read" in capsys.readouterr().err
 
 
-def test_a_salt_whose_key_is_not_there_is_told_by_name(tmp_path: Path, folder: Path, capsys: Capture) -> None:
-    prove = ["prove", "exchange-split", "--ledger", str(tmp_path), "--out", str(tmp_path)]
+def test_a_salt_whose_key_is_not_there_is_told_by_name(
+    configured: ConfigDirectory, folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    recorded = record(configured)
+    ledger = str(recorded.ledger)
+    prove = ["prove", recorded.request_id, "--ledger", ledger, "--out", str(tmp_path / "out")]
+    newest = shred_keys(str(folder))["acme"][0]
     assert main(prove) == 0
-    assert "needs the shred key a3231e094fea5a0d, which is not at hand [shred_key_missing]" in (
+    assert f"needs the shred key {newest}, which is not at hand [shred_key_missing]" in (
         capsys.readouterr().out
     )
     assert main([*prove, "--shred-keys", str(folder)]) == 0
     assert "shred_key_missing" not in capsys.readouterr().out
-    (tmp_path / "body").write_text("hello")
-    reveal = ["reveal", "exchange-split", "--ledger", str(tmp_path), "--body", str(tmp_path / "body")]
-    assert main([*reveal, "--key", VKEY]) != 0
+    body = tmp_path / "body"
+    body.write_bytes(recorded.body)
+    reveal = ["reveal", recorded.request_id, "--ledger", ledger, "--body", str(body), "--key", VKEY]
+    assert main(reveal) != 0
     assert "[shred_key_missing]" in capsys.readouterr().err
-    assert main(["fsck", str(tmp_path), "--shred-keys", str(folder), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["shred_keys"] == str(folder)
+    assert main([*reveal, "--shred-keys", str(folder)]) == 0
+    capsys.readouterr()
+    for options, unchecked in (((), 1), (("--shred-keys", str(folder)), 0)):
+        assert main(["fsck", ledger, "--key", VKEY, "--json", *options]) == 0
+        [log] = json.loads(capsys.readouterr().out)["incarnations"]
+        assert log["unchecked_salts"] == unchecked

@@ -15,11 +15,13 @@ import auditor_double
 import pytest
 from certificates import write_identity
 from conftest import eventually, refusing_port
-from index_ledger import FIRST, NOON, SECOND, VKEY, Log, bring_up, own_id, rows
+from failures import failure
+from index_ledger import FIRST, NOON, SECOND, Log, bring_up, own_id, rows
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
 )
+from signing import VKEY
 
 from proofgate import _core
 from proofgate.auditor.metrics import render
@@ -31,6 +33,8 @@ from proofgate.siem.otlp import record
 from proofgate.siem.places import PlaceError, parse
 from proofgate.siem.sink import SinkError
 from proofgate.siem.stream import Stream
+
+pytestmark = pytest.mark.usefixtures("fake_auditor")
 
 
 class Kept:
@@ -64,7 +68,7 @@ def ledger(tmp_path: Path) -> Path:
     second = Log(
         tmp_path / "ledger",
         SECOND,
-        predecessor={"incarnation": FIRST, "size": 0, "root": "", "sealed": False},
+        predecessor={"incarnation": FIRST},
     )
     second.add("aborted", NOON + 600, id=own_id(20, NOON + 20), incarnation=FIRST, admission=14)
     second.exchange(21, NOON + 21)
@@ -151,7 +155,7 @@ def test_a_log_that_cannot_be_read_does_not_hold_up_the_others(
 
     def reader(directory: str, *more: Any) -> Any:
         if directory.endswith(FIRST):
-            raise _core.LedgerError("it was changed", "corruption")
+            raise failure(_core.LedgerError, "it was changed", "corruption")
         return real(directory, *more)
 
     monkeypatch.setattr(_core, "ExchangeReader", reader)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, cast
 
-import core_double
 import pytest
-from conftest import PATIENCE_SECONDS, ConfigDirectory, eventually
+from conftest import PATIENCE_SECONDS, ConfigDirectory, eventually, started
 
 from proofgate.config import load
 from proofgate.telemetry import exporter
@@ -110,18 +109,19 @@ def test_without_opentelemetry_nothing_is_exported_and_that_is_said_and_counted(
         monkeypatch.setitem(sys.modules, name, None)
     config_directory.append("telemetry: {endpoint: 'http://127.0.0.1:1', metrics: true}\n")
     config = load(config_directory.file)
-    worker = core_double.Worker(config.to_core_json(0))
-    thread = Exporter(cast("_core.Worker", worker))
-    thread.take_on(config)
-    assert eventually(lambda: "metrics" in worker.lost)
-    thread.close(PATIENCE_SECONDS)
+    with started(config) as worker:
+        thread = Exporter(cast("_core.Worker", worker))
+        thread.take_on(config)
+        assert eventually(lambda: "metrics" in worker.lost)
+        thread.close(PATIENCE_SECONDS)
     assert thread.status() == {"exporting": True, "error": "ModuleNotFoundError"}
     assert worker.lost["metrics"] >= 1
 
 
 def test_a_configuration_that_asks_for_nothing_has_no_thread(config_directory: ConfigDirectory) -> None:
     config = load(config_directory.file)
-    thread = Exporter(cast("_core.Worker", core_double.Worker(config.to_core_json(0))))
-    thread.take_on(config)
-    thread.close()
+    with started(config) as worker:
+        thread = Exporter(cast("_core.Worker", worker))
+        thread.take_on(config)
+        thread.close()
     assert thread.status() == {"exporting": False, "error": None}

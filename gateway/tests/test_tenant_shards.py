@@ -7,11 +7,12 @@ import hashlib
 import os
 from collections.abc import Iterator
 
-import core_double
 import pytest
-from conftest import ConfigDirectory, attached, eventually
+from conftest import ConfigDirectory, attached, eventually, started
+from failures import failure
+from faulty_worker import Worker
 
-from proofgate import reload, tenant_shards
+from proofgate import _core, reload, tenant_shards
 from proofgate.config import load
 from proofgate.reload import Reloader
 from proofgate.tenant_shards import TenantShards
@@ -22,7 +23,7 @@ KEY = "00" * 32 + " team-a/chat ci\n"
 class Subject:
     """A worker that follows shards, and what happens to its files."""
 
-    def __init__(self, directory: ConfigDirectory, worker: core_double.Worker, reloader: Reloader) -> None:
+    def __init__(self, directory: ConfigDirectory, worker: Worker, reloader: Reloader) -> None:
         self.directory = directory
         self.folder = directory.path / "shards"
         self.worker = worker
@@ -44,8 +45,7 @@ class Subject:
 def subject(config_directory: ConfigDirectory) -> Iterator[Subject]:
     config_directory.append("tenantShards: {directory: shards}\n")
     config = load(config_directory.file)
-    worker = core_double.Worker(config.to_core_json(0))
-    with attached(worker) as typed:
+    with started(config) as worker, attached(worker) as typed:
         shards = TenantShards(typed, config.tenant_shards)
         shards.take_on()
         worker.shard_changes.clear()
@@ -57,8 +57,7 @@ def test_at_the_start_every_shard_is_handed_over_at_once(config_directory: Confi
     (config_directory.path / "shards" / "00").mkdir(parents=True)
     (config_directory.path / "shards" / "00" / "keys").write_text(KEY)
     config = load(config_directory.file)
-    worker = core_double.Worker(config.to_core_json(0))
-    with attached(worker) as typed:
+    with started(config) as worker, attached(worker) as typed:
         shards = TenantShards(typed, config.tenant_shards)
         assert shards.take_on()
         assert worker.shard_changes == [list(range(32))]
@@ -122,15 +121,17 @@ def test_a_refused_shard_is_told_by_its_place_once_and_the_others_go_on(
     subject.write(4, "keys", KEY)
     asyncio.run(subject.reloader.follow_tenants())
     status = subject.reloader.status()["tenant_shards"]
-    assert status["refused"] == [{"shard": 2, "file": "keys", "line": 1, "problem": "it is bad"}]
+    assert status["refused"] == [
+        {"shard": 2, "file": "keys", "line": 1, "problem": "it is not a line of this file"}
+    ]
     assert subject.worker.tenant_shards[2] == (b"", b"")
     assert subject.worker.tenant_shards[4][0] == KEY.encode()
-    assert "shard 02 of tenants stays as it was: line 1 of keys: it is bad" in caplog.text
+    assert "shard 02 of tenants stays as it was: line 1 of keys: it is not a line of this file" in caplog.text
     caplog.clear()
     subject.write(2, "keys", "bad line of a tenant\n")
     subject.write(6, "tenants", "a/b gold\n")
     asyncio.run(subject.reloader.follow_tenants())
-    assert subject.reloader.status()["tenant_shards"] == status
+    assert subject.reloader.status()["tenant_shards"]["refused"] == status["refused"]
     assert "stays as it was" not in caplog.text
     subject.write(2, "keys", "")
     asyncio.run(subject.reloader.follow_tenants())
@@ -174,10 +175,10 @@ def test_what_the_worker_had_no_time_for_is_handed_over_again(subject: Subject) 
     hand_over = subject.worker.set_tenant_shards
 
     def busy(_: list[tuple[int, bytes, bytes]]) -> str:
-        raise core_double.ProofgateError("the data plane is busy", "busy")
+        raise failure(_core.ProofgateError, "the data plane is busy", "busy")
 
     subject.worker.set_tenant_shards = busy  # type: ignore[assignment,method-assign]
-    with pytest.raises(core_double.ProofgateError):
+    with pytest.raises(_core.ProofgateError):
         asyncio.run(subject.reloader.follow_tenants())
     subject.worker.set_tenant_shards = hand_over  # type: ignore[method-assign]
     asyncio.run(subject.reloader.follow_tenants())

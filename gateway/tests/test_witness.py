@@ -14,13 +14,14 @@ import httpx
 import pytest
 import witness_double
 from conftest import HTTP, PATIENCE_SECONDS, serving
+from signing import LEDGER
 
 from proofgate import _core
 from proofgate.cli import main
 from proofgate.witness import service
 from proofgate.witness.service import BODY_MAXIMUM, create_app
 
-KEY = "PRIVATE+KEY+witness.example+1a2b3c4d+c2VjcmV0"
+KEY, _ = _core.generate_witness_key("witness.example")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -98,7 +99,7 @@ def test_a_witness_that_cannot_start_says_why(tmp_path: Path, capsys: Capture) -
     logs.write_text("logs/v0")
     assert main(arguments) == 2
     told = capsys.readouterr().err
-    assert "--signing-key: not a private note key" in told
+    assert "--signing-key: key text: not a private note key" in told
     assert "secret" not in told
     key.write_text(KEY)
     assert main(arguments) == 1
@@ -114,5 +115,7 @@ def test_a_witness_that_cannot_start_says_why(tmp_path: Path, capsys: Capture) -
 def test_the_key_of_a_witness_is_another_than_a_ledgers(tmp_path: Path, capsys: Capture) -> None:
     assert main(["keygen", "witness.example", "--witness", "--out", str(tmp_path)]) == 0
     assert "only for a witness" in capsys.readouterr().out
-    signing, _ = _core.generate_witness_key("witness.example")
-    assert (tmp_path / "signing-key").read_text() == f"{signing}\n"
+    signing = (tmp_path / "signing-key").read_text()
+    assert _core.Witness(str(tmp_path / "state"), signing, "logs/v0", True).verifying_key
+    with pytest.raises(ValueError, match="key text"):
+        _core.Witness(str(tmp_path / "other"), LEDGER.signing, "logs/v0", True)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 
+from failures import failure
+
+from proofgate import _core
+
 LINE = "\u2014 witness.example d2l0bmVzcw==\n"
 
 
 class Witness:
     def __init__(self, state: str, signing_key: str, logs: str, new_state: bool = False) -> None:
-        import core_double
-
         if not signing_key.startswith("PRIVATE+KEY+"):
             raise ValueError("not a private note key")
         if not logs.startswith("logs/v0"):
-            raise core_double.WitnessError("list of logs, line 1", "witness_log_list")
+            raise failure(_core.WitnessError, "list of logs, line 1", "witness_log_list")
         if not new_state:
-            raise core_double.WitnessError("the state is empty", "witness_state_missing")
+            raise failure(_core.WitnessError, "the state is empty", "witness_state_missing")
         self.state = state
         self.answers: list[tuple[int, str, str]] = []
         self.asked: list[bytes] = []

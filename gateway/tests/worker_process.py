@@ -1,4 +1,4 @@
-"""The command line as a process of its own, on top of the core double."""
+"""The command line as a process of its own, with a worker that can go wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from conftest import HTTP, PATIENCE_SECONDS, ConfigDirectory
 
-MAIN = Path(__file__).parent / "double_main.py"
+MAIN = Path(__file__).parent / "faulty_main.py"
 PACKAGES = f"{MAIN.parents[1]}/src{os.pathsep}{MAIN.parents[2]}/schema/src"
 TOKEN = "0123456789abcdef-admin"
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
@@ -79,6 +79,16 @@ class Worker(Process):
     def status(self) -> dict[str, Any]:
         status: dict[str, Any] = HTTP.get(f"{self.admin}/status").json()
         return status
+
+    def threads(self) -> list[tuple[int, str]]:
+        """Its threads, by number and name."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return [(int(task.name), (task / "comm").read_text().strip()) for task in tasks]
+
+    def thread(self, name: str) -> int:
+        """The one thread whose name begins so."""
+        [found] = [number for number, known in self.threads() if known.startswith(name)]
+        return found
 
     def nice(self, thread: int) -> int:
         """The niceness of one thread, proc_pid_stat(5) field 19."""

@@ -119,7 +119,9 @@ class TenantShards:
 
     def _tell_of_well_known(self, report: dict[str, Any]) -> None:
         count = report.get("well_known", 0)
-        if count and report != self._in_service:
+        # Other tenants that come or go are no reason to say it again.
+        names = ("well_known", "first_well_known")
+        if count and any(report.get(name) != self._in_service.get(name) for name in names):
             first = ", ".join(f"{left['key']} of {left['tenant']}" for left in report["first_well_known"])
             log.error("%d keys of tenants let nobody in, such as %s: each is %s", count, first, WELL_KNOWN)
 

@@ -1,0 +1,12 @@
+"""Errors of the core, as it raises them."""
+
+from __future__ import annotations
+
+from proofgate import _core
+
+
+def failure(kind: type[_core.ProofgateError], message: str, code: str) -> _core.ProofgateError:
+    """An error of this kind with its stable code."""
+    error = kind(message)
+    error.code = code
+    return error

@@ -1,0 +1,16 @@
+"""The command line with a worker that can go wrong: what the tests start as a process of its own."""
+
+import os
+import sys
+
+import faulty_worker
+
+from proofgate import _core, reload, serve
+from proofgate.cli import main
+
+_core.Worker = faulty_worker.Worker  # type: ignore[assignment,misc]
+serve.SETTLE_SECONDS = float(os.environ.get("PROOFGATE_TEST_SETTLE_SECONDS", serve.SETTLE_SECONDS))
+reload.POLL_SECONDS = float(os.environ.get("PROOFGATE_TEST_POLL_SECONDS", 3600))
+
+if __name__ == "__main__":
+    sys.exit(main())

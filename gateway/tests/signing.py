@@ -1,0 +1,76 @@
+"""Keys of tests, and notes that are signed with them: the text forms of Go's note package."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_ED25519 = b"\x01"
+
+
+@dataclass(frozen=True)
+class Key:
+    """An Ed25519 key under a name, always the same for a name and a seed."""
+
+    name: str
+    seed: bytes = bytes([7]) * 32
+
+    @property
+    def _private(self) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(self.seed)
+
+    @property
+    def _public(self) -> bytes:
+        return _ED25519 + self._private.public_key().public_bytes_raw()
+
+    @property
+    def secret(self) -> str:
+        """What of the signing key nobody may see."""
+        return base64.b64encode(_ED25519 + self.seed).decode()
+
+    @property
+    def signing(self) -> str:
+        """The signing key's text."""
+        return f"PRIVATE+KEY+{self.name}+{self._number(self.name).hex()}+{self.secret}"
+
+    @property
+    def verifying(self) -> str:
+        """The verifying key's text."""
+        return f"{self.name}+{self._number(self.name).hex()}+{base64.b64encode(self._public).decode()}"
+
+    def _number(self, name: str) -> bytes:
+        return hashlib.sha256(f"{name}\n".encode() + self._public).digest()[:4]
+
+    def checkpoint(self, origin: str, size: int, root: bytes) -> str:
+        """A signed checkpoint of a log whose name this is, or stands below it."""
+        text = f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
+        signature = self._number(origin) + self._private.sign(text.encode())
+        return f"{text}\n\N{EM DASH} {origin} {base64.b64encode(signature).decode()}\n"
+
+
+#: The ledger's, the auditor's and the keeper's.
+LEDGER = Key("proofgate.dev/ns/demo")
+AUDITOR = Key("proofgate.dev/ns/audit", bytes([9]) * 32)
+KEEPER = Key("proofgate.dev/ns/keeping", bytes([5]) * 32)
+#: The ledger's verifying key.
+VKEY = LEDGER.verifying
+
+
+def jwk(kid: str) -> dict[str, str]:
+    """A public key of an issuer of tokens (RFC 7517); every one is the same key."""
+    numbers = ec.derive_private_key(7, ec.SECP256R1()).public_key().public_numbers()
+    x, y = (
+        base64.urlsafe_b64encode(number.to_bytes(32, "big")).decode().rstrip("=")
+        for number in (numbers.x, numbers.y)
+    )
+    return {"kid": kid, "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "x": x, "y": y}
+
+
+def key_set(*kids: str) -> str:
+    """A key set that an issuer publishes."""
+    return json.dumps({"keys": [jwk(kid) for kid in kids]})
