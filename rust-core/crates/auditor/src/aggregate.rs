@@ -6,19 +6,15 @@
 //! `signed` is what this auditor has committed itself to. After a crash, or a call that failed, the log is what `signed`
 //! says: whatever tiles lie behind it were never under a signature and are written anew. So no size ever gets two roots.
 
+use crate::files::{CHECKPOINT, LENGTH, read, write};
 use crate::published::{Published, tile_hashes};
 use crate::tile::{LEVELS, Tile, WIDTH, root_of};
 use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, TrustPolicy, leaf_hash};
 use std::sync::Arc;
 
-/// The note that everybody may have.
-pub const CHECKPOINT: &str = "checkpoint";
 /// The note that was committed to; never behind [`CHECKPOINT`]. Witnesses are asked for it.
 const SIGNED: &str = "signed";
-/// Bytes of the length before an entry in a bundle.
-const LENGTH: usize = 2;
-
 /// The writer of an aggregate log.
 pub struct Aggregate {
     state: Arc<dyn StateStorage>,
@@ -356,24 +352,4 @@ fn split<'b>(name: &str, bundle: &'b [u8]) -> Result<Vec<&'b [u8]>, AuditorError
         [] => Ok(entries),
         _ => Err(AuditorError::corrupt(name, "an entry reaches beyond its end")),
     }
-}
-
-/// The bytes of the first `width` entries of a bundle; `None` when it holds fewer.
-pub(crate) fn first_entries(bundle: &[u8], width: u64) -> Option<&[u8]> {
-    let mut at = 0usize;
-    for _ in 0..width {
-        let length = bundle.get(at..at + LENGTH)?;
-        at += LENGTH + usize::from(u16::from_be_bytes([length[0], length[1]]));
-    }
-    bundle.get(..at)
-}
-
-pub(crate) fn read(state: &dyn StateStorage, name: &str) -> Result<Option<Vec<u8>>, AuditorError> {
-    state.read(name).map_err(AuditorError::state("read", name))
-}
-
-pub(crate) fn write(state: &dyn StateStorage, name: &str, bytes: &[u8]) -> Result<(), AuditorError> {
-    state
-        .write(name, bytes)
-        .map_err(AuditorError::state("write", name))
 }

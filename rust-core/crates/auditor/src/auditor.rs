@@ -1,7 +1,7 @@
 //! The auditor: one poll after the other, each in the order listing, checkpoints, records, chains, state, aggregate log.
 
 use crate::aggregate::Aggregate;
-use crate::catalogue::{self, Catalogue};
+use crate::catalogue;
 use crate::chain::{self, Successions, Successors};
 use crate::configurations::Configurations;
 use crate::cosigning::Cosigning;
@@ -10,47 +10,28 @@ use crate::finding::{Code, Finding, Findings, Raised, Suspected};
 use crate::intake::{self, There};
 use crate::keys;
 use crate::ledger_statements::Statements;
-use crate::log::Log;
-use crate::look::{REST, View, look, rest};
+use crate::log::{Catalogue, Log};
+use crate::look::{REST, look, rest};
 use crate::parties::{identity, require_known};
 use crate::published::Published;
 use crate::reach::{self, Standing, Workers};
-use crate::reads::Reads;
+use crate::reads::{Reads, ReadsHead};
 use crate::removal;
 use crate::scrub::{Next, Scrub};
+use crate::settings::Settings;
 use crate::tail::Budget;
+use crate::view::View;
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::layout;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, key_successions};
-use proofgate_ledger::{SigningKey, TrustPolicy, VerifyingKey};
+use proofgate_ledger::SigningKey;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Logs that have ended and are glanced at in one poll: files and checkpoint, not records.
 const GLANCES: usize = 256;
-
-/// What an auditor watches, and its patience.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The ledger's directory.
-    pub ledger: PathBuf,
-    /// The ledger's key.
-    pub key: VerifyingKey,
-    /// The key of whoever may remove logs; without one nobody may.
-    pub keeping: Option<VerifyingKey>,
-    /// Microseconds between two entries of a log that goes on.
-    pub beat: u64,
-    /// Microseconds after which what looks wrong is looked at again; longer than a network file system caches.
-    pub second_look: u64,
-    /// Microseconds until records that wait for a checkpoint are a stall.
-    pub stall: u64,
-    /// Whether the configurations that records name lie beside the logs: not so where each worker serves its own shard.
-    pub configurations: bool,
-    /// Who has to cosign the aggregate log before it is published.
-    pub policy: Arc<TrustPolicy>,
-}
 
 /// What a poll did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -114,7 +95,7 @@ pub struct Auditor {
     findings: Findings,
     unsaved_findings: bool,
     suspected: Suspected,
-    pub(crate) reads: Reads,
+    reads: Reads,
     /// Statements of the keeper beside the shards.
     statements: Statements,
     scrub: Scrub,
@@ -242,6 +223,22 @@ impl Auditor {
     #[must_use]
     pub fn findings_left_out(&self) -> u64 {
         self.findings.left_out()
+    }
+
+    /// The newest head of a log of reads that was told.
+    #[must_use]
+    pub fn reads_told(&self) -> Option<&ReadsHead> {
+        self.reads.newest()
+    }
+
+    /// Takes how the log of reads stands; the next poll tells it. One that is not what was told before is a finding.
+    pub fn take_reads(&mut self, head: ReadsHead) {
+        self.reads.take(head);
+    }
+
+    /// Takes that the log of reads is not what was told of it, and why; the next poll finds it.
+    pub fn reads_changed(&mut self, why: String) {
+        self.reads.change(why);
     }
 
     /// Looks at the ledger once: reads up to `budget` bytes of what is new and `scrub` bytes of what is not. `now` is in

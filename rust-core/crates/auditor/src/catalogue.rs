@@ -1,12 +1,12 @@
 //! What the auditor keeps in its state beside the aggregate log: whose it is, a row for each log, and the findings.
 
-use crate::aggregate::{Aggregate, read, write};
-use crate::chain::Logs;
+use crate::aggregate::Aggregate;
 use crate::entry::{Entry, Kind};
+use crate::erasures::ErasuresSeen;
+use crate::files::{read, write};
 use crate::finding::Findings;
 use crate::ledger_statements::Statements;
-use crate::log::{Log, Row};
-use crate::log_statements::ErasuresSeen;
+use crate::log::{Catalogue, Log, Row};
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::Ulid;
 use proofgate_evidence::layout::parse_incarnation;
@@ -19,9 +19,6 @@ use std::path::Path;
 const IDENTITY: &str = "auditor";
 const FINDINGS: &str = "findings";
 const LOGS: &str = "logs";
-
-/// All logs, by shard and age.
-pub(crate) type Catalogue = BTreeMap<String, Logs>;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {

@@ -2,15 +2,12 @@
 
 use crate::facts::Named;
 use crate::finding::{Code, Raised};
-use crate::log::Log;
+use crate::log::{Log, Logs};
 use crate::reach::is_away;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, consistency};
 use proofgate_ledger::Checkpoint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-
-/// The logs of one shard by age.
-pub(crate) type Logs = BTreeMap<Ulid, Log>;
 
 /// The logs that name another one, in an `open` or a `takeover`.
 #[derive(Debug, Default)]

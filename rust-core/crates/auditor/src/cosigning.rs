@@ -7,7 +7,7 @@
 //!
 //! What each witness has cosigned last, and what it has said against this log, is kept in the state.
 
-use crate::aggregate::{read, write};
+use crate::files::{read, write};
 use crate::finding::{Code, Raised};
 use crate::published::Published;
 use crate::{AuditorError, StateStorage};

@@ -105,3 +105,21 @@ impl Entry {
             .map_err(|error| AuditorError::corrupt("tile/entries", error.to_string()))
     }
 }
+
+impl Statement {
+    /// The entry that tells it, about a log or about the ledger.
+    pub(crate) fn entry(self, origin: &str, size: u64, now: u64) -> Entry {
+        Entry {
+            v: 1,
+            kind: Kind::Statement,
+            time: now,
+            origin: origin.to_owned(),
+            size,
+            predecessor: None,
+            successor: None,
+            checkpoint: String::new(),
+            tombstone: None,
+            statement: Some(self),
+        }
+    }
+}

@@ -1,9 +1,8 @@
 //! Which of the logs that lie on a volume are looked at: all that were accepted, and of the others no more than a ledger has
 //! that is read for the first time. Whoever writes the volume can make as many directories as it holds.
 
-use crate::catalogue::Catalogue;
 use crate::finding::{Code, Raised};
-use crate::log::Log;
+use crate::log::{Catalogue, Log};
 use proofgate_evidence::Ulid;
 use proofgate_evidence::layout::Shard;
 use std::collections::{BTreeMap, BTreeSet};

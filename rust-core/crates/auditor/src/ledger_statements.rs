@@ -1,13 +1,13 @@
 //! Statements beside the shards: of holds, and of shred keys that were destroyed. Each is told once.
 
 use crate::AuditorError;
-use crate::aggregate::{read, write};
-use crate::catalogue::Catalogue;
 use crate::entry::Entry;
+use crate::files::{read, write};
 use crate::finding::{Code, Raised};
-use crate::look::View;
+use crate::log::Catalogue;
 use crate::reach::is_away;
 use crate::statement::{Statement, StatementKind, judge};
+use crate::view::View;
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS};
 use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS};

@@ -1,11 +1,12 @@
 //! One log as the auditor knows it.
 
+use crate::erasures::{ErasuresSeen, ErasuresTold};
 use crate::facts::Facts;
-use crate::log_statements::{ErasuresSeen, ErasuresTold};
 use crate::tail::{Point, Tail};
 use proofgate_evidence::Ulid;
 use proofgate_ledger::{Checkpoint, Hash};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A head that was accepted: signed, and reached by the records.
@@ -35,6 +36,12 @@ pub(crate) struct Told {
     #[serde(default)]
     pub(crate) removed: bool,
 }
+
+/// The logs of one shard by age.
+pub(crate) type Logs = BTreeMap<Ulid, Log>;
+
+/// All logs, by shard and age.
+pub(crate) type Catalogue = BTreeMap<String, Logs>;
 
 /// What is kept of a log in the auditor's state: a row of its catalogue.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,69 +1,20 @@
 //! Erasures of a log: signed notes by the keeper in its folder, one behind the other. Each is told once.
 
 use crate::entry::Entry;
+use crate::erasures::ErasuresTold;
 use crate::finding::{Code, Raised};
 use crate::log::Log;
-use crate::look::View;
 use crate::statement::{Statement, StatementKind, judge};
+use crate::view::View;
 use proofgate_evidence::erasures::{self, ERASURES};
 use proofgate_evidence::note_files::digest;
 use proofgate_evidence::{EvidenceError, ReadStorage, read_record};
 use proofgate_ledger::record;
-use proofgate_ledger::{Erased, Erasure, Hash, VerifyingKey, leaf_hash, node_hash};
-use serde::{Deserialize, Serialize};
+use proofgate_ledger::{Erased, Erasure, Hash, VerifyingKey};
 use std::io;
 
 /// Notes of one log that are taken in one look.
 const MOST_AT_ONCE: usize = 256;
-
-/// What was told of a log's erasures: so many, in the order of the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ErasuresTold {
-    count: u64,
-    /// Over their digests.
-    #[serde(with = "crate::text::hash")]
-    chain: Hash,
-    /// Number of the newest entry.
-    index: u64,
-}
-
-impl ErasuresTold {
-    fn is_after(chain: &Hash, digest: &str) -> Hash {
-        node_hash(chain, &leaf_hash(digest.as_bytes()))
-    }
-
-    /// Takes that an entry was appended.
-    pub(crate) fn take(&mut self, statement: &Statement, index: u64) {
-        if self.count == 0 || index > self.index {
-            self.count += 1;
-            self.chain = Self::is_after(&self.chain, &statement.sha256);
-            self.index = index;
-        }
-    }
-}
-
-/// What a log's erasures looked like when they were read last.
-#[derive(Debug, Default)]
-pub(crate) struct ErasuresSeen {
-    /// Bytes of a file of which everything was taken.
-    length: Option<u64>,
-    /// What is wrong with the file.
-    flaw: Option<(Code, String)>,
-    /// What waits to be told.
-    pub(crate) waiting: Vec<Statement>,
-    /// When they were looked for last, in unix microseconds; 0 for never.
-    pub(crate) visited: u64,
-}
-
-impl ErasuresSeen {
-    /// As it is after a start; it was looked for at that time.
-    pub(crate) fn since(visited: u64) -> Self {
-        Self {
-            visited,
-            ..Self::default()
-        }
-    }
-}
 
 /// Looks for erasures of a log. Of one that goes on there are none: who keeps the ledger waits for its end.
 pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Result<(), EvidenceError> {

@@ -7,28 +7,16 @@ use crate::log_statements;
 use crate::reach::is_away;
 use crate::removal;
 use crate::tail::{Budget, Step, Tail, is_written_behind, missing_files};
-use proofgate_evidence::{EvidenceError, ReadStorage, checkpoint_file};
-use proofgate_ledger::{Checkpoint, VerifyingKey, signed_alone};
+use crate::view::{MAX_NOTE, View, alone};
+use proofgate_evidence::{EvidenceError, checkpoint_file};
+use proofgate_ledger::Checkpoint;
 use std::io;
 use std::path::Path;
 
-/// Notes are repeated in entries of the aggregate log, escaped; a worker's are a few hundred bytes long.
-pub(crate) const MAX_NOTE: usize = 16 << 10;
 /// Of a log that nobody signed, so many records are read, step by step, to see whether it served.
 const UNSIGNED_RECORDS: [u64; 4] = [2, 16, 256, 4096];
 /// A log whose records do not verify, or that was never begun, is read again after this many microseconds.
 pub(crate) const REST: u64 = 60_000_000;
-
-/// What a look needs beside the log.
-pub(crate) struct View<'v> {
-    pub(crate) storage: &'v dyn ReadStorage,
-    pub(crate) key: &'v VerifyingKey,
-    /// The key of whoever may remove logs.
-    pub(crate) keeping: Option<&'v VerifyingKey>,
-    pub(crate) now: u64,
-    /// Microseconds until records that wait for a checkpoint are a stall.
-    pub(crate) stall: u64,
-}
 
 /// Looks at a log; its `successors` may hold a note over its end.
 pub(crate) fn look(
@@ -215,14 +203,6 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raise
             Err((code, message)) => raise(code, message),
         }
     }
-}
-
-/// A note without the lines of keys that nobody knows: it is told in the aggregate log, and who writes the volume is not to
-/// have a say in that.
-pub(crate) fn alone(view: &View<'_>, note: &str, origin: &str) -> Result<String, (Code, String)> {
-    let key = view.key.for_origin(origin);
-    key.and_then(|key| signed_alone(note, &key))
-        .map_err(|error| (Code::CheckpointRefused, error.to_string()))
 }
 
 /// What a successor signed of a log's end becomes the target where it covers more than the log's own checkpoint.

@@ -1,8 +1,8 @@
 //! Who audits whom, and who cosigns: keys and policies that go together.
 
 use crate::AuditorError;
-use crate::auditor::Settings;
 use crate::catalogue::Identity;
+use crate::settings::Settings;
 use proofgate_ledger::{SigningKey, TrustPolicy};
 
 /// Refuses a policy of other logs, and one whose quorum can never be reached.

@@ -1,7 +1,7 @@
 //! What readers have of the aggregate log: the newest checkpoint that a quorum of witnesses has cosigned, and the tiles and
 //! proofs under it.
 
-use crate::aggregate::{CHECKPOINT, first_entries, read, write};
+use crate::files::{CHECKPOINT, first_entries, read, write};
 use crate::tile::{Tile, hashes_of, node_at, root_of};
 use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{

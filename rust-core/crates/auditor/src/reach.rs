@@ -1,7 +1,7 @@
 //! A ledger of which each worker serves its own shard: what can be said while one of them does not answer.
 
-use crate::chain::Logs;
 use crate::finding::{Code, Raised};
+use crate::log::Logs;
 use proofgate_evidence::EvidenceError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,11 @@
 //! Heads of the log of who read what (`access-….jsonl`), which whoever answers readers keeps beside the state: they go into the
 //! aggregate log, signed with its key, so that a line that is changed or taken out is noticed by whoever holds a checkpoint.
 
-use crate::aggregate::{Aggregate, read, write};
+use crate::aggregate::Aggregate;
 use crate::entry::{Entry, Kind};
+use crate::files::{read, write};
 use crate::finding::{Code, Raised};
-use crate::{Auditor, AuditorError, StateStorage};
+use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{Checkpoint, Hash};
 use serde::{Deserialize, Serialize};
 
@@ -59,8 +60,18 @@ impl Reads {
         })
     }
 
+    /// The newest head that was told.
+    pub(crate) fn newest(&self) -> Option<&ReadsHead> {
+        self.told.as_ref()
+    }
+
+    /// Takes that the log is not what was told of it, and why.
+    pub(crate) fn change(&mut self, why: String) {
+        self.changed = Some(why);
+    }
+
     /// Takes how the log stands.
-    fn take(&mut self, head: ReadsHead) {
+    pub(crate) fn take(&mut self, head: ReadsHead) {
         match &self.told {
             Some(told) if told.begun == head.begun && *told != head && head.size <= told.size => {
                 self.changed = Some(format!(
@@ -132,23 +143,5 @@ impl Reads {
             let origin = format!("{aggregate}/{ACCESS}");
             raised.raise_now(Code::AccessLogChanged, &origin, "", message);
         }
-    }
-}
-
-impl Auditor {
-    /// The newest head of a log of reads that was told.
-    #[must_use]
-    pub fn reads_told(&self) -> Option<&ReadsHead> {
-        self.reads.told.as_ref()
-    }
-
-    /// Takes how the log of reads stands; the next poll tells it. One that is not what was told before is a finding.
-    pub fn take_reads(&mut self, head: ReadsHead) {
-        self.reads.take(head);
-    }
-
-    /// Takes that the log of reads is not what was told of it, and why; the next poll finds it.
-    pub fn reads_changed(&mut self, why: String) {
-        self.reads.changed = Some(why);
     }
 }

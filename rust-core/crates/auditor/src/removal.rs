@@ -4,8 +4,8 @@
 use crate::facts::{Facts, Named};
 use crate::finding::{Code, Raised};
 use crate::log::{Head, Log};
-use crate::look::{MAX_NOTE, View, alone};
 use crate::statement::judge;
+use crate::view::{MAX_NOTE, View, alone};
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::removal::{self, Removal, Removed, read_tombstone};
 use proofgate_evidence::rules::Predecessor;

@@ -1,6 +1,5 @@
 //! What a keeper signed: told by its digest, so that the aggregate log shows until when it must have been made.
 
-use crate::entry::{Entry, Kind};
 use crate::finding::Code;
 use serde::{Deserialize, Serialize};
 
@@ -40,24 +39,6 @@ pub struct Statement {
     /// Of a destruction: the id of the shred key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-}
-
-impl Statement {
-    /// The entry that tells it, about a log or about the ledger.
-    pub(crate) fn entry(self, origin: &str, size: u64, now: u64) -> Entry {
-        Entry {
-            v: 1,
-            kind: Kind::Statement,
-            time: now,
-            origin: origin.to_owned(),
-            size,
-            predecessor: None,
-            successor: None,
-            checkpoint: String::new(),
-            tombstone: None,
-            statement: Some(self),
-        }
-    }
 }
 
 /// What is wrong with the time that a statement gives. `about` is the time of what it speaks of, if that is known, and

@@ -1,7 +1,7 @@
 //! The configurations that records name by their digests, as workers archive them beside the shards: which rules decided is
 //! evidence like the verdicts.
 
-use crate::fsck::{Finding, Report, Verdict};
+use crate::report::{Finding, Report, Verdict};
 use crate::{EvidenceError, ReadFile, ReadStorage};
 use proofgate_ledger::Hash;
 use proofgate_ledger::record::{ConfigDigests, Record};

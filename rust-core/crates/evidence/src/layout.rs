@@ -1,12 +1,13 @@
 //! Where incarnations are: `<gateway>/<shard>/<incarnation>/`.
 
-use crate::removal::TOMBSTONE;
 use crate::segment::SegmentName;
 use crate::{EvidenceError, ReadStorage};
 use std::io;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
+/// Name of the keeper's note.
+pub const TOMBSTONE: &str = "tombstone";
 /// Kept by the file system at the root of a volume (ext4 makes it with the volume); only root may read it.
 const LOST_AND_FOUND: &str = "lost+found";
 

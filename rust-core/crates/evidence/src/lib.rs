@@ -28,6 +28,7 @@ mod error;
 mod export;
 pub mod frame;
 mod fsck;
+mod held_checkpoint;
 pub mod hold_statements;
 pub mod key_destructions;
 pub mod key_successions;
@@ -41,6 +42,7 @@ pub mod prove;
 mod rebuilt;
 mod refusal;
 pub mod removal;
+mod report;
 pub mod rules;
 pub mod salts;
 pub mod segment;
@@ -54,15 +56,16 @@ mod tree_file;
 pub use consistency::{check as check_consistency, consistency, consistency_from, read_notes};
 pub use error::EvidenceError;
 pub use export::export_leaves;
-pub use fsck::{
-    CheckpointState, Finding, HeldCheckpoint, IncarnationReport, KeyReport, Keys, RemovedReport, Report,
-    TreeState, Verdict, fsck, fsck_mirror, fsck_pinned,
-};
+pub use fsck::{Keys, fsck, fsck_mirror, fsck_pinned};
+pub use held_checkpoint::HeldCheckpoint;
 pub use lookup::{
     Beginning, FoundRecord, Search, find, find_beginning, read_record, read_records, removed_at,
 };
 pub use pinned::PinnedFile;
 pub use refusal::Refusal;
+pub use report::{
+    CheckpointState, Finding, IncarnationReport, KeyReport, RemovedReport, Report, TreeState, Verdict,
+};
 pub use salts::stored_salt;
 pub use segments::unused;
 pub use shred_keys::{ShredKeys, file_of as shred_key_file};

@@ -26,8 +26,8 @@ use std::io;
 use std::path::Path;
 use ulid::Ulid;
 
-/// Name of the keeper's note.
-pub const TOMBSTONE: &str = "tombstone";
+pub use crate::layout::TOMBSTONE;
+
 /// What a keeper's files are written as before they have their names.
 pub const TEMPORARY: &str = "keeping.tmp";
 /// The open record, takeovers and a seal: a log has few of them.

@@ -1,7 +1,12 @@
 //! What the auditor's log has of this keeper's statements: where that is asked for, nothing is destroyed before.
 
-use crate::plan::{Reason, reason};
+use crate::KeepingError;
+use crate::reason::{Reason, reason};
+use proofgate_evidence::ReadStorage;
+use proofgate_evidence::hold_statements;
+use proofgate_evidence::key_successions::ledger_of;
 use proofgate_evidence::note_files::{digest, name_of};
+use proofgate_ledger::{HoldChange, VerifyingKey};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -31,6 +36,20 @@ impl Anchors {
         let name = path.file_name().map(|name| name.to_string_lossy());
         name.is_some_and(|name| self.names.contains(&*name))
     }
+}
+
+/// Numbers of the holds whose release is stated at a path, and among `anchors`.
+pub(crate) fn anchored_releases(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    (key, keeping): (&VerifyingKey, &VerifyingKey),
+    anchors: &Anchors,
+) -> Result<BTreeSet<u64>, KeepingError> {
+    let stated = hold_statements::read(storage, &ledger_of(storage, path)?, key.name(), keeping)?;
+    let anchored = stated.into_iter().filter(|(file, _)| anchors.has_file(file));
+    let releases = anchored.filter_map(|(_, read)| read.ok());
+    let releases = releases.filter(|read| matches!(read.change, HoldChange::Released { .. }));
+    Ok(releases.map(|read| read.hold).collect())
 }
 
 /// Why what this note says is not carried out yet; `None` where there is none.

@@ -2,8 +2,7 @@
 //! holds of them.
 
 use crate::hold::Hold;
-use crate::logs::names;
-use crate::plan::{Reason, reason};
+use crate::reason::{Reason, reason};
 use crate::survey::Survey;
 use proofgate_evidence::Ulid;
 use proofgate_evidence::rules::Rules;
@@ -81,4 +80,12 @@ impl Ends {
         });
         why.collect()
     }
+}
+
+/// The other logs that one names: the one before it, those whose end it tells, and the one that goes on.
+pub(crate) fn names(rules: &Rules) -> BTreeSet<Ulid> {
+    let before = rules.opened().and_then(|opened| opened.predecessor);
+    let before = before.map(|before| before.incarnation);
+    let ended = rules.takeovers().iter().map(|(_, ended)| ended.incarnation);
+    before.into_iter().chain(ended).chain(rules.successor()).collect()
 }

@@ -3,10 +3,10 @@
 
 use crate::anchors::not_anchored;
 use crate::ends::Ends;
+use crate::lock::lock;
 use crate::logs::{self, Is, Log, Standing, ends, held_ends, held_since, standing};
-use crate::plan::{Reason, reason};
 use crate::policy::{Policy, at, is_over};
-use crate::remove::lock;
+use crate::reason::{Reason, damaged, reason};
 use crate::statements::state_holds;
 use crate::survey::{Survey, exchange_of};
 use crate::zeros::{are_zero, destroy};
@@ -194,11 +194,6 @@ fn carry_out(
     destroy(storage, &log.dir, &log.admissions)?;
     punch(storage, &log.dir, &log.admissions)?;
     Ok(None)
-}
-
-/// Why a log stays of which a file is not what it should be.
-pub(crate) fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
-    Ok(reason("damaged", format!("{}: run fsck", error.spoiled()?)))
 }
 
 type Located = BTreeMap<PathBuf, BTreeSet<u64>>;

@@ -1,9 +1,8 @@
 //! The keeper's state: whose it is, and the holds. Nothing else knows them, so a state that cannot be read holds everything.
 
 use crate::KeepingError;
-use crate::anchors::Anchors;
+use crate::anchors::{Anchors, anchored_releases};
 use crate::hold::{Hold, Released, Scope};
-use crate::statements::anchored_releases;
 use proofgate_evidence::ReadStorage;
 use proofgate_ledger::{Justification, MAX_REASON, SigningKey, VerifyingKey};
 use proofgate_state::StateStorage;

@@ -1,8 +1,8 @@
 //! The logs of a shard, each read from its beginning, and why of one nobody knows what it held. Whoever writes the volume
 //! without a key can put others in the place of records that no checkpoint covers, and take logs away.
 
-use crate::ends::{Ends, Told};
-use crate::plan::{Reason, reason};
+use crate::ends::{Ends, Told, names};
+use crate::reason::{Reason, reason};
 use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Hold, Keeper, KeepingError};
 use proofgate_evidence::layout::{Shard, parse_incarnation};
@@ -222,14 +222,6 @@ pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
         }));
     }
     why
-}
-
-/// The other logs that one names: the one before it, those whose end it tells, and the one that goes on.
-pub(crate) fn names(rules: &Rules) -> BTreeSet<Ulid> {
-    let before = rules.opened().and_then(|opened| opened.predecessor);
-    let before = before.map(|before| before.incarnation);
-    let ended = rules.takeovers().iter().map(|(_, ended)| ended.incarnation);
-    before.into_iter().chain(ended).chain(rules.successor()).collect()
 }
 
 /// What later logs say of one, with whether it is of its end.

@@ -3,11 +3,10 @@
 mod later_logs;
 
 use crate::ends::Ends;
-use crate::erase::damaged;
 use crate::hold::Hold;
 use crate::logs::{claims, contradiction, held_since, removal_of};
 use crate::policy::{Policy, ago_ms, is_over};
-use crate::remove::ends_kept;
+use crate::reason::{Reason, damaged, ends_kept, reason};
 use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Keeper, KeepingError};
 use proofgate_evidence::layout::{Shard, shards};
@@ -19,7 +18,6 @@ use proofgate_evidence::{
     EvidenceError, HeldCheckpoint, ReadStorage, Ulid, checkpoint_file, consistency, prove,
 };
 use proofgate_ledger::{Checkpoint, Hash, Justification, TlogProof, Tombstone, VerifyingKey, leaf_hash};
-use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -50,19 +48,6 @@ pub struct Plan<'p> {
     pub now: u64,
     /// When `now` was, so that a tombstone says when it was signed; `None` for `now`.
     pub begun: Option<Instant>,
-}
-
-/// Why a log stays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reason {
-    /// Its stable name.
-    pub code: &'static str,
-    /// In a sentence.
-    pub text: String,
-    /// Of `not_anchored`: the SHA-256 of the signed note that the auditor's log has to have, in 64 lower-case hexadecimal
-    /// digits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub statement: Option<String>,
 }
 
 /// A log that may go: its tombstone, not signed yet, and the files that stay of it, by name.
@@ -189,14 +174,6 @@ struct ShardPlan<'p> {
     /// Positions of the newest logs, which recovery needs.
     newest: BTreeSet<usize>,
     ends: Ends,
-}
-
-pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> Reason {
-    Reason {
-        code,
-        text: text.into(),
-        statement: None,
-    }
 }
 
 impl<'p> ShardPlan<'p> {

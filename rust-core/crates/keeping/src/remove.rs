@@ -3,19 +3,18 @@
 
 use crate::KeepingError;
 use crate::anchors::not_anchored;
-use crate::erase::damaged;
-use crate::plan::{Fate, Plan, Planned, Reason, Removable, plan, reason};
+use crate::lock::lock;
+use crate::plan::{Fate, Plan, Planned, Removable, plan};
 use crate::policy::at;
+use crate::reason::{Reason, damaged, ends_kept, reason};
 use crate::statements::state_holds;
 use proofgate_evidence::removal::{self, Removal, TEMPORARY, TOMBSTONE, goes, is_kept};
-use proofgate_evidence::salts::SALTS;
 use proofgate_evidence::{EvidenceError, Ulid};
 use proofgate_ledger::{SigningKey, Tombstone};
-use proofgate_wal::{Storage, StoredFile, replace_file};
+use proofgate_wal::{Storage, replace_file};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Plans, and removes what may go; what was cut short before is finished. Returns the plan as it was carried out.
 ///
@@ -87,33 +86,6 @@ fn carry_out(
         }
     }
     clear(storage, &log.dir)
-}
-
-pub(crate) fn ends_kept(log: Ulid) -> Reason {
-    let text = format!("it holds ends of exchanges that {log} admitted, which stays");
-    reason("ends_kept", text)
-}
-
-/// What shows that no writer of a log lives.
-pub(crate) enum Lock {
-    Held(#[expect(dead_code, reason = "it is held until it is dropped")] Arc<dyn StoredFile>),
-    /// The file that writers lock is gone.
-    Nothing,
-}
-
-/// Takes the lock that the writer of a log holds while it lives; or says why it cannot be had.
-pub(crate) fn lock(storage: &dyn Storage, dir: &Path) -> Result<Result<Lock, Reason>, KeepingError> {
-    let path = dir.join(SALTS);
-    let file = match storage.open_writable(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Lock::Nothing)),
-        Err(error) => {
-            return Ok(Err(damaged(EvidenceError::io("open", &path)(error).into())?));
-        }
-    };
-    let locked = file.try_lock().map_err(EvidenceError::io("lock", &path))?;
-    let lives = || reason("locked", "a worker that lives holds the lock on its salts");
-    Ok(locked.then_some(Lock::Held(file)).ok_or_else(lives))
 }
 
 /// Why what was written does not stand for a log, of which nothing was removed yet.

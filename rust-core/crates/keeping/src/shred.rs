@@ -3,8 +3,8 @@
 
 use crate::anchors::not_anchored;
 use crate::logs::{self, Is, held_since, missing, standing};
-use crate::plan::{Reason, reason};
 use crate::policy::{Policy, at, is_over};
+use crate::reason::{Reason, reason};
 use crate::statements::{state_holds, write_note};
 use crate::survey::exchange_of;
 use crate::{Hold, Keeper, KeepingError, Scope};

@@ -1,12 +1,11 @@
 //! Statements beside the shards: of keys that were destroyed, and of holds, so that they are known outside the keeper's state.
 
-use crate::anchors::Anchors;
 use crate::hold::{Hold, Released};
 use crate::{Keeper, KeepingError};
+use proofgate_evidence::EvidenceError;
 use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS, file_name};
 use proofgate_evidence::key_successions::ledger_of;
 use proofgate_evidence::removal::TEMPORARY;
-use proofgate_evidence::{EvidenceError, ReadStorage};
 use proofgate_ledger::{HoldChange, HoldStatement, Justification, SigningKey, VerifyingKey};
 use proofgate_wal::{Storage, replace_file};
 use std::collections::BTreeSet;
@@ -54,20 +53,6 @@ pub fn state_holds(
         }
     }
     Ok(written)
-}
-
-/// Numbers of the holds whose release is stated at a path, and among `anchors`.
-pub(crate) fn anchored_releases(
-    storage: &dyn ReadStorage,
-    path: &Path,
-    (key, keeping): (&VerifyingKey, &VerifyingKey),
-    anchors: &Anchors,
-) -> Result<BTreeSet<u64>, KeepingError> {
-    let stated = hold_statements::read(storage, &ledger_of(storage, path)?, key.name(), keeping)?;
-    let anchored = stated.into_iter().filter(|(file, _)| anchors.has_file(file));
-    let releases = anchored.filter_map(|(_, read)| read.ok());
-    let releases = releases.filter(|read| matches!(read.change, HoldChange::Released { .. }));
-    Ok(releases.map(|read| read.hold).collect())
 }
 
 /// What is to be stated of a hold.

@@ -1,40 +1,12 @@
 //! Each analysis refers to an exchange of its tenant that began before it.
 
-use super::scan::Scanned;
-use super::{Verdict, unreadable};
-use crate::layout::parse_incarnation;
+use super::scanned::{Analysed, Scanned};
+use super::unreadable;
 use crate::lookup::read_records;
+use crate::report::Verdict;
 use crate::{EvidenceError, ReadStorage};
-use proofgate_ledger::record::{self, Analysis, Record};
 use std::collections::BTreeMap;
 use ulid::Ulid;
-
-/// What an analysis refers to.
-pub(super) struct Analysed {
-    seq: u64,
-    /// The log of the admission; none when it is the same.
-    incarnation: Option<Ulid>,
-    admission: u64,
-    exchange: String,
-    tenant: String,
-}
-
-impl Analysed {
-    pub(super) fn of(analysis: &Analysis<'_>) -> Self {
-        Self {
-            seq: analysis.seq,
-            incarnation: analysis.incarnation.as_deref().and_then(parse_incarnation),
-            admission: analysis.admission,
-            exchange: analysis.exchange.as_ref().to_owned(),
-            tenant: analysis.tenant.as_ref().to_owned(),
-        }
-    }
-
-    fn is_of(&self, payload: &[u8]) -> bool {
-        matches!(record::parse(payload), Ok(Record::Admission(admission))
-            if admission.id == self.exchange && admission.tenant == self.tenant)
-    }
-}
 
 /// Reads the admissions that the analyses of a shard's logs refer to. Of a log that is not there, was removed or is not
 /// whole, nothing is said here: others say it.

@@ -1,14 +1,15 @@
 //! The logs of one shard against each other: every log but the first names the one before it.
 
-use super::held::Held;
-use super::scan::{Head, Scanned, believe, scan};
+use super::held::{self, Held};
+use super::scan::scan;
+use super::scanned::{Head, Scanned, believe};
+use super::scope::{Keys, Of};
 use super::unreadable::{self, Looked};
-use super::{
-    CheckpointState, IncarnationReport, Keys, Of, Verdict, analyses, exchanges, keys as key_line, removed,
-};
+use super::{analyses, exchanges, keys as key_line, removed};
 use crate::checkpoint_file::{self, cover_name};
 use crate::key_destructions::Destroyed;
 use crate::layout::{Shard, parse_incarnation};
+use crate::report::{CheckpointState, IncarnationReport, Verdict};
 use crate::rules::Predecessor;
 use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::VerifyingKey;
@@ -51,7 +52,7 @@ pub(super) fn check(
         let dir = shard.dir.join(incarnation.to_string());
         let mut stated = heads.remove(incarnation).unwrap_or_default();
         let kept = held.meet(*incarnation);
-        stated.extend(kept.iter().map(|one| one.head()));
+        stated.extend(kept.iter().map(|one| held::head(one)));
         let by = (keys, destroyed, mirror);
         let looked = match of {
             Of::OneLog => Looked::At(Box::new(scan(storage, &dir, *incarnation, by, stated)?)),

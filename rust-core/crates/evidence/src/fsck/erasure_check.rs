@@ -1,9 +1,9 @@
 //! Salts that are zero against the erasures that a keeper signed.
 
-use super::Verdict;
 use super::hold_check::BACKDATED;
 use super::salt_check::SaltFate;
 use crate::erasures;
+use crate::report::Verdict;
 use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::{Erased, Erasure, VerifyingKey};
 use std::collections::BTreeSet;

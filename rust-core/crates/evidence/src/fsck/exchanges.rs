@@ -1,7 +1,7 @@
 //! Each admission has exactly one end, in its own log or in a later one.
 
-use super::Verdict;
-use super::scan::Scanned;
+use super::scanned::Scanned;
+use crate::report::Verdict;
 use crate::rules::agree;
 use std::collections::{BTreeMap, BTreeSet};
 use ulid::Ulid;

@@ -1,31 +1,20 @@
 //! Checkpoints that somebody kept outside of the volume.
 
-use super::scan::Head;
-use super::{Finding, Verdict};
-use proofgate_ledger::Checkpoint;
+use super::scanned::Head;
+use crate::HeldCheckpoint;
+use crate::report::{Finding, Verdict};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use ulid::Ulid;
 
-/// A checkpoint that was kept where whoever writes the volume cannot reach it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldCheckpoint {
-    /// Where it is kept, for messages.
-    pub file: PathBuf,
-    /// What it states. Its signature has been verified by whoever read it.
-    pub checkpoint: Checkpoint,
-}
-
-impl HeldCheckpoint {
-    /// What it demands of its log.
-    pub(super) fn head(&self) -> Head {
-        Head {
-            size: self.checkpoint.size,
-            root: self.checkpoint.root,
-            file: self.file.clone(),
-            who: format!("the checkpoint of {} held outside", self.checkpoint.origin),
-            own: false,
-        }
+/// What a checkpoint demands of its log.
+pub(super) fn head(held: &HeldCheckpoint) -> Head {
+    Head {
+        size: held.checkpoint.size,
+        root: held.checkpoint.root,
+        file: held.file.clone(),
+        who: format!("the checkpoint of {} held outside", held.checkpoint.origin),
+        own: false,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a keeper signed of holds and their releases.
 
-use super::{Finding, Keys, Verdict};
+use super::scope::Keys;
 use crate::hold_statements;
+use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 

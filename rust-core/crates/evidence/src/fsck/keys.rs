@@ -1,11 +1,10 @@
 //! Which key of the ledger speaks for which log.
 
-use super::scan::Scanned;
-use super::{Finding, Verdict};
+use super::scanned::Scanned;
 use crate::key_successions::{self, KEY_SUCCESSIONS};
+use crate::report::{Finding, KeyReport, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::VerifyingKey;
-use serde::Serialize;
 use std::path::Path;
 
 /// A file that stands among the statements of succession and is none that both of its keys signed.
@@ -16,16 +15,6 @@ const FORKED: &str = "key_line_forked";
 const DIFFERS: &str = "key_differs";
 /// A log is signed by an older key than a log before it on its shard.
 const OUT_OF_TURN: &str = "key_out_of_turn";
-
-/// A key of the ledger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct KeyReport {
-    /// Its vkey.
-    pub vkey: String,
-    /// The last moment at which it may begin a log, in unix microseconds; absent of the newest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<u64>,
-}
 
 /// The keys of a line, oldest first.
 pub(super) fn report(key: Option<&VerifyingKey>) -> Vec<KeyReport> {

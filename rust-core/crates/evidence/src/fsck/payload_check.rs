@@ -1,8 +1,8 @@
 //! What completions say is stored against what is there.
 
-use super::Verdict;
 use crate::layout::parse_incarnation;
 use crate::payloads::{Field, PAYLOADS, PayloadFiles};
+use crate::report::Verdict;
 use crate::{EvidenceError, ReadStorage, stored_salt};
 use proofgate_ledger::record::{Completion, Kept};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,11 @@
 //! A log that was removed by right: what stays of it takes its place in the chain.
 
 use super::hold_check::BACKDATED;
-use super::scan::{Head, Scanned, believe, empty_report};
-use super::{CheckpointState, Keys, RemovedReport, Verdict};
+use super::scanned::{Head, Scanned, believe, empty_report};
+use super::scope::Keys;
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::removal::{self, Removed, TOMBSTONE};
+use crate::report::{CheckpointState, RemovedReport, Verdict};
 use crate::{EvidenceError, ReadStorage, Refusal};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use std::collections::BTreeMap;

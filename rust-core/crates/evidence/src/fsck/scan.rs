@@ -1,25 +1,27 @@
 //! One incarnation under the eye of `fsck`.
 
-use super::analyses::Analysed;
 use super::erasure_check::ErasureCheck;
 use super::hold_check::BACKDATED;
 use super::payload_check::PayloadCheck;
 use super::salt_check::{SaltCheck, SaltFate};
+use super::scanned::{Analysed, Head, Scanned, believe, empty_report, finding, of_refusal};
+use super::scope::Keys;
 use super::tree_check::TreeCheck;
-use super::{CheckpointState, Finding, IncarnationReport, Keys, TreeState, Verdict, keys, removed};
+use super::{keys, removed};
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::configurations;
 use crate::key_destructions::{Destroyed, IN_USE};
 use crate::log_reader::{Flaw, Found, LogReader};
 use crate::removal::{self, Removal};
+use crate::report::{CheckpointState, Finding, IncarnationReport, TreeState, Verdict};
 use crate::rules::Rules;
 use crate::salts::{SALT, SALTS};
 use crate::segment_reader::Stored;
 use crate::tree_file::{NODE, TREE};
-use crate::{EvidenceError, ReadStorage, Refusal};
+use crate::{EvidenceError, ReadStorage};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use proofgate_ledger::record::{self, Record};
-use proofgate_ledger::{Checkpoint, Hash, Mmr, VerifyingKey, leaf_hash, node_count};
+use proofgate_ledger::{Checkpoint, Mmr, VerifyingKey, leaf_hash, node_count};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,109 +29,6 @@ use ulid::Ulid;
 
 /// A salt needs a shred key that is neither among those that were given nor destroyed as was signed.
 const KEY_MISSING: &str = "shred_key_missing";
-
-/// A size and root that somebody stated of a log.
-#[derive(Clone, Debug)]
-pub(super) struct Head {
-    pub(super) size: u64,
-    pub(super) root: Hash,
-    /// Where it is stated.
-    pub(super) file: PathBuf,
-    /// Who states it, as in "… says".
-    pub(super) who: String,
-    /// The log's own checkpoint.
-    pub(super) own: bool,
-}
-
-/// What was found of one incarnation, and what others need to know of it.
-pub(super) struct Scanned {
-    pub(super) report: IncarnationReport,
-    pub(super) dir: PathBuf,
-    pub(super) incarnation: Ulid,
-    pub(super) rules: Rules,
-    /// Whether every record up to its end is there.
-    pub(super) whole: bool,
-    /// Records of logs before it that the notes which it keeps cover.
-    pub(super) keeps: BTreeMap<Ulid, u64>,
-    /// The ledger's key that signed its checkpoint, if that was checked.
-    pub(super) signer: Option<VerifyingKey>,
-    /// What its analyses refer to.
-    pub(super) analyses: Vec<Analysed>,
-}
-
-impl Scanned {
-    pub(super) fn find(&mut self, verdict: Verdict, message: String) {
-        let dir = self.dir.clone();
-        self.find_in(&dir, verdict, message);
-    }
-
-    pub(super) fn find_in(&mut self, file: &Path, verdict: Verdict, message: String) {
-        self.report.findings.push(finding(file, 0, verdict, message));
-    }
-
-    /// Finds that a file is refused.
-    pub(super) fn find_refused(&mut self, file: &Path, refusal: Refusal) {
-        self.report.findings.push(of_refusal(file, refusal));
-    }
-
-    /// Finds what has a name.
-    pub(super) fn find_named(&mut self, code: &'static str, verdict: Verdict, message: String) {
-        let found = finding(&self.dir, 0, verdict, message);
-        self.report.findings.push(Finding {
-            code: Some(code),
-            ..found
-        });
-    }
-
-    /// Whether it holds nothing but what a start writes, and nothing was signed: it never served, and nothing rests on it.
-    pub(super) fn never_served(&self) -> bool {
-        self.rules.served().is_none() && self.report.checkpoint == CheckpointState::Missing
-    }
-}
-
-/// A file that is refused; by its name, whether the key is why.
-fn of_refusal(file: &Path, refusal: Refusal) -> Finding {
-    let code = refusal.code();
-    Finding {
-        code,
-        ..finding(file, 0, Verdict::Invalid, refusal.why)
-    }
-}
-
-fn finding(file: &Path, offset: u64, verdict: Verdict, message: String) -> Finding {
-    Finding {
-        file: file.display().to_string(),
-        offset,
-        verdict,
-        code: None,
-        message,
-    }
-}
-
-/// What is to be said of an incarnation before it is read.
-pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
-    IncarnationReport {
-        dir: dir.display().to_string(),
-        incarnation: incarnation.to_string(),
-        origin: None,
-        segments: 0,
-        records: 0,
-        bytes: 0,
-        root: None,
-        sealed: false,
-        key: None,
-        checkpoint: CheckpointState::Missing,
-        checkpoint_size: 0,
-        tree: TreeState::Missing,
-        torn: false,
-        unknown_kinds: 0,
-        erased_salts: 0,
-        unchecked_salts: 0,
-        removed: None,
-        configurations: BTreeMap::new(),
-        findings: Vec::new(),
-    }
-}
 
 /// Checks one incarnation against itself, its checkpoint and the heads that others stated of it.
 pub(super) fn scan(
@@ -540,16 +439,4 @@ impl<'k> Scan<'k> {
             self.find(&dir.join(CHECKPOINT), 0, Verdict::Invalid, message);
         }
     }
-}
-
-/// Reads a note, and checks its signature if there is a key to do it with; then also who of its line signed.
-pub(super) fn believe(
-    note: &str,
-    key: Option<&VerifyingKey>,
-) -> Result<(Checkpoint, Option<VerifyingKey>), Refusal> {
-    match key {
-        Some(key) => Checkpoint::verify_signer(note, key).map(|(signed, by)| (signed, Some(by))),
-        None => Checkpoint::parse_unverified(note).map(|stated| (stated, None)),
-    }
-    .map_err(Refusal::from)
 }

@@ -1,7 +1,8 @@
 //! What a keeper signed of shred keys that were destroyed, and whether they are.
 
-use super::{Finding, Keys, Verdict};
+use super::scope::Keys;
 use crate::key_destructions::{self, Destroyed, KEY_DESTRUCTIONS};
+use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 

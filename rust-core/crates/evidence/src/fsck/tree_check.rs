@@ -1,6 +1,6 @@
 //! The `tree` file against the records.
 
-use super::TreeState;
+use crate::report::TreeState;
 use crate::tree_file::{NODE, TREE};
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
 use proofgate_ledger::{Hash, Mmr};

@@ -1,8 +1,10 @@
 //! What cannot be read is told, and everything else is checked.
 
-use super::scan::{Head, Scanned, empty_report, scan};
-use super::{Finding, IncarnationReport, Keys, Verdict};
+use super::scan::scan;
+use super::scanned::{Head, Scanned, empty_report};
+use super::scope::Keys;
 use crate::key_destructions::Destroyed;
+use crate::report::{Finding, IncarnationReport, Verdict};
 use crate::segment::SegmentName;
 use crate::{EvidenceError, ReadFile, ReadStorage};
 use std::io;

@@ -1,0 +1,28 @@
+//! Files of the auditor's state, and what a bundle of entries looks like in one.
+
+use crate::{AuditorError, StateStorage};
+
+/// The note that everybody may have.
+pub const CHECKPOINT: &str = "checkpoint";
+/// Bytes of the length before an entry in a bundle.
+pub(crate) const LENGTH: usize = 2;
+
+/// The bytes of the first `width` entries of a bundle; `None` when it holds fewer.
+pub(crate) fn first_entries(bundle: &[u8], width: u64) -> Option<&[u8]> {
+    let mut at = 0usize;
+    for _ in 0..width {
+        let length = bundle.get(at..at + LENGTH)?;
+        at += LENGTH + usize::from(u16::from_be_bytes([length[0], length[1]]));
+    }
+    bundle.get(..at)
+}
+
+pub(crate) fn read(state: &dyn StateStorage, name: &str) -> Result<Option<Vec<u8>>, AuditorError> {
+    state.read(name).map_err(AuditorError::state("read", name))
+}
+
+pub(crate) fn write(state: &dyn StateStorage, name: &str, bytes: &[u8]) -> Result<(), AuditorError> {
+    state
+        .write(name, bytes)
+        .map_err(AuditorError::state("write", name))
+}

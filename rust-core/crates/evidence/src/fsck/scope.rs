@@ -1,0 +1,34 @@
+//! What `fsck` checks, and by which keys.
+
+use crate::ShredKeys;
+use proofgate_ledger::VerifyingKey;
+
+/// Whose signatures are checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keys<'k> {
+    /// The ledger's key.
+    pub ledger: Option<&'k VerifyingKey>,
+    /// The key of whoever may remove logs.
+    pub keeping: Option<&'k VerifyingKey>,
+    /// The keys of tenants, for salts that need one.
+    pub shred: Option<&'k ShredKeys>,
+}
+
+impl<'k> From<Option<&'k VerifyingKey>> for Keys<'k> {
+    fn from(ledger: Option<&'k VerifyingKey>) -> Self {
+        Self {
+            ledger,
+            ..Self::default()
+        }
+    }
+}
+
+/// What is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Ledger,
+    /// A copy that leaves out what a mirror does.
+    Mirror,
+    /// One log of a ledger that is to be mirrored.
+    OneLog,
+}

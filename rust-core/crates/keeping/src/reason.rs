@@ -1,0 +1,36 @@
+//! Why a log stays, or a salt, or a key.
+
+use crate::KeepingError;
+use proofgate_evidence::Ulid;
+use serde::Serialize;
+
+/// Why a log stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// Its stable name.
+    pub code: &'static str,
+    /// In a sentence.
+    pub text: String,
+    /// Of `not_anchored`: the SHA-256 of the signed note that the auditor's log has to have, in 64 lower-case hexadecimal
+    /// digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
+}
+
+pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> Reason {
+    Reason {
+        code,
+        text: text.into(),
+        statement: None,
+    }
+}
+
+/// Why a log stays of which a file is not what it should be.
+pub(crate) fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
+    Ok(reason("damaged", format!("{}: run fsck", error.spoiled()?)))
+}
+
+pub(crate) fn ends_kept(log: Ulid) -> Reason {
+    let text = format!("it holds ends of exchanges that {log} admitted, which stays");
+    reason("ends_kept", text)
+}
