@@ -7,10 +7,8 @@
 
 mod audit;
 mod planted;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use audit::{Audit, SECOND, auditor_key, copy, dir, newest_segment, remove, settings, two_lives, ulid};
+use audit::{Audit, SECOND, auditor_key, copy, newest_segment, remove, settings, two_lives};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use planted::{Counts, Planted};
 use proofgate_auditor::{Auditor, Code};
@@ -18,12 +16,14 @@ use proofgate_evidence::frame::SegmentHeader;
 use proofgate_evidence::segment::{MAX_SEGMENT, prepared_name, segment_name};
 use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Checkpoint;
+use proofgate_ledger_testkit::{
+    Promised, SHARD, Worker, dir, filled, fresh, key, reframe, start, ulid, vkey,
+};
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{Promised, SHARD, Worker, filled, fresh, key, reframe, start, vkey};
 
 #[test]
 fn any_flipped_byte_of_a_new_record_is_found() {

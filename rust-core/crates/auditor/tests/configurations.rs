@@ -6,18 +6,16 @@
 )]
 
 mod audit;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
 use audit::{SECOND, auditor_key, settings, two_lives};
 use proofgate_auditor::{Auditor, Code, Settings};
 use proofgate_evidence::configurations::path_of;
+use proofgate_ledger_testkit::{CONFIGURATION, CONFIGURATION_DIGEST, archive};
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
 use std::sync::Arc;
-use support::{CONFIGURATION, CONFIGURATION_DIGEST, archive};
 
 /// An auditor of a volume on which configurations lie.
 struct Beside {

@@ -6,14 +6,15 @@
 )]
 
 mod audit;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use audit::{Audit, SECOND, auditor_key, dir, settings, two_lives, ulid};
+use audit::{Audit, SECOND, auditor_key, settings, two_lives};
 use proofgate_auditor::{Auditor, Code, Kind};
 use proofgate_evidence::{ReadFile, ReadStorage, checkpoint_file};
 use proofgate_ledger::record::{ConfigId, Gap, Seal, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey};
+use proofgate_ledger_testkit::{
+    self as testkit, Worker, dir, filled, fresh, key, root_of, small, terms, ulid, vkey,
+};
 use proofgate_state::memory::{Fault, Memory};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
@@ -21,7 +22,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{Worker, filled, fresh, key, root_of, small, terms, vkey};
 
 #[test]
 fn a_ledger_as_it_should_be_is_quiet_and_its_heads_are_told() {
@@ -370,7 +370,7 @@ fn a_key_that_could_speak_for_the_ledger_is_no_auditors() {
         made.err().map(|error| error.code())
     };
     for (name, seed) in [
-        (support::LEDGER, 9),
+        (testkit::LEDGER, 9),
         ("ledger.example/demo/audit", 9),
         ("ledger.example", 9),
         ("other", 7),

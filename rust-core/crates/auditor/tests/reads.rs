@@ -6,8 +6,6 @@
 )]
 
 mod audit;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
 use audit::{Audit, auditor_key, two_lives};
 use proofgate_auditor::{Code, Kind, ReadsHead};

@@ -4,21 +4,19 @@
 mod audit;
 #[path = "../../keeping/tests/keep/mod.rs"]
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
 use audit::{Audit, SECOND, auditor_key, remove, settings};
-use keep::{Keep, dir, four_lives, keeping_key, why};
+use keep::{Keep, keeping_key, why};
 use proofgate_auditor::{Auditor, Code, Kind, Settings};
 use proofgate_evidence::ReadStorage;
 use proofgate_evidence::removal::{TOMBSTONE, goes};
 use proofgate_ledger::{SigningKey, Tombstone};
+use proofgate_ledger_testkit::{self as testkit, Worker, dir, four_lives, ulid};
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::Worker;
 
 fn put(disk: &SimulatedDisk, path: &Path, content: &[u8]) {
     if disk.read(path).is_some() {
@@ -132,9 +130,9 @@ fn a_removal_that_was_cut_short_is_none_either() {
 
 fn forged(worker: &Worker, key: &SigningKey) -> Vec<u8> {
     let tombstone = Tombstone {
-        origin: format!("{}/3/{}", support::LEDGER, keep::ulid(worker)),
+        origin: format!("{}/3/{}", testkit::LEDGER, ulid(worker)),
         size: worker.promised.appended.len() as u64,
-        root: support::root_of(&worker.promised.appended),
+        root: testkit::root_of(&worker.promised.appended),
         removed: 5,
         exchanges: 1,
         newest: 2,

@@ -4,11 +4,9 @@
 mod audit;
 #[path = "../../keeping/tests/keep/mod.rs"]
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
 use audit::{Audit, SECOND, settings};
-use keep::{Keep, NOW, dir, four_lives, keeping_key, why};
+use keep::{Keep, NOW, keeping_key, why};
 use proofgate_auditor::{Auditor, Code, Entry, Kind, STATEMENT_TOLERANCE, Settings, StatementKind};
 use proofgate_evidence::erasures::ERASURES;
 use proofgate_evidence::hold_statements::{HOLD_STATEMENTS, file_name};
@@ -16,11 +14,11 @@ use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS;
 use proofgate_evidence::note_files::digest;
 use proofgate_keeping::{Forgotten, Request, Scope, erase, state_holds};
 use proofgate_ledger::{Erasure, HoldChange, HoldStatement, KeyDestruction, ShredKeyId};
+use proofgate_ledger_testkit::{LEDGER, Worker, dir, four_lives, vkey};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{LEDGER, Worker, vkey};
 
 fn put(disk: &SimulatedDisk, path: &Path, text: &str) {
     if disk.read(path).is_some() {

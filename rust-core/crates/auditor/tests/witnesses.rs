@@ -6,18 +6,16 @@
 )]
 
 mod audit;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
 use audit::{Audit, SECOND, auditor_key};
 use proofgate_auditor::{Answer, Auditor, Code, Question, Settings};
 use proofgate_ledger::{
     Checkpoint, CosigningKey, SignedCheckpoint, TlogProof, TrustPolicy, verify_inclusion,
 };
+use proofgate_ledger_testkit::{self as testkit, Worker, filled};
 use proofgate_state::memory::{Fault, Memory};
 use proofgate_witness::{ListedLog, Refused, Witness};
 use std::sync::Arc;
-use support::{Worker, filled};
 
 const UNIX: u64 = 1_764_086_400;
 
@@ -447,7 +445,7 @@ fn a_policy_that_is_not_for_this_log_or_can_never_be_met_is_refused() {
         auditor_key().verifying_key().to_text(),
         cosigner(0).verifying_key().to_text(),
     );
-    let other = support::vkey().to_text();
+    let other = testkit::vkey().to_text();
     assert_eq!(
         refused(format!("log {other}\nquorum none\n")),
         Some("auditor_policy")

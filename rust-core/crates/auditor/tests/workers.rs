@@ -6,19 +6,17 @@
 )]
 
 mod audit;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use audit::{Audit, SECOND, auditor_key, dir, remove, settings, two_lives};
+use audit::{Audit, SECOND, auditor_key, remove, settings, two_lives};
 use proofgate_auditor::{Auditor, Code, Reach, Standing, Workers};
 use proofgate_evidence::{ReadFile, ReadStorage};
+use proofgate_ledger_testkit::{dir, filled};
 use proofgate_state::memory::Memory;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::filled;
 
 fn answering() -> Workers {
     told(true, None)

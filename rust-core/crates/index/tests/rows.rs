@@ -5,18 +5,15 @@
     reason = "a test may stop at the first failure"
 )]
 
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
-
 use proofgate_evidence::{FileStorage, ReadStorage, TREE};
 use proofgate_index::{
     Batch, IndexError, LateKind, Limits, Place, Reader, RequestId, SignedLog, signed_logs,
 };
+use proofgate_ledger_testkit::{self as testkit, Promised, Worker, filled, reframe, small, start, vkey};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::collections::BTreeMap;
 use std::path::Path;
-use support::{Promised, Worker, filled, reframe, small, start, vkey};
 
 const FEW: Limits = Limits {
     records: 7,
@@ -230,7 +227,7 @@ fn a_checkpoint_of_another_log_or_by_another_key_opens_nothing() {
 #[test]
 fn records_are_found_again_by_their_numbers_in_any_steps() {
     let folder = tempfile::tempdir().unwrap();
-    let mut made = Worker::take(&FileStorage, support::begin_in(&folder.path().join("3"), small()));
+    let mut made = Worker::take(&FileStorage, testkit::begin_in(&folder.path().join("3"), small()));
     for number in 0..1500 {
         let admission = made.admit(&format!("req-{number}"), 40).unwrap();
         made.complete(&format!("req-{number}"), admission).unwrap();

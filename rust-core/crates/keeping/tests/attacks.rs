@@ -2,17 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use keep::{Keep, check, dir, found, four_lives, keeping_key, ulid, why};
+use keep::{Keep, check, found, keeping_key, why};
 use proofgate_evidence::removal::{TOMBSTONE, proof_name, record_name};
 use proofgate_evidence::{ReadStorage, Verdict};
 use proofgate_ledger::{SigningKey, Tombstone};
+use proofgate_ledger_testkit::{self as testkit, LEDGER, Worker, dir, four_lives, ulid};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
-use support::{LEDGER, Worker};
 
 fn put(disk: &SimulatedDisk, path: &Path, content: &[u8]) {
     if disk.read(path).is_some() {
@@ -37,7 +35,7 @@ fn tombstone(worker: &Worker) -> Tombstone {
     Tombstone {
         origin: format!("{LEDGER}/3/{}", ulid(worker)),
         size: worker.promised.appended.len() as u64,
-        root: support::root_of(&worker.promised.appended),
+        root: testkit::root_of(&worker.promised.appended),
         removed: 5,
         exchanges: 1,
         newest: 2,

@@ -6,19 +6,18 @@
 )]
 
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use keep::{
-    Attack, DAY, Keep, Meanwhile, across, check, dir, end_later, flip, forge, found, four_lives, its_end,
-    keeping_key, renamed, rotate, set_back, take_away, why,
-};
+use keep::{Attack, DAY, Keep, check, found, its_end, keeping_key, why};
 use proofgate_evidence::erasures::{ERASURES, MAX_ERASURES};
 use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, stored_salt};
 use proofgate_keeping::{
     Forgotten, KeepingError, PlannedErasure, Policy, Request, SaltFate, Scope, erase, plan_erasure,
 };
 use proofgate_ledger::{ShredKey, SigningKey};
+use proofgate_ledger_testkit::{
+    self as testkit, Meanwhile, Promised, Worker, across, dir, end_later, flip, forge, four_lives, renamed,
+    rotate, set_back, start, take_away, ulid, vkey,
+};
 use proofgate_payloads::{Field, Payload, PayloadKey, PayloadWriter, is_punched};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
@@ -26,7 +25,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use support::{Promised, Worker, start, vkey};
 
 fn exchange(id: &str) -> Forgotten {
     Forgotten::Exchange(id.to_owned())
@@ -297,7 +295,7 @@ const OTHER: &str = "req_00000000000070008000000000000002";
 
 /// A log of two exchanges that has ended, and one that goes on.
 fn two_lives() -> (SimulatedDisk, Worker) {
-    let (disk, mut worker) = support::fresh();
+    let (disk, mut worker) = testkit::fresh();
     worker.complete_one(TIMED);
     worker.complete_one(OTHER);
     worker.seal().unwrap();
@@ -347,11 +345,11 @@ fn nothing_is_erased_by_records_that_no_checkpoint_covers() {
 #[test]
 fn a_planted_log_is_not_taken_for_the_one_that_admitted_an_exchange() {
     let (disk, worker) = two_lives();
-    let (other, mut planted) = support::fresh();
+    let (other, mut planted) = testkit::fresh();
     planted.complete_one(TIMED);
     planted.seal().unwrap();
     disk.create_dir(Path::new("/0")).unwrap();
-    let folder = Path::new("/0").join(keep::ulid(&planted).to_string());
+    let folder = Path::new("/0").join(ulid(&planted).to_string());
     disk.create_dir(&folder).unwrap();
     for name in other.list(&dir(&planted)).unwrap() {
         if name != "checkpoint" {
@@ -396,7 +394,7 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
 fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
     let mut call = 0;
     loop {
-        let (disk, mut former) = support::fresh();
+        let (disk, mut former) = testkit::fresh();
         former.complete_one("old");
         let mut running = rotate(&disk, &mut former);
         let mut keep = Keep::of(&disk);
@@ -405,7 +403,7 @@ fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
         running.flush().unwrap();
         let meanwhile = Meanwhile::at(&disk, call, || {
             let mut next = rotate(&disk, &mut running);
-            end_later(&mut next, keep::ulid(&running), admission);
+            end_later(&mut next, ulid(&running), admission);
         });
         let planned = with(&keep, &tenant("acme", 10), None, |request| {
             plan_erasure(&meanwhile, &keeping_key().verifying_key(), request)
@@ -673,7 +671,7 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
     // By another key.
     let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
     let forged = proofgate_ledger::Erasure {
-        origin: format!("{}/3/{}", support::LEDGER, keep::ulid(&workers[0])),
+        origin: format!("{}/3/{}", testkit::LEDGER, ulid(&workers[0])),
         size: workers[0].promised.appended.len() as u64,
         time: 1,
         exchanges: 1,

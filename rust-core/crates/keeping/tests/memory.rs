@@ -2,19 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use keep::{Keep, keeping_key, rotate, settle, why};
+use keep::{Keep, keeping_key, why};
 use proofgate_keeping::{Forgotten, Request, ShredRequest, plan_erasure, plan_shred};
 use proofgate_ledger::commitment::commit;
 use proofgate_ledger::record::{Admission, ConfigId};
+use proofgate_ledger_testkit::{self as testkit, Worker, rotate, settle, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
-use support::{Worker, vkey};
 
 struct Counting;
 
@@ -92,7 +90,7 @@ fn shredding(disk: &SimulatedDisk) -> usize {
 fn an_erasure_holds_a_few_bytes_of_each_exchange() {
     const LOGS: usize = 4;
     const EACH: usize = 1000;
-    let (disk, mut worker) = support::fresh();
+    let (disk, mut worker) = testkit::fresh();
     for _ in 0..LOGS {
         for number in 0..EACH {
             let id = format!("req-{number}");
@@ -147,7 +145,7 @@ fn admit_for(worker: &mut Worker, tenant: &str) {
 
 #[test]
 fn a_plan_keeps_nothing_of_the_tenants_of_each_log() {
-    let (disk, mut worker) = support::fresh();
+    let (disk, mut worker) = testkit::fresh();
     let mut most = Vec::new();
     for _ in 0..6 {
         for number in 0..100 {

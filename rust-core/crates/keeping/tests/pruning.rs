@@ -6,26 +6,24 @@
 )]
 
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use keep::{
-    DAY, Keep, NOW, Withheld, across, analyse, beside, check, dir, end_later, fates, flip, folder, found,
-    four_lives, its_end, rotate_at, settle, ulid, why,
-};
+use keep::{DAY, Keep, NOW, analyse, check, fates, folder, found, its_end, why};
 use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
     EvidenceError, HeldCheckpoint, ReadStorage, Ulid, Verdict, consistency, fsck, prove, read_record,
 };
 use proofgate_keeping::{Keeper, Policy, Scope};
 use proofgate_ledger::Checkpoint;
+use proofgate_ledger_testkit::{
+    self as testkit, Promised, Withheld, Worker, across, beside, dir, end_later, filled, flip, four_lives,
+    key, rotate_at, settle, shard, start, ulid, vkey,
+};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{Storage, recovery};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{Promised, Worker, filled, key, shard, start, vkey};
 
 /// The first two of four lives may go, the newest two stay.
 const DONE: [&str; 4] = ["removed", "removed", "newest", "newest"];
@@ -306,7 +304,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read() {
 
 #[test]
 fn a_hold_touches_an_end_however_many_logs_are_between() {
-    let (disk, mut first) = support::fresh();
+    let (disk, mut first) = testkit::fresh();
     let admission = first.admit("across", 1).unwrap();
     let mut last = rotate_at(&disk, &mut first, 100 * DAY);
     for _ in 0..4 {
@@ -322,7 +320,7 @@ fn a_hold_touches_an_end_however_many_logs_are_between() {
 
 #[test]
 fn an_end_that_a_log_of_nobodys_tells_is_none() {
-    let (disk, mut first) = support::fresh();
+    let (disk, mut first) = testkit::fresh();
     let admission = first.admit("across", 1).unwrap();
     let mut last = rotate_at(&disk, &mut first, 100 * DAY);
     for _ in 0..2 {
@@ -560,7 +558,7 @@ fn what_nobody_may_read_keeps_its_own_log_alone() {
 #[test]
 fn a_hold_on_an_exchange_keeps_the_log_in_which_its_analysis_stands() {
     let disk = SimulatedDisk::new();
-    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    disk.create_dir(Path::new(testkit::SHARD)).unwrap();
     let mut judged = None;
     for name in ["judged", "other", "third", "fourth"] {
         let mut worker = start(&disk, &mut Promised::default()).unwrap();

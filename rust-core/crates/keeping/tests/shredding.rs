@@ -6,13 +6,8 @@
 )]
 
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use keep::{
-    Attack, DAY, Keep, Meanwhile, analyse, dir, forge, found, keeping_key, renamed, rotate, set_back, settle,
-    take_away, ulid, why,
-};
+use keep::{Attack, DAY, Keep, analyse, found, keeping_key, why};
 use proofgate_evidence::key_destructions::{IN_USE, KEY_DESTRUCTIONS, file_name};
 use proofgate_evidence::note_files::digest;
 use proofgate_evidence::prove::{self, SaltIs};
@@ -22,13 +17,16 @@ use proofgate_keeping::{
 };
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{KeyDestruction, ShredKey, ShredKeyId, SigningKey};
+use proofgate_ledger_testkit::{
+    self as testkit, Meanwhile, Promised, Worker, dir, forge, renamed, rotate, set_back, settle, start,
+    take_away, ulid, vkey,
+};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{Storage, succession};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{Promised, Worker, start, vkey};
 
 fn key(seed: u8) -> ShredKey {
     ShredKey::new([seed; 32])
@@ -47,7 +45,7 @@ fn ids(seeds: &[u8]) -> BTreeSet<ShredKeyId> {
 /// Three lives of a shard: without a shred key, with one, and with another; the last goes on.
 fn three_lives() -> (SimulatedDisk, Vec<Worker>) {
     let disk = SimulatedDisk::new();
-    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    disk.create_dir(Path::new(testkit::SHARD)).unwrap();
     let mut workers = Vec::new();
     for (name, seed) in [("plain", None), ("old", Some(1)), ("new", Some(2))] {
         let mut worker = start(&disk, &mut Promised::default()).unwrap();
@@ -282,7 +280,7 @@ fn a_hold_and_a_minimum_keep_a_key() {
 #[test]
 fn a_hold_that_touches_the_analysis_of_an_exchange_alone_keeps_its_key_and_no_other() {
     let disk = SimulatedDisk::new();
-    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    disk.create_dir(Path::new(testkit::SHARD)).unwrap();
     let mut judged = None;
     for (name, seed) in [("judged", 1), ("other", 2)] {
         let mut worker = start(&disk, &mut Promised::default()).unwrap();
@@ -390,13 +388,13 @@ fn a_log_that_was_taken_away_or_set_back_may_hold_what_is_held_and_keeps_every_k
 
 #[test]
 fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
-    let (disk, mut worker) = support::fresh();
+    let (disk, mut worker) = testkit::fresh();
     worker.shred_key = Some(key(1));
     worker.complete_one("old");
     worker
         .seal_for(Some(&proofgate_evidence::Ulid::from_parts(9, 9).to_string()))
         .unwrap();
-    worker.follower.finish(&support::key()).unwrap();
+    worker.follower.finish(&testkit::key()).unwrap();
     let mut keep = Keep::of(&disk);
     let minimum = Policy::new(1, BTreeMap::new()).unwrap();
     assert_eq!(run(&keep, &[1], Some(&minimum), true).unwrap(), ["damaged"]);
@@ -443,15 +441,15 @@ fn a_log_that_rotates_while_the_ledger_is_read_keeps_no_key() {
 
 #[test]
 fn a_log_that_is_still_written_beside_the_next_one_or_was_killed_keeps_no_key() {
-    let (disk, mut former) = support::fresh();
+    let (disk, mut former) = testkit::fresh();
     former.shred_key = Some(key(1));
     former.complete_one("old");
     let mut keep = Keep::of(&disk);
     keep.hold(one("another"));
-    let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), support::key());
-    let terms = support::terms(&signing, support::small());
+    let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), testkit::key());
+    let terms = testkit::terms(&signing, testkit::small());
     let signed = former.follower.signed().unwrap().clone();
-    succession::beside(&storage, &terms, keep::ulid(&former), &signed).unwrap();
+    succession::beside(&storage, &terms, ulid(&former), &signed).unwrap();
     former.admit("open", 1).unwrap();
     former.flush().unwrap();
     assert_eq!(run(&keep, &[1], None, false).unwrap(), ["destroy 2"], "beside");
@@ -510,7 +508,7 @@ fn statements_of_others_or_of_another_ledger_explain_nothing_and_are_told() {
     let folder_dir = Path::new("/").join(KEY_DESTRUCTIONS);
     disk.create_dir(&folder_dir).unwrap();
     for note in [
-        statement(support::LEDGER).sign(&other).unwrap(),
+        statement(testkit::LEDGER).sign(&other).unwrap(),
         statement("ledger.example/another").sign(&keeping_key()).unwrap(),
         "no note\n".to_owned(),
     ] {
@@ -530,7 +528,7 @@ fn statements_of_others_or_of_another_ledger_explain_nothing_and_are_told() {
 #[test]
 fn an_unknown_tenant_has_no_key_to_destroy() {
     let disk = SimulatedDisk::new();
-    disk.create_dir(Path::new(support::SHARD)).unwrap();
+    disk.create_dir(Path::new(testkit::SHARD)).unwrap();
     let mut worker = start(&disk, &mut Promised::default()).unwrap();
     worker.complete_one("plain");
     assert_eq!(run(&Keep::of(&disk), &[], None, true).unwrap(), [""; 0]);

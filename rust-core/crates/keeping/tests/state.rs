@@ -2,16 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use keep::{Keep, four_lives, keeping_key, why};
+use keep::{Keep, keeping_key, why};
 use proofgate_keeping::{Keeper, KeepingError, Scope};
 use proofgate_ledger::{Justification, SigningKey};
+use proofgate_ledger_testkit::{four_lives, key, vkey};
 use proofgate_state::StateStorage;
 use proofgate_state::memory::{Fault, Memory};
 use std::sync::Arc;
-use support::{key, vkey};
 
 fn open(state: &Memory) -> Result<Keeper, KeepingError> {
     Keeper::open(Arc::new(state.clone()))

@@ -2,10 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
 
-use keep::{Keep, check, dir, found, four_lives, keeping_key, why};
+use keep::{Keep, check, found, keeping_key, why};
 use proofgate_evidence::erasures::ERASURES;
 use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS, file_name};
 use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS;
@@ -14,11 +12,11 @@ use proofgate_evidence::removal::TOMBSTONE;
 use proofgate_evidence::{ReadStorage, Verdict};
 use proofgate_keeping::{Anchors, Forgotten, Keeper, Request, SaltFate, Scope, erase, state_holds};
 use proofgate_ledger::{Erased, Erasure, HoldChange, HoldStatement, Tombstone};
+use proofgate_ledger_testkit::{LEDGER, dir, four_lives, vkey};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
 use std::sync::Arc;
-use support::{LEDGER, vkey};
 
 fn codes(disk: &SimulatedDisk) -> Vec<&'static str> {
     found(&check(disk))

@@ -1,15 +1,12 @@
 //! Which exchanges of a ledger are handed out, with which records, and which are left out and counted.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
-#[path = "../../wal/tests/support/mod.rs"]
-mod support;
-
+use proofgate_ledger_testkit::{Promised, filled, start, vkey};
 use std::path::Path;
 
 use proofgate_ledger::record::{self, Record};
 use proofgate_replay::{Exchange, Exchanges, Wanted};
 use proofgate_wal::simulated::SimulatedDisk;
-use support::{Promised, filled, start, vkey};
 
 fn opened(disk: &SimulatedDisk, wanted: Wanted) -> Exchanges<'_> {
     Exchanges::open(disk, Path::new("/"), &vkey(), None, wanted).unwrap()

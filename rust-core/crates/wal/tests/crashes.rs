@@ -7,14 +7,12 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{ReadStorage, Verdict, fsck};
+use proofgate_ledger_testkit::{Promised, SHARD, inspect, start, vkey};
 use proofgate_wal::WalError;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::io;
 use std::path::Path;
-use support::{Promised, SHARD, inspect, start, vkey};
 
 /// A life with admissions in flight, several checkpoints, a change of segment and a seal.
 fn live(disk: &SimulatedDisk, promised: &mut Promised) -> Result<(), WalError> {

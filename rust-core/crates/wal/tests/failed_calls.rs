@@ -6,14 +6,12 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
+use proofgate_ledger_testkit::{filled, fresh, inspect, key, raw};
 use proofgate_wal::simulated::InjectedFault;
 use proofgate_wal::{EvidenceError, WalError};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{filled, fresh, inspect, key, raw};
 
 #[test]
 fn a_failed_write_stops_the_log_for_good() {

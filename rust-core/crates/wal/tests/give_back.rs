@@ -5,14 +5,14 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{Verdict, fsck};
+use proofgate_ledger_testkit::{
+    self as testkit, Promised, SHARD, Worker, begin_in, filled, fresh, inspect, raw, small, start, vkey,
+};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{FileStorage, Storage, Ulid, WalError, frame_bytes, give_back};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::Path;
-use support::{Promised, SHARD, Worker, begin_in, filled, fresh, inspect, raw, small, start, vkey};
 
 fn shard() -> &'static Path {
     Path::new(SHARD)
@@ -196,11 +196,11 @@ fn on_a_real_file_system_the_lock_lasts_as_long_as_the_incarnation() {
     let volume = tempfile::tempdir().unwrap();
     let shard = volume.path().join("3");
     let mut living = begin_in(&shard, small());
-    let beginning = support::records(&FileStorage, &living.dir, living.incarnation);
+    let beginning = testkit::records(&FileStorage, &living.dir, living.incarnation);
     living.writer.append(raw(100)).unwrap();
     living.writer.flush().unwrap();
     assert_eq!(give_back(&FileStorage, &shard, None, None), 0);
     drop(living);
-    let used = support::end_of(&beginning) as u64 + frame_bytes(100);
+    let used = testkit::end_of(&beginning) as u64 + frame_bytes(100);
     assert_eq!(give_back(&FileStorage, &shard, None, None), 2 * (64 << 10) - used);
 }

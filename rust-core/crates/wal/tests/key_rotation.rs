@@ -6,17 +6,15 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS};
 use proofgate_evidence::{Report, Verdict, fsck};
 use proofgate_ledger::{KeySuccession, SigningKey, VerifyingKey};
+use proofgate_ledger_testkit::{self as testkit, LEDGER, SHARD, Worker, key, small, start, terms, vkey};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::succession::{self, Begun, Terms};
 use proofgate_wal::{ReadStorage, Shard, Storage, WalError};
 use std::path::Path;
 use std::sync::Arc;
-use support::{LEDGER, SHARD, Worker, key, small, start, terms, vkey};
 
 const LATER: u64 = 1_000_000_000;
 
@@ -54,7 +52,7 @@ fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Resul
 /// A log of the old key with an exchange that is open, whose worker is killed.
 fn killed() -> SimulatedDisk {
     let disk = SimulatedDisk::new();
-    let mut worker = start(&disk, &mut support::Promised::default()).unwrap();
+    let mut worker = start(&disk, &mut testkit::Promised::default()).unwrap();
     worker.complete_one("a");
     worker.admit("b", 10).unwrap();
     worker.flush().unwrap();
@@ -244,7 +242,7 @@ fn a_log_that_the_old_key_began_after_its_end_is_not_gone_on_from() {
 fn a_worker_with_the_old_key_does_not_go_on_behind_a_log_of_the_new_one() {
     let disk = killed();
     drop(begin(&disk, Some(&key())).unwrap());
-    assert!(start(&disk, &mut support::Promised::default()).is_err());
+    assert!(start(&disk, &mut testkit::Promised::default()).is_err());
 }
 
 #[test]

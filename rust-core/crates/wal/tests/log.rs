@@ -5,10 +5,12 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{Report, Verdict, export_leaves, fsck, prove, stored_salt};
 use proofgate_ledger::{Checkpoint, leaf_hash};
+use proofgate_ledger_testkit::{
+    self as testkit, Promised, SHARD, Worker, begin_in, filled, fresh, key, raw, root_of, small, start_with,
+    terms, vkey,
+};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{
     EvidenceError, FileStorage, Options, ReadStorage, Shard, Storage, Ulid, WalError, recovery, succession,
@@ -16,9 +18,6 @@ use proofgate_wal::{
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use support::{
-    Promised, SHARD, Worker, begin_in, filled, fresh, key, raw, root_of, small, start_with, terms, vkey,
-};
 
 /// Nothing is wrong but that exchanges were open when the log was sealed.
 fn expect_only_open_exchanges(report: &Report) {
@@ -259,7 +258,7 @@ fn the_same_log_comes_out_of_a_real_file_system() {
     let key = key();
     let terms = Shard {
         dir: &shard,
-        ..support::shard(&key)
+        ..testkit::shard(&key)
     };
     let found = recovery::inspect(&FileStorage, &terms, None, None)
         .unwrap()
@@ -291,7 +290,7 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
         ..small()
     };
     let made = begin_in(&shard, options);
-    let beginning = support::records(&FileStorage, &made.dir, made.incarnation);
+    let beginning = testkit::records(&FileStorage, &made.dir, made.incarnation);
     let (mut writer, mut follower) = (made.writer, made.follower);
     let ledger = std::thread::spawn(move || {
         let watermark = follower.watermark();

@@ -5,16 +5,14 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{Completion, ConfigId, Outcome, Seal, Takeover};
+use proofgate_ledger_testkit::{Promised, Worker, filled, key, root_of, small, start, terms, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, Ulid, succession};
 use std::path::Path;
 use std::sync::Arc;
-use support::{Promised, Worker, filled, key, root_of, small, start, terms, vkey};
 
 /// A log with an exchange in flight, and the one that goes on behind it.
 struct Rotated {

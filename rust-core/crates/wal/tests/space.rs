@@ -5,15 +5,13 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{TreeState, Verdict, fsck, prove};
 use proofgate_ledger::Checkpoint;
+use proofgate_ledger_testkit::{Promised, Worker, filled, fresh, key, raw, records, small, start_with, vkey};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{EvidenceError, Options, Preparation, WalError, frame_bytes};
 use std::io;
 use std::path::PathBuf;
-use support::{Promised, Worker, filled, fresh, key, raw, records, small, start_with, vkey};
 
 #[test]
 fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {

@@ -6,18 +6,19 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::checkpoint_file::{CHECKPOINT, cover_name};
 use proofgate_evidence::{ReadStorage, TREE, Verdict, fsck};
 use proofgate_ledger::record::{ConfigId, Record, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey, record};
+use proofgate_ledger_testkit::{
+    self as testkit, Promised, SHARD, Worker, fresh, inspect, key, records, root_of, small, start, terms,
+    vkey,
+};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::succession::{self, Begun, Terms};
 use proofgate_wal::{Incarnation, Mark, Missing, Storage, Unended, WalError, Writer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{Promised, SHARD, Worker, fresh, inspect, key, records, root_of, small, start, terms, vkey};
 
 /// A disk with a worker that has served six requests, all under a checkpoint and in one segment.
 fn served() -> (SimulatedDisk, Worker) {
@@ -165,7 +166,7 @@ fn records_that_were_rewritten_behind_the_checkpoint_are_refused() {
     // The same record with another model, and checksums that match: what a text editor and the sources can do.
     let segment = promised.dir.join("00000000000000000000.seg");
     disk.rot(&segment, |bytes| {
-        support::reframe(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
+        testkit::reframe(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
     });
     refused(&disk, None, "was framed by nobody who holds the signing key");
 }
@@ -178,7 +179,7 @@ fn what_is_changed_before_it_is_read_back_is_not_signed() {
     let segment = worker.promised.dir.join("00000000000000000000.seg");
     let incarnation = worker.promised.incarnation.unwrap();
     disk.rot(&segment, |bytes| {
-        support::reframe(bytes, incarnation, b"\"late\"", b"\"LATE\"")
+        testkit::reframe(bytes, incarnation, b"\"late\"", b"\"LATE\"")
     });
     let error = worker.step().err().unwrap();
     assert!(error.to_string().contains("its tag does not match"), "{error}");
@@ -203,7 +204,7 @@ fn an_older_checkpoint_put_back_over_a_shortened_log_is_refused_once_a_newer_one
     let held = signed(&promised);
     disk.rot(&path, |bytes| *bytes = old);
     let segment = promised.dir.join("00000000000000000000.seg");
-    let end = support::end_of(&promised.appended[..old_end]);
+    let end = testkit::end_of(&promised.appended[..old_end]);
     disk.rot(&segment, |bytes| bytes[end..].fill(0));
     disk.remove(&promised.dir.join(TREE)).unwrap();
     refused(&disk, Some(&held), "the ledger is behind what was held outside");
@@ -363,7 +364,7 @@ fn a_checkpoint_older_than_the_place_to_resume_is_refused() {
 #[test]
 fn records_that_the_tree_remembers_and_the_log_does_not_are_told() {
     let (disk, mut worker) = served();
-    let end = support::end_of(&worker.promised.appended);
+    let end = testkit::end_of(&worker.promised.appended);
     for number in 0..5 {
         worker.admit(&format!("lost-{number}"), 10).unwrap();
     }
@@ -470,7 +471,7 @@ fn that_a_predecessor_is_missing_is_seen_also_behind_a_place_to_resume() {
         second.incarnation.unwrap(),
     );
     disk.rot(&segment, |bytes| {
-        support::reframe(bytes, other, name.as_bytes(), other.to_string().as_bytes());
+        testkit::reframe(bytes, other, name.as_bytes(), other.to_string().as_bytes());
     });
     refused(
         &disk,
@@ -667,7 +668,7 @@ fn what_was_reserved_counts_in_the_log_that_continues() {
     let reserved = |writer: &Writer| writer.reserved();
     assert!(reserved(&next.writer) >= 4096);
     let before = reserved(&next.writer);
-    next.writer.append_reserved(&mut room, support::raw(100)).unwrap();
+    next.writer.append_reserved(&mut room, testkit::raw(100)).unwrap();
     assert!(reserved(&next.writer) < before);
     drop(room);
     assert!(reserved(&next.writer) < 4096, "only the seal's is left");

@@ -1,10 +1,10 @@
 //! An auditor of a simulated disk, whose clock the test has.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use crate::support::{Promised, Worker, filled, start, vkey};
 use proofgate_auditor::{Auditor, Code, Entry, Kind, Poll, Settings};
-use proofgate_evidence::{ReadFile, ReadStorage, Ulid};
+use proofgate_evidence::{ReadFile, ReadStorage};
 use proofgate_ledger::{SigningKey, TrustPolicy};
+use proofgate_ledger_testkit::{Promised, Worker, filled, start, vkey};
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -169,14 +169,6 @@ pub fn two_lives() -> (SimulatedDisk, Worker, Worker) {
     let mut second = start(&disk, &mut Promised::default()).unwrap();
     second.complete_one("after");
     (disk, first, second)
-}
-
-pub fn dir(worker: &Worker) -> PathBuf {
-    worker.promised.dir.clone()
-}
-
-pub fn ulid(worker: &Worker) -> Ulid {
-    worker.promised.incarnation.unwrap()
 }
 
 /// The segment that was begun last.

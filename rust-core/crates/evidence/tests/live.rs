@@ -5,18 +5,16 @@
     reason = "a panic is how a test fails"
 )]
 
-mod support;
-
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_evidence::{FileStorage, ReadFile, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::record::{ConfigId, Rejection};
+use proofgate_ledger_testkit::{Worker, begin_in, fresh, key, small, vkey};
 use proofgate_wal::Incarnation;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
-use support::{Worker, begin_in, fresh, key, small, vkey};
 
 /// A call of a reader, which has just returned.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,14 +5,12 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, Search, Verdict, find, fsck};
+use proofgate_ledger_testkit::{Worker, filled, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{Worker, filled, vkey};
 
 /// A volume with one directory that the worker's user may not read.
 struct Volume {

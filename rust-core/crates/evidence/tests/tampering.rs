@@ -5,17 +5,15 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::checkpoint_file::cover_name;
 use proofgate_evidence::{HeldCheckpoint, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{Aborted, Attempt, ConfigId, Seal, Sent};
+use proofgate_ledger_testkit::{self as testkit, Promised, SHARD, Worker, filled, raw, start, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{Promised, SHARD, Worker, filled, raw, start, vkey};
 
 fn check(disk: &SimulatedDisk) -> Report {
     fsck(disk, Path::new("/"), Some(&vkey()), &[]).unwrap()
@@ -147,20 +145,20 @@ fn a_checkpoint_that_is_gone_is_told() {
 
 #[test]
 fn a_start_that_was_cut_short_needs_no_checkpoint() {
-    let (disk, worker) = support::fresh();
+    let (disk, worker) = testkit::fresh();
     disk.remove(&worker.promised.dir.join("checkpoint")).unwrap();
     assert_eq!(check(&disk).verdict, Verdict::Ok);
 }
 
 #[test]
 fn a_tail_that_was_cut_off_is_told_by_the_longer_tree() {
-    let (disk, mut worker) = support::fresh();
+    let (disk, mut worker) = testkit::fresh();
     worker.complete_one("early");
     let admission = worker.admit("late", 1).unwrap();
     worker.complete("late", admission).unwrap();
     worker.flush().unwrap();
     worker.step().unwrap();
-    let covered = support::end_of(&worker.promised.appended[..3]);
+    let covered = testkit::end_of(&worker.promised.appended[..3]);
     let segment = worker.promised.dir.join("00000000000000000000.seg");
     disk.rot(&segment, |bytes| bytes[covered..].fill(0));
     let report = check(&disk);
@@ -220,7 +218,7 @@ fn a_tenants_admission_that_is_missing_or_counted_twice_is_told() {
 
 #[test]
 fn the_admissions_of_a_tenant_are_counted_from_one_in_each_log() {
-    let (disk, mut worker) = support::fresh();
+    let (disk, mut worker) = testkit::fresh();
     worker.admitted = 1;
     worker.complete_one("first");
     expect(
@@ -398,8 +396,8 @@ fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
 fn two_shards() -> (SimulatedDisk, [PathBuf; 2], [HeldCheckpoint; 2]) {
     let (disk, mut worker) = filled();
     worker.seal().unwrap();
-    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), support::key());
-    let mut terms = support::terms(&key, support::small());
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), testkit::key());
+    let mut terms = testkit::terms(&key, testkit::small());
     terms.shard.dir = Path::new("/4");
     terms.shard.number = 4;
     let begun = succession::begin(&storage, &terms, None).unwrap();

@@ -5,17 +5,15 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{FoundRecord, ReadFile, ReadStorage, Search, find, find_beginning};
 use proofgate_ledger::record::{Aborted, Admission, Completion, ConfigId, Outcome};
+use proofgate_ledger_testkit::{self as testkit, key, small, terms};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Follower, Storage, Ulid, Writer, succession};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use support::{key, small, terms};
 
 /// 2025-01-01, in milliseconds.
 const START: u64 = 1_735_689_600_000;
@@ -328,7 +326,7 @@ fn a_folder_that_is_named_for_a_time_to_come_and_signed_by_nobody_is_passed_over
     let disk = SimulatedDisk::new();
     end(&disk, Log::begin(&disk, START, None));
     let planted = Ulid::from_parts(START + YEARS, 7);
-    let shard = Path::new(support::SHARD);
+    let shard = Path::new(testkit::SHARD);
     disk.create_dir(&shard.join(planted.to_string())).unwrap();
     for life in 1..4 {
         let now = START + life * 1_000_000;

@@ -5,19 +5,19 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{
     EvidenceError, ReadFile, ReadStorage, Search, TreeState, Verdict, export_leaves, find, fsck, prove,
 };
 use proofgate_ledger::{Checkpoint, Hash, inclusion_proof, leaf_hash, verify_inclusion};
+use proofgate_ledger_testkit::{
+    Promised, SHARD, filled, inspect, key, root_of, small, start, start_with, vkey,
+};
 use proofgate_wal::Options;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use support::{Promised, SHARD, filled, inspect, key, root_of, small, start, start_with, vkey};
 
 #[test]
 fn the_running_tree_proves_every_record() {

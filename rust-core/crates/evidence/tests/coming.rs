@@ -5,14 +5,12 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{Verdict, fsck, prove};
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::commit;
 use proofgate_ledger::record::{Coming, Received};
+use proofgate_ledger_testkit::{fresh, vkey};
 use std::path::Path;
-use support::{fresh, vkey};
 
 const COMING: Coming = Coming { declared: Some(11) };
 

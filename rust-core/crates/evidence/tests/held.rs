@@ -5,13 +5,11 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{EvidenceError, consistency, consistency_from, prove, read_notes};
 use proofgate_ledger::{Checkpoint, LedgerError, TlogProof};
+use proofgate_ledger_testkit::{filled, vkey};
 use proofgate_wal::Storage;
 use std::path::Path;
-use support::{filled, vkey};
 
 fn checkpoints(notes: &[String]) -> Vec<Checkpoint> {
     let kept = read_notes(Path::new("kept"), &notes.concat(), Some(&vkey())).unwrap();

@@ -5,16 +5,14 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::{
     EvidenceError, ReadFile, ReadStorage, Report, Search, Verdict, find, fsck, fsck_pinned,
 };
+use proofgate_ledger_testkit::{Promised, filled, start, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{Promised, filled, start, vkey};
 
 /// What is wrong with one name.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,20 +5,18 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod support;
-
 use proofgate_evidence::key_successions::KEY_SUCCESSIONS;
 use proofgate_evidence::{
     EvidenceError, FileStorage, HeldCheckpoint, PinnedFile, ReadStorage as _, Report, Verdict, fsck,
     fsck_mirror, fsck_pinned,
 };
 use proofgate_ledger::Checkpoint;
+use proofgate_ledger_testkit::{Worker, filled, vkey};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
-use support::{Worker, filled, vkey};
 
 fn sealed() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = filled();

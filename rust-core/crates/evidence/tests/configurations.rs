@@ -1,15 +1,15 @@
 //! The configurations that the records of a ledger name are looked for beside its logs.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
-mod support;
-
 use proofgate_evidence::configurations::{check, path_of};
 use proofgate_evidence::{Finding, ReadFile, ReadStorage, Report, Verdict, fsck, fsck_mirror};
+use proofgate_ledger_testkit::{
+    CONFIGURATION, CONFIGURATION_DIGEST, Promised, SHARD, archive, filled, start, vkey,
+};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use support::{CONFIGURATION, CONFIGURATION_DIGEST, Promised, SHARD, archive, filled, start, vkey};
 
 /// Two logs of one configuration.
 fn two_logs() -> SimulatedDisk {

@@ -1,12 +1,10 @@
 //! Records of analyses: what they must refer to.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
-mod support;
-
 use proofgate_evidence::{Search, Verdict, find, fsck};
 use proofgate_ledger::record::{AnalysedAnswer, Analysis, ConfigId};
+use proofgate_ledger_testkit::{Worker, fresh, start, vkey};
 use std::path::Path;
-use support::{Worker, fresh, start, vkey};
 
 fn analyse(worker: &mut Worker, exchange: &str, tenant: &str, admission: u64, incarnation: Option<&str>) {
     let analysis = |seq, out: &mut Vec<u8>| {

@@ -1,0 +1,133 @@
+//! What tests need to write ledgers. Nothing of it is shipped: it is a dev-dependency alone.
+//!
+//! | what | where |
+//! |---|---|
+//! | a worker in miniature: the calls of the data-plane thread and of the ledger thread, in one thread, on a simulated disk, with a model of what was promised | [`Worker`], [`Promised`] |
+//! | several lives of a shard: killed, sealed, rotated | [`four_lives`], [`across`], [`rotate`] |
+//! | what somebody does who can write the volume, and holds no key | [`forge`], [`reframe`], [`flip`], [`set_back`], [`take_away`] |
+//! | disks that fail or change while they are read | [`Withheld`], [`Meanwhile`] |
+#![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "it is for tests, which may stop at the first failure"
+)]
+
+mod disks;
+mod lives;
+mod promised;
+mod tamper;
+mod worker;
+
+pub use disks::{Meanwhile, Withheld};
+pub use lives::{
+    across, beside, end_later, filled, four_lives, fresh, rotate, rotate_at, settle, start, start_with,
+};
+pub use promised::{Inspected, Promised, inspect};
+pub use tamper::{archive, flip, forge, reframe, renamed, set_back, take_away};
+pub use worker::Worker;
+
+use proofgate_evidence::frame::{SEGMENT_HEADER, frame_bytes};
+use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_ledger::record::ConfigDigests;
+use proofgate_ledger::{Hash, LedgerError, Mmr, SigningKey, VerifyingKey, leaf_hash};
+use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, succession};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub const SHARD: &str = "/3";
+pub const LEDGER: &str = "ledger.example/demo";
+/// The configuration of its workers, and its SHA-256.
+pub const CONFIGURATION: &[u8] = b"{}";
+pub const CONFIGURATION_DIGEST: Hash = [
+    0x44, 0x13, 0x6f, 0xa3, 0x55, 0xb3, 0x67, 0x8a, 0x11, 0x46, 0xad, 0x16, 0xf7, 0xe8, 0x64, 0x9e, 0x94,
+    0xfb, 0x4f, 0xc2, 0x1f, 0xe7, 0x7e, 0x83, 0x10, 0xc0, 0x60, 0xf6, 0x1c, 0xaa, 0xff, 0x8a,
+];
+
+pub fn shard(key: &SigningKey) -> Shard<'_> {
+    Shard {
+        dir: Path::new(SHARD),
+        ledger: LEDGER,
+        number: 3,
+        key,
+        former: None,
+    }
+}
+
+/// Begins a log in a directory of a real file system.
+pub fn begin_in(dir: &Path, options: Options) -> Incarnation {
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(FileStorage), key());
+    let terms = succession::Terms {
+        shard: Shard { dir, ..shard(&key) },
+        ..terms(&key, options)
+    };
+    succession::begin(&storage, &terms, None).unwrap().log
+}
+
+pub fn terms(key: &SigningKey, options: Options) -> succession::Terms<'_> {
+    succession::Terms {
+        shard: shard(key),
+        until: None,
+        successions: &[],
+        options,
+        config: ConfigDigests::of(CONFIGURATION_DIGEST),
+        version: "0",
+        now: 1,
+    }
+}
+
+/// All records of a log as they are stored.
+pub fn records(disk: &dyn Storage, dir: &Path, incarnation: Ulid) -> Vec<Vec<u8>> {
+    let mut log = LogReader::open(disk, dir, incarnation).unwrap();
+    let mut records = Vec::new();
+    while let Found::Record(stored) = log.next().unwrap() {
+        records.push(log.payload(&stored).to_vec());
+    }
+    records
+}
+
+pub fn key() -> SigningKey {
+    SigningKey::generate("ledger.example/demo", [7; 32]).unwrap()
+}
+
+pub fn vkey() -> VerifyingKey {
+    key().verifying_key()
+}
+
+pub fn small() -> Options {
+    Options {
+        segment_bytes: 64 << 10,
+        segments_ahead: 1,
+    }
+}
+
+pub fn root_of(records: &[Vec<u8>]) -> Hash {
+    let mut mmr = Mmr::new();
+    for record in records {
+        mmr.push(leaf_hash(record), &mut |_| {});
+    }
+    mmr.root()
+}
+
+/// A record of this many bytes `x`, to append.
+pub fn raw(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError> {
+    move |_, out| {
+        out.resize(out.len() + bytes, b'x');
+        Ok(())
+    }
+}
+
+/// Where the frames of these records end in a first segment.
+pub fn end_of(records: &[Vec<u8>]) -> usize {
+    let frames = records.iter().map(|record| frame_bytes(record.len()) as usize);
+    SEGMENT_HEADER + frames.sum::<usize>()
+}
+
+pub fn dir(worker: &Worker) -> PathBuf {
+    worker.promised.dir.clone()
+}
+
+pub fn ulid(worker: &Worker) -> Ulid {
+    worker.promised.incarnation.unwrap()
+}

@@ -1,0 +1,216 @@
+//! A worker in miniature.
+
+use crate::{Promised, key, records};
+use proofgate_ledger::record::{Admission, Coming, Completion, ConfigId, Outcome, Received, Seal};
+use proofgate_ledger::{LedgerError, ShredKey};
+use proofgate_wal::{Follower, Incarnation, Storage, Ulid, WalError, Writer};
+
+pub struct Worker {
+    pub writer: Writer,
+    pub follower: Follower,
+    pub promised: Promised,
+    /// The time of its newest record, in unix microseconds.
+    pub clock: u64,
+    /// How many admissions of its one tenant the log holds.
+    pub admitted: u64,
+    /// What the salts of its next admissions need.
+    pub shred_key: Option<ShredKey>,
+}
+
+impl Worker {
+    /// Goes on with a log that has just begun, and whose beginning is signed.
+    pub fn take(disk: &dyn Storage, log: Incarnation) -> Self {
+        let beginning = log.follower.followed();
+        let signed = log.follower.signed().unwrap().clone();
+        Self {
+            promised: Promised {
+                incarnation: Some(log.incarnation),
+                appended: records(disk, &log.dir, log.incarnation),
+                dir: log.dir,
+                written: beginning,
+                durable: beginning,
+                notes: vec![signed.sign(&key()).unwrap()],
+            },
+            writer: log.writer,
+            follower: log.follower,
+            clock: 1,
+            admitted: 0,
+            shred_key: None,
+        }
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    pub fn append(
+        &mut self,
+        encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
+    ) -> Result<u64, WalError> {
+        let mut copy = Vec::new();
+        let seq = self.writer.append(|seq, out| {
+            let start = out.len();
+            encode(seq, out)?;
+            copy = out[start..].to_vec();
+            Ok(())
+        })?;
+        assert_eq!(seq as usize, self.promised.appended.len());
+        self.promised.appended.push(copy);
+        Ok(seq)
+    }
+
+    /// Appends an admission whose record is about `size` bytes.
+    pub fn admit(&mut self, id: &str, size: usize) -> Result<u64, WalError> {
+        self.admit_as(id, size, None)
+    }
+
+    /// Appends an admission of the body `hello`, or of one that begins so and is still coming.
+    pub fn admit_as(&mut self, id: &str, size: usize, coming: Option<Coming>) -> Result<u64, WalError> {
+        let stored = self.writer.salt(self.writer.next_seq())?;
+        let salt = self.shred_key.as_ref().map_or(stored, |key| key.salt(&stored));
+        let shred_key = self.shred_key.as_ref().map(ShredKey::id);
+        let ts = self.tick();
+        let tenant_seq = self.admitted + 1;
+        let appended = self.append(|seq, out| {
+            Admission {
+                seq,
+                ts,
+                id: id.into(),
+                tenant: "acme".into(),
+                tenant_seq,
+                key: "01234567".into(),
+                model: "m".repeat(size).into(),
+                provider: "openai".into(),
+                upstream_model: "m".into(),
+                endpoint: "chat.completions".into(),
+                stream: false,
+                coming,
+                bytes: 5,
+                request: proofgate_ledger::commitment::commit(&salt, "request", b"hello"),
+                salt: Some(proofgate_ledger::commitment::salt_id(&salt)),
+                shred_key,
+                reserved: None,
+                reserved_nanodollars: None,
+                shared_plan: None,
+                policy: None,
+                dropped: Vec::new(),
+                dropped_unnamed: 0,
+                attribution: None,
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)
+        });
+        self.admitted += u64::from(appended.is_ok());
+        appended
+    }
+
+    pub fn complete(&mut self, id: &str, admission: u64) -> Result<u64, WalError> {
+        self.complete_in(None, id, admission)
+    }
+
+    /// Ends an exchange that another log admitted.
+    pub fn complete_in(&mut self, log: Option<Ulid>, id: &str, admission: u64) -> Result<u64, WalError> {
+        self.complete_as(log, id, admission, None)
+    }
+
+    pub fn complete_as(
+        &mut self,
+        log: Option<Ulid>,
+        id: &str,
+        admission: u64,
+        received: Option<Received>,
+    ) -> Result<u64, WalError> {
+        let log = log.map(|log| log.to_string());
+        let ts = self.tick();
+        self.append(|seq, out| {
+            Completion {
+                seq,
+                ts,
+                id: id.into(),
+                admission,
+                incarnation: log.as_deref().map(Into::into),
+                status: 200,
+                upstream_status: Some(200),
+                attempts: 1,
+                outcome: Outcome::Complete,
+                received,
+                bytes: 7,
+                response: [2; 32],
+                payloads: None,
+                usage: None,
+                charged: None,
+                cost_nanodollars: None,
+                duration_us: 1,
+                policy: None,
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)
+        })
+    }
+
+    /// One exchange, durable and under a checkpoint.
+    pub fn complete_one(&mut self, id: &str) {
+        let admission = self.admit(id, 1).unwrap();
+        self.complete(id, admission).unwrap();
+        self.flush().unwrap();
+        self.step().unwrap();
+        self.sync().unwrap();
+        self.checkpoint().unwrap();
+    }
+
+    pub fn flush(&mut self) -> Result<(), WalError> {
+        self.writer.flush()?;
+        self.promised.written = self.promised.appended.len() as u64;
+        assert_eq!(self.writer.watermark().written(), self.promised.written);
+        Ok(())
+    }
+
+    pub fn step(&mut self) -> Result<(), WalError> {
+        self.follower.prepare();
+        while self.follower.step()?.behind {}
+        Ok(())
+    }
+
+    pub fn sync(&mut self) -> Result<(), WalError> {
+        self.follower.sync()?;
+        self.promised.durable = self.follower.watermark().durable();
+        Ok(())
+    }
+
+    pub fn checkpoint(&mut self) -> Result<(), WalError> {
+        let note = self.follower.checkpoint(&key())?;
+        self.promised.notes.push(note);
+        Ok(())
+    }
+
+    pub fn seal(&mut self) -> Result<(), WalError> {
+        self.seal_for(None)?;
+        let note = self.follower.finish(&key())?;
+        self.promised.durable = self.follower.watermark().durable();
+        self.promised.notes.push(note);
+        Ok(())
+    }
+
+    /// Writes the seal; nothing follows it up.
+    pub fn seal_for(&mut self, successor: Option<&str>) -> Result<(), WalError> {
+        let ts = self.tick();
+        let mut copy = Vec::new();
+        self.writer.seal(|seq, out| {
+            let start = out.len();
+            Seal {
+                seq,
+                ts,
+                reason: "drained".into(),
+                records: seq,
+                successor: successor.map(Into::into),
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)?;
+            copy = out[start..].to_vec();
+            Ok(())
+        })?;
+        self.promised.appended.push(copy);
+        self.flush()
+    }
+}
