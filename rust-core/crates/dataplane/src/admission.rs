@@ -34,7 +34,8 @@ use crate::offered_tools::OfferedTools;
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
 use crate::own_thoughts;
 use crate::pricing::{self, AskedFor, Most, Unpriced, most_tokens};
-use crate::rejection::{RejectedRequest, Rejection};
+use crate::rejected_request::RejectedRequest;
+use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::request_policy::{self, DeniedRequest, Rewritten};
 use crate::routes::{Model, Named, Target, Way};
@@ -354,7 +355,7 @@ async fn choose_and_admit<'c>(
     let chosen = first.map(|(Way { template, .. }, _, attending)| Chosen {
         place,
         named,
-        template: target.template_for(template, translated.as_ref()),
+        template: target.template_for(template, translated.as_ref().map(|translated| &*translated.back)),
         attending: Some(attending),
         translated,
         stripped,
@@ -477,7 +478,9 @@ async fn admit<'c>(
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
         let (answers, tools) = match exceeded.limit {
-            Limit::MoneyPerDay | Limit::MoneyPerMonth => (bounds.answers, asked.tools.as_deref()),
+            Limit::MoneyPerDay | Limit::MoneyPerMonth => {
+                (bounds.answers, asked.tools.as_deref().map(OfferedTools::bound))
+            }
             _ => (pricing::most_answer_tokens(call, model), None),
         };
         let rejection = Rejection::over_limit(exceeded, call, answers, tools);

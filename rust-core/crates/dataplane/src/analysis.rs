@@ -8,7 +8,6 @@
 mod analyst;
 mod copy;
 mod findings;
-mod settings;
 mod tap;
 
 use tokio::sync::mpsc::channel;
@@ -16,9 +15,9 @@ use tokio::sync::mpsc::channel;
 pub(crate) use analyst::Analyst;
 pub(crate) use copy::AnswerCopy;
 pub(crate) use findings::{Finding, Findings, record_findings};
-pub(crate) use settings::AnalysisConfig;
 pub(crate) use tap::{Of, Tap};
 
+use crate::config::AnalysisConfig;
 use crate::metrics::Metrics;
 
 /// Answers that may wait to be analysed; their bytes are bounded besides.
@@ -40,7 +39,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::hooks::{Hooks, HooksInService};
+    use crate::external_policies::{Hooks, HooksInService};
     use crate::request_id::RequestId;
     use proofgate_analysis::Dialect;
     use proofgate_stages::Profiler;

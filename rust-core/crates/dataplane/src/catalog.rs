@@ -20,14 +20,17 @@ use proofgate_wire::encode;
 
 use crate::Error;
 use crate::access_token::Token;
-use crate::config::{Config, Model as ModelConfig, Provider, ProviderKind, Responses, StreamUsage, Vertex};
+use crate::config::{
+    Config, Model as ModelConfig, Provider, ProviderKind, RateLimits, Reasons, Responses, StreamUsage, Vertex,
+};
 use crate::descriptors::Sockets;
+use crate::limit_thread::ModelNames;
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
-use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD, asked_name, stands_for};
+use crate::routes::{MAX_TARGETS, Model, Target, WILDCARD, asked_name, stands_for};
 use crate::signer::{Keys, Signer, SignerPlan};
 use crate::terms::Terms;
-use crate::upstream::{Egress, Pool, Proxy, RateLimits, Route as UpstreamRoute, Trust, Upstream};
+use crate::upstream::{Egress, Pool, Proxy, Route as UpstreamRoute, Trust, Upstream};
 
 /// A configuration, checked whole and compiled.
 pub(crate) struct Blueprint {
@@ -211,10 +214,11 @@ impl Blueprint {
             upstreams,
         })
     }
+}
 
-    /// The name that the model has in the configuration which answers for `asked`, as [`Catalog::route`] finds it; without
-    /// one, that name itself.
-    pub(crate) fn name_of<'n>(&'n self, asked: &'n str) -> &'n str {
+impl ModelNames for Blueprint {
+    /// As [`Catalog::route`] finds it.
+    fn name_of<'n>(&'n self, asked: &'n str) -> &'n str {
         if self.models.contains_key(asked) {
             return asked;
         }

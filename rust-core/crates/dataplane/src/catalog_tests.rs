@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Blueprint, Catalog};
 use crate::Config;
+use crate::limit_thread::ModelNames;
 
 /// A configuration with one literal to look for, and an upstream that is known by this key.
 pub(crate) fn config(literal: &str, api_key: &str) -> Config {

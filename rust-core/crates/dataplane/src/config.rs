@@ -1,3 +1,8 @@
+mod analysis;
+mod reasons;
+mod telemetry;
+
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use proofgate_auth::{Endpoint, Issuer};
@@ -6,14 +11,13 @@ use proofgate_translate::UntranslatableFields;
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
-use crate::analysis::AnalysisConfig;
-use crate::guarded_tools::OnFlag;
-use crate::hooks::Hooks;
-use crate::offered_tools::CallTerms;
-use crate::payloads::PayloadsConfig;
-use crate::routes::Reasons;
-use crate::telemetry::TelemetryConfig;
-use crate::upstream::RateLimits;
+use crate::external_policies::Hooks;
+
+pub(crate) use analysis::AnalysisConfig;
+pub(crate) use reasons::{Reason, Reasons};
+#[cfg(test)]
+pub(crate) use telemetry::TracesConfig;
+pub(crate) use telemetry::{AccessLogMode, Settings, TelemetryConfig, Traces};
 
 /// A worker's configuration as the Python loader hands it over: checked, complete, every file already read.
 ///
@@ -143,6 +147,14 @@ pub(crate) struct Ledger {
     pub held_checkpoints: Option<HeldCheckpoints>,
 }
 
+/// The memory of bodies that are to be stored.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PayloadsConfig {
+    /// Bytes of all copies together, at most.
+    pub(crate) budget_bytes: usize,
+}
+
 /// The text of a signing key's file: the key, the one before it where that is still needed, and statements of succession.
 /// Two are equal when the key is.
 #[derive(Deserialize)]
@@ -252,6 +264,24 @@ pub(crate) struct Provider {
     /// Fields that are set in every JSON body that it is sent.
     #[serde(default)]
     pub body_fields: Vec<BodyField>,
+}
+
+/// What may be asked of a provider in a minute; `None` means any amount.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RateLimits {
+    #[serde(default)]
+    pub(crate) requests_per_minute: Option<NonZeroU64>,
+    /// Of prompts and answers.
+    #[serde(default)]
+    pub(crate) tokens_per_minute: Option<NonZeroU64>,
+}
+
+impl RateLimits {
+    /// Whether the tokens of a request have to be known.
+    pub(crate) fn counts_tokens(self) -> bool {
+        self.tokens_per_minute.is_some()
+    }
 }
 
 /// A forward proxy that opens tunnels. It holds credentials, so it has no `Debug`.
@@ -496,6 +526,16 @@ pub(crate) struct GuardedTools {
     pub on_flag: OnFlag,
 }
 
+/// What becomes of a call of a guarded tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnFlag {
+    /// It is not delivered.
+    Refuse,
+    /// It is not delivered without an approval.
+    RequireApproval,
+}
+
 /// How often tools may be called that a provider runs itself.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -511,15 +551,6 @@ impl Default for ToolCalls {
         ToolCalls {
             most: 10,
             tokens: None,
-        }
-    }
-}
-
-impl From<ToolCalls> for CallTerms {
-    fn from(calls: ToolCalls) -> Self {
-        CallTerms {
-            calls: calls.most,
-            tokens_per_call: calls.tokens,
         }
     }
 }

@@ -29,18 +29,19 @@ use crate::catalog::Catalog;
 use crate::claude_body;
 use crate::client::{After, Client, ClientStream};
 use crate::client_fields::ClientFields;
+use crate::config::OnFlag;
 use crate::cors;
 use crate::deadline::Deadline;
 use crate::endpoint::Route;
 use crate::exchange;
 use crate::gateway::Gateway;
 use crate::google_path::BodyForm;
-use crate::guarded_tools::OnFlag;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::memory::Exhausted;
 use crate::models;
 use crate::receipts;
-use crate::rejection::{RejectedRequest, Rejection};
+use crate::rejected_request::RejectedRequest;
+use crate::rejection::Rejection;
 use crate::reply::{Buffers, Reply};
 use crate::routing::Peer;
 use crate::telemetry::{Asked, Observed};
@@ -52,7 +53,9 @@ pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle:
     let oldest = match &stream {
         // The connection that it is a stream of has its own age.
         ClientStream::Http2(_) => None,
-        _ => std::time::Instant::now().checked_add(gateway.vary(catalog.terms.timeouts.connection_age)),
+        _ => {
+            std::time::Instant::now().checked_add(gateway.random.vary(catalog.terms.timeouts.connection_age))
+        }
     };
     let mut connection = Connection {
         client: Client::new(stream, catalog.terms.timeouts.client_idle, &gateway.budget),
@@ -431,7 +434,12 @@ impl Connection {
             tenant: &identity.tenant.name,
             endpoint: route.path(),
         };
-        known.observed = Observed::begin(&self.gateway, &terms.telemetry, &asked);
+        known.observed = Observed::begin(
+            &self.gateway.clock,
+            &self.gateway.random,
+            &terms.telemetry,
+            &asked,
+        );
         if !self.owns(&identity) {
             return Err(Rejection::MISDIRECTED.into());
         }

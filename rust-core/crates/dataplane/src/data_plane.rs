@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::analysis::{Findings, record_findings};
 use crate::catalog::{Blueprint, Catalog};
-use crate::clock::{ClockStep, unix_micros};
+use crate::clock::unix_micros;
 use crate::descriptors::{DescriptorShares, Sockets};
 use crate::gateway::{Gateway, SlowPaths};
 use crate::ledger_delay::LedgerDelay;
@@ -129,7 +129,8 @@ impl DataPlane {
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         if let Some(findings) = self.findings {
-            vital.spawn_local(record_findings(Rc::clone(&gateway), findings));
+            let metrics = gateway.metrics.analysis.clone();
+            vital.spawn_local(record_findings(Rc::clone(&gateway.recorder), metrics, findings));
         }
         let limits = Rc::new(RefCell::new(limits));
         let lifecycle = Lifecycle::new(self.told);
@@ -191,7 +192,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
         gateway.recorder.keep();
         gateway.traffic.show();
         if let Some(step) = gateway.clock.set() {
-            follow_step(&gateway, step);
+            gateway.follow_step(step);
         }
         gateway.metrics.clock_lead(gateway.clock.lead());
         gateway.metrics.sockets_open(gateway.catalog().sockets.open());
@@ -214,26 +215,14 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
             let idle = upstream.pool.idle_count();
             gateway.metrics.provider(&upstream.name, paused, idle);
             for (failure, count) in upstream.pool.take_proxy_failures() {
-                gateway.metrics.proxy_failed(&upstream.name, failure, count);
+                gateway
+                    .metrics
+                    .proxy_failed(&upstream.name, failure.as_str(), count);
             }
             if lifecycle.phase() == Phase::Serving {
                 upstream.keep_warm(now);
             }
         }
-    }
-}
-
-/// What a step of the system's clock comes to: it is told, counted and recorded, and limits go back with the clock where it
-/// had been wrong.
-pub(crate) fn follow_step(gateway: &Gateway, step: ClockStep) {
-    eprintln!("proofgate: {step}");
-    gateway.metrics.clock_stepped(step.is_back());
-    gateway.recorder.mark_step(step);
-    let mut limiter = gateway.limiter.borrow_mut();
-    if step.turns_back {
-        limiter.turn_back(step.to);
-    } else if !step.is_back() {
-        limiter.leap(step.from, step.to);
     }
 }
 

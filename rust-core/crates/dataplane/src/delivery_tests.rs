@@ -11,7 +11,8 @@ use tokio::task::{LocalSet, coop};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::upstream::{Egress, Pool, RateLimits, Route, Trust};
+use crate::config::RateLimits;
+use crate::upstream::{Egress, Pool, Route, Trust};
 
 const LIMITS: Limits = Limits {
     head_bytes: EARLY,

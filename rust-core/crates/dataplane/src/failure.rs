@@ -6,9 +6,9 @@ use proofgate_ledger::record::{Outcome, Sent};
 use tokio::time::Instant;
 
 use crate::answer::{Answer, Fields};
+use crate::config::Reason;
 use crate::descriptors::Shortage;
 use crate::rejection::{LONGEST_WAIT, Rejection};
-use crate::routes::Reason;
 use crate::upstream::Verdict;
 
 /// What a client that left before its answer began is recorded with; nobody receives it.
@@ -95,6 +95,22 @@ impl Timeout {
 }
 
 impl Failure {
+    /// Whether it may send a request on of which this had been sent.
+    pub(crate) fn reason(self, sent: Sent) -> Option<Reason> {
+        match (self, sent) {
+            // Another provider has another address, and ports of its own.
+            (Failure::Short(Shortage::Ports), _) => Some(Reason::Unreachable),
+            (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut(_), Sent::No) => {
+                Some(Reason::Unreachable)
+            }
+            (Failure::TimedOut(_), _) => Some(Reason::Timeout),
+            (Failure::Unreachable, _) => Some(Reason::ServerError),
+            (Failure::Unauthorized, _) => Some(Reason::Unauthorized),
+            (Failure::Declined { reason, .. }, _) => Some(reason),
+            _ => None,
+        }
+    }
+
     /// That `timeout` ran out, or before it the time of the exchange, which ends at `until`.
     pub(crate) fn timed_out(timeout: Timeout, until: Option<Instant>) -> Failure {
         let is_over = until.is_some_and(|until| until <= Instant::now());
@@ -103,7 +119,7 @@ impl Failure {
 
     /// What it says of the health of the provider and its model.
     pub(crate) fn verdict(self, sent: Sent) -> Verdict {
-        match (self, Reason::of(self, sent)) {
+        match (self, self.reason(sent)) {
             // It was not asked.
             (Failure::Short(_), _) => Verdict::Nothing,
             (

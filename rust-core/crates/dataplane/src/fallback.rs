@@ -15,7 +15,7 @@ use crate::open_exchange::OpenExchange;
 use crate::own_thoughts;
 use crate::pricing::most_tokens;
 use crate::reply::Reply;
-use crate::routes::{Places, Reason, Way};
+use crate::routes::{Places, Way};
 use crate::sender::{Heard, Sender};
 
 /// Before a request is sent to the same provider again.
@@ -27,7 +27,7 @@ pub(crate) fn is_wanted(sender: &Sender<'_, '_>, failure: Failure, open: &OpenEx
     if sender.has_passed.get() {
         return false;
     }
-    let reason = Reason::of(failure, open.reached.sent());
+    let reason = failure.reason(open.reached.sent());
     matches!(failure, Failure::Unconnected)
         || reason.is_some_and(|reason| sender.model.fall_back_on.has(reason))
 }
@@ -44,7 +44,7 @@ pub(crate) async fn elsewhere<'c>(
     let mut tried = Places::only(chosen.place);
     let mut again = false;
     while is_wanted(sender, failure, open) && open.reserve_again() {
-        let reason = Reason::of(failure, open.reached.sent());
+        let reason = failure.reason(open.reached.sent());
         let turns = reason.is_some_and(|reason| sender.model.fall_back_on.has(reason));
         let next = match turns {
             true => sender
@@ -138,7 +138,10 @@ fn prepare<'c>(
     Some(Chosen {
         place,
         named,
-        template: target.template_for(way.template, translated.as_ref()),
+        template: target.template_for(
+            way.template,
+            translated.as_ref().map(|translated| &*translated.back),
+        ),
         attending: Some(attending),
         stripped: stripped
             .filter(|_| translated.is_none())
@@ -149,7 +152,7 @@ fn prepare<'c>(
 
 /// Waits a little; says what comes of the request if that ends it.
 async fn pause(sender: &Sender<'_, '_>, reply: &mut Reply<'_>) -> Option<Heard> {
-    let pause = sender.incoming.gateway.vary(PAUSE);
+    let pause = sender.incoming.gateway.random.vary(PAUSE);
     tokio::select! {
         () = tokio::time::sleep(pause) => None,
         () = reply.client.gone() => Some(Heard::ClientGone),

@@ -1,29 +1,29 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use proofgate_auth::{AuthError, Authenticator, Identity, KeyFields, Shards};
 use proofgate_inspect::KnownRuns;
 use proofgate_json::Workspace;
+use proofgate_ledger::record::ConfigDigests;
 use proofgate_limits::Limiter;
 use proofgate_providers::BodyText;
 use proofgate_stages::Profiler;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 
 use crate::analysis::Tap;
 use crate::approvals::Approvals;
-use crate::catalog::Catalog;
-use crate::clock::Clock;
-use crate::hooks::HookRoom;
+use crate::catalog::{Blueprint, Catalog};
+use crate::clock::{Clock, ClockStep};
+use crate::external_policies::HookRoom;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Traffic};
 use crate::payloads::PayloadDesk;
+use crate::random::Random;
 use crate::receipts::ReceiptDesk;
 use crate::recorder::Recorder;
-use crate::rejection::{RejectedRequest, Rejection};
-use crate::reload::Change;
+use crate::rejected_request::RejectedRequest;
+use crate::rejection::Rejection;
 use crate::request_id::RequestId;
 use crate::spare::Spare;
 use crate::telemetry::Outlet;
@@ -73,7 +73,7 @@ pub(crate) struct Gateway {
     pub(crate) incoming: Cell<Vec<u8>>,
     /// Whether limits have changed since somebody looked.
     limits_changed: Cell<bool>,
-    random: RefCell<StdRng>,
+    pub(crate) random: Random,
 }
 
 /// Bytes that each buffer of the thread keeps from one request or answer to the next.
@@ -114,6 +114,16 @@ impl Reading {
             gateway.reading.set(self);
         }
     }
+}
+
+/// What is in force from some request on, as one change.
+pub(crate) struct Change {
+    /// Another configuration, if it is another one.
+    pub(crate) blueprint: Option<Blueprint>,
+    /// The tenants that are not in it. Those that stay are the ones in service.
+    pub(crate) shards: Shards,
+    /// Of both.
+    pub(crate) digests: ConfigDigests,
 }
 
 /// Where threads that may be slow take over.
@@ -175,7 +185,7 @@ impl Gateway {
             outgoing: Cell::default(),
             incoming: Cell::default(),
             limits_changed: Cell::new(false),
-            random: RefCell::new(StdRng::from_os_rng()),
+            random: Random::new(),
         }
     }
 
@@ -266,6 +276,20 @@ impl Gateway {
         }
     }
 
+    /// What a step of the system's clock comes to: it is told, counted and recorded, and limits go back with the clock where it
+    /// had been wrong.
+    pub(crate) fn follow_step(&self, step: ClockStep) {
+        eprintln!("proofgate: {step}");
+        self.metrics.clock_stepped(step.is_back());
+        self.recorder.mark_step(step);
+        let mut limiter = self.limiter.borrow_mut();
+        if step.turns_back {
+            limiter.turn_back(step.to);
+        } else if !step.is_back() {
+            limiter.leap(step.from, step.to);
+        }
+    }
+
     /// Whether limits have changed since the last call.
     pub(crate) fn take_limits_changed(&self) -> bool {
         self.limits_changed.take()
@@ -273,19 +297,7 @@ impl Gateway {
 
     /// A fresh id for an exchange or a refusal at `now`, unix microseconds.
     pub(crate) fn request_id(&self, now: u64) -> RequestId {
-        RequestId::new(now, &mut *self.random.borrow_mut())
-    }
-
-    /// What `draw` makes of the thread's random numbers.
-    pub(crate) fn with_random<T>(&self, draw: impl FnOnce(&mut StdRng) -> T) -> T {
-        draw(&mut self.random.borrow_mut())
-    }
-
-    /// A duration up to a tenth shorter or longer, another one with each call: what began together does not end
-    /// together.
-    pub(crate) fn vary(&self, duration: Duration) -> Duration {
-        let factor = self.random.borrow_mut().random_range(0.9..1.1);
-        Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(duration)
+        self.random.draw(|random| RequestId::new(now, random))
     }
 
     /// Records a refusal and waits until that is written; returns the id that the answer carries.
@@ -302,7 +314,7 @@ impl Gateway {
             series.rejected(refused.outcome);
         }
         if let Some(observed) = refused.observed.take() {
-            observed.refused(self, id, now, refused.bytes, rejection, refused.outcome);
+            observed.refused(&self.outlet, id, now, refused.bytes, rejection, refused.outcome);
         }
         if let Some(seq) = self.recorder.reject(now, id.as_str(), rejection, refused) {
             let _ = self.recorder.written(seq).await;

@@ -2,6 +2,8 @@
 
 use proofgate_providers::Dialect;
 
+use crate::rejection::Rejection;
+
 /// What the path of a call says that its body does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InPath {
@@ -179,6 +181,33 @@ pub(crate) fn percent_decoded(name: &str) -> Vec<u8> {
         at += if value.is_some() { 3 } else { 1 };
     }
     decoded
+}
+
+impl From<PathError> for Rejection {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::KeyInQuery => Rejection::new(
+                400,
+                "key_in_query",
+                "A key in the URL ends in the logs of whatever passes it on. Send it in x-goog-api-key, and replace this one.",
+            ),
+            PathError::Query => Rejection::new(
+                400,
+                "unserved_query",
+                "This query is not served. Only streamGenerateContent has one, ?alt=sse, and the list of models pageSize.",
+            ),
+            PathError::NotEvents => Rejection::new(
+                400,
+                "unserved_query",
+                "A stream is served as server-sent events alone. Ask for ?alt=sse.",
+            ),
+            PathError::Model => Rejection::new(
+                400,
+                "invalid_path",
+                "The path names no model where the name of one belongs.",
+            ),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,42 +8,15 @@ use proofgate_inspect::{CallGuard, GuardAction, GuardedTools, ToolFlag};
 use proofgate_ledger::record::{FromTool, GuardVerdict, GuardedCall};
 use proofgate_policy::Mode;
 use proofgate_providers::{BodyText, MessagePlace};
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::approvals::{Approval, Approvals, Approved};
-use crate::config;
+use crate::config::OnFlag;
 use crate::rejection::Rejection;
+use crate::tool_policy::ToolPolicy;
 
 /// Bytes of flagged texts that are hashed before everybody else is served.
 const SLICE: usize = 256 * 1024;
-
-/// What becomes of a call of a guarded tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OnFlag {
-    /// It is not delivered.
-    Refuse,
-    /// It is not delivered without an approval.
-    RequireApproval,
-}
-
-/// The tools that a plan guards.
-pub(crate) struct ToolPolicy {
-    tools: Arc<GuardedTools>,
-    pub(crate) on_flag: OnFlag,
-}
-
-impl ToolPolicy {
-    /// `None` where none is guarded.
-    pub(crate) fn of(config: Option<&config::GuardedTools>) -> Option<Self> {
-        let config = config.filter(|config| !config.names.is_empty())?;
-        Some(Self {
-            tools: Arc::new(GuardedTools::new(config.names.iter().map(String::as_str))),
-            on_flag: config.on_flag,
-        })
-    }
-}
 
 /// What records say of flagged texts of tools; `None` where there are none.
 pub(crate) fn from_tool(flags: &[ToolFlag]) -> Option<FromTool<'static>> {

@@ -1,26 +1,9 @@
-//! Policies that are evaluated outside of the data plane, by Python: asked once the rules have let a request pass, before
-//! anything of it is recorded as admitted or sent.
-//!
-//! The data-plane thread never waits for an evaluator and shares no lock with it: a request is copied into the bounded
-//! queue of its policy, and the connection's task waits for the verdict, or for the policy's deadline. Whatever keeps a
-//! policy from a verdict is a [`Failure`], and what follows from one is the policy's to say. Requests of tenants without
-//! such policies pay for one branch.
+//! Asks the policies that are evaluated outside of the data plane, once the rules have let a request pass, and does what they
+//! say of its text.
 
-mod breaker;
 mod consult;
-mod counters;
-mod document;
-mod hook;
 mod masks;
-mod queue;
 mod replacement;
-mod room;
-mod verdict;
 
 pub(crate) use consult::{Asking, ask};
-pub(crate) use counters::HooksInService;
-pub(crate) use hook::{Hook, Hooks};
 pub(crate) use masks::Masks;
-pub use queue::{PolicyItem, PolicyQueue};
-pub(crate) use room::HookRoom;
-pub use verdict::{Failure, Replacement, Verdict};

@@ -14,7 +14,6 @@ use proofgate_limits::{
 use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
 
-use crate::catalog::Blueprint;
 use crate::clock::{MOST_LEAD, unix_micros};
 use crate::ledger_keys::LedgerKeys;
 use crate::recorder::CLOCK_STEP;
@@ -74,6 +73,12 @@ pub(crate) struct LimitThread {
     foreign: mpsc::Sender<Foreign>,
 }
 
+/// Knows models by the names that clients ask for, as records have them.
+pub(crate) trait ModelNames {
+    /// The name that the model has in the configuration which answers for `asked`; without one, that name itself.
+    fn name_of<'n>(&'n self, asked: &'n str) -> &'n str;
+}
+
 /// Which incarnation of which gateway.
 pub(crate) struct WorkerLife<'p> {
     pub(crate) gateway: &'p Path,
@@ -85,8 +90,7 @@ pub(crate) struct WorkerLife<'p> {
     pub(crate) ledger: &'p str,
     /// Whether what is written must survive a loss of power.
     pub(crate) sync: bool,
-    /// Knows models by the names that clients ask for, as records have them.
-    pub(crate) blueprint: &'p Blueprint,
+    pub(crate) models: &'p dyn ModelNames,
 }
 
 /// Reads what others consumed, and works out from their logs what predecessors consumed that crashed.
@@ -124,7 +128,7 @@ pub(crate) fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), E
     let mut lives: Vec<Ulid> = crashed.iter().map(|life| Ulid(life.origin.incarnation)).collect();
     lives.push(place.incarnation);
     for (snapshot, until) in crashed.into_iter().zip(lives.into_iter().skip(1)) {
-        let ended = replay(&shard, place.blueprint, snapshot, until, now).map_err(|error| failed(&error))?;
+        let ended = replay(&shard, place.models, snapshot, until, now).map_err(|error| failed(&error))?;
         store.inherit(ended, now);
     }
     store.write(now).map_err(|error| failed(&error))?;
@@ -150,7 +154,7 @@ pub(crate) fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), E
 /// all of them.
 fn replay(
     shard: &Shard<'_>,
-    blueprint: &Blueprint,
+    models: &dyn ModelNames,
     snapshot: Snapshot,
     until: Ulid,
     now: u64,
@@ -180,7 +184,7 @@ fn replay(
                     ts: open.ts,
                     tenant: &open.tenant,
                     key: CredentialId::parse(&open.key),
-                    model: blueprint.name_of(&open.model),
+                    model: models.name_of(&open.model),
                     reserved,
                     reserved_cost: open.reserved_nanodollars,
                     shared_plan: open.shared_plan.as_deref(),
@@ -196,7 +200,7 @@ fn replay(
             records = records.max(at + 1);
             take(
                 &mut replay,
-                blueprint,
+                models,
                 record,
                 at,
                 |admission, elsewhere| match elsewhere {
@@ -212,7 +216,7 @@ fn replay(
 
 fn take(
     replay: &mut Replay,
-    blueprint: &Blueprint,
+    models: &dyn ModelNames,
     record: &Record<'_>,
     at: u64,
     admission_at: impl FnOnce(u64, Option<&str>) -> Option<u64>,
@@ -225,7 +229,7 @@ fn take(
                     ts: admission.ts,
                     tenant: &admission.tenant,
                     key: CredentialId::parse(&admission.key),
-                    model: blueprint.name_of(&admission.model),
+                    model: models.name_of(&admission.model),
                     reserved,
                     reserved_cost: admission.reserved_nanodollars,
                     shared_plan: admission.shared_plan.as_deref(),

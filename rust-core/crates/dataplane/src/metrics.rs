@@ -2,7 +2,6 @@ mod analysis;
 mod known_runs;
 mod latency;
 mod payloads;
-pub(crate) mod single_writer;
 mod traffic;
 
 use std::sync::Arc;
@@ -18,9 +17,8 @@ use proofgate_policy::{Direction, Judgement, Scope};
 use proofgate_stages::Profiler;
 
 use crate::descriptors::DescriptorShares;
-use crate::hooks::HooksInService;
+use crate::external_policies::HooksInService;
 use crate::telemetry::Signal;
-use crate::upstream::ProxyFailure;
 pub(crate) use analysis::{AnalysisMetrics, Lost};
 use known_runs::KnownRunMetrics;
 use latency::Latencies;
@@ -471,10 +469,10 @@ impl Metrics {
     }
 
     /// The egress proxy made so many connections to a provider not.
-    pub(crate) fn proxy_failed(&self, provider: &str, failure: ProxyFailure, count: u64) {
+    pub(crate) fn proxy_failed(&self, provider: &str, failure: &'static str, count: u64) {
         let labels = ProviderFailure {
             provider: provider.to_owned(),
-            failure: failure.as_str(),
+            failure,
         };
         self.proxy_failures.get_or_create(&labels).inc_by(count);
     }

@@ -4,6 +4,8 @@ use proofgate_ledger::record::Usage;
 use proofgate_prices::Price;
 use proofgate_providers::{Call, CallBound, HostedTool};
 
+use crate::config::ToolCalls;
+
 /// Rounds after which Anthropic stops by itself, whatever its tools are ("Handling stop reasons", `pause_turn`).
 const MOST_ROUNDS: u64 = 10;
 
@@ -14,6 +16,15 @@ pub(crate) struct CallTerms {
     pub(crate) calls: u64,
     /// Tokens that a call is expected to bring at most; `None` for as many as the model takes.
     pub(crate) tokens_per_call: Option<u64>,
+}
+
+impl From<ToolCalls> for CallTerms {
+    fn from(calls: ToolCalls) -> Self {
+        CallTerms {
+            calls: calls.most,
+            tokens_per_call: calls.tokens,
+        }
+    }
 }
 
 /// The tools of a request that its tenant may use and its provider runs.
@@ -57,18 +68,14 @@ impl OfferedTools {
         })
     }
 
-    /// The most calls of all together.
-    pub(crate) fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// The field of the request that bounds them, where there is one.
-    pub(crate) fn field(&self) -> Option<&'static str> {
-        match self.bound {
+    /// The most calls of all together, and the field of the request that bounds them, where there is one.
+    pub(crate) fn bound(&self) -> (u64, Option<&'static str>) {
+        let field = match self.bound {
             CallBound::OfEach => Some("max_uses"),
             CallBound::OfAll => Some("max_tool_calls"),
             CallBound::Nothing => None,
-        }
+        };
+        (self.calls, field)
     }
 
     /// The kind of the first one that has no price here.

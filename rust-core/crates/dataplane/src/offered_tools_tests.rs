@@ -48,7 +48,7 @@ fn each_tool_of_a_message_has_calls_of_its_own() {
     let body = r#"{"model":"m","tools":[{"type":"web_search_20250305","max_uses":3},{"type":"web_fetch_20250910"},{"type":"mcp_toolset"}]}"#;
     let tools = offered(Dialect::Messages, body, None).unwrap();
     assert_eq!(
-        (tools.calls(), tools.field()),
+        tools.bound(),
         (8, Some("max_uses")),
         "what is not allowed is left out"
     );
@@ -69,7 +69,7 @@ fn each_tool_of_a_message_has_calls_of_its_own() {
 fn the_tools_of_a_response_share_their_calls() {
     let body = r#"{"model":"m","input":"a","max_tool_calls":4,"tools":[{"type":"web_search"},{"type":"file_search"}]}"#;
     let tools = offered(Dialect::Responses, body, None).unwrap();
-    assert_eq!((tools.calls(), tools.field()), (4, Some("max_tool_calls")));
+    assert_eq!(tools.bound(), (4, Some("max_tool_calls")));
     assert_eq!(tools.most(&price()), 12 * CENT);
     let cost = |usage, is_bounded| tools.cost(&price(), &usage, is_bounded);
     assert_eq!(
@@ -89,7 +89,7 @@ fn the_tools_of_a_response_share_their_calls() {
 fn a_search_beside_a_chat_counts_once_for_each_answer() {
     let body = r#"{"model":"m","messages":[],"n":3,"web_search_options":{}}"#;
     let tools = offered(Dialect::Chat, body, None).unwrap();
-    assert_eq!((tools.calls(), tools.field()), (3, None));
+    assert_eq!(tools.bound(), (3, None));
     assert_eq!(tools.cost(&price(), &usage(None, None), true), 6 * CENT);
     let none = r#"{"model":"m","messages":[]}"#;
     assert!(offered(Dialect::Chat, none, None).is_none());
@@ -105,7 +105,7 @@ fn a_tool_without_a_price_is_named_and_its_rounds_are_bounded_by_its_provider() 
     let body = r#"{"model":"m","tools":[{"type":"web_search_20250305","max_uses":0},{"type":"code_execution_20250825"}]}"#;
     let tools = offered(Dialect::Messages, body, None).unwrap();
     assert_eq!(tools.unpriced(&price()), Some("code_execution_20250825"));
-    assert_eq!(tools.calls(), 10);
+    assert_eq!(tools.bound().0, 10);
 }
 
 #[test]

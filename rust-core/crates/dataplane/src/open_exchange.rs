@@ -459,7 +459,7 @@ impl OpenExchange {
         if let Some(tap) = &self.gateway.tap
             && let Some(model) = self.gateway.recorder.open().model(self.listed)
         {
-            let copy = tap.begin(&self.gateway, &self.tenant.name, &model, dialect);
+            let copy = tap.begin(&self.gateway.random, &self.tenant.name, &model, dialect);
             self.copy = copy.map(|copy| (copy, model));
         }
     }
@@ -542,7 +542,7 @@ impl OpenExchange {
                 usage,
                 cost_nanodollars: cost,
             };
-            observed.ended(&self.gateway, self.id, self.request_bytes, ended);
+            observed.ended(&self.gateway.outlet, self.id, self.request_bytes, ended);
         }
         appended.ok()
     }

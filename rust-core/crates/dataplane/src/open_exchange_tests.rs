@@ -19,8 +19,8 @@ use tokio::sync::Notify;
 use super::*;
 use crate::Config;
 use crate::catalog::Blueprint;
+use crate::external_policies::{Hooks, HooksInService};
 use crate::gateway::SlowPaths;
-use crate::hooks::{Hooks, HooksInService};
 use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
 use crate::ledger_keys::LedgerKeys;
@@ -90,6 +90,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
     let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None, &Rc::default());
     limiter.set_limits(&catalog.terms.limits_of_all(&Shards::default()));
     let metrics = Metrics::new(&profiler, &HooksInService::new(&Hooks::default()));
+    let outlet = telemetry::outlet(metrics.clone()).0;
     let gateway = Rc::new(Gateway::new(
         catalog,
         Shards::default(),
@@ -98,7 +99,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
         metrics,
         profiler,
         SlowPaths {
-            outlet: telemetry::outlet().0,
+            outlet,
             tap: None,
             payloads: None,
             receipts: ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
@@ -201,7 +202,7 @@ fn a_step_of_the_clock_is_recorded_and_limits_go_back_with_a_clock_that_was_wron
         limiter.now_after(from);
         drop(limiter);
         let step = crate::clock::ClockStep { from, to, turns_back };
-        crate::data_plane::follow_step(&bench.gateway, step);
+        bench.gateway.follow_step(step);
     }
     assert_eq!(bench.gateway.limiter.borrow_mut().now_after(0), back);
     let records = bench.records();

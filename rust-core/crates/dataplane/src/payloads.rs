@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use proofgate_payloads::PayloadWriter;
 use proofgate_wal::{Storage, Unsynced};
-use serde::Deserialize;
 use tokio::sync::mpsc::channel;
 
 pub(crate) use desk::PayloadDesk;
@@ -25,19 +24,12 @@ pub(crate) use keeping::{Asked, Keeping};
 pub(crate) use thread::PayloadThread;
 
 use crate::bounded_copy::{STEP, SharedRoom};
+use crate::config::PayloadsConfig;
 use crate::metrics::PayloadMetrics;
 use desk::State;
 
 #[cfg(test)]
 mod tests;
-
-/// The memory of bodies that are to be stored.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PayloadsConfig {
-    /// Bytes of all copies together, at most.
-    pub(crate) budget_bytes: usize,
-}
 
 /// The data-plane thread's end, and the thread that writes beside the logs in `shard_dir`.
 pub(crate) fn payloads(

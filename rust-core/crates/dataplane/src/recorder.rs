@@ -24,7 +24,6 @@ use crate::ledger_delay::LedgerDelay;
 use crate::open_table::OpenTable;
 use crate::rejection::Rejection;
 use crate::rotation::Desk;
-use crate::terms::NoShredKey;
 use changeover::{Former, Marked};
 use refusals::Refusals;
 
@@ -63,6 +62,10 @@ pub(crate) enum Unavailable {
     /// Its tenant has no shred key, and its salt would need one.
     NoShredKey,
 }
+
+/// A tenant without a shred key, where every tenant has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoShredKey;
 
 impl From<WalError> for Unavailable {
     fn from(error: WalError) -> Self {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::gateway::Gateway;
+use crate::metrics::Metrics;
 use crate::upstream::Upstream;
 
 /// How often the same is logged.
@@ -37,21 +37,21 @@ impl RefusalLog {
     }
 }
 
-impl Gateway {
-    /// Counts an answer by which a provider refuses the gateway's key or a model, and logs its words: once a minute for each
+impl Upstream {
+    /// Counts an answer by which this provider refuses the gateway's key or a model, and logs its words: once a minute for each
     /// model. `kind`: how a field of the answer's head names the error.
     pub(crate) fn report_refusal(
         &self,
-        by: &Upstream,
+        metrics: &Metrics,
         model: &str,
         status: u16,
         kind: Option<&str>,
         body: &[u8],
     ) {
-        self.metrics.provider_refused(&by.name, status);
-        if by.pool.refusals.is_due(model, Instant::now()) {
-            let words = words(kind, body, &by.secrets);
-            let name = &by.name;
+        metrics.provider_refused(&self.name, status);
+        if self.pool.refusals.is_due(model, Instant::now()) {
+            let words = words(kind, body, &self.secrets);
+            let name = &self.name;
             eprintln!("proofgate: provider {name:?} refuses model {model:?} with {status}: {words}");
         }
     }

@@ -1,11 +1,9 @@
-//! Requests that are turned away: what the client is told and what the record says.
+//! Requests that are turned away: what the client is told, and the code that the record has.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use proofgate_auth::AuthError;
-use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::{Exceeded, Limit};
 use proofgate_policy::{Fault, Scope};
 use proofgate_providers::{BadBatch, BadRequest, Call, Dialect, Family, MessagePlace};
@@ -14,12 +12,6 @@ use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};
 use crate::approvals::{self, Approval};
-use crate::google_path::PathError;
-use crate::metrics::{RequestOutcome, Series};
-use crate::offered_tools::OfferedTools;
-use crate::routing::Sender;
-use crate::stored_path::StoredPathError;
-use crate::telemetry::Observed;
 
 /// Why a request is turned away before it is admitted: what the client is told and what the record says.
 #[derive(Debug, Clone)]
@@ -29,38 +21,6 @@ pub(crate) struct Rejection {
     message: Cow<'static, str>,
     param: Option<Cow<'static, str>>,
     fields: Fields,
-}
-
-/// What is known of a request that is refused.
-#[derive(Default)]
-pub(crate) struct RejectedRequest<'r> {
-    pub(crate) tenant: Option<&'r str>,
-    /// The key, when the request had passed the limits and counts there.
-    pub(crate) counted: Option<String>,
-    /// The plan whose limits its tenant's namespace shares, when it counts there.
-    pub(crate) shared_plan: Option<Arc<str>>,
-    pub(crate) endpoint: Option<&'r str>,
-    /// Bytes of it that were read.
-    pub(crate) bytes: usize,
-    pub(crate) policy: Option<PolicyNote<'r>>,
-    /// Where it counts, when its model is known.
-    pub(crate) series: Option<Arc<Series>>,
-    /// What it counts as.
-    pub(crate) outcome: RequestOutcome,
-    /// What is told of it, where somebody wants to know.
-    pub(crate) observed: Option<Box<Observed>>,
-    /// Who sends it; `None` where that does not matter, because its tenant is known.
-    pub(crate) sender: Option<Sender>,
-}
-
-impl RejectedRequest<'_> {
-    /// A request of a sender of whom nothing else is known.
-    pub(crate) fn of(sender: Sender) -> Self {
-        RejectedRequest {
-            sender: Some(sender),
-            ..RejectedRequest::default()
-        }
-    }
 }
 
 impl Rejection {
@@ -512,6 +472,14 @@ impl Rejection {
         }
     }
 
+    /// One with a message that is made for it.
+    pub(crate) fn with_message(status: u16, code: &'static str, message: String) -> Self {
+        Rejection {
+            message: Cow::Owned(message),
+            ..Rejection::new(status, code, "")
+        }
+    }
+
     pub(crate) const fn new(status: u16, code: &'static str, message: &'static str) -> Self {
         Rejection {
             status,
@@ -579,56 +547,6 @@ impl From<BadBatch> for Rejection {
     }
 }
 
-impl From<&StoredPathError> for Rejection {
-    fn from(error: &StoredPathError) -> Self {
-        let (code, message) = match error {
-            StoredPathError::Id => (
-                "invalid_path",
-                "The id in the path is none: it has 1 to 128 letters, digits, - and _.".into(),
-            ),
-            StoredPathError::Parameter(name) => (
-                "unserved_query",
-                format!("The parameter {name:?} is not served at this path. Leave it out."),
-            ),
-            StoredPathError::Value(name, must) => (
-                "unserved_query",
-                format!("The parameter {name} stands in the query once, and must be {must}."),
-            ),
-        };
-        Rejection {
-            message: Cow::Owned(message),
-            ..Rejection::new(400, code, "")
-        }
-    }
-}
-
-impl From<PathError> for Rejection {
-    fn from(error: PathError) -> Self {
-        match error {
-            PathError::KeyInQuery => Rejection::new(
-                400,
-                "key_in_query",
-                "A key in the URL ends in the logs of whatever passes it on. Send it in x-goog-api-key, and replace this one.",
-            ),
-            PathError::Query => Rejection::new(
-                400,
-                "unserved_query",
-                "This query is not served. Only streamGenerateContent has one, ?alt=sse, and the list of models pageSize.",
-            ),
-            PathError::NotEvents => Rejection::new(
-                400,
-                "unserved_query",
-                "A stream is served as server-sent events alone. Ask for ?alt=sse.",
-            ),
-            PathError::Model => Rejection::new(
-                400,
-                "invalid_path",
-                "The path names no model where the name of one belongs.",
-            ),
-        }
-    }
-}
-
 impl From<Untranslatable> for Rejection {
     fn from(unsaid: Untranslatable) -> Self {
         // Clients show the message, and few of them the field beside it.
@@ -669,22 +587,21 @@ fn answer_bound(dialect: Dialect) -> Option<&'static str> {
 }
 
 impl Rejection {
-    /// A request that would pass a limit; `answer`: tokens that would be reserved for what it is answered; `tools`: what its
-    /// provider may run for it, where that is reserved, too.
+    /// A request that would pass a limit; `answer`: tokens that would be reserved for what it is answered; `tools`: how often
+    /// its provider may run tools for it, where that is reserved, too, and the field that bounds it.
     pub(crate) fn over_limit(
         exceeded: Exceeded,
         call: &Call<'_>,
         answer: u64,
-        tools: Option<&OfferedTools>,
+        tools: Option<(u64, Option<&'static str>)>,
     ) -> Self {
         let mut rejection = Rejection::from(exceeded);
-        if let Some(tools) = tools.filter(|_| exceeded.is_never()) {
-            let field = tools.field().map(|field| format!("{field} and "));
+        if let Some((calls, field)) = tools.filter(|_| exceeded.is_never()) {
+            let field = field.map(|field| format!("{field} and "));
             rejection.message = Cow::Owned(format!(
-                "{}. Its hosted tools may be called {} times, and after each call the model reads a whole prompt again, which is \
+                "{}. Its hosted tools may be called {calls} times, and after each call the model reads a whole prompt again, which is \
                  reserved: {}hostedTools.tokensPerCall of the tenant's plan bound that",
                 rejection.message,
-                tools.calls(),
                 field.unwrap_or_default()
             ));
         }

@@ -8,13 +8,11 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use proofgate_auth::{KeySet, Shards};
-use proofgate_ledger::record::ConfigDigests;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::Error;
 use crate::access_token::Token;
-use crate::catalog::Blueprint;
-use crate::gateway::Gateway;
+use crate::gateway::{Change, Gateway};
 use crate::signer::Keys;
 
 /// Orders that may wait; whoever gives one waits for its answer, so there are never many.
@@ -33,16 +31,6 @@ pub(crate) enum Order {
     UseToken(String, Token, SyncSender<bool>),
     /// Sign requests to the provider of this name with these; answers whether it is one that takes any.
     UseKeys(String, Keys, SyncSender<bool>),
-}
-
-/// What is in force from some request on, as one change.
-pub(crate) struct Change {
-    /// Another configuration, if it is another one.
-    pub(crate) blueprint: Option<Blueprint>,
-    /// The tenants that are not in it. Those that stay are the ones in service.
-    pub(crate) shards: Shards,
-    /// Of both.
-    pub(crate) digests: ConfigDigests,
 }
 
 /// An order on its way. Either it is obeyed or it is withdrawn, and both sides know which.

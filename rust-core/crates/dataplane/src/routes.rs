@@ -8,18 +8,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use memchr::memmem;
-use proofgate_ledger::record::Sent;
 use proofgate_prices::Price;
 use proofgate_providers::{Dialect, Family, RequestTemplate};
-use serde::Deserialize;
 
-use crate::admission::Translated;
-use crate::descriptors::Shortage;
-use crate::failure::Failure;
+use crate::config::Reasons;
 use crate::path_end::PathEnd;
 use crate::pricing::Prices;
 use crate::rejection::Rejection;
-use crate::translation::Pairs;
+use crate::translation::{Pairs, Translation};
 use crate::upstream::Upstream;
 
 /// Longest name of a model, in bytes.
@@ -88,86 +84,6 @@ impl Places {
 
     fn has(self, target: usize) -> bool {
         self.0 & (1 << target) != 0
-    }
-}
-
-/// What may send a request on to another provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Reason {
-    /// No connection was made, or it took not all of the request.
-    Unreachable,
-    /// 429.
-    RateLimited,
-    /// 408, 503 or 529.
-    Overloaded,
-    /// All of the request left, and no answer began in time: it may have been answered and paid for.
-    Timeout,
-    /// 500, 502 or 504, or an end instead of an answer: it may have been answered and paid for.
-    ServerError,
-    /// 401 or 403: the provider does not accept the gateway's key.
-    Unauthorized,
-    /// The provider says that the prompt is too long for its model.
-    ContextLength,
-}
-
-/// A set of reasons.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Reasons(u8);
-
-impl Reasons {
-    pub(crate) fn has(self, reason: Reason) -> bool {
-        self.0 & (1 << reason as u8) != 0
-    }
-
-    /// Whether any of them is one that a provider gives in an answer.
-    pub(crate) fn may_be_answered(self) -> bool {
-        self.0 & !(1 << Reason::Unreachable as u8 | 1 << Reason::Timeout as u8) != 0
-    }
-}
-
-impl FromIterator<Reason> for Reasons {
-    fn from_iter<I: IntoIterator<Item = Reason>>(reasons: I) -> Self {
-        Reasons(
-            reasons
-                .into_iter()
-                .fold(0, |set, reason| set | (1 << reason as u8)),
-        )
-    }
-}
-
-impl<'de> Deserialize<'de> for Reasons {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Vec::<Reason>::deserialize(deserializer)?.into_iter().collect())
-    }
-}
-
-impl Reason {
-    /// What a status says, apart from those that say the prompt is too long.
-    pub(crate) fn of_status(status: u16) -> Option<Reason> {
-        match status {
-            401 | 403 => Some(Reason::Unauthorized),
-            408 | 503 | 529 => Some(Reason::Overloaded),
-            429 => Some(Reason::RateLimited),
-            500 | 502 | 504 => Some(Reason::ServerError),
-            _ => None,
-        }
-    }
-
-    /// Why an attempt failed, if that is one.
-    pub(crate) fn of(failure: Failure, sent: Sent) -> Option<Reason> {
-        match (failure, sent) {
-            // Another provider has another address, and ports of its own.
-            (Failure::Short(Shortage::Ports), _) => Some(Reason::Unreachable),
-            (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut(_), Sent::No) => {
-                Some(Reason::Unreachable)
-            }
-            (Failure::TimedOut(_), _) => Some(Reason::Timeout),
-            (Failure::Unreachable, _) => Some(Reason::ServerError),
-            (Failure::Unauthorized, _) => Some(Reason::Unauthorized),
-            (Failure::Declined { reason, .. }, _) => Some(reason),
-            _ => None,
-        }
     }
 }
 
@@ -281,9 +197,9 @@ impl Target {
     pub(crate) fn template_for<'m>(
         &'m self,
         template: &'m RequestTemplate,
-        translated: Option<&Translated>,
+        translated: Option<&Translation>,
     ) -> &'m RequestTemplate {
-        let spoken = translated.map(|translated| translated.back.upstream());
+        let spoken = translated.map(Translation::upstream);
         spoken
             .and_then(|dialect| self.upstream.template(dialect))
             .unwrap_or(template)

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::admission::{Chosen, IncomingCall, Translated};
 use crate::answer::AnswerOptions;
 use crate::attempt::{Begun, EarlyFailure, Lent, Request, attempt, early_failure, upstream_body, whole_body};
+use crate::config::Reason;
 use crate::failure::{Failure, Timeout};
 use crate::lifecycle::Phase;
 use crate::memory::{Buffer, Exhausted};
@@ -25,7 +26,7 @@ use crate::rejection::Rejection;
 use crate::reply::{Buffers, Reply};
 use crate::request_policy::Rewritten;
 use crate::response_head::{AnswerHead, Scrutiny, write_head};
-use crate::routes::{Model, Places, Reason};
+use crate::routes::{Model, Places};
 use crate::upstream::Verdict;
 
 use self::missing_path::is_missing_path;
@@ -287,7 +288,7 @@ impl Sender<'_, '_> {
                 let heard = failed(failure, open);
                 match failure {
                     Failure::Unauthorized => {
-                        gateway.report_refusal(upstream, name, early.status, None, &early.said);
+                        upstream.report_refusal(&gateway.metrics, name, early.status, None, &early.said);
                     }
                     _ => self.set_aside(begun, keeps_usage, out, answer),
                 }
@@ -333,7 +334,7 @@ impl Sender<'_, '_> {
             let failure = if is_refused || (may_be_the_key && says_key_is_refused(&body)) {
                 // It speaks of the gateway's key, and may quote it.
                 let kind = begun.head.error_kind.as_deref();
-                gateway.report_refusal(upstream, name, status, kind, &body);
+                upstream.report_refusal(&gateway.metrics, name, status, kind, &body);
                 Some(Failure::Unauthorized)
             } else if may_be_the_path && is_missing_path(status, &body) {
                 Some(Failure::NoResponses)

@@ -5,6 +5,8 @@
 use proofgate_providers::{Stored, is_object_id};
 use proofgate_wire::Method;
 
+use crate::rejection::Rejection;
+
 /// A request for files or batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredCall {
@@ -172,6 +174,26 @@ fn is_limit(value: &str) -> bool {
 pub(crate) fn is_purpose(value: &str) -> bool {
     let is_of_words = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
     (1..=64).contains(&value.len()) && value.bytes().all(is_of_words)
+}
+
+impl From<&StoredPathError> for Rejection {
+    fn from(error: &StoredPathError) -> Self {
+        let (code, message) = match error {
+            StoredPathError::Id => (
+                "invalid_path",
+                "The id in the path is none: it has 1 to 128 letters, digits, - and _.".into(),
+            ),
+            StoredPathError::Parameter(name) => (
+                "unserved_query",
+                format!("The parameter {name:?} is not served at this path. Leave it out."),
+            ),
+            StoredPathError::Value(name, must) => (
+                "unserved_query",
+                format!("The parameter {name} stands in the query once, and must be {must}."),
+            ),
+        };
+        Rejection::with_message(400, code, message)
+    }
 }
 
 #[cfg(test)]

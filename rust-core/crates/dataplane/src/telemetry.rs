@@ -8,7 +8,6 @@
 mod access_log;
 mod exchange;
 mod outlet;
-mod settings;
 mod trace_context;
 mod trace_state;
 
@@ -16,5 +15,4 @@ pub(crate) use access_log::AccessLog;
 pub(crate) use exchange::{Asked, Ended, Observed};
 pub use outlet::ExchangeQueue;
 pub(crate) use outlet::{Outlet, Signal, outlet};
-pub(crate) use settings::{Settings, TelemetryConfig};
 pub(crate) use trace_context::client_trace;

@@ -15,12 +15,12 @@ use proofgate_wire::Limits;
 
 use crate::Error;
 use crate::client_tls::{self, ClientTls};
-use crate::config::{Config, Cors, Timeouts};
-use crate::guarded_tools::ToolPolicy;
-use crate::hooks::Hook;
+use crate::config::{Config, Cors, Settings, Timeouts};
+use crate::external_policies::Hook;
 use crate::offered_tools::CallTerms;
+use crate::recorder::NoShredKey;
 use crate::routing::RoutingKey;
-use crate::telemetry::Settings;
+use crate::tool_policy::ToolPolicy;
 
 /// What holds for requests, apart from where they go.
 pub(crate) struct Terms {
@@ -57,10 +57,6 @@ pub(crate) struct Terms {
 const KNOWN_PART: u64 = 48;
 /// Most bytes of it: more than 39,000 messages.
 const MOST_KNOWN: u64 = 4 << 20;
-
-/// A tenant without a shred key, where every tenant has one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoShredKey;
 
 /// What a tenant may call, how much it may use, and under which rules.
 pub(crate) struct Plan {

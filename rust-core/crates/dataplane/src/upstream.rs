@@ -26,16 +26,15 @@ use self::health::Health;
 pub(crate) use self::health::{Attending, Verdict};
 use self::http2::Sessions;
 use self::names::{Names, Resolver};
-pub(crate) use self::rate::RateLimits;
 pub(crate) use self::stream::UpstreamStream;
 use self::tls::Tls;
 pub(crate) use self::tls::Trust;
+pub(crate) use self::tunnel::Proxy;
 use self::tunnel::Tunnels;
-pub(crate) use self::tunnel::{Proxy, ProxyFailure};
 use self::warm::Warming;
 
 use crate::access_token::AccessToken;
-use crate::config::{Http, StreamUsage};
+use crate::config::{Http, RateLimits, StreamUsage};
 use crate::descriptors::{KeepsIdle, Sockets};
 use crate::path_end::PathEnd;
 use crate::refusals::RefusalLog;

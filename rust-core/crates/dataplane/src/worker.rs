@@ -20,15 +20,15 @@ use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
 use crate::access_token::Token;
-use crate::analysis::{AnalysisConfig, analysis};
+use crate::analysis::analysis;
 use crate::catalog::Blueprint;
 use crate::clock::unix_seconds;
-use crate::config::{AwsKeys, Durability};
+use crate::config::{AnalysisConfig, AwsKeys, Durability};
 use crate::data_plane::DataPlane;
 use crate::descriptors::DescriptorShares;
-use crate::gateway::SlowPaths;
+use crate::external_policies::{HooksInService, PolicyQueue};
+use crate::gateway::{Change, SlowPaths};
 use crate::held_checkpoint::HeldCheckpoint;
-use crate::hooks::{HooksInService, PolicyQueue};
 use crate::incarnation::{NextLog, storage};
 use crate::ledger_delay::LedgerDelay;
 use crate::ledger_keys::LedgerKeys;
@@ -39,7 +39,7 @@ use crate::limit_use::LimitUse;
 use crate::metrics::Metrics;
 use crate::payloads;
 use crate::receipts::ReceiptDesk;
-use crate::reload::{self, Change, Given, MAX_WAITING, Order};
+use crate::reload::{self, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
 use crate::signer::Keys;
 use crate::telemetry::{self, AccessLog, ExchangeQueue, Signal};
@@ -332,7 +332,7 @@ impl Worker {
             keys: &self.keys,
             ledger: &ledger.name,
             sync: config.ledger.durability == Durability::Synced,
-            blueprint: &blueprint,
+            models: &blueprint,
         })?;
         let current = CurrentLog::new(InService {
             origin: log.origin,
@@ -386,7 +386,7 @@ impl Worker {
             checkpoint_timestamp: metrics.checkpoint_timestamp.clone(),
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
-        let (outlet, lines, exchanges) = telemetry::outlet();
+        let (outlet, lines, exchanges) = telemetry::outlet(metrics.clone());
         let analysed = config.analysis.as_ref().map(|config| analysis(config, &metrics));
         let others = [analysed.is_some(), payload_thread.is_some()];
         let tellers = Threads::new(1 + others.into_iter().filter(|is_there| *is_there).count());

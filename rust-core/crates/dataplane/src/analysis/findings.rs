@@ -9,8 +9,8 @@ use proofgate_ledger::record::{AnalysedAnswer, AnalysedFeature, AnalysedWindow, 
 use tokio::sync::mpsc::Receiver;
 
 use crate::clock::unix_micros;
-use crate::gateway::Gateway;
-use crate::metrics::Lost;
+use crate::metrics::{AnalysisMetrics, Lost};
+use crate::recorder::Recorder;
 use crate::request_id::RequestId;
 
 /// Where findings come from.
@@ -88,10 +88,14 @@ pub(super) fn thousandths(number: f64) -> u64 {
 }
 
 /// Records findings as they come; runs as a task of its own. What the ledger has no room for is counted and dropped.
-pub(crate) async fn record_findings(gateway: Rc<Gateway>, mut findings: Findings) {
+pub(crate) async fn record_findings(
+    recorder: Rc<Recorder>,
+    metrics: AnalysisMetrics,
+    mut findings: Findings,
+) {
     while let Some(finding) = findings.recv().await {
-        if gateway.recorder.append_finding(&finding).is_err() {
-            gateway.metrics.analysis.lost(Lost::Record);
+        if recorder.append_finding(&finding).is_err() {
+            metrics.lost(Lost::Record);
         }
     }
     // Without its thread nothing more is found, and traffic goes on.

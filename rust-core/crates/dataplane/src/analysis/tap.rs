@@ -8,10 +8,10 @@ use rand::Rng;
 use tokio::sync::mpsc::Sender;
 
 use super::copy::AnswerCopy;
-use super::settings::AnalysisConfig;
 use crate::bounded_copy::{Held, SharedRoom};
-use crate::gateway::Gateway;
+use crate::config::AnalysisConfig;
 use crate::metrics::{AnalysisMetrics, Lost};
+use crate::random::Random;
 use crate::request_id::RequestId;
 
 /// Chooses which answers are analysed, and hands them over.
@@ -69,7 +69,7 @@ impl Tap {
     /// Begins the copy of an answer, if it is one to be analysed.
     pub(crate) fn begin(
         &self,
-        gateway: &Gateway,
+        random: &Random,
         tenant: &Arc<str>,
         model: &str,
         dialect: Dialect,
@@ -80,7 +80,7 @@ impl Tap {
         if !is_wanted(&self.tenants, tenant) || !is_wanted(&self.models, model) {
             return None;
         }
-        if self.sample < 1.0 && !gateway.with_random(|random| random.random_bool(self.sample)) {
+        if self.sample < 1.0 && !random.draw(|random| random.random_bool(self.sample)) {
             return None;
         }
         Some(Box::new(self.copy(tenant, dialect)))

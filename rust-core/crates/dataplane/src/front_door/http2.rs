@@ -23,7 +23,8 @@ use self::session::{Ending, MAX_STREAMS, Session};
 use crate::client::linger;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
-use crate::rejection::{RejectedRequest, Rejection};
+use crate::rejected_request::RejectedRequest;
+use crate::rejection::Rejection;
 use crate::routing::Peer;
 
 /// Bytes of request bodies that a client may send ahead, on one stream and on all of a connection.

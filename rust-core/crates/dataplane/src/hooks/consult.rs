@@ -7,14 +7,11 @@ use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::Mode;
 use proofgate_providers::{Call, Dialect};
 
-use super::document::Document;
-use super::hook::{Hook, OnFailure};
 use super::masks::Masks;
-use super::queue::PolicyRequest;
 use super::replacement::{Unreplaced, replace};
-use super::verdict::{Failure, Verdict};
 use crate::admission::make_ready;
 use crate::catalog::Catalog;
+use crate::external_policies::{Document, Failure, Hook, OnFailure, PolicyRequest, Verdict};
 use crate::gateway::{Gateway, Reading};
 use crate::memory::{AT_ONCE, Exhausted, Share};
 use crate::rejection::Rejection;

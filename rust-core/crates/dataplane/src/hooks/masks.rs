@@ -7,7 +7,7 @@ use proofgate_inspect::Placeholder;
 use proofgate_providers::BodyText;
 
 use super::replacement::Unreplaced;
-use super::verdict::{Failure, Replacement};
+use crate::external_policies::{Failure, Replacement};
 use crate::memory::{Budget, Exhausted, Share};
 
 /// Different texts that are put back in one answer.

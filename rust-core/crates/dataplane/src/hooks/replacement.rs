@@ -6,7 +6,7 @@ use std::rc::Rc;
 use proofgate_providers::{BodyText, StringKind};
 
 use super::masks::Masks;
-use super::verdict::{Failure, Replacement};
+use crate::external_policies::{Failure, Replacement};
 use crate::memory::{Budget, Buffer, Exhausted};
 use crate::request_policy::Rewritten;
 

@@ -8,7 +8,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
 use super::RequestOutcome;
-use super::single_writer::{FINE, Histogram};
+use crate::single_writer::{FINE, Histogram};
 
 /// Histograms to which the data-plane thread alone adds.
 #[derive(Debug, Default)]

@@ -18,7 +18,7 @@ use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_limits::MAX_TOKENS;
 
 pub(crate) use self::report::Report;
-use super::single_writer::{Count, Histogram};
+use crate::single_writer::{Count, Histogram};
 
 /// Stands for all tenants that have no series of their own. No name of a tenant has a bracket.
 const OTHER: &str = "(other)";

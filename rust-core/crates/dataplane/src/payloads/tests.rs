@@ -17,7 +17,7 @@ use proofgate_wal::Ulid;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 
 use super::*;
-use crate::hooks::{Hooks, HooksInService};
+use crate::external_policies::{Hooks, HooksInService};
 use crate::metrics::Metrics;
 use crate::recorder::Unavailable;
 

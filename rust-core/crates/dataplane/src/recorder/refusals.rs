@@ -11,7 +11,8 @@ use proofgate_ledger::record::{Gap, Rejection as RejectionRecord};
 
 use super::{RECORD_BYTES, Recorder};
 use crate::clock::unix_micros;
-use crate::rejection::{RejectedRequest, Rejection};
+use crate::rejected_request::RejectedRequest;
+use crate::rejection::Rejection;
 use crate::routing::Sender;
 
 /// Refusals of one sender without a tenant that are recorded one by one in each second.

@@ -8,12 +8,12 @@ use proofgate_ledger::record::{Attribution, Outcome, Usage};
 use proofgate_wire::Headers;
 use serde::{Serialize, Serializer};
 
-use super::outlet::Wanted;
-use super::settings::{AccessLogMode, Settings};
+use super::outlet::{Outlet, Wanted};
 use super::trace_context::Trace;
-use crate::clock::micros;
-use crate::gateway::Gateway;
+use crate::clock::{Clock, micros};
+use crate::config::{AccessLogMode, Settings};
 use crate::metrics::RequestOutcome;
+use crate::random::Random;
 use crate::rejection::Rejection;
 use crate::request_id::RequestId;
 
@@ -109,13 +109,17 @@ pub(crate) struct Ended {
 
 impl Observed {
     /// Begins to observe a request, if somebody wants to know of it.
-    pub(crate) fn begin(gateway: &Gateway, settings: &Settings, asked: &Asked<'_>) -> Option<Box<Self>> {
+    pub(crate) fn begin(
+        clock: &Clock,
+        random: &Random,
+        settings: &Settings,
+        asked: &Asked<'_>,
+    ) -> Option<Box<Self>> {
         if settings.is_off() {
             return None;
         }
         let traces = settings.traces;
-        let trace =
-            traces.map(|traces| gateway.with_random(|random| Trace::begin(asked.headers, traces, random)));
+        let trace = traces.map(|traces| random.draw(|random| Trace::begin(asked.headers, traces, random)));
         let propagates = traces.is_some_and(|traces| traces.propagate);
         let is_sampled = trace.as_ref().is_some_and(|trace| trace.sampled);
         if settings.access_log == AccessLogMode::None && !is_sampled && !propagates {
@@ -123,7 +127,7 @@ impl Observed {
         }
         Some(Box::new(Observed {
             exchange: Exchange {
-                ts: gateway.clock.unix_micros(asked.at),
+                ts: clock.unix_micros(asked.at),
                 tenant: Arc::clone(asked.tenant),
                 endpoint: asked.endpoint,
                 ..Exchange::default()
@@ -197,7 +201,7 @@ impl Observed {
     /// Tells of an exchange that has ended.
     pub(crate) fn ended(
         mut self: Box<Self>,
-        gateway: &Gateway,
+        outlet: &Outlet,
         id: RequestId,
         request_bytes: u64,
         ended: Ended,
@@ -216,13 +220,13 @@ impl Observed {
         exchange.response_bytes = ended.response_bytes;
         exchange.usage = ended.usage;
         exchange.cost_nanodollars = ended.cost_nanodollars;
-        self.tell(gateway, id);
+        self.tell(outlet, id);
     }
 
     /// Tells of a request that was refused at `now`, unix microseconds.
     pub(crate) fn refused(
         mut self: Box<Self>,
-        gateway: &Gateway,
+        outlet: &Outlet,
         id: RequestId,
         now: u64,
         bytes: usize,
@@ -235,10 +239,10 @@ impl Observed {
         exchange.error = Some(rejection.code);
         exchange.duration_us = now.saturating_sub(exchange.ts);
         exchange.request_bytes = bytes as u64;
-        self.tell(gateway, id);
+        self.tell(outlet, id);
     }
 
-    fn tell(self, gateway: &Gateway, id: RequestId) {
+    fn tell(self, outlet: &Outlet, id: RequestId) {
         let is_sampled = self.is_sampled();
         let mut exchange = self.exchange;
         let wanted = Wanted {
@@ -260,7 +264,7 @@ impl Observed {
             parent_span_id: (trace.parent != 0).then(|| format!("{:016x}", trace.parent)),
             sampled: trace.sampled,
         });
-        gateway.outlet.tell(exchange, wanted, &gateway.metrics);
+        outlet.tell(exchange, wanted);
     }
 }
 

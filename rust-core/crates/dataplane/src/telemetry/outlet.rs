@@ -40,6 +40,7 @@ pub(super) struct Wanted {
 
 /// The data-plane thread's end.
 pub(crate) struct Outlet {
+    metrics: Metrics,
     access_log: Sender<Arc<Exchange>>,
     traces: Sender<Arc<Exchange>>,
 }
@@ -51,25 +52,29 @@ pub(super) type Lines = Receiver<Arc<Exchange>>;
 pub struct ExchangeQueue(Mutex<Receiver<Arc<Exchange>>>);
 
 /// A pair of queues, and their other ends.
-pub(crate) fn outlet() -> (Outlet, Lines, ExchangeQueue) {
-    outlet_with(QUEUE)
+pub(crate) fn outlet(metrics: Metrics) -> (Outlet, Lines, ExchangeQueue) {
+    outlet_with(QUEUE, metrics)
 }
 
-fn outlet_with(room: usize) -> (Outlet, Lines, ExchangeQueue) {
+fn outlet_with(room: usize, metrics: Metrics) -> (Outlet, Lines, ExchangeQueue) {
     let (access_log, lines) = channel(room);
     let (traces, exchanges) = channel(room);
-    let outlet = Outlet { access_log, traces };
+    let outlet = Outlet {
+        metrics,
+        access_log,
+        traces,
+    };
     (outlet, lines, ExchangeQueue(Mutex::new(exchanges)))
 }
 
 impl Outlet {
-    pub(super) fn tell(&self, exchange: Exchange, wanted: Wanted, metrics: &Metrics) {
+    pub(super) fn tell(&self, exchange: Exchange, wanted: Wanted) {
         let exchange = Arc::new(exchange);
         if wanted.access_log && self.access_log.try_send(Arc::clone(&exchange)).is_err() {
-            metrics.telemetry_lost(Signal::AccessLog, 1);
+            self.metrics.telemetry_lost(Signal::AccessLog, 1);
         }
         if wanted.traces && self.traces.try_send(exchange).is_err() {
-            metrics.telemetry_lost(Signal::Traces, 1);
+            self.metrics.telemetry_lost(Signal::Traces, 1);
         }
     }
 }
@@ -96,7 +101,7 @@ impl ExchangeQueue {
 mod tests {
     use super::super::AccessLog;
     use super::*;
-    use crate::hooks::{Hooks, HooksInService};
+    use crate::external_policies::{Hooks, HooksInService};
     use proofgate_stages::Profiler;
     use std::io;
 
@@ -119,10 +124,10 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted_and_the_rest_is_there() {
-        let (outlet, _lines, exchanges) = outlet_with(2);
         let metrics = metrics();
+        let (outlet, _lines, exchanges) = outlet_with(2, metrics.clone());
         for _ in 0..5 {
-            outlet.tell(Exchange::default(), BOTH, &metrics);
+            outlet.tell(Exchange::default(), BOTH);
         }
         assert_eq!(
             [lost(&metrics, "access_log"), lost(&metrics, "traces")],
@@ -137,10 +142,10 @@ mod tests {
 
     #[test]
     fn every_exchange_is_a_line_of_the_access_log_and_all_are_written_before_it_ends() {
-        let (outlet, lines, _exchanges) = outlet_with(600);
         let (metrics, mut out) = (metrics(), Vec::new());
+        let (outlet, lines, _exchanges) = outlet_with(600, metrics.clone());
         for _ in 0..600 {
-            outlet.tell(Exchange::default(), BOTH, &metrics);
+            outlet.tell(Exchange::default(), BOTH);
         }
         drop(outlet);
         let log = AccessLog {
@@ -174,10 +179,10 @@ mod tests {
 
     #[test]
     fn lines_that_nobody_reads_are_counted() {
-        let (outlet, lines, _exchanges) = outlet_with(3);
         let metrics = metrics();
+        let (outlet, lines, _exchanges) = outlet_with(3, metrics.clone());
         for _ in 0..3 {
-            outlet.tell(Exchange::default(), BOTH, &metrics);
+            outlet.tell(Exchange::default(), BOTH);
         }
         drop(outlet);
         let log = AccessLog {

@@ -3,8 +3,8 @@
 use proofgate_wire::{Headers, encode};
 use rand::RngCore;
 
-use super::settings::Traces;
 use super::trace_state;
+use crate::config::Traces;
 
 /// The flag that says that the sender may have recorded the trace.
 const SAMPLED: u8 = 1;

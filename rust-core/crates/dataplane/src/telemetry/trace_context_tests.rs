@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use super::super::settings::{Settings, TelemetryConfig, TracesConfig};
 use super::*;
+use crate::config::{Settings, TelemetryConfig, TracesConfig};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE: u128 = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c;

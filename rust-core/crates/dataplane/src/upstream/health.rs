@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use proofgate_ledger::record::Sent;
 
 use self::condition::{Condition, Probe};
-use super::rate::{Rate, RateLimits, Taken};
+use super::rate::{Rate, Taken};
+use crate::config::RateLimits;
 
 /// Requests for each of which one may be sent again to the same provider, and what is saved up of that at most.
 const REQUESTS_PER_RETRY: u32 = 10;

@@ -8,29 +8,12 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use proofgate_ledger::record::Sent;
-use serde::Deserialize;
+
+use crate::config::RateLimits;
 
 /// What a full bucket holds: as much as flows in so long. Azure counts over ten seconds, others over longer.
 const BURST: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// What may be asked of a provider in a minute; `None` means any amount.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RateLimits {
-    #[serde(default)]
-    pub(crate) requests_per_minute: Option<NonZeroU64>,
-    /// Of prompts and answers.
-    #[serde(default)]
-    pub(crate) tokens_per_minute: Option<NonZeroU64>,
-}
-
-impl RateLimits {
-    /// Whether the tokens of a request have to be known.
-    pub(crate) fn counts_tokens(self) -> bool {
-        self.tokens_per_minute.is_some()
-    }
-}
 
 /// What has been asked of a provider.
 #[derive(Debug, Default)]

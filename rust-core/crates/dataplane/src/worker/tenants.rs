@@ -2,7 +2,8 @@
 
 use super::{Worker, lock};
 use crate::Error;
-use crate::reload::{self, Change, Order};
+use crate::gateway::Change;
+use crate::reload::{self, Order};
 use crate::tenant_shards::{ShardFiles, ShardsReport};
 
 impl Worker {

@@ -94,7 +94,7 @@ impl Session {
         let mut leaving = false;
         let begin = Instant::now();
         let mut deadline = begin + self.timeouts.client_idle;
-        let old = begin.checked_add(self.gateway.vary(self.timeouts.connection_age));
+        let old = begin.checked_add(self.gateway.random.vary(self.timeouts.connection_age));
         let old = old.unwrap_or_else(|| begin + FOREVER);
         loop {
             let full = self.streams.len() >= MAX_STREAMS as usize;

@@ -20,7 +20,8 @@ use crate::connection;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
 use crate::memory::Exhausted;
-use crate::rejection::{RejectedRequest, Rejection};
+use crate::rejected_request::RejectedRequest;
+use crate::rejection::Rejection;
 use crate::routing::Peer;
 
 /// Bytes that the pipe holds each way: a piece of an answer with its chunk framing, and some.

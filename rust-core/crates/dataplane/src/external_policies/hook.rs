@@ -67,7 +67,7 @@ impl Hook {
     }
 
     /// The verdict on a request, at the latest when its deadline is over.
-    pub(super) async fn evaluate(&self, request: PolicyRequest) -> Result<Verdict, Failure> {
+    pub(crate) async fn evaluate(&self, request: PolicyRequest) -> Result<Verdict, Failure> {
         let begun = Instant::now();
         let Some(leave) = self.breaker.leave() else {
             return Err(self.counters.failed(Failure::BreakerOpen));

@@ -12,7 +12,7 @@ use prometheus_client::registry::Unit;
 
 use super::hook::{Hook, Hooks};
 use super::verdict::{Failure, Verdict};
-use crate::metrics::single_writer::{Count, Histogram};
+use crate::single_writer::{Count, Histogram};
 
 /// Names of the verdicts, in the order of their counts.
 const VERDICTS: [&str; 4] = ["allow", "deny", "flag", "replace"];
@@ -27,7 +27,7 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Counts what became of a request, after so long a wait.
-    pub(super) fn answered(&self, outcome: &Result<Verdict, Failure>, waited: Duration) {
+    pub(crate) fn answered(&self, outcome: &Result<Verdict, Failure>, waited: Duration) {
         self.waits
             .observe(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         let index = match outcome {
@@ -44,7 +44,7 @@ impl Counters {
     }
 
     /// Counts a request that got no verdict.
-    pub(super) fn failed(&self, failure: Failure) -> Failure {
+    pub(crate) fn failed(&self, failure: Failure) -> Failure {
         self.failures[failure as usize].add(1);
         failure
     }

@@ -21,13 +21,13 @@ pub struct PolicyItem {
 }
 
 /// What a policy is told of a request.
-pub(super) struct PolicyRequest {
-    pub(super) tenant: Arc<str>,
-    pub(super) model: Box<str>,
-    pub(super) endpoint: &'static str,
-    pub(super) document: Document,
+pub(crate) struct PolicyRequest {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) model: Box<str>,
+    pub(crate) endpoint: &'static str,
+    pub(crate) document: Document,
     /// The copy's part of the budget.
-    pub(super) _taken: Taken,
+    pub(crate) _taken: Taken,
 }
 
 impl PolicyItem {

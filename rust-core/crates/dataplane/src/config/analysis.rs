@@ -1,3 +1,5 @@
+//! Which answers are analysed.
+
 use proofgate_analysis::Settings;
 use serde::Deserialize;
 
@@ -60,7 +62,7 @@ impl AnalysisConfig {
         }
     }
 
-    pub(super) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         Settings {
             window: self.window,
             false_alarms: self.false_alarms,

@@ -1,3 +1,5 @@
+//! What is told of exchanges.
+
 use serde::Deserialize;
 
 use crate::Error;
