@@ -1,7 +1,7 @@
 """Providers at addresses where workers do not connect, or not as their owner would want it.
 
 The worker decides by the address that a name leads to; here only what a URL itself says can be told. The
-ranges and names are those of rust-core/crates/dataplane/src/upstream/egress.rs.
+ranges and names are those of rust-core/crates/upstream/src/upstream/egress.rs.
 """
 
 import ipaddress

@@ -9,27 +9,29 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use proofgate_auth::Shards;
+use proofgate_base::Error;
+use proofgate_base::clock::unix_micros;
+use proofgate_base::descriptors::{DescriptorShares, Sockets};
+use proofgate_base::lifecycle::{Lifecycle, Phase};
+use proofgate_config::Config;
+use proofgate_exchange::gateway::{Gateway, SlowPaths};
+use proofgate_front::front_door;
 use proofgate_ledger::record::ConfigDigests;
 use proofgate_limits::Limiter;
+use proofgate_observe::analysis::{Findings, record_findings};
+use proofgate_observe::ledger_delay::LedgerDelay;
+use proofgate_observe::limit_thread::LimitLink;
+use proofgate_observe::metrics::Metrics;
+use proofgate_observe::recorder::Recorder;
+use proofgate_observe::rotation::{CurrentLog, Desk};
+use proofgate_upstream::catalog::{Blueprint, Catalog};
 use proofgate_wal::Writer;
 use tokio::runtime::{self, LocalOptions};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::analysis::{Findings, record_findings};
-use crate::catalog::{Blueprint, Catalog};
-use crate::clock::unix_micros;
-use crate::descriptors::{DescriptorShares, Sockets};
-use crate::gateway::{Gateway, SlowPaths};
-use crate::ledger_delay::LedgerDelay;
-use crate::lifecycle::{Lifecycle, Phase};
-use crate::limit_thread::LimitLink;
-use crate::metrics::Metrics;
-use crate::recorder::Recorder;
 use crate::reload::{self, Given};
-use crate::rotation::{CurrentLog, Desk};
-use crate::{Config, Error, front_door};
 
 /// How long exchanges have to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);

@@ -8,12 +8,11 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use proofgate_auth::{KeySet, Shards};
+use proofgate_base::Error;
+use proofgate_exchange::gateway::{Change, Gateway};
+use proofgate_upstream::access_token::Token;
+use proofgate_upstream::signer::Keys;
 use tokio::sync::mpsc::{Receiver, Sender};
-
-use crate::Error;
-use crate::access_token::Token;
-use crate::gateway::{Change, Gateway};
-use crate::signer::Keys;
 
 /// Orders that may wait; whoever gives one waits for its answer, so there are never many.
 pub(crate) const MAX_WAITING: usize = 16;

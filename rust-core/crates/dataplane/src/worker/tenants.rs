@@ -1,10 +1,11 @@
 //! Tenants that come and go without another configuration.
 
 use super::{Worker, lock};
-use crate::Error;
-use crate::gateway::Change;
+use proofgate_base::Error;
+use proofgate_exchange::gateway::Change;
+use proofgate_observe::tenant_shards::{ShardFiles, ShardsReport};
+
 use crate::reload::{self, Order};
-use crate::tenant_shards::{ShardFiles, ShardsReport};
 
 impl Worker {
     /// Takes other content of some shards of tenants into service, all of it as one change; returns when it is in

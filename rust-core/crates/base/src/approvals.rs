@@ -1,0 +1,185 @@
+//! Approvals by which the model may call a guarded tool although a text of a tool reads like instructions.
+//!
+//! An approval is `expires ‖ HMAC-SHA256(key, "proofgate/v1/approval" ‖ 0x00 ‖ tenant ‖ tool ‖ texts ‖ expires)`, cut to 16
+//! bytes, in hex. The gateway gives it to the client with the answer that it does not deliver, and whoever sends requests can
+//! send it back; a model cannot. The key is random and stays in the process: another one asks again.
+
+use hmac::{Hmac, KeyInit, Mac};
+use proofgate_wire::Headers;
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
+use sha2::{Digest, Sha256};
+
+/// The field of a request that carries approvals, separated by commas.
+pub(crate) const FIELD: &str = "x-proofgate-approve";
+
+/// How long an approval holds, in seconds: as long as somebody works on something.
+const LIFETIME: u64 = 24 * 3600;
+
+const DOMAIN: &[u8] = b"proofgate/v1/approval\0";
+
+/// Approvals of a request that are looked at.
+const MOST: usize = 16;
+
+const MAC: usize = 16;
+const BYTES: usize = size_of::<u64>() + MAC;
+
+/// What approves the calls of some tools after some texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Approval([u8; BYTES]);
+
+/// What an approval is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Approved<'a> {
+    pub tenant: &'a str,
+    /// The entry of the configuration that names the tools.
+    pub tool: &'a str,
+    /// The digest of the texts.
+    pub texts: &'a [u8; 32],
+}
+
+/// What gives approvals and knows them again.
+pub struct Approvals(Hmac<Sha256>);
+
+impl Approvals {
+    /// With a key of its own.
+    pub fn new() -> Self {
+        let mut key = [0; 64];
+        StdRng::from_os_rng().fill_bytes(&mut key);
+        // A block of SHA-256.
+        Self(Hmac::new(&key.into()))
+    }
+
+    /// One that holds from `now` on, in unix seconds.
+    pub fn give(&self, about: &Approved<'_>, now: u64) -> Approval {
+        let expires = now.saturating_add(LIFETIME).to_be_bytes();
+        let mac = self.mac(about, expires).finalize().into_bytes();
+        let mut approval = [0; BYTES];
+        approval[..expires.len()].copy_from_slice(&expires);
+        approval[expires.len()..].copy_from_slice(&mac[..MAC]);
+        Approval(approval)
+    }
+
+    /// Whether an approval is about this, and still holds.
+    pub fn holds(&self, approval: &Approval, about: &Approved<'_>, now: u64) -> bool {
+        let Some((expires, mac)) = approval.0.split_first_chunk() else {
+            return false;
+        };
+        u64::from_be_bytes(*expires) > now && self.mac(about, *expires).verify_truncated_left(mac).is_ok()
+    }
+
+    fn mac(&self, about: &Approved<'_>, expires: [u8; 8]) -> Hmac<Sha256> {
+        let mut mac = self.0.clone();
+        mac.update(DOMAIN);
+        for text in [about.tenant, about.tool] {
+            mac.update(&(text.len() as u64).to_be_bytes());
+            mac.update(text.as_bytes());
+        }
+        mac.update(about.texts);
+        mac.update(&expires);
+        mac
+    }
+}
+
+impl Approval {
+    /// Those that a request carries, of which only the first few count. What is none is left out.
+    pub fn read(headers: &Headers<'_>) -> Vec<Approval> {
+        let values = headers
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(FIELD));
+        let words = values.flat_map(|(_, value)| value.split(|byte| *byte == b','));
+        words
+            .filter_map(|word| Self::of(word.trim_ascii()))
+            .take(MOST)
+            .collect()
+    }
+
+    fn of(word: &[u8]) -> Option<Self> {
+        let mut approval = [0; BYTES];
+        if word.len() != BYTES * 2 {
+            return None;
+        }
+        for (byte, digits) in approval.iter_mut().zip(word.chunks_exact(2)) {
+            // No sign is a digit.
+            let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
+            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        }
+        Some(Self(approval))
+    }
+
+    /// What records name it by, which approves nothing: the first 8 bytes of the SHA-256 of its bytes, in hex.
+    pub fn name(&self) -> String {
+        hex(&Sha256::digest(self.0)[..8])
+    }
+}
+
+impl std::fmt::Display for Approval {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&hex(&self.0))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABOUT: Approved<'_> = Approved {
+        tenant: "acme",
+        tool: "Bash",
+        texts: &[7; 32],
+    };
+
+    #[test]
+    fn an_approval_is_for_one_tenant_one_entry_these_texts_and_a_day() {
+        let (approvals, now) = (Approvals::new(), 1_000_000);
+        let approval = Approval::of(approvals.give(&ABOUT, now).to_string().as_bytes()).unwrap();
+        assert!(approvals.holds(&approval, &ABOUT, now + LIFETIME - 1));
+        assert!(!approvals.holds(&approval, &ABOUT, now + LIFETIME));
+        for about in [
+            Approved {
+                tenant: "acm",
+                tool: "eBash",
+                ..ABOUT
+            },
+            Approved {
+                tenant: "globex",
+                ..ABOUT
+            },
+            Approved {
+                tool: "Write",
+                ..ABOUT
+            },
+            Approved {
+                texts: &[8; 32],
+                ..ABOUT
+            },
+        ] {
+            assert!(!approvals.holds(&approval, &about, now));
+        }
+        assert!(!Approvals::new().holds(&approval, &ABOUT, now));
+        for byte in 0..BYTES {
+            let mut forged = approval;
+            forged.0[byte] ^= 1;
+            // One that lasts longer, too.
+            assert!(!approvals.holds(&forged, &ABOUT, now));
+        }
+    }
+
+    #[test]
+    fn what_is_no_approval_is_left_out() {
+        for word in [
+            "",
+            "00",
+            &"+0".repeat(BYTES),
+            &"zz".repeat(BYTES),
+            &"0".repeat(BYTES * 2 + 2),
+        ] {
+            assert_eq!(Approval::of(word.as_bytes()), None, "{word}");
+        }
+        assert_eq!(Approval::of(&[b'0'; BYTES * 2]), Some(Approval([0; BYTES])));
+    }
+}

@@ -1,0 +1,101 @@
+//! Header fields of a request that go upstream as the client sent them.
+
+use proofgate_providers::{Family, is_beta};
+use proofgate_wire::{Headers, encode};
+
+/// The version of Anthropic's API that clients mean which name another API's.
+const VERSION: &[u8] = b"2023-06-01";
+
+/// What Anthropic's clients say in the head: the version of the API, and which of its betas they use.
+#[derive(Debug, Default)]
+pub struct ClientFields {
+    version: Vec<u8>,
+    betas: Vec<Box<str>>,
+}
+
+impl ClientFields {
+    /// Takes what goes upstream; `None` where nothing does.
+    pub fn of(family: Family, headers: &Headers<'_>) -> Option<Box<Self>> {
+        if family != Family::Anthropic {
+            return None;
+        }
+        let version = headers.get("anthropic-version").unwrap_or_default().to_vec();
+        let values = headers.iter();
+        let values = values.filter(|(name, _)| name.eq_ignore_ascii_case("anthropic-beta"));
+        let names = values.flat_map(|(_, value)| value.split(|byte| *byte == b','));
+        let names = names.filter_map(|name| std::str::from_utf8(name.trim_ascii()).ok());
+        let names = names.filter(|name| !name.is_empty());
+        Some(Box::new(ClientFields {
+            version,
+            betas: names.map(Into::into).collect(),
+        }))
+    }
+
+    /// Leaves out the betas that a plan denies by these names, and names them in a field of the answer, in `extra`.
+    pub fn deny(&mut self, names: &[String], extra: &mut Vec<u8>) {
+        let betas = self.betas.drain(..);
+        let (denied, kept): (Vec<_>, Vec<_>) =
+            betas.partition(|beta| names.iter().any(|name| is_beta(beta, name)));
+        self.betas = kept;
+        let denied: Vec<&str> = denied.iter().map(AsRef::as_ref).collect();
+        write_names(extra, "x-proofgate-dropped-betas", &denied);
+    }
+
+    /// Adds betas that the body names, of a client that says in the body what belongs into the head.
+    pub fn add_from_body(&mut self, betas: Vec<String>) {
+        if self.version.is_empty() {
+            self.version = VERSION.to_vec();
+        }
+        for beta in betas {
+            let is_new = self.betas.iter().all(|known| **known != *beta);
+            // It goes into a field of the head.
+            let is_token =
+                !beta.is_empty() && beta.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+            if is_new && is_token {
+                self.betas.push(beta.into());
+            }
+        }
+    }
+
+    /// The betas of a request that a provider may not be sent, where `allowed` says which it may.
+    pub fn refused_by(&self, allowed: Option<&[String]>) -> Vec<String> {
+        let Some(allowed) = allowed else {
+            return Vec::new();
+        };
+        let refused = self
+            .betas
+            .iter()
+            .filter(|beta| !allowed.iter().any(|name| **name == ***beta));
+        refused.map(|beta| beta.to_string()).collect()
+    }
+
+    /// The header lines for a provider to which clients may send these betas, or any. What is left out is named in a field of
+    /// the answer, in `extra`.
+    pub fn for_upstream(&self, allowed: Option<&[String]>, extra: &mut Vec<u8>) -> Vec<u8> {
+        let mut lines = Vec::new();
+        if !self.version.is_empty() {
+            // What was read as the value of a field can be written as one.
+            let _ = encode::write_header(&mut lines, "anthropic-version", &self.version);
+        }
+        write_names(&mut lines, "anthropic-beta", &self.allowed_betas(allowed, extra));
+        lines
+    }
+
+    /// The betas of a request that its provider may be sent. What is left out is named in a field of the answer, in `extra`.
+    pub fn allowed_betas(&self, allowed: Option<&[String]>, extra: &mut Vec<u8>) -> Vec<&str> {
+        let betas = self.betas.iter().map(AsRef::as_ref);
+        let Some(allowed) = allowed else {
+            return betas.collect();
+        };
+        let (sent, dropped): (Vec<&str>, Vec<&str>) =
+            betas.partition(|beta| allowed.iter().any(|name| name == beta));
+        write_names(extra, "x-proofgate-dropped-betas", &dropped);
+        sent
+    }
+}
+
+fn write_names(lines: &mut Vec<u8>, field: &str, names: &[&str]) {
+    if !names.is_empty() {
+        let _ = encode::write_header(lines, field, names.join(", ").as_bytes());
+    }
+}

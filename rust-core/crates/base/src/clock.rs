@@ -1,0 +1,248 @@
+use std::cell::Cell;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Wall-clock time at the price of the monotonic clock that was read anyway.
+///
+/// Between two settings of the anchor it advances with the monotonic clock, so a step of the system's clock arrives
+/// with the next setting and never in the middle of an exchange.
+pub struct Clock {
+    anchor: Cell<(Instant, u64)>,
+    counted: Cell<Counted>,
+}
+
+/// Where the time stands by which limits count.
+#[derive(Clone, Copy)]
+struct Counted {
+    at: Instant,
+    /// Unix microseconds.
+    time: u64,
+    /// By how much that is ahead of the system's clock.
+    lead: u64,
+}
+
+/// The time by which limits count goes so much slower while it is ahead: a fourth.
+const SLOWER: u64 = 4;
+/// By how much it may be ahead, in microseconds: an hour, which takes four to go by. Beyond that the system's clock had been
+/// wrong, and no time of a record may stay wrong for longer.
+pub const MOST_LEAD: u64 = 3_600_000_000;
+/// A change of the system's clock of so many microseconds, beside what the monotonic clock went on, is a step.
+const STEP: u64 = 1_000_000;
+/// Two readings of the monotonic clock lie closer together, or the thread was held up between them.
+const TOGETHER: Duration = Duration::from_millis(10);
+const READINGS: usize = 5;
+
+/// A step of the system's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockStep {
+    /// Where it would stand without the step, in unix microseconds.
+    pub from: u64,
+    /// Where it stands.
+    pub to: u64,
+    /// Whether the time by which limits count went back with it.
+    pub turns_back: bool,
+}
+
+impl ClockStep {
+    pub fn is_back(self) -> bool {
+        self.to < self.from
+    }
+}
+
+impl std::fmt::Display for ClockStep {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let direction = if self.is_back() { "back" } else { "ahead" };
+        let seconds = Duration::from_micros(self.from.abs_diff(self.to)).as_secs_f64();
+        write!(
+            formatter,
+            "the system's clock was set {direction} by {seconds:.1} seconds"
+        )
+    }
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        let (at, time) = (Instant::now(), unix_micros());
+        Clock {
+            anchor: Cell::new((at, time)),
+            counted: Cell::new(Counted { at, time, lead: 0 }),
+        }
+    }
+
+    /// Follows the system's clock; called about once a second. Returns the step that it made since, if it made one.
+    pub fn set(&self) -> Option<ClockStep> {
+        let (at, wall) = both_clocks();
+        self.set_to(at, wall)
+    }
+
+    fn set_to(&self, at: Instant, wall: u64) -> Option<ClockStep> {
+        let from = self.unix_micros(at);
+        self.anchor.set((at, wall));
+        let counted = self.counted(at);
+        let turns_back = counted.saturating_sub(wall) > MOST_LEAD;
+        let time = if turns_back { wall } else { counted.max(wall) };
+        let lead = time - wall;
+        self.counted.set(Counted { at, time, lead });
+        (turns_back || from.abs_diff(wall) >= STEP).then_some(ClockStep {
+            from,
+            to: wall,
+            turns_back,
+        })
+    }
+
+    /// The time by which limits count, in unix microseconds: it never stands still.
+    ///
+    /// When the system's clock is set back by an hour at most, this one goes on ahead of it, at three fourths of its pace
+    /// until both agree: a minute may take eighty seconds then, and nobody waits until a wrong time has come. Further back,
+    /// and forward, it follows at once.
+    pub fn counted(&self, at: Instant) -> u64 {
+        let counted = self.counted.get();
+        let passed = micros(at.saturating_duration_since(counted.at));
+        let slower = (passed / SLOWER).min(counted.lead);
+        counted.time.saturating_add(passed - slower)
+    }
+
+    /// By how much the time by which limits count is ahead of the system's clock, in microseconds.
+    pub fn lead(&self) -> u64 {
+        self.counted.get().lead
+    }
+
+    /// Unix microseconds at a reading of the monotonic clock.
+    pub fn unix_micros(&self, at: Instant) -> u64 {
+        let (anchor, wall) = self.anchor.get();
+        match at.checked_duration_since(anchor) {
+            Some(since) => wall.saturating_add(micros(since)),
+            None => wall.saturating_sub(micros(anchor.duration_since(at))),
+        }
+    }
+}
+
+/// What both clocks say at one moment.
+fn both_clocks() -> (Instant, u64) {
+    let mut before = Instant::now();
+    for _ in 0..READINGS {
+        let wall = unix_micros();
+        let after = Instant::now();
+        if after.duration_since(before) <= TOGETHER {
+            return (after, wall);
+        }
+        before = after;
+    }
+    (before, unix_micros())
+}
+
+/// A duration in whole microseconds.
+pub fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Wall-clock time in whole seconds since 1970, as Prometheus' gauges hold it.
+pub fn unix_seconds() -> i64 {
+    i64::try_from(unix_micros() / 1_000_000).unwrap_or(i64::MAX)
+}
+
+/// Wall-clock time in microseconds since 1970.
+pub fn unix_micros() -> u64 {
+    micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000;
+    const HOUR: u64 = 3600 * SECOND;
+    const YEAR: u64 = 365 * 24 * HOUR;
+
+    /// A clock that was set once, and where both clocks stand.
+    fn set() -> (Clock, Instant, u64) {
+        let clock = Clock::new();
+        let (at, wall) = clock.anchor.get();
+        (clock, at, wall)
+    }
+
+    #[test]
+    fn when_the_clock_is_set_back_limits_count_on_and_come_back_to_it() {
+        let (clock, mut at, mut wall) = set();
+        let (begun, first) = (at, wall);
+        let mut before = clock.counted(at);
+        wall -= HOUR;
+        let mut agreed = None;
+        for second in 1..=5 * 3600 {
+            (at, wall) = (at + Duration::from_secs(1), wall + SECOND);
+            let step = clock.set_to(at, wall);
+            assert_eq!(step.is_some(), second == 1, "{step:?} in second {second}");
+            assert!(step.is_none_or(|step| !step.turns_back));
+            let now = clock.counted(at);
+            let step = now - before;
+            assert!((750_000..=SECOND).contains(&step), "{step} in second {second}");
+            agreed = agreed.or((clock.lead() == 0).then_some(second));
+            assert_eq!(clock.unix_micros(at), wall);
+            before = now;
+        }
+        assert!(agreed.is_some_and(|second| second <= 4 * 3600 + 1), "{agreed:?}");
+        assert_eq!(before, wall);
+        assert!(clock.counted(begun) >= first, "it never goes back");
+        clock.set_to(at, wall + HOUR);
+        assert_eq!(clock.counted(at), wall + HOUR, "forward it follows at once");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_by_more_than_an_hour_is_followed_and_stays_so() {
+        for back in [
+            HOUR + SECOND,
+            2 * HOUR,
+            24 * HOUR,
+            31 * 24 * HOUR,
+            YEAR,
+            10 * YEAR,
+        ] {
+            let (clock, at, wall) = set();
+            let (at, wall) = (at + Duration::from_secs(1), wall + SECOND);
+            let step = clock.set_to(at, wall - back).unwrap();
+            assert_eq!((step.from, step.to, step.turns_back), (wall, wall - back, true));
+            assert_eq!((clock.counted(at), clock.lead()), (wall - back, 0));
+            let later = at + Duration::from_secs(1);
+            assert_eq!(clock.set_to(later, wall - back + SECOND), None);
+            assert_eq!(clock.counted(later), wall - back + SECOND);
+        }
+    }
+
+    #[test]
+    fn steps_that_come_one_after_the_other_add_up() {
+        let (clock, at, wall) = set();
+        let back = 40 * 60 * SECOND;
+        assert!(!clock.set_to(at, wall - back).unwrap().turns_back);
+        assert!(clock.set_to(at, wall - 2 * back).unwrap().turns_back);
+        assert_eq!(clock.counted(at), wall - 2 * back);
+    }
+
+    #[test]
+    fn a_step_is_a_second_or_more_either_way_and_what_a_clock_is_slowed_by_is_none() {
+        for ahead in [SECOND, HOUR, 10 * YEAR] {
+            let (clock, at, wall) = set();
+            let step = clock.set_to(at, wall + ahead).unwrap();
+            assert_eq!((step.from, step.to, step.turns_back), (wall, wall + ahead, false));
+            assert_eq!(clock.counted(at), wall + ahead);
+            let back = clock.set_to(at, wall).unwrap();
+            assert_eq!((back.from, back.to), (wall + ahead, wall));
+            assert_eq!(back.turns_back, ahead > HOUR);
+        }
+        for drift in [0, 1, 500, SECOND - 1] {
+            let (clock, at, wall) = set();
+            assert_eq!(clock.set_to(at, wall + drift), None);
+            let (clock, at, wall) = set();
+            assert_eq!(clock.set_to(at, wall - drift), None);
+        }
+    }
+
+    #[test]
+    fn wall_time_advances_with_the_monotonic_clock_in_both_directions() {
+        let clock = Clock::new();
+        let (anchor, wall) = clock.anchor.get();
+        assert_eq!(clock.unix_micros(anchor + Duration::from_micros(7)), wall + 7);
+        if let Some(before) = anchor.checked_sub(Duration::from_micros(7)) {
+            assert_eq!(clock.unix_micros(before), wall - 7);
+        }
+    }
+}

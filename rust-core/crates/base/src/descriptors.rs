@@ -1,0 +1,240 @@
+//! File descriptors: how many the process may open, and how they are shared between clients, providers and the rest.
+//!
+//! The ledger, the admin port, look-ups of names and the files of a reload need descriptors at any time, and a process
+//! without one ends. So a part of the limit is kept back for them, and connections share what is left: of clients no more
+//! are accepted than fit, of providers none is opened beyond its part.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::{Rc, Weak};
+
+use rustix::process::{Resource, getrlimit};
+use serde::Serialize;
+
+/// Descriptors that are kept back, at most: the admin port takes 256 connections.
+const RESERVE: u64 = 320;
+/// Descriptors that are kept back, at least, where the limit has as many twice.
+const LEAST_RESERVE: u64 = 96;
+
+/// How the descriptors of a process are shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct DescriptorShares {
+    /// What the process may open; `None` when nothing bounds it.
+    pub limit: Option<u64>,
+    /// Kept back from connections: for the ledger, the admin port and files.
+    pub reserved: u64,
+    /// Connections of clients that are accepted: `limits.connections`, or fewer where those do not fit.
+    pub clients: usize,
+    /// Connections to providers, at most.
+    pub providers: usize,
+}
+
+impl DescriptorShares {
+    /// Those of this process, which accepts `connections` of clients where they fit. `limit` stands for that of the
+    /// system where it is lower.
+    pub fn of_process(connections: usize, limit: Option<u64>) -> Self {
+        let system = getrlimit(Resource::Nofile).current;
+        let limit = [system, limit].into_iter().flatten().min();
+        DescriptorShares::new(limit, connections)
+    }
+
+    fn new(limit: Option<u64>, connections: usize) -> Self {
+        let all = limit.unwrap_or(u64::MAX);
+        let reserved = (all / 8).clamp(LEAST_RESERVE, RESERVE).min(all / 2);
+        let room = usize::try_from(all - reserved).unwrap_or(usize::MAX);
+        // Every client may need a provider; many are answered without one.
+        let clients = connections.min(room - room / 3);
+        DescriptorShares {
+            limit,
+            reserved,
+            clients,
+            providers: room - clients,
+        }
+    }
+}
+
+/// What the process ran out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// File descriptors, of those that connections may have.
+    Descriptors,
+    /// Ports of its own for connections to one address.
+    Ports,
+}
+
+impl Shortage {
+    /// What an error tells of a shortage, whether it was found here or by the system.
+    pub fn of(error: &io::Error) -> Option<Self> {
+        use rustix::io::Errno;
+
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Shortage>());
+        inner.copied().or_else(|| match Errno::from_io_error(error)? {
+            Errno::MFILE | Errno::NFILE => Some(Shortage::Descriptors),
+            _ => None,
+        })
+    }
+}
+
+impl std::fmt::Display for Shortage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Shortage::Descriptors => "the process has no file descriptor left for it (RLIMIT_NOFILE)",
+            Shortage::Ports => {
+                "the machine has no port left for connections to its address (net.ipv4.ip_local_port_range)"
+            }
+        })
+    }
+}
+
+impl std::error::Error for Shortage {}
+
+impl From<Shortage> for io::Error {
+    fn from(shortage: Shortage) -> Self {
+        io::Error::other(shortage)
+    }
+}
+
+/// Who has connections that wait for nobody in particular.
+pub trait KeepsIdle {
+    /// Closes one of them; `false` when there is none.
+    fn close_one(&self) -> bool;
+}
+
+/// The sockets to providers of one worker: no more than its part of the descriptors.
+pub struct Sockets {
+    open: Cell<usize>,
+    most: usize,
+    /// Those that can close one to make room.
+    keepers: RefCell<Vec<Weak<dyn KeepsIdle>>>,
+}
+
+impl Default for Sockets {
+    fn default() -> Self {
+        Sockets::new(usize::MAX)
+    }
+}
+
+impl Sockets {
+    pub fn new(most: usize) -> Self {
+        Sockets {
+            open: Cell::new(0),
+            most,
+            keepers: RefCell::default(),
+        }
+    }
+
+    /// Asks `keeper` for a connection whenever there is no room, for as long as it lives.
+    pub fn ask(&self, keeper: Weak<dyn KeepsIdle>) {
+        let mut keepers = self.keepers.borrow_mut();
+        keepers.retain(|keeper| keeper.strong_count() > 0);
+        keepers.push(keeper);
+    }
+
+    /// How many are open.
+    pub fn open(&self) -> usize {
+        self.open.get()
+    }
+
+    /// The right to open one, until it is dropped. Where there is no room, one that waits for a request is closed.
+    ///
+    /// # Errors
+    /// [`Shortage::Descriptors`]: all are in use.
+    pub fn take(self: &Rc<Self>) -> Result<Taken, Shortage> {
+        while self.open.get() >= self.most {
+            let keepers = self.keepers.borrow();
+            let mut keepers = keepers.iter().filter_map(Weak::upgrade);
+            if !keepers.any(|keeper| keeper.close_one()) {
+                return Err(Shortage::Descriptors);
+            }
+        }
+        self.open.set(self.open.get().saturating_add(1));
+        Ok(Taken(Rc::clone(self)))
+    }
+}
+
+/// The right to one socket.
+pub struct Taken(Rc<Sockets>);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get().saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_the_limit_a_reserve_is_kept_back_and_both_sides_have_their_part() {
+        let mut limits: Vec<u64> = (2..5000).collect();
+        limits.extend([20_000, 1 << 20, 1 << 30, u64::MAX]);
+        for limit in limits {
+            for connections in [1, 100, 4096, 100_000] {
+                let shares = DescriptorShares::new(Some(limit), connections);
+                let all = shares.reserved as u128 + shares.clients as u128 + shares.providers as u128;
+                assert!(all <= u128::from(limit), "{shares:?}");
+                assert!(shares.clients >= 1 && shares.clients <= connections, "{shares:?}");
+                assert!(
+                    shares.reserved >= LEAST_RESERVE.min(limit / 2) && shares.reserved <= RESERVE,
+                    "{shares:?}"
+                );
+                assert!(
+                    shares.providers.saturating_mul(2).saturating_add(2) >= shares.clients,
+                    "{shares:?}"
+                );
+            }
+        }
+        assert_eq!(DescriptorShares::new(None, 4096).clients, 4096);
+        let common = DescriptorShares::new(Some(1024), 4096);
+        assert_eq!(
+            (common.reserved, common.clients, common.providers),
+            (128, 598, 298)
+        );
+    }
+
+    struct Idle(Rc<Sockets>, RefCell<Vec<Taken>>);
+
+    impl KeepsIdle for Idle {
+        fn close_one(&self) -> bool {
+            self.1.borrow_mut().pop().is_some()
+        }
+    }
+
+    #[test]
+    fn an_idle_connection_makes_room_and_one_in_use_does_not() {
+        let sockets = Rc::new(Sockets::new(2));
+        let idle = Rc::new(Idle(Rc::clone(&sockets), RefCell::default()));
+        let keeper: Weak<dyn KeepsIdle> = Rc::downgrade(&idle) as Weak<dyn KeepsIdle>;
+        sockets.ask(keeper);
+        idle.1.borrow_mut().push(idle.0.take().unwrap());
+        let one = sockets.take().unwrap();
+        let two = sockets.take().unwrap();
+        assert!(idle.1.borrow().is_empty(), "the idle one was closed");
+        assert_eq!(sockets.take().err(), Some(Shortage::Descriptors));
+        drop(one);
+        assert_eq!(sockets.open(), 1);
+        assert!(sockets.take().is_ok());
+        drop(two);
+        assert_eq!(sockets.open(), 0);
+    }
+
+    #[test]
+    fn a_shortage_is_told_by_the_system_or_by_the_room() {
+        let of = |number| Shortage::of(&io::Error::from_raw_os_error(number));
+        assert_eq!(
+            of(rustix::io::Errno::MFILE.raw_os_error()),
+            Some(Shortage::Descriptors)
+        );
+        assert_eq!(
+            of(rustix::io::Errno::NFILE.raw_os_error()),
+            Some(Shortage::Descriptors)
+        );
+        assert_eq!(of(rustix::io::Errno::CONNREFUSED.raw_os_error()), None);
+        for shortage in [Shortage::Descriptors, Shortage::Ports] {
+            assert_eq!(Shortage::of(&shortage.into()), Some(shortage));
+        }
+        assert_eq!(Shortage::of(&io::ErrorKind::TimedOut.into()), None);
+    }
+}

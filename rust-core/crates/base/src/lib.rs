@@ -1,0 +1,37 @@
+//! What all layers of a worker use: its clock, memory and file descriptors, its phases, reading from and writing to a client,
+//! and the answers by which requests are turned away.
+//!
+//! Nothing here knows of an exchange, of a provider or of the ledger. The layers above are `observe`, `upstream`, `exchange`,
+//! `front` and `dataplane`; each uses those below it, and none of those above.
+#![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    clippy::new_without_default,
+    reason = "for the layers above alone, where names say enough"
+)]
+
+pub mod answer;
+pub mod approvals;
+pub mod bounded_copy;
+pub mod client;
+pub mod client_fields;
+pub mod clock;
+pub mod deadline;
+pub mod descriptors;
+mod error;
+pub mod lifecycle;
+pub mod memory;
+pub mod open_table;
+pub mod panics;
+pub mod priority;
+pub mod random;
+pub mod rejection;
+pub mod request_id;
+pub mod response_head;
+pub mod routing;
+pub mod single_writer;
+pub mod spare;
+pub mod threads;
+pub mod workspace;
+
+pub use error::Error;

@@ -1,0 +1,254 @@
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use slab::Slab;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How far a worker has come on its way out. Retiring can be taken back; from the lame duck on, phases only advance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Ready for traffic.
+    Serving,
+    /// Not ready, and serving what comes all the same, until it is told to drain or to stay.
+    Retiring,
+    /// Not ready, still accepting: whoever routes here needs a moment to notice.
+    LameDuck,
+    /// The listener is closed, idle connections too; exchanges in flight go on.
+    Draining,
+    /// The drain deadline has passed: what is still in flight is cut.
+    Cancelled,
+}
+
+/// A view of the phase on the data-plane thread, one for each connection.
+///
+/// Every exchange waits for its end beside what it is about: a view is entered once among those that are to be woken, and
+/// looking at the phase takes no lock.
+pub struct Lifecycle {
+    shared: Rc<Shared>,
+    /// Where this view's waker is kept, once it has waited, and the waker.
+    place: Option<(usize, Waker)>,
+}
+
+struct Shared {
+    told: watch::Receiver<Phase>,
+    /// The phase of which everybody who waits has heard.
+    heard: Cell<Phase>,
+    waiting: RefCell<Slab<Waker>>,
+}
+
+impl Lifecycle {
+    /// The first view of the phases that are told; [`Lifecycle::follow`] wakes those who wait for one.
+    pub fn new(told: watch::Receiver<Phase>) -> Self {
+        let now = *told.borrow();
+        Lifecycle {
+            shared: Rc::new(Shared {
+                told,
+                heard: Cell::new(now),
+                waiting: RefCell::default(),
+            }),
+            place: None,
+        }
+    }
+
+    /// Tells everybody who waits of each phase, for ever. When nobody steers any more, all is over.
+    pub async fn follow(self) {
+        let mut told = self.shared.told.clone();
+        loop {
+            self.tell(*told.borrow_and_update());
+            if told.changed().await.is_err() {
+                self.tell(Phase::Cancelled);
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    fn tell(&self, phase: Phase) {
+        if self.shared.heard.replace(phase) != phase {
+            for (_, waker) in self.shared.waiting.borrow().iter() {
+                waker.wake_by_ref();
+            }
+        }
+    }
+
+    /// The phase as it is now, also where those who wait have not heard of it yet.
+    pub fn phase(&self) -> Phase {
+        *self.shared.told.borrow()
+    }
+
+    /// Waits until `phase` is reached; at once when it has been.
+    pub async fn reached(&mut self, phase: Phase) {
+        self.becomes(|now| now >= phase).await;
+    }
+
+    /// Waits until the phase is `wanted`, and returns it.
+    async fn becomes(&mut self, wanted: impl Fn(Phase) -> bool) -> Phase {
+        poll_fn(|context| {
+            let now = self.shared.heard.get();
+            if wanted(now) {
+                return Poll::Ready(now);
+            }
+            self.wake_on_change(context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn wake_on_change(&mut self, context: &Context<'_>) {
+        let waker = context.waker();
+        match &mut self.place {
+            Some((_, known)) if known.will_wake(waker) => {}
+            Some((place, known)) => {
+                known.clone_from(waker);
+                self.shared.waiting.borrow_mut()[*place].clone_from(waker);
+            }
+            None => {
+                let place = self.shared.waiting.borrow_mut().insert(waker.clone());
+                self.place = Some((place, waker.clone()));
+            }
+        }
+    }
+
+    /// Waits until a connection that carries no request may be closed: the worker drains, or has been on its way out
+    /// for `patience` since this was called. A client that uses its connection more often than that is told by an
+    /// answer, and never loses a request to a connection that closes under it.
+    pub async fn idle_may_close(&mut self, patience: Duration) {
+        loop {
+            self.reached(Phase::Retiring).await;
+            let turned = self.becomes(|now| now == Phase::Serving || now >= Phase::Draining);
+            match timeout(patience, turned).await {
+                Ok(Phase::Serving) => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Clone for Lifecycle {
+    fn clone(&self) -> Self {
+        Lifecycle {
+            shared: Rc::clone(&self.shared),
+            place: None,
+        }
+    }
+}
+
+impl Drop for Lifecycle {
+    fn drop(&mut self) {
+        if let Some((place, _)) = &self.place {
+            self.shared.waiting.borrow_mut().remove(*place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::watch;
+    use tokio::task::{LocalSet, spawn_local};
+    use tokio::time::{Instant, sleep, timeout};
+
+    use super::{Lifecycle, Phase};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A view of phases that pass one in every second.
+    fn passing(phases: &'static [Phase]) -> Lifecycle {
+        let (sender, told) = watch::channel(Phase::Serving);
+        let view = Lifecycle::new(told);
+        spawn_local(view.clone().follow());
+        spawn_local(async move {
+            for phase in phases {
+                sleep(SECOND).await;
+                sender.send_replace(*phase);
+            }
+            sleep(SECOND * 1000).await;
+        });
+        view
+    }
+
+    async fn seconds_of(wait: impl Future<Output = ()>) -> u64 {
+        let begin = Instant::now();
+        wait.await;
+        begin.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everybody_who_waits_for_a_phase_hears_of_it_and_of_every_later_one() {
+        let local = LocalSet::new();
+        let waits = local.run_until(async {
+            let mut view = passing(&[
+                Phase::Retiring,
+                Phase::LameDuck,
+                Phase::Draining,
+                Phase::Cancelled,
+            ]);
+            let mut other = view.clone();
+            let mut third = view.clone();
+            tokio::join!(
+                seconds_of(view.reached(Phase::Draining)),
+                seconds_of(other.reached(Phase::LameDuck)),
+                seconds_of(third.reached(Phase::Serving)),
+            )
+        });
+        assert_eq!(waits.await, (3, 2, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_closes_when_it_has_been_on_its_way_out_for_long_enough() {
+        let local = LocalSet::new();
+        let waited = local.run_until(async {
+            let mut view = passing(&[Phase::Retiring, Phase::Serving, Phase::Retiring]);
+            seconds_of(view.idle_may_close(SECOND * 5)).await
+        });
+        assert_eq!(waited.await, 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_closes_at_once_when_the_worker_drains() {
+        let local = LocalSet::new();
+        let waited = local.run_until(async {
+            let mut view = passing(&[Phase::Retiring, Phase::Draining]);
+            seconds_of(view.idle_may_close(SECOND * 500)).await
+        });
+        assert_eq!(waited.await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_is_over_when_nobody_steers_any_more() {
+        let local = LocalSet::new();
+        let reached = local.run_until(async {
+            let (sender, told) = watch::channel(Phase::Serving);
+            let mut view = Lifecycle::new(told);
+            spawn_local(view.clone().follow());
+            drop(sender);
+            timeout(SECOND, view.reached(Phase::Cancelled)).await
+        });
+        assert!(reached.await.is_ok());
+    }
+
+    #[test]
+    fn a_phase_holds_from_the_moment_it_is_told() {
+        let (sender, told) = watch::channel(Phase::Serving);
+        let view = Lifecycle::new(told);
+        for phase in [Phase::Retiring, Phase::Serving] {
+            sender.send_replace(phase);
+            assert_eq!(view.phase(), phase);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_view_that_is_gone_leaves_nothing_behind() {
+        let (_sender, told) = watch::channel(Phase::Serving);
+        let view = Lifecycle::new(told);
+        let mut other = view.clone();
+        assert!(timeout(SECOND, other.reached(Phase::Draining)).await.is_err());
+        assert_eq!(view.shared.waiting.borrow().len(), 1);
+        drop(other);
+        assert!(view.shared.waiting.borrow().is_empty());
+    }
+}

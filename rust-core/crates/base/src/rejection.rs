@@ -1,0 +1,653 @@
+//! Requests that are turned away: the answer to the client, and the code for the record.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use proofgate_auth::AuthError;
+use proofgate_limits::{Exceeded, Limit};
+use proofgate_multipart::MultipartError;
+use proofgate_policy::{Fault, Scope};
+use proofgate_providers::{BadBatch, BadRequest, Call, Dialect, Family, MessagePlace};
+use proofgate_translate::Untranslatable;
+use proofgate_wire::ProtocolError;
+
+use crate::answer::{Answer, Fields};
+use crate::approvals::{self, Approval};
+
+/// Why a request is turned away before it is admitted: what the client is told and what the record says.
+#[derive(Debug, Clone)]
+pub struct Rejection {
+    pub status: u16,
+    pub code: &'static str,
+    message: Cow<'static, str>,
+    param: Option<Cow<'static, str>>,
+    fields: Fields,
+}
+
+impl Rejection {
+    pub const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
+        404,
+        "unknown_endpoint",
+        "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
+         /v1/responses/input_tokens, /v1/embeddings, /v1/moderations, /v1/audio/speech, /v1/audio/transcriptions, /v1/audio/translations, \
+         /v1/images/generations, /v1/images/edits, /v1/images/variations, /v1/messages, /v1/messages/count_tokens and \
+         /v1beta/models/{model}:generateContent, :streamGenerateContent, :countTokens, :embedContent and \
+         :batchEmbedContents, for Claude /model/{model}/invoke and :rawPredict, and GET /v1/models, \
+         /v1beta/models, /v1/usage and /v1/receipts/{id}, and OpenAI's /v1/files and /v1/batches.",
+    );
+    /// No provider keeps objects for the tenant.
+    pub const OBJECTS_NOT_CONFIGURED: Rejection = Rejection::new(
+        403,
+        "objects_not_configured",
+        "No provider keeps files and batches for this tenant, because whoever has its key sees all of them. Ask whoever runs \
+         the gateway to name the tenant as objectsOf of a provider with a key of its own.",
+    );
+    /// What a batch uses would be counted by nobody.
+    pub const BATCHES_NOT_LIMITED: Rejection = Rejection::new(
+        403,
+        "batches_not_limited",
+        "This tenant's limits count tokens or money, and nobody counts what a batch uses. Send the requests one by one.",
+    );
+    /// Rules have to read answers, and files are not read.
+    pub const CONTENT_NOT_INSPECTED: Rejection = Rejection::new(
+        403,
+        "content_not_inspected",
+        "This tenant's rules have to read what models answer, and the contents of files are not read. Send the requests one by \
+         one.",
+    );
+    /// A body where there is none.
+    pub const UNEXPECTED_BODY: Rejection = Rejection::new(
+        400,
+        "unexpected_body",
+        "This request has a body, and there is nothing for it to say. Send it without.",
+    );
+    /// A body has a content coding (RFC 9110 section 15.5.16).
+    pub const CONTENT_CODING: Rejection = Rejection {
+        status: 415,
+        code: "content_coding_not_supported",
+        message: Cow::Borrowed(
+            "The body of this request is compressed (Content-Encoding), which is not read here. Send it as it is.",
+        ),
+        param: None,
+        fields: Fields::NONE,
+    };
+    /// A line of a batch's input is longer than a request may be.
+    pub const BATCH_LINE_TOO_LONG: Rejection = Rejection {
+        status: 413,
+        code: "batch_line_too_large",
+        message: Cow::Borrowed("It is longer than a request may be (limits.bodyBytes)."),
+        param: Some(Cow::Borrowed("file")),
+        fields: Fields::NONE,
+    };
+    /// A line is for a model of another provider.
+    pub const BATCH_MODEL_ELSEWHERE: Rejection = Rejection {
+        status: 400,
+        code: "batch_model_elsewhere",
+        message: Cow::Borrowed(
+            "The provider that keeps this tenant's files does not answer for its model. Name another model.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields::NONE,
+    };
+    /// A line names a model by a name that its provider does not know.
+    pub const BATCH_MODEL_RENAMED: Rejection = Rejection {
+        status: 400,
+        code: "batch_model_renamed",
+        message: Cow::Borrowed(
+            "Its model has another name at the provider, and a batch is not changed on its way. Name a model that has the same \
+             name there.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields::NONE,
+    };
+    pub const OVERLOADED: Rejection = Rejection::new(
+        503,
+        "overloaded",
+        "The gateway holds as many bytes of bodies as it may. Try again later.",
+    );
+    /// Rules look at the answer, and there is no room to hold it for them.
+    pub const ANSWER_OVERLOADED: Rejection = Rejection::new(
+        503,
+        "overloaded",
+        "The gateway has no room to hold the answer until its rules have seen it. Try again later.",
+    );
+    pub const SLOW_REQUEST: Rejection =
+        Rejection::new(408, "request_timeout", "The request did not arrive in time.");
+    pub const MISDIRECTED: Rejection = Rejection::new(
+        421,
+        "misdirected_request",
+        "This connection was routed for another tenant. Send the request again on a new connection.",
+    );
+    pub const NO_PROVIDER_KEY: Rejection = Rejection::new(
+        503,
+        "provider_key_missing",
+        "The gateway has no usable key or certificate for this model's provider, so nothing was sent. Ask whoever runs it.",
+    );
+    pub const PROVIDER_BUSY: Rejection = Rejection::new(
+        503,
+        "provider_busy",
+        "As many requests as may be are under way at this model's provider. Try again later.",
+    );
+    /// A budget counts what the model costs, and nobody knows it.
+    pub const PRICE_UNKNOWN: Rejection = Rejection {
+        status: 503,
+        code: "price_unknown",
+        message: Cow::Borrowed(
+            "This request counts in a budget, and the gateway knows no price of its model, so nothing was sent. Ask \
+             whoever runs it.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields {
+            should_retry: Some(false),
+            ..Fields::NONE
+        },
+    };
+    /// A budget counts what the request costs, and nobody knows what its tier does.
+    pub const TIER_NOT_PRICED: Rejection = Rejection {
+        status: 400,
+        code: "service_tier_not_priced",
+        message: Cow::Borrowed(
+            "This request counts in a budget, and the gateway knows no price of the tier that its service_tier, speed or \
+             inference_geo asks for, so nothing was sent. Leave it out, or ask whoever runs the gateway for a price of it \
+             (prices[].tiers).",
+        ),
+        param: Some(Cow::Borrowed("service_tier")),
+        fields: Fields::NONE,
+    };
+    pub const LEDGER_FULL: Rejection = Rejection::new(
+        503,
+        "ledger_full",
+        "The ledger has no room to record this request, so it was not forwarded. Try again later.",
+    );
+    /// Its tenant wants bodies stored, and they could not be.
+    pub const PAYLOADS_UNAVAILABLE: Rejection = Rejection::new(
+        503,
+        "payloads_unavailable",
+        "The gateway cannot store what this tenant's requests say, so nothing was sent. Try again later.",
+    );
+    pub const NO_SHRED_KEY: Rejection = Rejection::new(
+        503,
+        "shred_key_missing",
+        "The gateway has no shred key for this tenant, so nothing was sent. Ask whoever runs it.",
+    );
+    pub const LEDGER_STOPPED: Rejection = Rejection::new(
+        503,
+        "ledger_stopped",
+        "The ledger cannot record this request, so it was not forwarded. Try again later.",
+    );
+    /// The same for a model that does not exist and for one that is not this tenant's.
+    pub const UNKNOWN_MODEL: Rejection = Rejection {
+        status: 404,
+        code: "model_not_found",
+        message: Cow::Borrowed("The model does not exist or you do not have access to it."),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields::NONE,
+    };
+
+    /// The model's provider does not speak what the client does.
+    pub fn unserved_dialect(family: Family) -> Rejection {
+        let message = match family {
+            Family::OpenAi => {
+                "The provider of this model speaks OpenAI's API. It is reached by OpenAI's endpoints and POST \
+                 /v1/messages."
+            }
+            Family::Anthropic => {
+                "The provider of this model speaks Anthropic's API. It is reached by Anthropic's endpoints, POST \
+                 /v1/chat/completions and POST /v1/responses."
+            }
+            Family::Google => {
+                "The provider of this model speaks Google's API. It is reached by Google's endpoints, POST \
+                 /v1/chat/completions, POST /v1/responses and POST /v1/messages."
+            }
+            Family::Amazon => {
+                "The provider of this model speaks Amazon Bedrock's API. It is reached by POST /v1/chat/completions, POST \
+                 /v1/responses and POST /v1/messages."
+            }
+        };
+        Rejection::unserved(message)
+    }
+
+    /// The same of a provider whose models are spoken to as their publishers are.
+    pub fn unserved_at_publisher() -> Rejection {
+        Rejection::unserved(
+            "The provider of this model is Vertex AI. Its Claude models are reached by Anthropic's endpoints, all others by \
+             Google's generateContent and countTokens and POST /v1/messages, and all by POST /v1/chat/completions and POST \
+             /v1/responses.",
+        )
+    }
+
+    fn unserved(message: &'static str) -> Rejection {
+        Rejection {
+            param: Some(Cow::Borrowed("model")),
+            ..Rejection::new(400, "endpoint_not_supported_by_model", message)
+        }
+    }
+
+    /// Text that is there as the numbers of its tokens, and rules that have to read it.
+    pub fn token_ids(field: &'static str) -> Rejection {
+        Rejection {
+            param: Some(Cow::Borrowed(field)),
+            ..Rejection::new(
+                400,
+                "token_ids_not_readable",
+                "This tenant's rules have to read what is sent, and numbers of tokens cannot be read. Send the text.",
+            )
+        }
+    }
+
+    /// All tools of a request are run by the provider, and these kinds are not allowed.
+    pub fn hosted_tools(kinds: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!(
+                "The provider runs these tools itself, and this tenant may not use them: {kinds}. Whoever runs the gateway allows \
+                 them with hostedTools.allow of the tenant's plan."
+            )),
+            param: Some(Cow::Borrowed("tools")),
+            ..Rejection::new(403, "hosted_tool_not_allowed", "")
+        }
+    }
+
+    /// A budget counts what the request costs, and nobody knows what a call of this tool does.
+    pub fn tool_not_priced(kind: &str, model: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!(
+                "This request counts in a budget, and the gateway knows no price of a call of {kind}, which the provider of {model} \
+                 runs itself, so nothing was sent. Leave the tool out, or ask whoever runs the gateway for a price of it \
+                 (prices[].tools)."
+            )),
+            param: Some(Cow::Borrowed("tools")),
+            ..Rejection::new(400, "hosted_tool_not_priced", "")
+        }
+    }
+
+    /// No checkpoint covers the exchange yet: its tenant may ask again at once.
+    pub fn receipt_pending() -> Rejection {
+        Rejection {
+            fields: Fields {
+                retry_after: Some(1),
+                ..Fields::NONE
+            },
+            ..Rejection::new(
+                409,
+                "receipt_pending",
+                "No checkpoint covers this exchange yet. Ask again in a second.",
+            )
+        }
+    }
+
+    /// The model's provider allows no more requests for now.
+    pub fn provider_at_its_limit(wait: Duration) -> Rejection {
+        let seconds = wait.as_millis().div_ceil(1000);
+        let wait = u32::try_from(seconds).unwrap_or(u32::MAX).max(1);
+        Rejection {
+            fields: Fields {
+                retry_after: Some(wait),
+                should_retry: (wait > LONGEST_WAIT).then_some(false),
+                ..Fields::NONE
+            },
+            ..Rejection::new(
+                503,
+                "provider_busy",
+                "The gateway has sent this model's provider as much as it allows for now. Try again later.",
+            )
+        }
+    }
+
+    /// Seconds after which the client may try again, where that is known.
+    pub fn retry_after(&self) -> Option<u32> {
+        self.fields.retry_after
+    }
+
+    /// Fields of a form together are longer than what rules look at.
+    pub const FORM_FIELDS_TOO_LARGE: Rejection = Rejection::new(
+        400,
+        "form_fields_too_large",
+        "The fields of the form that are no files have more than 1 MiB together.",
+    );
+    pub const FORM_NOT_TEXT: Rejection = Rejection::new(
+        400,
+        "invalid_form",
+        "A field of the form is not UTF-8. What is no text must be sent as a file, with a filename.",
+    );
+    /// A file is longer than may be held until the model behind it is known.
+    pub const MODEL_BEHIND_FILE: Rejection = Rejection {
+        status: 400,
+        code: "model_behind_file",
+        message: Cow::Borrowed(
+            "The form's model stands behind a file that is longer than the gateway holds. Put model before the file.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields::NONE,
+    };
+    /// Rules look at answers, and not at streams of this endpoint.
+    pub const STREAM_NOT_INSPECTED: Rejection = Rejection {
+        status: 400,
+        code: "stream_not_inspected",
+        message: Cow::Borrowed(
+            "This tenant's rules have to read the answer, and streams of this endpoint are not read. Ask without stream.",
+        ),
+        param: Some(Cow::Borrowed("stream")),
+        fields: Fields::NONE,
+    };
+    /// Something in a form would have to be redacted.
+    pub const FORM_NOT_REDACTED: Rejection = Rejection::new(
+        403,
+        "policy_redaction_impossible",
+        "A rule redacts something in a field of this form, and forms are not changed, so it was denied. Send it without.",
+    );
+
+    /// Rules have made a request of it that nobody can read, and its tools have to be changed.
+    pub const TOOLS_NOT_REDACTED: Rejection = Rejection::new(
+        403,
+        "policy_redaction_impossible",
+        "What the rules made of this request cannot be read again to change its tools, so it was denied. Send it without tools \
+         that the provider runs.",
+    );
+
+    /// A form that is none, or that is read differently by different readers.
+    pub fn invalid_form(message: String) -> Rejection {
+        Rejection {
+            message: Cow::Owned(message),
+            ..Rejection::new(400, "invalid_form", "")
+        }
+    }
+
+    /// The same of a line of a file.
+    pub fn in_line(self, number: u64) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("Line {number} of the file: {}", self.message)),
+            ..self
+        }
+    }
+
+    /// What is wrong with a field of a form.
+    pub fn form_field(field: &'static str, wrong: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("The form's field {field} {wrong}")),
+            param: Some(Cow::Borrowed(field)),
+            ..Rejection::new(400, "invalid_form", "")
+        }
+    }
+
+    /// A rule denies the request for a message that stands there, or an answer.
+    pub fn blocked(rule: &str, reason: &str, message: Option<(MessagePlace, Scope)>) -> Rejection {
+        let named = message.filter(|(place, _)| !place.field.is_empty());
+        let Some((place, scope)) = named else {
+            return Rejection {
+                message: Cow::Owned(format!("Denied by the policy rule {rule}: {reason}")),
+                ..Rejection::new(403, "policy_blocked", "")
+            };
+        };
+        let label = scope.label();
+        let said = format!(
+            "Denied by the policy rule {rule} in {place} ({label}): {reason} Leave this message out to go on."
+        );
+        Rejection {
+            message: Cow::Owned(said),
+            param: Some(Cow::Owned(place.to_string())),
+            ..Rejection::new(403, "policy_blocked", "")
+        }
+    }
+
+    /// An answer calls a guarded tool, and the request holds a flagged text of a tool there. `approval`: what allows it, where
+    /// something does.
+    pub fn guarded_call(
+        tool: &str,
+        (place, scope): (MessagePlace, Scope),
+        approval: Option<&Approval>,
+    ) -> Rejection {
+        let label = scope.label();
+        let said = format!(
+            "The model calls {tool}, and this answer is not delivered: {place} ({label}) reads like instructions to the \
+             model, and those may come from whoever wrote that text. \
+             Leave this message out to go on"
+        );
+        let (code, said) = match approval {
+            None => (
+                "guarded_tool_refused",
+                format!("{said}, or contact the gateway administrator (guardedTools of the tenant's plan)."),
+            ),
+            Some(approval) => (
+                "approval_required",
+                format!(
+                    "{said}. Or review that text and approve calls of {tool} after it: for 24 hours, send this header with this \
+                     request and later ones: {}: {approval}",
+                    approvals::FIELD
+                ),
+            ),
+        };
+        Rejection {
+            message: Cow::Owned(said),
+            param: (!place.field.is_empty()).then(|| Cow::Owned(place.to_string())),
+            ..Rejection::new(403, code, "")
+        }
+    }
+
+    /// A request with a flagged text of a tool and with tools, whose answer nobody sees here.
+    pub fn guarded_unseen((place, scope): (MessagePlace, Scope)) -> Rejection {
+        let label = scope.label();
+        Rejection {
+            message: Cow::Owned(format!(
+                "{place} ({label}) reads like instructions to the model, and calls of guarded tools could not be refused in the \
+                 answer of a batch. Leave this message or the tools out."
+            )),
+            ..Rejection::new(403, "guarded_tool_refused", "")
+        }
+    }
+
+    /// A policy outside of the data plane gave no verdict, and its requests are denied then.
+    pub fn policy_unavailable(policy: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!(
+                "The policy {policy} could not be evaluated for this request, so it was denied."
+            )),
+            ..Rejection::new(403, "policy_unavailable", "")
+        }
+    }
+
+    /// A policy outside of the data plane denies the request.
+    pub fn denied_by_policy(policy: &str, reason: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("Denied by the policy {policy}: {reason}")),
+            ..Rejection::new(403, "policy_blocked", "")
+        }
+    }
+
+    /// Rules look at the answer and cannot.
+    pub fn unreadable_answer(code: &'static str, message: String) -> Rejection {
+        Rejection {
+            message: Cow::Owned(message),
+            ..Rejection::new(502, code, "")
+        }
+    }
+
+    /// Another method than the path knows.
+    pub fn method_not_allowed(allow: &'static str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("This path knows only {allow}.")),
+            fields: Fields {
+                allow: Some(allow),
+                ..Fields::NONE
+            },
+            ..Rejection::new(405, "method_not_allowed", "")
+        }
+    }
+
+    /// One with a message that is made for it.
+    pub fn with_message(status: u16, code: &'static str, message: String) -> Self {
+        Rejection {
+            message: Cow::Owned(message),
+            ..Rejection::new(status, code, "")
+        }
+    }
+
+    pub const fn new(status: u16, code: &'static str, message: &'static str) -> Self {
+        Rejection {
+            status,
+            code,
+            message: Cow::Borrowed(message),
+            param: None,
+            fields: Fields {
+                retry_after: if status == 503 { Some(1) } else { None },
+                should_retry: if status == 421 { Some(true) } else { None },
+                ..Fields::NONE
+            },
+        }
+    }
+
+    pub fn answer(&self) -> Answer<'_> {
+        Answer {
+            status: self.status,
+            code: self.code,
+            message: &self.message,
+            param: self.param.as_deref(),
+            fields: self.fields,
+        }
+    }
+}
+
+impl From<ProtocolError> for Rejection {
+    fn from(refusal: ProtocolError) -> Self {
+        Rejection {
+            message: Cow::Owned(refusal.to_string()),
+            ..Rejection::new(refusal.status(), refusal.code(), "")
+        }
+    }
+}
+
+impl From<AuthError> for Rejection {
+    fn from(denial: AuthError) -> Self {
+        Rejection {
+            message: Cow::Owned(denial.to_string()),
+            fields: Fields {
+                www_authenticate: Some(denial.www_authenticate()),
+                ..Fields::NONE
+            },
+            ..Rejection::new(denial.status(), denial.code(), "")
+        }
+    }
+}
+
+impl From<MultipartError> for Rejection {
+    fn from(error: MultipartError) -> Self {
+        Rejection::invalid_form(error.to_string())
+    }
+}
+
+impl From<BadRequest> for Rejection {
+    fn from(bad: BadRequest) -> Self {
+        Rejection {
+            message: Cow::Owned(bad.to_string()),
+            param: bad.param().map(Cow::Borrowed),
+            ..Rejection::new(400, bad.code(), "")
+        }
+    }
+}
+
+impl From<BadBatch> for Rejection {
+    fn from(bad: BadBatch) -> Self {
+        Rejection {
+            message: Cow::Owned(bad.to_string()),
+            param: bad.param().map(Cow::Borrowed),
+            ..Rejection::new(400, bad.code(), "")
+        }
+    }
+}
+
+impl From<Untranslatable> for Rejection {
+    fn from(unsaid: Untranslatable) -> Self {
+        // Clients show the message, and few of them the field beside it.
+        let message = match &*unsaid.param {
+            "" => unsaid.message,
+            param => Cow::Owned(format!("{param}: {}", unsaid.message)),
+        };
+        Rejection {
+            message,
+            param: Some(unsaid.param),
+            ..Rejection::new(400, "not_translatable", "")
+        }
+    }
+}
+
+impl From<Fault> for Rejection {
+    fn from(fault: Fault) -> Self {
+        Rejection::new(
+            403,
+            fault.code(),
+            "The policy could not be evaluated for this request, so it was denied.",
+        )
+    }
+}
+
+/// For longer no client is told to wait and try again by itself, in seconds.
+pub const LONGEST_WAIT: u32 = 60;
+
+/// The field of a request that bounds the tokens of its answer, where its dialect has one.
+fn answer_bound(dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::Chat => Some("max_completion_tokens"),
+        Dialect::Completions | Dialect::Messages => Some("max_tokens"),
+        Dialect::Responses => Some("max_output_tokens"),
+        Dialect::Gemini => Some("generationConfig.maxOutputTokens"),
+        _ => None,
+    }
+}
+
+impl Rejection {
+    /// A request that would pass a limit; `answer`: tokens that would be reserved for what it is answered; `tools`: how often
+    /// its provider may run tools for it, where that is reserved, too, and the field that bounds it.
+    pub fn over_limit(
+        exceeded: Exceeded,
+        call: &Call<'_>,
+        answer: u64,
+        tools: Option<(u64, Option<&'static str>)>,
+    ) -> Self {
+        let mut rejection = Rejection::from(exceeded);
+        if let Some((calls, field)) = tools.filter(|_| exceeded.is_never()) {
+            let field = field.map(|field| format!("{field} and "));
+            rejection.message = Cow::Owned(format!(
+                "{}. Its hosted tools may be called {calls} times, and after each call the model reads a whole prompt again, which is \
+                 reserved: {}hostedTools.tokensPerCall of the tenant's plan bound that",
+                rejection.message,
+                field.unwrap_or_default()
+            ));
+        }
+        let counts_tokens = !matches!(exceeded.limit, Limit::RequestsPerMinute | Limit::Concurrency);
+        let Some(field) = answer_bound(call.dialect).filter(|_| counts_tokens && answer > 0) else {
+            return rejection;
+        };
+        if !exceeded.is_never() {
+            return rejection;
+        }
+        let advice = match call.max_tokens {
+            Some(_) => "a lower value reserves less",
+            None => "the request does not name it, and a value reserves as much as it says",
+        };
+        Rejection {
+            message: Cow::Owned(format!(
+                "{}. {answer} tokens would be reserved for the answer: {field} bounds them, {advice}.",
+                rejection.message
+            )),
+            param: Some(Cow::Borrowed(field)),
+            ..rejection
+        }
+    }
+}
+
+impl From<Exceeded> for Rejection {
+    fn from(exceeded: Exceeded) -> Self {
+        let wait = exceeded
+            .retry_after_seconds()
+            .map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX));
+        Rejection {
+            message: Cow::Owned(exceeded.to_string()),
+            fields: Fields {
+                retry_after: wait,
+                // Some clients sleep for as long as they are told, whatever that is (anthropic-sdk-python).
+                should_retry: Some(!exceeded.is_never() && wait <= Some(LONGEST_WAIT)),
+                ..Fields::NONE
+            },
+            ..Rejection::new(429, exceeded.code(), "")
+        }
+    }
+}

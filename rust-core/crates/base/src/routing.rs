@@ -1,0 +1,126 @@
+//! Who opened a connection, and for whom the load balancer routed it: what it says, and why it is believed.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use subtle::ConstantTimeEq;
+
+/// Between the routing key and what it vouches for.
+const SEPARATOR: u8 = b':';
+/// In the place of a tenant's name: the load balancer keeps no tenant on a worker of its own.
+const ANYONE: &[u8] = b"*";
+
+/// Text that the load balancer writes before the tenant's name. A client cannot know it, so nobody who reaches a
+/// worker's port in another way is taken for the load balancer.
+pub struct RoutingKey(Box<[u8]>);
+
+impl RoutingKey {
+    pub fn new(key: &str) -> Self {
+        RoutingKey(key.as_bytes().into())
+    }
+
+    /// Reads a unique id of the PROXY header: `<routing key>:<tenant>`.
+    pub fn read(&self, unique_id: &[u8]) -> Routed {
+        let Some((key, [SEPARATOR, name @ ..])) = unique_id.split_at_checked(self.0.len()) else {
+            return Routed::Nobody;
+        };
+        match name {
+            _ if !bool::from(key.ct_eq(&self.0)) => Routed::Nobody,
+            ANYONE => Routed::Anyone,
+            name => Routed::Tenant(name.into()),
+        }
+    }
+}
+
+/// What is known of a connection before its first request.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// Whose requests it may carry.
+    pub routed: Routed,
+    pub sender: Sender,
+}
+
+/// Who sends, as far as addresses tell: an IPv4 address, or the network of 64 bits that an IPv6 address is in, which
+/// one subscriber has to himself (RFC 6177).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sender(IpAddr);
+
+impl From<SocketAddr> for Sender {
+    fn from(address: SocketAddr) -> Self {
+        Sender(match address.ip().to_canonical() {
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+            }
+            address => address,
+        })
+    }
+}
+
+/// Whose requests a connection may carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Routed {
+    /// Every tenant's: nobody chose a worker for one of them.
+    Anyone,
+    /// Those of the tenant for which this worker was chosen; of no tenant, where none has this name.
+    Tenant(Box<[u8]>),
+    /// No tenant's: whoever opened it is not the load balancer.
+    Nobody,
+}
+
+impl Routed {
+    /// Whether a request of the tenant `name` belongs on the connection.
+    pub fn is_for(&self, name: &str) -> bool {
+        match self {
+            Routed::Anyone => true,
+            Routed::Tenant(routed) => **routed == *name.as_bytes(),
+            Routed::Nobody => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(unique_id: &[u8]) -> Routed {
+        RoutingKey::new("0123456789abcdef").read(unique_id)
+    }
+
+    #[test]
+    fn the_tenant_is_what_follows_the_key() {
+        assert_eq!(
+            read(b"0123456789abcdef:acme"),
+            Routed::Tenant(b"acme".as_slice().into())
+        );
+        assert!(read(b"0123456789abcdef:acme").is_for("acme"));
+        assert!(!read(b"0123456789abcdef:acme").is_for("acm"));
+        assert!(!read(b"0123456789abcdef:-").is_for("acme"));
+        assert!(read(b"0123456789abcdef:*").is_for("acme"));
+    }
+
+    #[test]
+    fn a_subscriber_is_one_sender_whatever_address_he_takes() {
+        let sender = |text: &str| Sender::from(SocketAddr::new(text.parse().unwrap(), 4711));
+        assert_eq!(sender("2001:db8:1:2::3"), sender("2001:db8:1:2:ffff::1"));
+        assert_ne!(sender("2001:db8:1:2::3"), sender("2001:db8:1:3::3"));
+        assert_eq!(sender("::ffff:192.0.2.1"), sender("192.0.2.1"));
+        assert_ne!(sender("192.0.2.1"), sender("192.0.2.2"));
+    }
+
+    #[test]
+    fn without_the_key_nothing_is_believed() {
+        for unique_id in [
+            b"".as_slice(),
+            b"acme",
+            b"*",
+            b":acme",
+            b":*",
+            b"0123456789abcdef",
+            b"0123456789abcdeg:*",
+            b"0123456789abcde:*",
+            b"0123456789abcdefacme",
+        ] {
+            assert_eq!(read(unique_id), Routed::Nobody, "{unique_id:?}");
+        }
+    }
+}

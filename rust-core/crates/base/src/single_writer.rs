@@ -1,0 +1,161 @@
+//! Numbers that one thread adds to and others read.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+/// A count. Only the data-plane thread adds to it, so adding needs no locked instruction.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// Stays at the greatest number once it is there.
+    pub fn add(&self, more: u64) {
+        let before = self.0.load(Ordering::Relaxed);
+        self.0.store(before.saturating_add(more), Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The greatest bound of a histogram, as OpenTelemetry's conventions for generative AI advise for the durations of
+/// requests: 81.92 s.
+const LAST_BOUND_US: u64 = 81_920_000;
+
+/// Buckets whose bounds double from 10 ms on, and the one without a bound: those conventions' own.
+const USUAL: usize = 15;
+/// The same with bounds from 0.625 ms on.
+pub const FINE: usize = 19;
+
+/// Durations, in few buckets: each bound is twice the one before.
+#[derive(Debug)]
+pub struct Histogram<const BUCKETS: usize = USUAL> {
+    /// The last is for what is longer than every bound.
+    counts: [Count; BUCKETS],
+    sum_us: Count,
+}
+
+/// What a histogram holds.
+pub struct Distribution<const BUCKETS: usize = USUAL> {
+    /// Upper bounds in seconds, and how many are above the bound before and not above this one.
+    pub buckets: [(f64, u64); BUCKETS],
+    pub count: u64,
+    pub sum_seconds: f64,
+}
+
+impl<const BUCKETS: usize> Default for Histogram<BUCKETS> {
+    fn default() -> Self {
+        Histogram {
+            counts: std::array::from_fn(|_| Count::default()),
+            sum_us: Count::default(),
+        }
+    }
+}
+
+impl<const BUCKETS: usize> Histogram<BUCKETS> {
+    const FIRST_BOUND_US: u64 = LAST_BOUND_US >> (BUCKETS - 2);
+
+    pub fn observe(&self, microseconds: u64) {
+        let firsts = microseconds.div_ceil(Self::FIRST_BOUND_US);
+        // The least n with 2^n >= firsts.
+        let bucket = u64::BITS - firsts.saturating_sub(1).leading_zeros();
+        self.counts[(BUCKETS - 1).min(bucket as usize)].add(1);
+        self.sum_us.add(microseconds);
+    }
+
+    pub fn get(&self) -> Distribution<BUCKETS> {
+        let mut buckets = [(f64::INFINITY, 0); BUCKETS];
+        for (index, (bound, count)) in buckets.iter_mut().enumerate() {
+            *count = self.counts[index].get();
+            if index < BUCKETS - 1 {
+                *bound = (Self::FIRST_BOUND_US << index) as f64 / 1e6;
+            }
+        }
+        Distribution {
+            count: buckets.iter().map(|(_, count)| count).sum(),
+            sum_seconds: self.sum_us.get() as f64 / 1e6,
+            buckets,
+        }
+    }
+}
+
+impl EncodeMetric for Count {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_counter::<NoLabelSet, _, u64>(&self.get(), None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
+    }
+}
+
+impl<const BUCKETS: usize> EncodeMetric for Histogram<BUCKETS> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let found = self.get();
+        encoder.encode_histogram::<NoLabelSet>(found.sum_seconds, found.count, &found.buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket_of(microseconds: u64) -> f64 {
+        let histogram: Histogram = Histogram::default();
+        histogram.observe(microseconds);
+        let found = histogram.get();
+        let mut filled = found.buckets.into_iter().filter(|(_, count)| *count > 0);
+        filled.next().map_or(f64::NAN, |(bound, _)| bound)
+    }
+
+    #[test]
+    fn a_duration_is_in_the_first_bucket_whose_bound_it_does_not_exceed() {
+        assert_eq!([0, 1, 10_000].map(bucket_of), [0.01; 3]);
+        for doublings in 1..USUAL - 1 {
+            let bound = Histogram::<USUAL>::FIRST_BOUND_US << doublings;
+            let (below, seconds) = (
+                Histogram::<USUAL>::FIRST_BOUND_US << (doublings - 1),
+                bound as f64 / 1e6,
+            );
+            assert_eq!([below + 1, bound].map(bucket_of), [seconds; 2], "{bound}");
+        }
+        assert_eq!([81_920_001, u64::MAX].map(bucket_of), [f64::INFINITY; 2]);
+    }
+
+    #[test]
+    fn the_bounds_double_from_10_milliseconds_to_81_92_seconds() {
+        let bounds = Histogram::<USUAL>::default()
+            .get()
+            .buckets
+            .map(|(bound, _)| bound);
+        assert_eq!(bounds[..3], [0.01, 0.02, 0.04]);
+        assert_eq!(bounds[USUAL - 2..], [81.92, f64::INFINITY]);
+    }
+
+    #[test]
+    fn the_bounds_of_a_fine_histogram_end_as_those_of_a_usual_one_and_begin_below_a_millisecond() {
+        let fine = Histogram::<FINE>::default().get().buckets.map(|(bound, _)| bound);
+        let usual = Histogram::<USUAL>::default()
+            .get()
+            .buckets
+            .map(|(bound, _)| bound);
+        assert_eq!(fine[..5], [0.000_625, 0.001_25, 0.002_5, 0.005, 0.01]);
+        assert_eq!(fine[4..], usual);
+    }
+
+    #[test]
+    fn a_sum_beyond_all_numbers_stays_at_the_greatest() {
+        let count = Count::default();
+        count.add(u64::MAX);
+        count.add(1);
+        assert_eq!(count.get(), u64::MAX);
+    }
+}

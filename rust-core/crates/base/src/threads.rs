@@ -1,0 +1,61 @@
+//! The threads of a worker: whether they still run, and how they ended.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use crate::Error;
+
+/// Counts the threads that still run.
+pub struct Threads {
+    left: Mutex<usize>,
+    ended: Condvar,
+    failed: AtomicBool,
+}
+
+impl Threads {
+    /// Counts `left` threads that are to be spawned.
+    pub fn new(left: usize) -> Arc<Self> {
+        Arc::new(Threads {
+            left: Mutex::new(left),
+            ended: Condvar::new(),
+            failed: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether one of them has failed.
+    pub fn have_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Waits until all have ended, at most `timeout`; `true` when they have and none failed.
+    pub fn join(&self, timeout: Duration) -> bool {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.ended.wait_timeout_while(left, timeout, |left| *left != 0);
+        let (left, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *left == 0 && !self.have_failed()
+    }
+
+    /// Starts one.
+    pub fn spawn(
+        self: &Arc<Self>,
+        name: &'static str,
+        body: impl FnOnce() -> bool + Send + 'static,
+    ) -> Result<Thread, Error> {
+        let threads = Arc::clone(self);
+        let run = move || {
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            if !ended.unwrap_or(false) {
+                threads.failed.store(true, Ordering::Release);
+            }
+            *threads.left.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            threads.ended.notify_all();
+        };
+        let handle = thread::Builder::new().name(format!("proofgate-{name}"));
+        let handle = handle
+            .spawn(run)
+            .map_err(|source| Error::Thread { thread: name, source })?;
+        Ok(handle.thread().clone())
+    }
+}

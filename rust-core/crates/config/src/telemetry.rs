@@ -1,0 +1,120 @@
+//! What telemetry reports of exchanges.
+
+use proofgate_base::Error;
+use serde::Deserialize;
+
+/// What is to be told, as the configuration has it.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryConfig {
+    #[serde(default)]
+    pub access_log: AccessLogMode,
+    /// None: there are no traces.
+    #[serde(default)]
+    pub traces: Option<TracesConfig>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TracesConfig {
+    /// The share of traces that begin here and are sampled, 0 to 1.
+    pub ratio: f64,
+    /// Whether providers are told the trace.
+    pub propagate: bool,
+}
+
+/// Which exchanges have a line in the access log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessLogMode {
+    #[default]
+    None,
+    /// Those that did not end well.
+    Errors,
+    All,
+}
+
+/// What is to be told, as a request needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    pub access_log: AccessLogMode,
+    pub traces: Option<Traces>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traces {
+    /// Of how many of 2^64 trace ids the traces are sampled.
+    sampled: u128,
+    pub propagate: bool,
+}
+
+impl Settings {
+    /// # Errors
+    /// [`Error::Config`] when the ratio is none.
+    pub fn new(config: &TelemetryConfig) -> Result<Self, Error> {
+        let traces = config.traces.as_ref().map(|traces| {
+            if !(0.0..=1.0).contains(&traces.ratio) {
+                return Err(Error::Config("the ratio of traces is not within 0 and 1".into()));
+            }
+            Ok(Traces {
+                sampled: (traces.ratio * 2f64.powi(64)).round() as u128,
+                propagate: traces.propagate,
+            })
+        });
+        Ok(Settings {
+            access_log: config.access_log,
+            traces: traces.transpose()?,
+        })
+    }
+
+    /// Whether nobody wants to know anything of any exchange.
+    pub fn is_off(&self) -> bool {
+        self.access_log == AccessLogMode::None && self.traces.is_none()
+    }
+}
+
+impl Traces {
+    /// Whether a trace that begins here is sampled, by the lower half of its id, as OpenTelemetry's samplers by ratio do it:
+    /// whoever has the same ratio decides the same.
+    pub fn samples(&self, trace: u128) -> bool {
+        u128::from(trace as u64) < self.sampled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn traces(ratio: f64) -> Option<Traces> {
+        let config = TelemetryConfig {
+            traces: Some(TracesConfig {
+                ratio,
+                propagate: true,
+            }),
+            ..TelemetryConfig::default()
+        };
+        Settings::new(&config).ok()?.traces
+    }
+
+    #[test]
+    fn the_ratio_is_the_share_of_the_lower_halves_of_ids_that_are_sampled() {
+        let high = 7u128 << 64;
+        for (ratio, id, sampled) in [
+            (0.0, 0, false),
+            (1.0, u64::MAX, true),
+            (0.5, (1 << 63) - 1, true),
+            (0.5, 1 << 63, false),
+            (0.25, 1 << 62, false),
+        ] {
+            let traces = traces(ratio).unwrap();
+            assert_eq!(traces.samples(high | u128::from(id)), sampled, "{ratio} {id}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_ratio_is_refused() {
+        for ratio in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
+            assert!(traces(ratio).is_none(), "{ratio}");
+        }
+    }
+}

@@ -1,0 +1,713 @@
+//! From a whole request to an open exchange: read, limit, judge, record.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofgate_auth::{AuthError, Credential, Identity, Tenant};
+use proofgate_base::memory::{AT_ONCE, Buffer, Exhausted, Share};
+use proofgate_base::rejection::Rejection;
+use proofgate_ledger::commitment::BodyDigest;
+use proofgate_limits::{CredentialId, Limit};
+use proofgate_observe::metrics::{RequestOutcome, Series};
+use proofgate_observe::rejected_request::RejectedRequest;
+use proofgate_policy::Direction;
+use proofgate_providers::{BadRequest, Call, RequestTemplate, batch_endpoint};
+use proofgate_stages::Stage;
+use proofgate_translate::Target as TranslationTarget;
+use proofgate_upstream::offered_tools::OfferedTools;
+use proofgate_upstream::pricing::{self, AskedFor, Most, Unpriced, most_tokens};
+use proofgate_upstream::routes::{Model, Named, Target, Way};
+use proofgate_upstream::translation::{Pairs, Translation};
+use proofgate_upstream::upstream::Attending;
+use proofgate_wire::encode;
+
+use crate::batch_lines;
+use crate::denied_betas::WithoutFeatures;
+use crate::endpoint;
+use crate::gateway::{Reading, make_ready};
+use crate::guarded_tools::{Guard, Guarded};
+use crate::hooks::{self, Asking};
+use crate::hosted_tools::ToolChanges;
+use crate::incoming_call::IncomingCall;
+use crate::judged::{self, DeniedRequest};
+use crate::open_exchange::{Admitted, Granted, OpenExchange};
+use crate::own_thoughts;
+use crate::reply::Reply;
+use crate::request_policy;
+use crate::rewritten::Rewritten;
+use crate::waiting::Waiting;
+
+/// A request that was understood, passed limits and rules, and is in the ledger.
+pub struct Accepted<'c> {
+    pub call: Call<'c>,
+    pub model: &'c Model,
+    /// Where it goes first; `None` where the gateway answers it by itself, with its estimate.
+    pub(crate) chosen: Option<Chosen<'c>>,
+    pub open: Box<OpenExchange>,
+    pub(crate) rewritten: Option<Rewritten>,
+}
+
+/// A provider that a request is sent to, and how.
+pub struct Chosen<'c> {
+    /// Which of its model's targets it is.
+    pub place: usize,
+    /// What the model is called there.
+    pub named: Named<'c>,
+    pub(crate) template: &'c RequestTemplate,
+    /// Its place among those under way there, from when it was chosen on until it is sent: then the exchange has it.
+    pub(crate) attending: Option<Attending>,
+    /// What is sent in the place of the client's body, to a provider of another dialect.
+    pub translated: Option<Translated>,
+    /// The same to one of the client's dialect, where some of it is another provider's alone.
+    pub(crate) stripped: Option<Rewritten>,
+}
+
+/// A request in its provider's dialect.
+pub struct Translated {
+    pub body: Buffer,
+    pub back: Box<Translation>,
+}
+
+/// A request that is turned away after it was understood.
+pub struct RejectedCall<'c> {
+    pub rejection: Rejection,
+    /// What is recorded of it, where that is more than is known of every request.
+    pub refused: Option<RejectedRequest<'c>>,
+    /// Whether a limit or budget of the tenant turns it away.
+    pub(crate) is_over_limit: bool,
+    /// After how long it may be tried again, where it would fit if requests under way used nothing of what they reserved.
+    pub(crate) fits_in: Option<Duration>,
+}
+
+impl From<Rejection> for Box<RejectedCall<'_>> {
+    fn from(rejection: Rejection) -> Self {
+        Box::new(RejectedCall {
+            rejection,
+            refused: None,
+            is_over_limit: false,
+            fits_in: None,
+        })
+    }
+}
+
+/// Reads a request and admits it. Only a long one waits here, between two slices of its scan, or pieces of its digest; so nearly all connections read
+/// into the same memory, which is still in the cache.
+pub async fn accept<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reply: &mut Reply<'_>,
+) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
+    let gateway = incoming.gateway;
+    let mut reading = gateway.reading.take();
+    let attachments = judged::attachments(incoming.catalog);
+    reading.text.set_attachments(attachments);
+    let accepted = read_and_admit(incoming, reply, &mut reading).await;
+    reading.give_back_to(gateway);
+    accepted
+}
+
+async fn read_and_admit<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reply: &mut Reply<'_>,
+    reading: &mut Reading,
+) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
+    let mut room = Share::new(&incoming.gateway.budget);
+    let call = match incoming.form {
+        Some(form) => {
+            reading.text.plain(&form.said.text);
+            form.said.call(incoming.dialect).map_err(Rejection::from)?
+        }
+        None if !incoming.dialect.has_body() => {
+            reading.text.plain("");
+            Call::without_body(incoming.dialect)
+        }
+        None => read_json(incoming, reading, &mut room).await?,
+    };
+    route_and_admit(incoming, reply, reading, call, room).await
+}
+
+/// Reads a request that is JSON.
+async fn read_json<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reading: &mut Reading,
+    room: &mut Share,
+) -> Result<Call<'c>, Rejection> {
+    if incoming.body.len() > AT_ONCE {
+        // What the text can take at most.
+        room.resize(incoming.body.len())
+            .map_err(|Exhausted| Rejection::OVERLOADED)?;
+        make_ready(&mut reading.text, incoming.body.len()).await;
+    }
+    let body = Call::text_of(incoming.body).map_err(Rejection::from)?;
+    if body.len() > AT_ONCE {
+        tokio::task::yield_now().await;
+    }
+    if incoming.stored.is_some() {
+        let endpoint = batch_endpoint(incoming.body, &mut reading.workspace).map_err(Rejection::from)?;
+        let plan = incoming.catalog.terms.plan(&incoming.identity.tenant);
+        if !endpoint::of(endpoint).is_none_or(|endpoint| plan.allowed.has_endpoint(endpoint)) {
+            return Err(Rejection::from(AuthError::EndpointNotAllowed));
+        }
+    }
+    let read = Call::read_text(incoming.dialect, body, &mut reading.workspace, &mut reading.text);
+    reading.end_reading();
+    if body.len() > AT_ONCE {
+        reading.fit_text();
+    }
+    incoming.span.lap_now(Stage::Parse);
+    let mut call = read.map_err(Rejection::from)?;
+    incoming.attribution.read_body(&call.ids);
+    if let Some(in_path) = incoming.in_path {
+        match in_path.stream {
+            Some(stream) => {
+                call.model = in_path.model.as_str().into();
+                call.stream = stream;
+            }
+            None if in_path.model.is_empty() || call.model == in_path.model => {}
+            None => return Err(Rejection::from(BadRequest::OtherModel)),
+        }
+    }
+    if let Some(observed) = &mut incoming.observed {
+        observed.asks_for(&call.model, call.stream);
+    }
+    Ok(call)
+}
+
+async fn route_and_admit<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reply: &mut Reply<'_>,
+    reading: &mut Reading,
+    call: Call<'c>,
+    mut room: Share,
+) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
+    let held = match incoming.body.len() > AT_ONCE {
+        true => reading.text.capacity(),
+        false => reading.text.size(),
+    };
+    room.resize(held).map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let tenant = &incoming.identity.tenant;
+    let model = match incoming.stored {
+        None => incoming
+            .catalog
+            .route(tenant, &call.model)
+            .ok_or(Rejection::UNKNOWN_MODEL),
+        Some(_) => incoming
+            .catalog
+            .stored_of(tenant)
+            .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
+    }?;
+    if call.kept.is_some()
+        && !incoming.catalog.keeps_for(tenant, model)
+        && let Some(field) = own_thoughts::kept_besides(incoming, &call)?
+    {
+        return Err(Rejection::from(BadRequest::KeptByProvider(field)).into());
+    }
+    let denied = &incoming.catalog.terms.plan(tenant).denied_betas;
+    if let Some(fields) = incoming.fields.as_mut().filter(|_| !denied.is_empty()) {
+        fields.deny(denied, reply.extra);
+    }
+    let patience = incoming.catalog.terms.plan(tenant).wait;
+    let mut waiting = Waiting::new(&incoming.gateway.queues, &tenant.name, patience);
+    let extra = reply.extra.len();
+    loop {
+        let admitted = choose_and_admit(incoming, reply, reading, (&call, model), &mut room).await;
+        let rejected = match admitted {
+            Ok((chosen, open, rewritten)) => {
+                return Ok(Accepted {
+                    call,
+                    model,
+                    chosen,
+                    open,
+                    rewritten,
+                });
+            }
+            Err(rejected) => rejected,
+        };
+        if let Some(fits_in) = rejected.fits_in
+            && waiting.again(fits_in, reply).await
+        {
+            reply.extra.truncate(extra);
+            continue;
+        }
+        if rejected.is_over_limit {
+            incoming.gateway.metrics.limited();
+        }
+        return Err(rejected);
+    }
+}
+
+/// Chooses a provider for a request and admits it. One that is turned away is not under way there.
+async fn choose_and_admit<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reply: &mut Reply<'_>,
+    reading: &mut Reading,
+    (call, model): (&Call<'c>, &'c Model),
+    room: &mut Share,
+) -> Result<(Option<Chosen<'c>>, Box<OpenExchange>, Option<Rewritten>), Box<RejectedCall<'c>>> {
+    let is_estimated = incoming.dialect.counts_tokens() && !model.serves(incoming.dialect);
+    let first = match is_estimated {
+        true => Ok(None),
+        false => model
+            .first(incoming.dialect, &call.model, incoming.body_at)
+            .map(Some),
+    };
+    let place = match &first {
+        Ok(Some((place, ..))) => *place,
+        _ => 0,
+    };
+    let target = &model.targets[place];
+    let named = target.named(model, &call.model);
+    let labels = (&*model.name, target.upstream.name.as_str());
+    let series = incoming
+        .gateway
+        .traffic
+        .series(&incoming.identity.tenant.name, Some(labels));
+    incoming.series = Some(Arc::clone(&series));
+    let first = first?.map(|(_, way, among)| {
+        let tokens = || most_tokens(call, model);
+        let (at, is_whole) = (incoming.body_at, incoming.is_whole());
+        let attending = target.upstream.begin(at, &named.model, is_whole, tokens);
+        (way, among, attending)
+    });
+    let is_at_target = Cell::new(false);
+    let wanted = Wanted {
+        is_at_target: &is_at_target,
+        call,
+        model,
+        target,
+        named: &named,
+        pairs: first.as_ref().and_then(|(way, ..)| way.pairs),
+        series,
+    };
+    let admitted = admit(incoming, reply, wanted, reading, room).await;
+    if let Some((_, among, _)) = &first
+        && admitted.is_err()
+        && !is_at_target.get()
+    {
+        model.give_back(place, *among);
+    }
+    let Recorded {
+        open,
+        rewritten,
+        translated,
+        stripped,
+    } = admitted?;
+    let chosen = first.map(|(Way { template, .. }, _, attending)| Chosen {
+        place,
+        named,
+        template: target.template_for(template, translated.as_ref().map(|translated| &*translated.back)),
+        attending: Some(attending),
+        translated,
+        stripped,
+    });
+    Ok((chosen, open, rewritten))
+}
+
+/// What a request asks for, and where.
+struct Wanted<'w> {
+    /// Whether what turns it away is the target's: others are asked then what they have to say.
+    is_at_target: &'w Cell<bool>,
+    call: &'w Call<'w>,
+    model: &'w Model,
+    target: &'w Target,
+    named: &'w Named<'w>,
+    /// What lies between the client and the provider, if they do not speak the same.
+    pairs: Option<Pairs>,
+    series: Arc<Series>,
+}
+
+/// What comes of a request that is admitted.
+struct Recorded {
+    open: Box<OpenExchange>,
+    rewritten: Option<Rewritten>,
+    translated: Option<Translated>,
+    stripped: Option<Rewritten>,
+}
+
+/// Takes a request through the limits and the rules into the ledger. `room`: what is taken of the memory for the text
+/// in `reading`.
+async fn admit<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reply: &mut Reply<'_>,
+    wanted: Wanted<'_>,
+    reading: &mut Reading,
+    room: &mut Share,
+) -> Result<Recorded, Box<RejectedCall<'c>>> {
+    let Wanted {
+        is_at_target,
+        call,
+        model,
+        target,
+        named,
+        pairs,
+        series,
+    } = wanted;
+    let IncomingCall { gateway, catalog, .. } = *incoming;
+    let tenant: &'c Tenant = &incoming.identity.tenant;
+    let plan = catalog.terms.plan(tenant);
+    let key = credential(incoming.identity);
+    let endpoint = incoming.endpoint();
+    let turn_away = |rejection, counted: Option<Counted>, outcome, policy| {
+        let shared_plan = counted.as_ref().and_then(|counted| counted.shared_plan.clone());
+        Box::new(RejectedCall {
+            rejection,
+            refused: Some(RejectedRequest {
+                tenant: Some(&*tenant.name),
+                counted: counted.map(|counted| counted.key.to_string()),
+                shared_plan,
+                endpoint: Some(endpoint),
+                bytes: incoming.as_it_came.len(),
+                policy,
+                outcome,
+                ..RejectedRequest::default()
+            }),
+            is_over_limit: false,
+            fits_in: None,
+        })
+    };
+    if let Some(field) = call.token_ids
+        && !(plan.profile.is_idle(Direction::Request) && plan.hooks.is_empty())
+    {
+        return Err(Rejection::token_ids(field).into());
+    }
+    let has_budget = plan.quotas.has_budget_for(&model.name);
+    let allowed = &plan.allowed.hosted_tools;
+    let reach = |target: &Target| target.gets_hosted_tools(call.dialect);
+    let offered = OfferedTools::of(call, allowed, plan.tool_calls);
+    let asked = AskedFor::of(call, offered.filter(|_| model.targets.iter().any(reach)));
+    let bounded_to = (has_budget && asked.tools.is_some()).then_some(plan.tool_calls.calls);
+    let tool_changes = ToolChanges::of(call, allowed, bounded_to)?;
+    if incoming.form.is_some() && call.stream && !plan.profile.is_idle(Direction::Response) {
+        return Err(Rejection::STREAM_NOT_INSPECTED.into());
+    }
+    // By name: a tenant that was removed while the body came is not there any more.
+    let counter = gateway.limiter.borrow().find(&tenant.name);
+    let Some(counter) = counter else {
+        return Err(turn_away(
+            Rejection::from(AuthError::UnknownKey),
+            None,
+            RequestOutcome::Refused,
+            None,
+        ));
+    };
+    let now = gateway.clock.counted(incoming.now);
+    // The same price as that of its end.
+    let admitted_at = gateway.limiter.borrow_mut().now_after(now);
+    let Most {
+        demand,
+        bounds,
+        unpriced,
+    } = pricing::most(call, &asked, model, admitted_at);
+    if let Some(unpriced) = unpriced
+        && has_budget
+    {
+        let rejection = match unpriced {
+            Unpriced::Model => Rejection::PRICE_UNKNOWN,
+            Unpriced::Tier => Rejection::TIER_NOT_PRICED,
+            Unpriced::Tool(kind) => Rejection::tool_not_priced(&kind, &model.name),
+        };
+        return Err(turn_away(rejection, None, RequestOutcome::Refused, None));
+    }
+    let grant = gateway.limiter.borrow_mut().admit(counter, key, demand, now);
+    let limited = !plan.quotas.is_unlimited();
+    if limited {
+        let mut limiter = gateway.limiter.borrow_mut();
+        limiter.standing(counter, key, now).write(reply.extra);
+    }
+    incoming.own_fields = reply.extra.len();
+    incoming.span.lap_now(Stage::Limit);
+    let grant = grant.map_err(|exceeded| {
+        let (answers, tools) = match exceeded.limit {
+            Limit::MoneyPerDay | Limit::MoneyPerMonth => {
+                (bounds.answers, asked.tools.as_deref().map(OfferedTools::bound))
+            }
+            _ => (pricing::most_answer_tokens(call, model), None),
+        };
+        let rejection = Rejection::over_limit(exceeded, call, answers, tools);
+        Box::new(RejectedCall {
+            is_over_limit: true,
+            fits_in: exceeded.retry_after.filter(|_| exceeded.reserved > 0),
+            ..*turn_away(rejection, None, RequestOutcome::Refused, None)
+        })
+    })?;
+    let mut granted = Granted::new(gateway, &tenant.name, grant);
+    let shared_plan = granted.shared_plan();
+    let counted = || {
+        limited.then(|| Counted {
+            key,
+            shared_plan: shared_plan.clone(),
+        })
+    };
+    let judged = match incoming.form {
+        None => {
+            request_policy::judge(
+                gateway,
+                catalog,
+                (&tenant.name, &plan.profile),
+                &reading.text,
+                call.kept.is_some(),
+                room,
+                incoming.body,
+            )
+            .await
+        }
+        Some(form) => {
+            let text = &form.said.text;
+            Box::pin(request_policy::judge_text_of_form(
+                incoming,
+                &call.model,
+                text,
+                reading,
+                room,
+            ))
+            .await
+        }
+    };
+    incoming.span.lap_now(Stage::Policy);
+    let turn_denied_away = |denied: Box<DeniedRequest<'c>>| {
+        turn_away(denied.rejection, counted(), RequestOutcome::Denied, denied.note)
+    };
+    let mut judged = judged.map_err(turn_denied_away)?;
+    let guard = match &plan.guarded {
+        Some(policy)
+            if !judged.tool_flags.is_empty() && incoming.form.is_none() && call.dialect.generates() =>
+        {
+            let guarded = Guarded {
+                tenant: &tenant.name,
+                mode: plan.profile.mode(),
+                carried: incoming.approvals,
+                now: now / 1_000_000,
+            };
+            let flags = &judged.tool_flags;
+            // Boxed: only requests that are flagged need the room.
+            let guard = Guard::of(policy, flags, &reading.text, guarded, &gateway.approvals);
+            Box::pin(guard).await.map(Box::new)
+        }
+        _ => None,
+    };
+    if let Some(form) = incoming.form.filter(|form| !form.said.lines.lines.is_empty()) {
+        // Boxed: only those uploads need the room.
+        let lines = Box::pin(batch_lines::judge(incoming, &form.said.lines)).await;
+        judged.note = judged.note.or(lines.map_err(turn_denied_away)?);
+        incoming.span.lap_now(Stage::Policy);
+    }
+    if !plan.hooks.is_empty() && incoming.form.is_none() && incoming.dialect.has_body() {
+        let asking = Asking {
+            gateway,
+            catalog,
+            plan,
+            dialect: incoming.dialect,
+            tenant: &tenant.name,
+            model: &call.model,
+            body: incoming.body,
+        };
+        // Boxed: only requests that ask for policies need the room.
+        let asked = Box::pin(hooks::ask(asking, reading, room, &mut judged)).await;
+        incoming.span.lap_now(Stage::Policy);
+        asked.map_err(turn_denied_away)?;
+    }
+    judged.write_fields(&catalog.terms.engine, plan.profile.mode(), reply.extra);
+    if let Some(changes) = &tool_changes {
+        let body = judged.rewritten.take();
+        let written = changes.write(gateway, call, incoming.body, body, reply.extra);
+        judged.rewritten = Some(written?);
+    }
+    let without = match incoming.form {
+        None => {
+            let body = judged.rewritten.as_ref();
+            let body = body.map_or(incoming.body, |rewritten| &rewritten.body);
+            let denied = &plan.denied_betas;
+            WithoutFeatures::write(gateway, incoming.dialect, denied, body, reply.extra)
+        }
+        Some(_) => Ok(None),
+    };
+    let without = without.map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let mut features = Vec::new();
+    if let Some(without) = without {
+        judged.rewritten = Some(without.body);
+        features = without.fields;
+    }
+    // What is left out so far stays out wherever the request goes.
+    incoming.own_fields = reply.extra.len();
+    is_at_target.set(true);
+    let body = judged
+        .rewritten
+        .as_ref()
+        .map_or(incoming.body, |rewritten| &rewritten.body);
+    let pairs = target.pairs_for(pairs, incoming.dialect, &named.model, body);
+    let stripped = own_thoughts::strip(incoming, target, pairs, &named.model, body, reply.extra);
+    let stripped = stripped.map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let body = stripped
+        .as_ref()
+        .map_or(body, |stripped| &stripped.rewritten.body);
+    let translated = match pairs {
+        None => None,
+        Some(pairs) => {
+            let said = Said {
+                body,
+                call,
+                max_output_tokens: model.max_output_tokens,
+                now,
+            };
+            let translated = translate(incoming, pairs, &said, target, &named.model, reply.extra);
+            // It has had its rules, which cost more than anything else here: it counts as a request.
+            let note = || judged.note.clone();
+            Some(
+                translated
+                    .map_err(|rejection| turn_away(rejection, counted(), RequestOutcome::Refused, note()))?,
+            )
+        }
+    };
+    let mut dropped = Cow::Borrowed(
+        translated
+            .as_ref()
+            .map_or(&[][..], |translated| translated.back.dropped()),
+    );
+    if let Some(stripped) = &stripped {
+        dropped.to_mut().extend_from_slice(&stripped.names);
+    }
+    if let Some(changes) = tool_changes.filter(|changes| !changes.dropped.is_empty()) {
+        dropped.to_mut().extend(changes.dropped);
+    }
+    if !features.is_empty() {
+        dropped.to_mut().extend(features);
+    }
+    granted.counts = false;
+    let digest = digest(incoming.as_it_came).await;
+    let admitted = Admitted {
+        gateway,
+        catalog,
+        tenant,
+        key,
+        attribution: &*incoming.attribution,
+        body: incoming.as_it_came,
+        digest,
+        coming: incoming.form.and_then(|form| form.coming),
+        call,
+        endpoint: match incoming.stored {
+            None => endpoint.into(),
+            Some(stored) => stored.recorded().into(),
+        },
+        model: &model.name,
+        target,
+        upstream_model: &named.model,
+        answer_tokens: pricing::most_answer_tokens(call, model),
+        bounds,
+        asked,
+        dropped: &dropped,
+        series,
+        policy: judged.note,
+        config: incoming.config,
+        started: incoming.now,
+    };
+    let span = std::mem::take(&mut incoming.span);
+    let mut open = OpenExchange::admit(admitted, granted, span).map_err(|unavailable| {
+        gateway.metrics.ledger_refusals.inc();
+        turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
+    })?;
+    open.observed = incoming.observed.take();
+    if let Some(observed) = &mut open.observed {
+        observed.turns_to(&target.upstream.name, &named.model);
+        let shred_key = catalog.terms.shred_key(&tenant.name).ok().flatten();
+        let recorded = incoming
+            .attribution
+            .recorded(&tenant.name, shred_key.map(|key| &**key));
+        if let Some(recorded) = &recorded {
+            observed.is_for(recorded);
+        }
+    }
+    open.masks = judged.masks;
+    open.guard = guard;
+    let stripped = stripped.filter(|_| translated.is_none());
+    Ok(Recorded {
+        open,
+        rewritten: judged.rewritten,
+        translated,
+        stripped: stripped.map(|stripped| stripped.rewritten),
+    })
+}
+
+/// Where a request counts that is turned away after it had passed the limits.
+struct Counted {
+    key: CredentialId,
+    /// The plan whose limits its tenant's namespace shares.
+    shared_plan: Option<Arc<str>>,
+}
+
+/// Who sends a request, as limits and records name it.
+pub(crate) fn credential(identity: &Identity) -> CredentialId {
+    match &identity.credential {
+        Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
+        Credential::Subject(digest) => CredentialId::of_subject(digest),
+    }
+}
+
+/// A request as its client said it.
+pub struct Said<'s> {
+    /// What the rules made of the body.
+    pub body: &'s [u8],
+    pub call: &'s Call<'s>,
+    /// Tokens set aside for an answer whose request names no maximum.
+    pub max_output_tokens: u64,
+    /// When it was said, in unix microseconds.
+    pub now: u64,
+}
+
+/// Says a request in the dialect of a provider that calls the model `model`; what was left out of it is named in a header line, in `extra`.
+pub fn translate(
+    incoming: &IncomingCall<'_>,
+    pairs: Pairs,
+    said: &Said<'_>,
+    target: &Target,
+    model: &str,
+    extra: &mut Vec<u8>,
+) -> Result<Translated, Rejection> {
+    let Said { body, call, .. } = *said;
+    let betas = match (pairs, &incoming.fields) {
+        (pairs, Some(fields)) if pairs.has_betas_in_body() => {
+            fields.allowed_betas(target.upstream.betas.as_deref(), extra)
+        }
+        _ => Vec::new(),
+    };
+    let provider = TranslationTarget {
+        model,
+        max_output_tokens: said.max_output_tokens,
+        untranslatable: target.upstream.untranslatable,
+    };
+    let mut translated = Buffer::new(&incoming.gateway.budget);
+    let most = pairs.most_bytes(body.len(), model);
+    let way = translated.write(most, |out| {
+        pairs.request(body, &call.model, &provider, &betas, out)
+    });
+    let way = way.map_err(|Exhausted| Rejection::OVERLOADED)??;
+    if !way.dropped().is_empty() {
+        // Names of fields are tokens.
+        let _ = encode::write_header(
+            extra,
+            "x-proofgate-dropped-fields",
+            way.dropped().join(", ").as_bytes(),
+        );
+    }
+    let prompt = call.estimated_prompt_tokens();
+    Ok(Translated {
+        body: translated,
+        back: Box::new(Translation::new(way, &call.model, said.now / 1_000_000, prompt)),
+    })
+}
+
+async fn digest(body: &[u8]) -> BodyDigest {
+    let mut digest = BodyDigest::new();
+    if body.len() <= AT_ONCE {
+        digest.update(body);
+        return digest;
+    }
+    let pieces = async {
+        for piece in body.chunks(AT_ONCE) {
+            digest.update(piece);
+            tokio::task::yield_now().await;
+        }
+    };
+    Box::pin(pieces).await;
+    digest
+}

@@ -1,0 +1,172 @@
+//! Reading a request's body, as a whole, before anything is done with it.
+
+use std::ops::Range;
+
+use proofgate_base::client::{Client, Filled};
+use proofgate_base::memory::{AT_ONCE, Exhausted};
+use proofgate_base::rejection::Rejection;
+use proofgate_upstream::terms::Terms;
+use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
+use tokio::time::{Instant, timeout_at};
+
+/// Why there is no request to serve.
+pub enum NoRequest {
+    /// The client left or has been idle too long.
+    Gone,
+    /// The client is refused.
+    Rejected(Rejection),
+}
+
+impl From<ProtocolError> for NoRequest {
+    fn from(refusal: ProtocolError) -> Self {
+        NoRequest::Rejected(Rejection::from(refusal))
+    }
+}
+
+impl From<Rejection> for NoRequest {
+    fn from(rejection: Rejection) -> Self {
+        NoRequest::Rejected(rejection)
+    }
+}
+
+impl From<Exhausted> for NoRequest {
+    fn from(_: Exhausted) -> Self {
+        NoRequest::Rejected(Rejection::OVERLOADED)
+    }
+}
+
+/// What a client's bytes, or their absence, mean for the request that they belong to.
+pub fn arrived(filled: Filled) -> Result<(), NoRequest> {
+    match filled {
+        Filled::More => Ok(()),
+        Filled::End => Err(NoRequest::Gone),
+        Filled::NoRoom => Err(Exhausted.into()),
+    }
+}
+
+/// Waits for bytes of a client, which must come by `deadline`.
+pub async fn fill(client: &mut Client, deadline: Instant) -> Result<(), NoRequest> {
+    match timeout_at(deadline, client.fill()).await {
+        Err(_) => Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
+        Ok(filled) => arrived(filled),
+    }
+}
+
+/// A complete body.
+pub struct Body {
+    /// Where it stands in the input.
+    pub range: Range<usize>,
+    /// Bytes of the input that the request took.
+    pub consumed: usize,
+    /// Whether it was waited for.
+    pub came_later: bool,
+}
+
+/// Reads bodies.
+pub struct Reader<'c> {
+    pub terms: &'c Terms,
+    pub client: &'c mut Client,
+    /// Whether the client waits to be asked for the body.
+    pub expect_continue: bool,
+}
+
+/// Room for one read of a chunked body that is large already, in bytes.
+const READ: usize = 16 * 1024;
+
+impl Reader<'_> {
+    /// Waits for the whole body behind a head of `head_length` bytes; what is chunked is decoded where it stands.
+    pub async fn read(mut self, framing: RequestFraming, head_length: usize) -> Result<Body, NoRequest> {
+        match framing {
+            RequestFraming::Empty => Ok(Body {
+                range: head_length..head_length,
+                consumed: head_length,
+                came_later: false,
+            }),
+            RequestFraming::Length(length) => self.length(length, head_length).await,
+            RequestFraming::Chunked => self.chunked(head_length).await,
+        }
+    }
+
+    async fn length(&mut self, length: u64, head_length: usize) -> Result<Body, NoRequest> {
+        let fits = usize::try_from(length)
+            .ok()
+            .filter(|_| length <= self.limits().body_bytes);
+        let end = fits.and_then(|length| head_length.checked_add(length));
+        let end = end.ok_or(ProtocolError::BodyTooLarge)?;
+        let came_later = self.client.input.len() < end;
+        if came_later {
+            let missing = end - self.client.input.len();
+            self.client.input.reserve_exact(missing)?;
+            self.send_continue().await?;
+            let deadline = self.deadline();
+            while self.client.input.len() < end {
+                let before = self.client.input.len();
+                fill(self.client, deadline).await?;
+                if self.client.input.len() - before >= AT_ONCE {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        Ok(Body {
+            range: head_length..end,
+            consumed: end,
+            came_later,
+        })
+    }
+
+    async fn chunked(&mut self, head_length: usize) -> Result<Body, NoRequest> {
+        let mut decoder = BodyDecoder::for_request(RequestFraming::Chunked, self.limits());
+        let mut came_later = false;
+        let deadline = self.deadline();
+        let mut end = head_length;
+        loop {
+            let input = &mut self.client.input;
+            let mut used = end;
+            let done = loop {
+                let step = decoder.decode(&input[used..])?;
+                let data = used + step.data.start..used + step.data.end;
+                let length = data.len();
+                input.move_back(data, end);
+                end += length;
+                used += step.consumed;
+                if step.done || step.consumed == 0 {
+                    break step.done;
+                }
+            };
+            let rest = input.len() - used;
+            input.move_back(used..used + rest, end);
+            input.truncate(end + rest);
+            if done {
+                return Ok(Body {
+                    range: head_length..end,
+                    consumed: end,
+                    came_later,
+                });
+            }
+            if input.is_large() {
+                input.reserve(READ)?;
+            }
+            if !came_later {
+                came_later = true;
+                self.send_continue().await?;
+            }
+            fill(self.client, deadline).await?;
+        }
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.terms.limits
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.terms.timeouts.client_body
+    }
+
+    async fn send_continue(&mut self) -> Result<(), NoRequest> {
+        if self.expect_continue {
+            let sent = self.client.send(encode::CONTINUE).await;
+            sent.map_err(|_| NoRequest::Gone)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! What a path and a method ask for.
+
+use proofgate_auth::Endpoint;
+use proofgate_providers::{Dialect, Family};
+use proofgate_upstream::azure_path::{self, AzurePath};
+use proofgate_upstream::claude_path;
+use proofgate_upstream::google_path::{self, BodyForm, GooglePath, InPath, PathError, percent_decoded};
+use proofgate_upstream::stored_path::{self, StoredCall, StoredPath, StoredPathError};
+use proofgate_wire::{Method, RequestHead};
+
+use crate::receipts::AskedReceipt;
+
+const MODELS: &str = "/v1/models";
+const USAGE: &str = "/v1/usage";
+const RECEIPTS: &str = "/v1/receipts";
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// Something that a provider answers, and what the path says of it.
+    Call(Dialect, Option<Box<InPath>>),
+    /// Files or batches that a provider keeps for the tenant.
+    Stored(Box<StoredCall>),
+    /// A path of theirs that is refused, or its query.
+    StoredRefused(StoredPathError),
+    /// The models that the tenant may use.
+    Models,
+    /// One of them, by name.
+    Model(String),
+    /// What the tenant and its key have used of their limits.
+    Usage,
+    /// What proves an exchange of the tenant.
+    Receipt(Box<AskedReceipt>),
+    /// Whether anything answers here, which clients ask before they have a key at hand.
+    Probe,
+    /// Which methods the path knows.
+    Options(&'static str),
+    /// The path knows only these methods.
+    WrongMethod(&'static str),
+    /// Nothing here has this path.
+    Unknown,
+    /// A path of Google's API, or its query, is refused.
+    Refused(PathError),
+}
+
+/// Where clients look whether anything answers: Claude Code at the first before its first request, at the second where it has
+/// no other way to know.
+const PROBES: [&str; 2] = ["/", "/api/hello"];
+
+const POST: &str = "POST, OPTIONS";
+const GET: &str = "GET, HEAD, OPTIONS";
+
+impl Route {
+    pub fn of(head: &RequestHead<'_>) -> Self {
+        let (path, query) = match head.target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (head.target, None),
+        };
+        let model = path
+            .strip_prefix(MODELS)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .filter(|name| !name.is_empty());
+        if PROBES.contains(&path) {
+            return match head.method {
+                Method::Get | Method::Head | Method::Options => Route::Probe,
+                _ => Route::WrongMethod(GET),
+            };
+        }
+        if let Some(dialect) = Dialect::at(path) {
+            return match head.method {
+                Method::Post => Route::Call(dialect, None),
+                Method::Options => Route::Options(POST),
+                _ => Route::WrongMethod(POST),
+            };
+        }
+        if path == USAGE {
+            return match head.method {
+                Method::Get | Method::Head => Route::Usage,
+                Method::Options => Route::Options(GET),
+                _ => Route::WrongMethod(GET),
+            };
+        }
+        // Anthropic's API has other files at the same path.
+        if head.headers.get("anthropic-version").is_none()
+            && let Some(found) = stored_path::read(path, query, head.method)
+        {
+            return match found {
+                StoredPath::Call(call) => Route::Stored(call),
+                StoredPath::Options(allow) => Route::Options(allow),
+                StoredPath::WrongMethod(allow) => Route::WrongMethod(allow),
+                StoredPath::Refused(error) => Route::StoredRefused(error),
+            };
+        }
+        if let Some(found) = azure_path::read(path) {
+            return Route::of_azure(found, head.method);
+        }
+        if let Some(found) = claude_path::read(path) {
+            return match (found, head.method) {
+                (Err(error), _) => Route::Refused(error),
+                (Ok(_), Method::Options) => Route::Options(POST),
+                (Ok((dialect, in_path)), Method::Post) => Route::Call(dialect, Some(Box::new(in_path))),
+                _ => Route::WrongMethod(POST),
+            };
+        }
+        if let Some(id) = path
+            .strip_prefix(RECEIPTS)
+            .and_then(|rest| rest.strip_prefix('/'))
+            && !id.is_empty()
+            && !id.contains('/')
+        {
+            return match head.method {
+                Method::Get | Method::Head => Route::Receipt(Box::new(AskedReceipt {
+                    id: id.into(),
+                    query: query.map(Into::into),
+                })),
+                Method::Options => Route::Options(GET),
+                _ => Route::WrongMethod(GET),
+            };
+        }
+        match google_path::read(path, query) {
+            Ok(Some(found)) => return Route::of_google(found, head.method),
+            Ok(None) => {}
+            Err(error) => return Route::Refused(error),
+        }
+        match (head.method, model) {
+            _ if model.is_none() && path != MODELS => Route::Unknown,
+            // A method of Google's API that is not served.
+            (Method::Post, Some(name)) if name.contains(':') => Route::Unknown,
+            (Method::Options, _) => Route::Options(GET),
+            (Method::Get | Method::Head, None) => Route::Models,
+            (Method::Get | Method::Head, Some(name)) => {
+                Route::Model(String::from_utf8_lossy(&percent_decoded(name)).into_owned())
+            }
+            _ => Route::WrongMethod(GET),
+        }
+    }
+
+    fn of_azure(path: AzurePath, method: Method) -> Self {
+        let allow = match path {
+            AzurePath::Call(..) => POST,
+            AzurePath::Models => GET,
+        };
+        match (path, method) {
+            (_, Method::Options) => Route::Options(allow),
+            (AzurePath::Call(dialect, in_path), Method::Post) => Route::Call(dialect, in_path.map(Box::new)),
+            (AzurePath::Models, Method::Get | Method::Head) => Route::Models,
+            _ => Route::WrongMethod(allow),
+        }
+    }
+
+    fn of_google(path: GooglePath, method: Method) -> Self {
+        let allow = match path {
+            GooglePath::Call(..) => POST,
+            GooglePath::Models | GooglePath::Model(_) => GET,
+        };
+        match (path, method) {
+            (_, Method::Options) => Route::Options(allow),
+            (GooglePath::Call(dialect, in_path), Method::Post) => {
+                Route::Call(dialect, Some(Box::new(in_path)))
+            }
+            (GooglePath::Model(name), Method::Post) if name.contains(':') => Route::Unknown,
+            (GooglePath::Models, Method::Get | Method::Head) => Route::Models,
+            (GooglePath::Model(name), Method::Get | Method::Head) => Route::Model(name),
+            _ => Route::WrongMethod(allow),
+        }
+    }
+
+    /// What a request is written in that goes to a provider.
+    pub fn dialect(&self) -> Option<Dialect> {
+        match self {
+            Route::Call(dialect, _) => Some(*dialect),
+            Route::Stored(call) => Some(Dialect::Stored(call.stored)),
+            _ => None,
+        }
+    }
+
+    /// What its body is written in.
+    pub fn form(&self) -> BodyForm {
+        match self {
+            Route::Call(_, Some(in_path)) => in_path.form,
+            _ => BodyForm::default(),
+        }
+    }
+
+    /// The endpoint that a tenant must be allowed to use. What it has used itself it may always know.
+    pub fn endpoint(&self) -> Option<Endpoint> {
+        match self {
+            Route::Call(..) | Route::Stored(_) => self.dialect().and_then(of),
+            Route::Models | Route::Model(_) => Some(Endpoint::Models),
+            Route::Receipt(_) => Some(Endpoint::Receipts),
+            Route::Usage
+            | Route::Probe
+            | Route::Options(_)
+            | Route::WrongMethod(_)
+            | Route::Unknown
+            | Route::Refused(_)
+            | Route::StoredRefused(_) => None,
+        }
+    }
+
+    /// In whose shape its errors are said. `GET /v1/models` is known in all families: who names a version of Anthropic's API
+    /// means that one, and who sends a key as Google's clients do means Google's.
+    pub fn family(&self, head: &RequestHead<'_>) -> Family {
+        match self {
+            _ if self.form() == BodyForm::Invoke => Family::Amazon,
+            Route::Call(dialect, _) => dialect.family(),
+            Route::Refused(_) if claude_path::is_bedrocks(head.target) => Family::Amazon,
+            Route::Refused(_) => Family::Google,
+            _ if google_path::is_google_alone(head.target) => Family::Google,
+            Route::Models | Route::Model(_) | Route::Receipt(_)
+                if head.headers.get("anthropic-version").is_some() =>
+            {
+                Family::Anthropic
+            }
+            _ if head.keys.x_goog_api_key.is_some() => Family::Google,
+            _ => Family::OpenAi,
+        }
+    }
+
+    /// The name by which records know it.
+    pub fn path(&self) -> Option<&'static str> {
+        match self {
+            Route::Call(dialect, _) => Some(self.form().path(*dialect)),
+            Route::Stored(call) => Some(call.stored.name()),
+            Route::Models | Route::Model(_) => Some(MODELS),
+            Route::Usage => Some(USAGE),
+            Route::Receipt(_) => Some(RECEIPTS),
+            Route::Probe
+            | Route::Options(_)
+            | Route::WrongMethod(_)
+            | Route::Unknown
+            | Route::Refused(_)
+            | Route::StoredRefused(_) => None,
+        }
+    }
+}
+
+/// The endpoint that a dialect is spoken at.
+pub fn of(dialect: Dialect) -> Option<Endpoint> {
+    Some(match dialect {
+        Dialect::Chat => Endpoint::ChatCompletions,
+        Dialect::Completions => Endpoint::Completions,
+        Dialect::Responses | Dialect::ResponseTokens => Endpoint::Responses,
+        Dialect::Embeddings => Endpoint::Embeddings,
+        Dialect::Moderations => Endpoint::Moderations,
+        Dialect::Images => Endpoint::ImagesGenerations,
+        Dialect::Speech => Endpoint::AudioSpeech,
+        Dialect::Transcriptions => Endpoint::Transcriptions,
+        Dialect::Translations => Endpoint::Translations,
+        Dialect::ImageEdits => Endpoint::ImageEdits,
+        Dialect::ImageVariations => Endpoint::ImageVariations,
+        Dialect::Stored(stored) if stored.is_of_batches() => Endpoint::Batches,
+        Dialect::Stored(_) => Endpoint::Files,
+        Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
+        Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
+        Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => Endpoint::EmbedContent,
+        Dialect::Converse | Dialect::Invoke | Dialect::InvokeTokens => return None,
+    })
+}

@@ -1,0 +1,180 @@
+//! Tools that a plan guards: the model may not call them, or not without an approval, while the request holds a text of a tool
+//! that reads like instructions.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use proofgate_base::approvals::{Approval, Approvals, Approved};
+use proofgate_base::rejection::Rejection;
+use proofgate_config::OnFlag;
+use proofgate_inspect::{CallGuard, GuardAction, GuardedTools, ToolFlag};
+use proofgate_ledger::record::{FromTool, GuardVerdict, GuardedCall};
+use proofgate_policy::Mode;
+use proofgate_providers::{BodyText, MessagePlace};
+use proofgate_upstream::tool_policy::ToolPolicy;
+use sha2::{Digest, Sha256};
+
+/// Bytes of flagged texts that are hashed before everybody else is served.
+const SLICE: usize = 256 * 1024;
+
+/// What records say of flagged texts of tools; `None` where there are none.
+pub fn from_tool(flags: &[ToolFlag]) -> Option<FromTool<'static>> {
+    let first = flags.first()?;
+    let is_named = !first.place.field.is_empty();
+    Some(FromTool {
+        scope: first.scope.as_str().into(),
+        message: is_named.then(|| first.place.to_string().into()),
+        count: u32::try_from(flags.len()).unwrap_or(u32::MAX),
+    })
+}
+
+/// Whose request is guarded, and what it carries.
+pub struct Guarded<'g> {
+    pub tenant: &'g str,
+    pub mode: Mode,
+    pub carried: &'g [Approval],
+    /// In unix seconds.
+    pub now: u64,
+}
+
+/// The guard of one exchange.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    tools: Arc<GuardedTools>,
+    on_flag: OnFlag,
+    action: GuardAction,
+    /// The first text that is flagged.
+    flag: ToolFlag,
+    /// By the entries of tools, what approves their calls: what the request carries, or what can.
+    approvals: Vec<(Approval, bool)>,
+}
+
+impl Guard {
+    /// `None` where no text of a tool is flagged.
+    pub async fn of(
+        policy: &ToolPolicy,
+        flags: &[ToolFlag],
+        text: &BodyText,
+        guarded: Guarded<'_>,
+        approvals: &Approvals,
+    ) -> Option<Self> {
+        let flag = *flags.first()?;
+        let given = match policy.on_flag {
+            OnFlag::Refuse => Vec::new(),
+            OnFlag::RequireApproval => {
+                let texts = digest(flags, text).await;
+                let given = policy.tools.entries().map(|tool| {
+                    let tenant = guarded.tenant;
+                    let about = Approved {
+                        tenant,
+                        tool,
+                        texts: &texts,
+                    };
+                    let mut carried = guarded.carried.iter();
+                    let carried = carried.find(|one| approvals.holds(one, &about, guarded.now));
+                    match carried {
+                        Some(approval) => (*approval, true),
+                        None => (approvals.give(&about, guarded.now), false),
+                    }
+                });
+                given.collect()
+            }
+        };
+        Some(Self {
+            tools: Arc::clone(&policy.tools),
+            on_flag: policy.on_flag,
+            action: match guarded.mode {
+                Mode::Enforce => GuardAction::Deny,
+                Mode::DryRun => GuardAction::Observe,
+            },
+            flag,
+            approvals: given,
+        })
+    }
+
+    /// What looks for calls in the answer.
+    pub fn watch(&self) -> CallGuard {
+        let entries = self.approvals.iter().enumerate();
+        let approved = entries
+            .filter(|(_, (_, is_carried))| *is_carried)
+            .map(|(entry, _)| entry);
+        CallGuard::new(Arc::clone(&self.tools), approved, self.action)
+    }
+
+    /// What the client is told of an answer that calls the tools of an entry.
+    pub fn rejection(&self, entry: usize) -> Rejection {
+        let tool = self.tools.entries().nth(entry).unwrap_or_default();
+        let approval = self.approvals.get(entry).map(|(approval, _)| approval);
+        Rejection::guarded_call(tool, (self.flag.place, self.flag.scope), approval)
+    }
+
+    /// What the record says of what was called; `None` where nothing was that is guarded.
+    pub fn note(&self, calls: &CallGuard) -> Option<GuardedCall<'static>> {
+        let (entry, verdict) = match (calls.guarded_call(), calls.approved_call()) {
+            (Some(entry), _) => {
+                let verdict = match (self.action, self.on_flag) {
+                    (GuardAction::Observe, _) => GuardVerdict::Observed,
+                    (GuardAction::Deny, OnFlag::Refuse) => GuardVerdict::Refused,
+                    (GuardAction::Deny, OnFlag::RequireApproval) => GuardVerdict::ApprovalRequired,
+                };
+                (entry, verdict)
+            }
+            (None, Some(entry)) => (entry, GuardVerdict::Approved),
+            (None, None) => return None,
+        };
+        let approval = self.approvals.get(entry).map(|(approval, _)| approval);
+        let approval = approval.filter(|_| verdict != GuardVerdict::Observed);
+        Some(GuardedCall {
+            tool: self.tools.entries().nth(entry)?.to_owned().into(),
+            verdict,
+            approval: approval.map(|approval| approval.name().into()),
+        })
+    }
+
+    /// Whether the calls are held back until they are known.
+    pub(crate) fn denies(&self) -> bool {
+        self.action == GuardAction::Deny
+    }
+}
+
+/// The digest of the flagged texts in their order, each once: a result that stands there twice is one.
+async fn digest(flags: &[ToolFlag], text: &BodyText) -> [u8; 32] {
+    let mut texts: Vec<Sha256> = flags.iter().map(|_| Sha256::new()).collect();
+    let mut at_once = 0;
+    for passage in text.passages() {
+        // They are in the order of their messages.
+        let Ok(of) = flags.binary_search_by_key(&passage.message, |flag| flag.message) else {
+            continue;
+        };
+        for piece in text.text().as_bytes()[passage.range].chunks(SLICE) {
+            at_once += piece.len();
+            if at_once > SLICE {
+                at_once = 0;
+                tokio::task::yield_now().await;
+            }
+            texts[of].update(piece);
+        }
+    }
+    let mut seen = HashSet::new();
+    let mut all = Sha256::new();
+    for text in texts {
+        let digest: [u8; 32] = text.finalize().into();
+        if seen.insert(digest) {
+            all.update(digest);
+        }
+    }
+    all.finalize().into()
+}
+
+/// The header line that names the first few flagged texts of tools, in the form of a list of RFC 9651.
+pub(crate) fn flagged_field(flags: &[ToolFlag]) -> String {
+    const MOST: usize = 4;
+    let named = flags.iter().take(MOST).map(|flag| {
+        let word = flag.scope.as_str().replace('_', "-");
+        match flag.place {
+            MessagePlace { field: "", .. } => word,
+            place => format!("{word};at=\"{place}\""),
+        }
+    });
+    named.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,184 @@
+//! Puts back in an answer what rules have masked, or a policy has replaced, in its request.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use proofgate_base::memory::{Budget, Exhausted, Share};
+use proofgate_external_policies::{Failure, Replacement};
+use proofgate_inspect::Placeholder;
+use proofgate_providers::BodyText;
+
+/// Different texts that are put back in one answer.
+const MOST: usize = 256;
+/// Longest text that is put back, in bytes.
+const LONGEST: usize = 1024;
+
+/// Why nothing was replaced.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unreplaced {
+    /// The parts are not parts of this text.
+    Failure(Failure),
+    Exhausted,
+}
+
+impl From<Exhausted> for Unreplaced {
+    fn from(_: Exhausted) -> Self {
+        Unreplaced::Exhausted
+    }
+}
+
+/// What took the place of what in one request.
+pub struct Masks {
+    masks: Vec<String>,
+    originals: Vec<String>,
+    room: Share,
+}
+
+impl Masks {
+    /// None yet.
+    pub fn new(budget: &Rc<Budget>) -> Self {
+        Masks {
+            masks: Vec::new(),
+            originals: Vec::new(),
+            room: Share::new(budget),
+        }
+    }
+
+    /// What rules have masked; `None` if that is nothing.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn of(budget: &Rc<Budget>, placeholders: &[Placeholder]) -> Result<Option<Self>, Exhausted> {
+        if placeholders.is_empty() {
+            return Ok(None);
+        }
+        let (masks, originals): (Vec<_>, Vec<_>) = placeholders
+            .iter()
+            .map(|placeholder| (placeholder.name.clone(), placeholder.value.clone()))
+            .unzip();
+        let mut room = Share::new(budget);
+        room.resize(masks.iter().chain(&originals).map(String::capacity).sum())?;
+        Ok(Some(Masks {
+            masks,
+            originals,
+            room,
+        }))
+    }
+
+    /// Adds the parts of a request that a policy replaces; `ranges` are theirs in `text`.
+    ///
+    /// # Errors
+    /// When one mask stands for two texts, or there are too many or too long ones; when there is no room for them. Nothing is
+    /// added then.
+    pub(super) fn add(
+        &mut self,
+        text: &BodyText,
+        ranges: &[Range<usize>],
+        by: &[Replacement],
+    ) -> Result<(), Unreplaced> {
+        let before = self.masks.len();
+        let added = self.try_to_add(text, ranges, by);
+        let bytes = self
+            .masks
+            .iter()
+            .chain(&self.originals)
+            .map(String::capacity)
+            .sum();
+        let added = added.and(self.room.resize(bytes).map_err(Unreplaced::from));
+        if added.is_err() {
+            self.masks.truncate(before);
+            self.originals.truncate(before);
+        }
+        added
+    }
+
+    fn try_to_add(
+        &mut self,
+        text: &BodyText,
+        ranges: &[Range<usize>],
+        by: &[Replacement],
+    ) -> Result<(), Unreplaced> {
+        for (range, replacement) in ranges.iter().zip(by) {
+            let original = text.text().get(range.clone()).unwrap_or_default();
+            match self.masks.iter().position(|mask| *mask == replacement.by) {
+                Some(known) if self.originals[known] == original => {}
+                None if self.masks.len() < MOST
+                    && original.len() <= LONGEST
+                    && !replacement.by.is_empty() =>
+                {
+                    self.masks.push(replacement.by.clone());
+                    self.originals.push(original.to_owned());
+                }
+                Some(_) | None => return Err(Unreplaced::Failure(Failure::BadVerdict)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What puts it back; `None` when nothing of it can be.
+    pub(crate) fn put_back(&self) -> Option<proofgate_inspect::Masks> {
+        let pairs = self.masks.iter().zip(&self.originals);
+        proofgate_inspect::Masks::new(pairs.map(|(mask, original)| (&**mask, &**original)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use prometheus_client::metrics::gauge::Gauge;
+
+    use super::Masks;
+    use proofgate_base::memory::Budget;
+
+    fn masks(pairs: &[(&str, &str)]) -> Masks {
+        let budget = Rc::new(Budget::new(1 << 20, Gauge::default()));
+        Masks {
+            masks: pairs.iter().map(|(mask, _)| (*mask).to_owned()).collect(),
+            originals: pairs.iter().map(|(_, original)| (*original).to_owned()).collect(),
+            ..Masks::new(&budget)
+        }
+    }
+
+    fn put_back(pairs: &[(&str, &str)], answer: &str) -> String {
+        let mut answer = answer.as_bytes().to_vec();
+        if let Some(masks) = masks(pairs).put_back() {
+            masks.put_back(&mut answer);
+        }
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[test]
+    fn every_mask_becomes_its_own_text_also_where_one_begins_like_another() {
+        let pairs = [
+            ("[A_1]", "ann@a.example"),
+            ("[A_10]", "Grüße"),
+            ("X", "y"),
+            ("XX", "z"),
+        ];
+        let answer = r#"{"a":"[A_1], [A_10] and [A_1]","b":"XX","c":"{\"d\":\"[A_1]\"}"}"#;
+        let expected =
+            r#"{"a":"ann@a.example, Grüße and ann@a.example","b":"z","c":"{\"d\":\"ann@a.example\"}"}"#;
+        assert_eq!(put_back(&pairs, answer), expected);
+        assert_eq!(put_back(&pairs, "nothing of it"), "nothing of it");
+    }
+
+    #[test]
+    fn a_text_that_json_would_have_to_escape_stays_masked() {
+        for original in ["say \"hi\"", "a\\b", "two\nlines"] {
+            assert_eq!(
+                put_back(&[("[A_1]", original)], r#"{"a":"[A_1]"}"#),
+                r#"{"a":"[A_1]"}"#
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_that_repeats_a_mask_grows_no_more_than_it_may() {
+        let original = "x".repeat(1000);
+        let answer = "[A_1]".repeat(10_000);
+        let whole = put_back(&[("[A_1]", &original)], &answer);
+        assert!(whole.len() > answer.len() && whole.len() <= answer.len() + 32 * 1024);
+        assert!(whole.ends_with("[A_1]"));
+    }
+}

@@ -1,0 +1,74 @@
+//! A request that an exchange begins with.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use proofgate_auth::Identity;
+use proofgate_base::approvals::Approval;
+use proofgate_base::client_fields::ClientFields;
+use proofgate_ledger::record::ConfigId;
+use proofgate_observe::attribution::Attribution;
+use proofgate_observe::metrics::Series;
+use proofgate_observe::telemetry::Observed;
+use proofgate_providers::Dialect;
+use proofgate_stages::Span;
+use proofgate_upstream::catalog::Catalog;
+use proofgate_upstream::google_path::InPath;
+use proofgate_upstream::stored_path::StoredCall;
+
+use crate::gateway::Gateway;
+use crate::upload::{Held, Upload};
+
+/// A request to a provider whose sender is known and whose body is whole.
+pub struct IncomingCall<'c> {
+    pub gateway: &'c Rc<Gateway>,
+    pub catalog: &'c Rc<Catalog>,
+    pub identity: &'c Identity,
+    /// What its body is written in.
+    pub dialect: Dialect,
+    /// What its path says of it.
+    pub in_path: Option<&'c InPath>,
+    /// What it asks of files or batches, where it does.
+    pub stored: Option<&'c StoredCall>,
+    /// What of its head goes upstream.
+    pub fields: Option<Box<ClientFields>>,
+    /// Whom it is for, as its client says.
+    pub attribution: &'c mut Attribution,
+    /// By what it may call guarded tools.
+    pub approvals: &'c [Approval],
+    /// What was in force when its head was complete.
+    pub config: ConfigId,
+    pub body: &'c [u8],
+    /// The body as it came, where its client writes another one than that of the dialect.
+    pub as_it_came: &'c [u8],
+    /// What it says, where it is a form.
+    pub form: Option<&'c Held>,
+    /// The rest of a form that is still coming.
+    pub upload: Cell<Option<Box<Upload>>>,
+    /// When its head was complete.
+    pub now: Instant,
+    /// When its body was, or what is held of it: a client may take its time between the two.
+    pub body_at: Instant,
+    pub span: Span,
+    /// What is told of it, where somebody wants to know.
+    pub observed: Option<Box<Observed>>,
+    /// Where it counts, once its model is known.
+    pub series: Option<Arc<Series>>,
+    /// How many bytes of the answer's further fields hold wherever the request is sent.
+    pub own_fields: usize,
+}
+
+impl IncomingCall<'_> {
+    /// The name by which records know what it asks for.
+    pub fn endpoint(&self) -> &'static str {
+        self.in_path
+            .map_or(self.dialect.path(), |in_path| in_path.form.path(self.dialect))
+    }
+
+    /// Whether nothing of it is still coming.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.form.is_none_or(|form| form.coming.is_none())
+    }
+}

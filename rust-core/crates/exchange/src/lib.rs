@@ -1,0 +1,42 @@
+//! One exchange, from the body of a request to the last byte of its answer: limited, judged, recorded, sent, relayed and
+//! recorded again.
+//!
+//! [`exchange::run`] is that in its order. [`gateway::Gateway`] is what the exchanges of the data-plane thread share.
+#![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    clippy::new_without_default,
+    reason = "for the layers above alone, where names say enough"
+)]
+
+pub mod admission;
+mod batch_input;
+mod batch_lines;
+pub mod body;
+mod denied_betas;
+pub mod endpoint;
+mod estimate;
+pub mod exchange;
+mod fallback;
+mod form;
+pub mod gateway;
+mod guarded_tools;
+mod hooks;
+mod hosted_tools;
+pub mod incoming_call;
+mod judged;
+mod open_exchange;
+mod own_answer;
+mod own_thoughts;
+pub mod receipts;
+mod relay;
+pub mod reply;
+mod request_policy;
+mod rewritten;
+mod sender;
+mod settlement;
+#[cfg(test)]
+mod settlement_money_tests;
+pub mod upload;
+pub mod usage_report;
+mod waiting;

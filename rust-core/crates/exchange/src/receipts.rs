@@ -1,0 +1,79 @@
+//! Receipts: with its own key a tenant gets the signed proofs of its own exchanges.
+//!
+//! They are read from the volume, which may be slow and may be large. So that happens on threads of their own, behind a
+//! queue that refuses when it is full, and the data-plane thread only waits for an answer. Tenants take turns, and one that
+//! asks for much keeps one of the threads at most. What no checkpoint covers yet is asked for again after a pause, in which
+//! nobody is kept.
+
+mod bundle;
+mod desk;
+mod turns;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proofgate_auth::{AuthError, Identity};
+use proofgate_base::rejection::Rejection;
+use proofgate_ledger::VerifyingKey;
+use proofgate_limits::Demand;
+use proofgate_upstream::catalog::Catalog;
+
+pub use self::desk::{AskedReceipt, ReceiptDesk};
+use self::desk::{Held, Question};
+use crate::admission::credential;
+use crate::gateway::Gateway;
+use crate::open_exchange::Granted;
+
+impl ReceiptDesk {
+    /// One for the ledger in `directory`, all shards of it.
+    pub fn of_volume(directory: &Path, key: VerifyingKey) -> Self {
+        let directory = directory.to_owned();
+        Self::start(move |question| bundle::look_up(&directory, &key, question))
+    }
+}
+
+/// Answers a request for a receipt. It counts as a request, and as nothing else; `extra` gets what is left of the limits.
+///
+/// # Errors
+/// What the client is told instead.
+pub async fn answer(
+    gateway: &Gateway,
+    catalog: &Catalog,
+    identity: &Identity,
+    asked: &AskedReceipt,
+    now: std::time::Instant,
+    extra: &mut Vec<u8>,
+) -> Result<Vec<u8>, Rejection> {
+    let held = Held::read(asked.query.as_deref())?;
+    let tenant = &identity.tenant;
+    let (key, now) = (credential(identity), gateway.clock.unix_micros(now));
+    let nothing = Demand {
+        cost: Some(0),
+        ..Demand::default()
+    };
+    let grant = {
+        let mut limiter = gateway.limiter.borrow_mut();
+        let counter = limiter
+            .find(&tenant.name)
+            .ok_or_else(|| Rejection::from(AuthError::UnknownKey))?;
+        let grant = limiter.admit(counter, key, nothing, now);
+        if !catalog.terms.plan(tenant).quotas.is_unlimited() {
+            limiter.standing(counter, key, now).write(extra);
+        }
+        grant
+    };
+    let grant = grant.map_err(|exceeded| {
+        gateway.metrics.limited();
+        Rejection::from(exceeded)
+    })?;
+    // However it ends, it has been a request.
+    let _granted = Granted::new(gateway, &tenant.name, grant);
+    let question = Question {
+        id: asked.id.clone(),
+        tenant: Arc::clone(&tenant.name),
+        open: gateway.recorder.open().holds(&asked.id),
+        held,
+        shred_keys: catalog.terms.shred_keys.clone(),
+    };
+    gateway.receipts.ask(question).await
+}

@@ -1,0 +1,70 @@
+//! The client's side of one exchange: what an answer needs, and answers of our own.
+
+use proofgate_base::answer::{Answer, AnswerOptions};
+use proofgate_base::client::{After, Client};
+use proofgate_base::deadline::Deadline;
+use proofgate_base::lifecycle::Lifecycle;
+use proofgate_base::spare::Spare;
+use proofgate_providers::{Dialect, Family, FrameWriter};
+
+/// Buffers of a connection while it answers.
+#[derive(Default)]
+pub struct Buffers {
+    /// The head of an answer under construction, and what leaves behind it.
+    pub head: Vec<u8>,
+    /// What was read from upstream and is not decoded yet. While it is empty its memory serves other connections.
+    pub upstream: Vec<u8>,
+}
+
+impl Buffers {
+    /// Gives the memory to others: the connection waits for its next request.
+    pub fn give_back(&mut self, spare: &Spare) {
+        for buffer in [&mut self.head, &mut self.upstream] {
+            buffer.clear();
+            spare.take_back(buffer);
+        }
+    }
+}
+
+/// The client's side of an exchange, for its answer.
+pub struct Reply<'c> {
+    pub client: &'c mut Client,
+    pub buffers: &'c mut Buffers,
+    /// Header lines that the answer gets besides its own.
+    pub extra: &'c mut Vec<u8>,
+    pub lifecycle: &'c mut Lifecycle,
+    pub deadline: &'c mut Deadline,
+    /// Whether the connection ends with the answer.
+    pub close: bool,
+    /// What the client speaks.
+    pub dialect: Dialect,
+    /// What writes events as Amazon's frames, for a client that speaks to Bedrock's InvokeModel.
+    pub frames: Option<Box<FrameWriter>>,
+}
+
+impl Reply<'_> {
+    /// In whose shape an error is said.
+    pub fn family(&self) -> Family {
+        match self.frames {
+            Some(_) => Family::Amazon,
+            None => self.dialect.family(),
+        }
+    }
+}
+
+/// Sends an answer of our own.
+pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: &str) -> After {
+    reply.buffers.head.clear();
+    let options = AnswerOptions {
+        close: reply.close,
+        head_only: false,
+        extra: reply.extra,
+        family: reply.family(),
+    };
+    answer.write(id, options, &mut reply.buffers.head);
+    match reply.client.send(&reply.buffers.head).await {
+        Ok(()) if reply.close => After::Linger,
+        Ok(()) => After::Continue,
+        Err(_) => After::Close,
+    }
+}

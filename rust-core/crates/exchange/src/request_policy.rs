@@ -1,0 +1,276 @@
+//! What the policy says of a request, before a byte of it goes anywhere.
+
+use std::time::Duration;
+
+use proofgate_base::memory::{Buffer, Exhausted, Share};
+use proofgate_base::rejection::Rejection;
+use proofgate_inspect::{Denial, Outcome, Recall, RequestInspection, RequestVerdict};
+use proofgate_ledger::record::PolicyNote;
+use proofgate_policy::{Direction, Engine, Fault, Mode, Profile};
+use proofgate_providers::BodyText;
+use proofgate_upstream::catalog::Catalog;
+
+use crate::gateway::{Gateway, Reading};
+use crate::guarded_tools::from_tool;
+use crate::hooks::{self, Asking, Masks};
+use crate::incoming_call::IncomingCall;
+use crate::judged::{DeniedRequest, Judged, note};
+use crate::rewritten::Rewritten;
+
+/// How much of the processor's time a scan takes before everybody else is served: a text of ten megabytes takes several
+/// hundred slices, and no other stream waits for more than one.
+pub(crate) const SLICE: Duration = Duration::from_micros(500);
+
+/// No ordinary request has so many placeholders.
+const LEAST_BEHIND: u32 = 100_000;
+
+/// Judges a request by the rules of its tenant's plan; what has to be redacted is, in a copy of the body. `room` is what is taken of the
+/// memory for `text`, and grows by what is noted of a long one. `goes_on`: whether it goes on with what the provider keeps.
+pub async fn judge<'c>(
+    gateway: &Gateway,
+    catalog: &'c Catalog,
+    (tenant, profile): (&str, &Profile),
+    text: &BodyText,
+    goes_on: bool,
+    room: &mut Share,
+    body: &[u8],
+) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
+    let engine = &catalog.terms.engine;
+    if profile.is_idle(Direction::Request) {
+        return Ok(Judged::default());
+    }
+    let mut inspection = RequestInspection::new(engine.budget(text.text().len()));
+    if goes_on {
+        // Nobody remembers which numbers the kept part has.
+        inspection = inspection.numbering_behind(rand::random_range(LEAST_BEHIND..1_000_000_000));
+    }
+    let about = (tenant, profile, text);
+    let first = slice(gateway, catalog, &mut inspection, about);
+    let scanned = match first {
+        Ok(Some(verdict)) => Ok(verdict),
+        // Boxed: only long texts need the room.
+        Ok(None) => Box::pin(rest(gateway, catalog, inspection, about, room)).await,
+        Err(fault) => Err(Unjudged::Fault(fault)),
+    };
+    let verdict = match scanned {
+        Ok(verdict) => verdict,
+        Err(Unjudged::Exhausted) => {
+            let rejection = Rejection::OVERLOADED;
+            return Err(Box::new(DeniedRequest {
+                rejection,
+                note: None,
+            }));
+        }
+        Err(Unjudged::Fault(fault)) => {
+            gateway.metrics.policy_fault();
+            if profile.mode() == Mode::DryRun {
+                let note = Some(PolicyNote {
+                    would_block: true,
+                    ..PolicyNote::default()
+                });
+                return Ok(Judged {
+                    note,
+                    ..Judged::default()
+                });
+            }
+            return Err(Box::new(DeniedRequest {
+                rejection: Rejection::from(fault),
+                note: None,
+            }));
+        }
+    };
+    if verdict.judgement.decision().is_none() {
+        return Ok(Judged::default());
+    }
+    let redacted = verdict.outcome == Outcome::Redact;
+    gateway.metrics.policy_flagged(&verdict.judgement);
+    let mut note = note(engine, &verdict.judgement, verdict.place, redacted);
+    note.from_tool = from_tool(&verdict.tool_flags);
+    note.unchanged = verdict.judgement.leaves_matches();
+    let note = Some(note);
+    if let Outcome::Block { rule, .. } = verdict.outcome {
+        gateway.metrics.policy_blocked();
+        let rule = engine.rule(rule);
+        let scope = verdict.judgement.worst().map(|worst| worst.scope);
+        let rejection = Rejection::blocked(&rule.id, &rule.reason, verdict.place.zip(scope));
+        return Err(Box::new(DeniedRequest { rejection, note }));
+    }
+    if !redacted {
+        return Ok(Judged {
+            note,
+            tool_flags: verdict.tool_flags,
+            ..Judged::default()
+        });
+    }
+    let rewritten = rewrite(gateway, &verdict, engine, text, body);
+    let masks = rewritten.and_then(|rewritten| {
+        let masks = Masks::of(&gateway.budget, &verdict.placeholders)?;
+        Ok((rewritten, masks))
+    });
+    match masks {
+        Ok((rewritten, masks)) => Ok(Judged {
+            note,
+            rewritten: Some(rewritten),
+            masks: masks.map(Box::new),
+            redacted: verdict.replaced(false),
+            masked: verdict.replaced(true),
+            tool_flags: verdict.tool_flags,
+        }),
+        Err(Exhausted) => Err(Box::new(DeniedRequest {
+            rejection: Rejection::OVERLOADED,
+            note,
+        })),
+    }
+}
+
+/// Judges the text of a form by the rules and the policies of its tenant's plan. A form is not changed: what has to be redacted
+/// in it is denied, unless only its pack says so and flags it here.
+pub(crate) async fn judge_form<'c>(
+    incoming: &IncomingCall<'c>,
+    model: &str,
+    text: &str,
+) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
+    let gateway = incoming.gateway;
+    let mut reading = gateway.reading.take();
+    reading.text.plain(text);
+    let mut room = Share::new(&gateway.budget);
+    let judged = judge_text_of_form(incoming, model, text, &mut reading, &mut room).await;
+    reading.give_back_to(gateway);
+    judged
+}
+
+/// The same, where `reading` has the text, and `room` is what is taken of the memory for it.
+pub(crate) async fn judge_text_of_form<'c>(
+    incoming: &IncomingCall<'c>,
+    model: &str,
+    text: &str,
+    reading: &mut Reading,
+    room: &mut Share,
+) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
+    let IncomingCall { gateway, catalog, .. } = *incoming;
+    let exhausted = |Exhausted| {
+        Box::new(DeniedRequest {
+            rejection: Rejection::OVERLOADED,
+            note: None,
+        })
+    };
+    room.resize(reading.text.size()).map_err(exhausted)?;
+    let plan = catalog.terms.plan(&incoming.identity.tenant);
+    let body = text.as_bytes();
+    let profile = plan.profile.for_fixed_texts();
+    let whose = (&*incoming.identity.tenant.name, &*profile);
+    let mut judged = judge(gateway, catalog, whose, &reading.text, false, room, body).await?;
+    if !plan.hooks.is_empty() {
+        let asking = Asking {
+            gateway,
+            catalog,
+            plan,
+            dialect: incoming.dialect,
+            tenant: &incoming.identity.tenant.name,
+            model,
+            body,
+        };
+        Box::pin(hooks::ask(asking, reading, room, &mut judged)).await?;
+    }
+    match judged.rewritten {
+        None => Ok(judged),
+        Some(_) => {
+            gateway.metrics.policy_blocked();
+            Err(Box::new(DeniedRequest {
+                rejection: Rejection::FORM_NOT_REDACTED,
+                note: judged.note,
+            }))
+        }
+    }
+}
+
+fn rewrite(
+    gateway: &Gateway,
+    verdict: &RequestVerdict,
+    engine: &Engine,
+    text: &BodyText,
+    body: &[u8],
+) -> Result<Rewritten, Exhausted> {
+    let mut rewritten = Buffer::new(&gateway.budget);
+    let most = verdict.longest_rewrite(engine, text, body);
+    let model = rewritten.write(most, |out| verdict.rewrite(engine, text, body, out))?;
+    Ok(Rewritten {
+        body: rewritten,
+        model,
+    })
+}
+
+/// Why there is no verdict.
+enum Unjudged {
+    Fault(Fault),
+    Exhausted,
+}
+
+impl From<Fault> for Unjudged {
+    fn from(fault: Fault) -> Self {
+        Unjudged::Fault(fault)
+    }
+}
+
+impl From<Exhausted> for Unjudged {
+    fn from(_: Exhausted) -> Self {
+        Unjudged::Exhausted
+    }
+}
+
+/// Judges the rest of a long text, slice by slice.
+async fn rest(
+    gateway: &Gateway,
+    catalog: &Catalog,
+    mut inspection: RequestInspection,
+    about: About<'_>,
+    room: &mut Share,
+) -> Result<RequestVerdict, Unjudged> {
+    let (_, _, text) = about;
+    loop {
+        room.resize(text.capacity() + inspection.capacity())?;
+        tokio::task::yield_now().await;
+        if let Some(verdict) = slice(gateway, catalog, &mut inspection, about)? {
+            return Ok(verdict);
+        }
+    }
+}
+
+/// Whose request is judged, by what, and its text.
+type About<'a> = (&'a str, &'a Profile, &'a BodyText);
+
+/// Judges a text for a slice of time. What the tenant has sent before is not scanned again.
+fn slice(
+    gateway: &Gateway,
+    catalog: &Catalog,
+    inspection: &mut RequestInspection,
+    (tenant, profile, text): About<'_>,
+) -> Result<Option<RequestVerdict>, Fault> {
+    let known = &mut *gateway.known_runs.borrow_mut();
+    let recall = Recall { known, tenant };
+    let engine = &catalog.terms.engine;
+    let mut scratch = catalog.scratch.borrow_mut();
+    let step = inspection.step_recalling(Some(recall), engine, profile, text, SLICE, &mut scratch);
+    gateway.metrics.known_runs.count(known);
+    step
+}
+
+impl Gateway {
+    /// What the client is told of an answer that may not go on.
+    pub(crate) fn response_stopped(&self, engine: &Engine, stop: Denial) -> Rejection {
+        match stop {
+            Denial::Blocked { rule, .. } => {
+                self.metrics.policy_blocked();
+                Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason, None)
+            }
+            Denial::Fault(fault) => {
+                self.metrics.policy_fault();
+                Rejection::from(fault)
+            }
+            Denial::TooLarge | Denial::Malformed | Denial::GuardedCall => {
+                self.metrics.policy_fault();
+                Rejection::unreadable_answer(stop.code(), stop.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A budget of one dollar and a client that may choose every field: whatever it sends, and whatever a provider may answer
+//! to that, no more than the dollar is spent.
+//!
+//! What is spent is summed by a pricing function of its own, written from the providers' pages and sharing nothing with the
+//! product: prices in ten-thousandths of a dollar for a million tokens, by tier, length of the prompt and kind of token.
+
+mod client;
+mod served;
+mod vendor;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use proofgate_base::workspace::recorded;
+use proofgate_json::Workspace;
+use proofgate_limits::{CredentialId, Demand, Grant, Limiter, Limits, Quotas, TenantId, TenantLimits, Used};
+use proofgate_prices::Price;
+use proofgate_providers::{BodyText, Call, UsageReader};
+use proofgate_upstream::offered_tools::{CallTerms, OfferedTools};
+use proofgate_upstream::pricing::{AskedFor, Offer, most_cost};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde_json::Value;
+
+use self::client::{Chosen, End, Fate, chosen, fate};
+use self::served::Served;
+use self::vendor::Vendor;
+use crate::settlement::{Account, Charge, Ended, Reserved};
+
+const DOLLAR: u64 = 1_000_000_000;
+const NOW: u64 = 1_764_201_600_000_000;
+const KEY: CredentialId = CredentialId::ApiKey([7; 4]);
+/// Calls of hosted tools without a bound of their own.
+const MOST_CALLS: u64 = 2;
+/// The hosted tools that the tenant's plan allows.
+const ALLOWED: [&str; 6] = [
+    "web_search",
+    "web_fetch",
+    "file_search",
+    "web_search_options",
+    "googleSearch",
+    "urlContext",
+];
+/// What the manifest sets aside for an answer without a maximum: less than what models generate.
+const MAX_OUTPUT_TOKENS: u64 = 4096;
+
+/// A request under way.
+struct Open {
+    grant: Grant,
+    account: Account,
+    chosen: Chosen,
+    fate: Fate,
+    /// What the provider is sent.
+    sent: Value,
+    /// What attempts have cost so far.
+    spent: u128,
+}
+
+fn offer(price: &Arc<Price>) -> Offer {
+    Offer {
+        price: Some(Arc::clone(price)),
+        gets_tools: true,
+    }
+}
+
+struct Bench {
+    limiter: Limiter,
+    tenant: TenantId,
+    prices: BTreeMap<String, Arc<Price>>,
+    /// What has been spent at the providers.
+    spent: u128,
+    admitted: usize,
+    /// Of these, those whose provider may run a tool.
+    with_tools: usize,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut limiter = Limiter::new();
+        let limits = Limits {
+            nanodollars_per_day: NonZeroU64::new(DOLLAR),
+            ..Limits::default()
+        };
+        let quotas = Quotas::new(&limits, &Limits::default());
+        let tenant = limiter.set_tenant(&TenantLimits {
+            name: "acme".into(),
+            quotas: Arc::new(quotas),
+        });
+        let prices = Vendor::ALL.map(|vendor| (format!("{vendor:?}"), vendor.configured()));
+        Bench {
+            limiter,
+            tenant,
+            prices: prices.into(),
+            spent: 0,
+            admitted: 0,
+            with_tools: 0,
+        }
+    }
+
+    fn admit(&mut self, chosen: Chosen, fate: Fate) -> Option<Open> {
+        let body = chosen.body();
+        let mut workspace = Workspace::default();
+        let call = Call::read(
+            chosen.vendor.dialect(),
+            body.as_bytes(),
+            &mut workspace,
+            &mut BodyText::default(),
+        );
+        let call = call.unwrap();
+        let price = Arc::clone(&self.prices[&format!("{:?}", chosen.vendor)]);
+        let terms = CallTerms {
+            calls: MOST_CALLS,
+            tokens_per_call: chosen.hosted.tokens_per_call,
+        };
+        let allowed = ALLOWED.map(str::to_owned);
+        let asked = AskedFor::of(&call, OfferedTools::of(&call, &allowed, terms));
+        let mut sent = Vec::new();
+        let bound = call.dialect.call_bound();
+        call.tools
+            .write(body.as_bytes(), |_| false, Some((bound, terms.calls)), &mut sent);
+        let cost = most_cost(&call, &asked, MAX_OUTPUT_TOKENS, [offer(&price)].into_iter());
+        let priced = chosen.priced_tiers();
+        let is_known = priced.len() <= 1
+            && !chosen.has_unpriced_tool()
+            && priced
+                .iter()
+                .all(|tier| *tier == "flex" || chosen.vendor.tiers().contains(tier));
+        assert_eq!(
+            cost.is_ok(),
+            is_known,
+            "what has no price is refused: {priced:?} {:?}",
+            chosen.hosted
+        );
+        let (cost, bounds) = cost.ok()?;
+        let demand = Demand {
+            tokens: call.estimated_prompt_tokens(),
+            model: "model",
+            cost: Some(cost),
+        };
+        let mut grant = self.limiter.admit(self.tenant, KEY, demand, NOW).ok()?;
+        self.limiter.recorded(&mut grant);
+        self.admitted += 1;
+        self.with_tools += usize::from(asked.tools.is_some());
+        let reserved = Reserved {
+            tokens: grant.reserved(),
+            cost: grant.reserved_cost(),
+            answer_tokens: call.max_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
+            bounds,
+            asked,
+        };
+        let account = Account::new(reserved, offer(&price));
+        Some(Open {
+            grant,
+            account,
+            chosen,
+            fate,
+            sent: serde_json::from_slice(&sent).unwrap(),
+            spent: 0,
+        })
+    }
+
+    /// One attempt that may have been answered, and another one if there is money for it.
+    fn turn(&mut self, open: &mut Open) -> bool {
+        open.spent += Served::of(&open.chosen, &open.fate, &open.sent).cost(open.chosen.vendor);
+        let again = open.account.reserved_cost().unwrap();
+        if !self.limiter.reserve_again(&mut open.grant, again, NOW) {
+            return false;
+        }
+        let price = Arc::clone(&self.prices[&format!("{:?}", open.chosen.vendor)]);
+        open.account.turn(offer(&price), true);
+        true
+    }
+
+    fn end(&mut self, mut open: Open) {
+        let (chosen, fate) = (open.chosen.clone(), open.fate.clone());
+        let served = Served::of(&chosen, &fate, &open.sent);
+        let is_sent_again = fate.end != End::Again || self.turn(&mut open);
+        if fate.end != End::Refused && is_sent_again {
+            open.spent += served.cost(chosen.vendor);
+        }
+        let answer = match fate.end {
+            End::Told | End::Again if is_sent_again => served.answer(&chosen, &fate, false),
+            End::Left => served.answer(&chosen, &fate, true),
+            _ => None,
+        };
+        let mut reader = UsageReader::new(chosen.vendor.dialect());
+        if open.account.is_kept_longer() {
+            reader.expect_longer_cache();
+        }
+        if open.account.offers_tools() {
+            reader.expect_tool_calls();
+        }
+        if let Some((answer, is_event)) = answer {
+            match is_event {
+                true => drop(reader.push_event(format!("event: x\ndata: {answer}\n\n").as_bytes())),
+                false => drop(reader.push(answer.to_string().as_bytes())),
+            }
+        }
+        let ended = Ended {
+            usage: reader.usage().map(recorded),
+            is_unused: fate.end == End::Refused,
+            events: 0,
+        };
+        let Charge { tokens, cost, .. } = open.account.charge(&ended);
+        let charged = match tokens {
+            Some(_) => cost.unwrap_or(0),
+            None => open.account.reserved_cost().unwrap(),
+        };
+        assert!(
+            u128::from(charged) * 10 >= open.spent,
+            "{charged} nanodollars charged for {} of 10^10: {chosen:?} {fate:?} {served:?}",
+            open.spent
+        );
+        match tokens {
+            Some(tokens) => self.limiter.settle(
+                open.grant,
+                Used {
+                    tokens,
+                    cost: cost.unwrap_or(0),
+                },
+                NOW,
+            ),
+            None => self.limiter.keep(open.grant),
+        }
+        self.spent += open.spent;
+    }
+
+    fn assert_within_budget(&self, last: &Chosen) {
+        // A dollar is 10⁴ ten-thousandths, and prices are for 10⁶ tokens.
+        assert!(
+            self.spent <= 10_u128.pow(10),
+            "{} of 10^10 spent after {last:?}",
+            self.spent
+        );
+    }
+}
+
+/// 100 clients with 100 requests each, up to eight under way at a time.
+#[test]
+fn a_budget_of_a_dollar_is_never_passed_whatever_a_client_chooses() {
+    let clients = prop::collection::vec((chosen(), fate(), 0..8usize), 100);
+    let with_tools = Cell::new(0);
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(100));
+    let result = runner.run(&clients, |requests| {
+        let bench = spend(requests);
+        with_tools.set(with_tools.get() + bench.with_tools);
+        prop_assert!(bench.admitted > 0);
+        Ok(())
+    });
+    result.unwrap();
+    assert!(with_tools.get() > 100, "only {} with tools", with_tools.get());
+}
+
+/// What comes of one client's requests.
+fn spend(requests: Vec<(Chosen, Fate, usize)>) -> Bench {
+    let mut bench = Bench::new();
+    let mut under_way: Vec<Open> = Vec::new();
+    for (chosen, fate, ends) in requests {
+        let last = chosen.clone();
+        under_way.extend(bench.admit(chosen, fate));
+        if under_way.len() > 7 || ends > 3 && !under_way.is_empty() {
+            let open = under_way.swap_remove(ends % under_way.len());
+            bench.end(open);
+            bench.assert_within_budget(&last);
+        }
+    }
+    for open in under_way {
+        let last = open.chosen.clone();
+        bench.end(open);
+        bench.assert_within_budget(&last);
+    }
+    bench
+}

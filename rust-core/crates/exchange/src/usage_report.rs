@@ -1,0 +1,127 @@
+//! What a tenant and its key have used of their limits, as `GET /v1/usage` answers.
+
+use std::collections::BTreeMap;
+
+use proofgate_auth::{AuthError, Identity};
+use proofgate_base::rejection::Rejection;
+use proofgate_limits::{Counted, Limit, Report, dollars};
+use serde::Serialize;
+
+use crate::admission::credential;
+use crate::gateway::Gateway;
+
+/// What is counted; what is not, is not there.
+#[derive(Serialize)]
+struct Usage<'u> {
+    object: &'static str,
+    /// Unix seconds.
+    at: u64,
+    tenant: Tenant<'u>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    key: Parts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<Namespace<'u>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    models: BTreeMap<&'u str, Parts>,
+}
+
+#[derive(Serialize)]
+struct Tenant<'u> {
+    name: &'u str,
+    #[serde(flatten)]
+    parts: Parts,
+}
+
+/// What the tenants of a namespace have used together that share the limits of a plan.
+#[derive(Serialize)]
+struct Namespace<'u> {
+    name: &'u str,
+    plan: String,
+    #[serde(flatten)]
+    parts: Parts,
+}
+
+/// By the name of what is counted.
+type Parts = BTreeMap<&'static str, Part>;
+
+/// What is used of one thing: a number, or dollars as a decimal number in a string.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part {
+    Count(Standing<u64>),
+    Money(Standing<String>),
+}
+
+#[derive(Serialize)]
+struct Standing<A> {
+    used: A,
+    /// Null without a limit.
+    limit: Option<A>,
+    remaining: Option<A>,
+    /// The unix second in which its day or month ends; null for what slides.
+    resets_at: Option<u64>,
+}
+
+/// What the sender of a request has used at `now`, in unix microseconds.
+///
+/// # Errors
+/// [`Rejection`] when the tenant was removed since it was authenticated.
+pub fn tell(gateway: &Gateway, identity: &Identity, now: u64) -> Result<Vec<u8>, Rejection> {
+    let mut limiter = gateway.limiter.borrow_mut();
+    let name = &*identity.tenant.name;
+    let tenant = limiter
+        .find(name)
+        .ok_or_else(|| Rejection::from(AuthError::UnknownKey))?;
+    let Report {
+        tenant,
+        key,
+        namespace,
+        models,
+    } = limiter.report(tenant, credential(identity), now);
+    let of_models = models.iter().map(|(model, counted)| (&**model, parts(counted)));
+    let usage = Usage {
+        object: "usage",
+        at: now / 1_000_000,
+        tenant: Tenant {
+            name,
+            parts: parts(&tenant),
+        },
+        key: parts(&key),
+        namespace: namespace.map(|(plan, counted)| Namespace {
+            name: name.split_once('/').map_or("", |(namespace, _)| namespace),
+            plan: plan.to_string(),
+            parts: parts(&counted),
+        }),
+        models: of_models.collect(),
+    };
+    // Strings and numbers always serialise.
+    Ok(serde_json::to_vec(&usage).unwrap_or_default())
+}
+
+fn parts(counted: &[Counted]) -> Parts {
+    let part = |one: &Counted| match one.limit.is_money() {
+        true => Part::Money(standing(one, dollars)),
+        false => Part::Count(standing(one, |count| count)),
+    };
+    counted.iter().map(|one| (name(one.limit), part(one))).collect()
+}
+
+fn standing<A>(one: &Counted, amount: impl Fn(u64) -> A) -> Standing<A> {
+    Standing {
+        used: amount(one.used),
+        limit: one.value.map(&amount),
+        remaining: one.value.map(|value| amount(value.saturating_sub(one.used))),
+        resets_at: one.resets_at,
+    }
+}
+
+fn name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::RequestsPerMinute => "requests_per_minute",
+        Limit::TokensPerMinute => "tokens_per_minute",
+        Limit::TokensPerDay => "tokens_per_day",
+        Limit::Concurrency => "concurrency",
+        Limit::MoneyPerDay => "dollars_per_day",
+        Limit::MoneyPerMonth => "dollars_per_month",
+    }
+}

@@ -1,0 +1,259 @@
+//! Requests that wait for what others of their tenant have reserved and may not use.
+//!
+//! Those of one tenant are tried in the order in which they came, and only so many wait: whoever comes then is told to come back.
+//! What fits at once waits for nobody, so that one key's long requests do not hold up those of another.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::metrics::gauge::Gauge;
+use proofgate_base::lifecycle::Phase;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::reply::Reply;
+
+/// Requests of one tenant that wait at a time, at most.
+const MOST_WAITING: usize = 32;
+
+/// The queues of all tenants that have one.
+pub struct Queues {
+    by_tenant: RefCell<HashMap<Arc<str>, VecDeque<Rc<Notify>>>>,
+    waiting: Gauge,
+}
+
+impl Queues {
+    /// No queue. `waiting`: shows how many requests wait.
+    pub fn new(waiting: Gauge) -> Self {
+        Queues {
+            by_tenant: RefCell::default(),
+            waiting,
+        }
+    }
+
+    /// A place behind those of a tenant that wait already, for so long; `None` when there are as many as may be.
+    fn join(self: &Rc<Self>, tenant: &Arc<str>, patience: Duration) -> Option<Turn> {
+        let until = Instant::now().checked_add(patience)?;
+        let mut queues = self.by_tenant.borrow_mut();
+        let queue = queues.entry(Arc::clone(tenant)).or_default();
+        if queue.len() >= MOST_WAITING {
+            return None;
+        }
+        let woken = Rc::new(Notify::new());
+        queue.push_back(Rc::clone(&woken));
+        self.waiting.inc();
+        Some(Turn {
+            queues: Rc::clone(self),
+            tenant: Arc::clone(tenant),
+            woken,
+            until,
+        })
+    }
+
+    /// Something that a tenant had reserved is free again: the first that waits tries anew. `is_shared`: of what it shares
+    /// with others of its namespace, so that the first of each of those tries as well.
+    pub fn settled(&self, tenant: &str, is_shared: bool) {
+        let queues = self.by_tenant.borrow();
+        if queues.is_empty() {
+            return;
+        }
+        if let Some(first) = queues.get(tenant).and_then(VecDeque::front) {
+            first.notify_one();
+        }
+        let namespace = namespace_of(tenant).filter(|_| is_shared);
+        if namespace.is_none() {
+            return;
+        }
+        for (other, queue) in queues.iter() {
+            if namespace_of(other) == namespace
+                && let Some(first) = queue.front()
+            {
+                first.notify_one();
+            }
+        }
+    }
+}
+
+/// The namespace of a tenant that has one.
+fn namespace_of(tenant: &str) -> Option<&str> {
+    tenant.split_once('/').map(|(namespace, _)| namespace)
+}
+
+/// How one request waits.
+pub struct Waiting<'w> {
+    queues: &'w Rc<Queues>,
+    tenant: &'w Arc<str>,
+    patience: Duration,
+    turn: Option<Turn>,
+    /// Whether it waits no longer.
+    is_over: bool,
+}
+
+impl<'w> Waiting<'w> {
+    /// A request that has not waited yet. `patience`: how long it may, in all.
+    pub fn new(queues: &'w Rc<Queues>, tenant: &'w Arc<str>, patience: Duration) -> Self {
+        Waiting {
+            queues,
+            tenant,
+            patience,
+            turn: None,
+            is_over: patience.is_zero(),
+        }
+    }
+
+    /// Waits for room, after there was none for the request; says whether it is to be tried again. `fits_in`: when at the
+    /// latest there may be some.
+    pub async fn again(&mut self, fits_in: Duration, reply: &mut Reply<'_>) -> bool {
+        !self.is_over && Box::pin(self.wait(fits_in, reply)).await != Waited::InVain
+    }
+
+    /// Having waited long enough it is tried once more, and not again.
+    async fn wait(&mut self, again: Duration, reply: &mut Reply<'_>) -> Waited {
+        let turn = match self.turn.take() {
+            Some(turn) => Some(turn),
+            None => self.queues.join(self.tenant, self.patience),
+        };
+        let waited = match &turn {
+            Some(turn) => turn.wait(again, reply).await,
+            None => Waited::Enough,
+        };
+        self.is_over = waited != Waited::ForRoom;
+        self.turn = turn;
+        waited
+    }
+}
+
+/// Why a request waits no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    /// It may fit now.
+    ForRoom,
+    /// As long as it may.
+    Enough,
+    /// Nobody wants its answer any more.
+    InVain,
+}
+
+/// A place in the queue of a tenant; dropped, the next one moves up and tries.
+struct Turn {
+    queues: Rc<Queues>,
+    tenant: Arc<str>,
+    woken: Rc<Notify>,
+    until: Instant,
+}
+
+impl Turn {
+    /// Waits until it is this request's turn and something was settled, or `again` is over, as limits change with time as well.
+    async fn wait(&self, again: Duration, reply: &mut Reply<'_>) -> Waited {
+        tokio::select! {
+            biased;
+            () = self.comes(again) => Waited::ForRoom,
+            () = tokio::time::sleep_until(self.until) => Waited::Enough,
+            () = reply.client.gone() => Waited::InVain,
+            () = reply.lifecycle.reached(Phase::Cancelled) => Waited::InVain,
+        }
+    }
+
+    async fn comes(&self, again: Duration) {
+        if self.is_first() {
+            let _ = tokio::time::timeout(again, self.woken.notified()).await;
+            return;
+        }
+        while !self.is_first() {
+            self.woken.notified().await;
+        }
+    }
+
+    fn is_first(&self) -> bool {
+        let queues = self.queues.by_tenant.borrow();
+        let first = queues.get(&self.tenant).and_then(VecDeque::front);
+        first.is_some_and(|first| Rc::ptr_eq(first, &self.woken))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.queues.waiting.dec();
+        let mut queues = self.queues.by_tenant.borrow_mut();
+        let Some(queue) = queues.get_mut(&self.tenant) else {
+            return;
+        };
+        queue.retain(|woken| !Rc::ptr_eq(woken, &self.woken));
+        match queue.front() {
+            Some(first) => first.notify_one(),
+            None => drop(queues.remove(&self.tenant)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn queues() -> Rc<Queues> {
+        Rc::new(Queues::new(Gauge::default()))
+    }
+
+    #[tokio::test]
+    async fn whoever_came_first_is_woken_first_and_the_next_one_behind_it() {
+        let (queues, acme) = (queues(), Arc::from("acme"));
+        let first = queues.join(&acme, PATIENCE).unwrap();
+        let second = queues.join(&acme, PATIENCE).unwrap();
+        assert!(first.is_first() && !second.is_first());
+        queues.settled("globex", false);
+        queues.settled("acme", false);
+        first.comes(PATIENCE).await;
+        drop(first);
+        second.comes(PATIENCE).await;
+        assert!(second.is_first());
+        drop(second);
+        assert!(queues.by_tenant.borrow().is_empty());
+        assert_eq!(queues.waiting.get(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_shares_with_others_of_its_namespace_tries_when_one_of_them_is_done() {
+        let queues = queues();
+        let [one, other] = ["blue/app", "red/app"].map(Arc::from);
+        let (blue, red) = (
+            queues.join(&one, PATIENCE).unwrap(),
+            queues.join(&other, PATIENCE).unwrap(),
+        );
+        let long = Duration::from_secs(3600);
+        queues.settled("blue/batch", false);
+        queues.settled("bluer/app", true);
+        queues.settled("blue/batch", true);
+        let begin = Instant::now();
+        blue.comes(long).await;
+        assert_eq!(begin.elapsed(), Duration::ZERO, "one of its namespace is done");
+        red.comes(long).await;
+        assert_eq!(begin.elapsed(), long, "nobody of its namespace is");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_one_tries_again_by_itself_after_a_while() {
+        let (queues, acme) = (queues(), Arc::from("acme"));
+        let first = queues.join(&acme, PATIENCE).unwrap();
+        let begin = Instant::now();
+        first.comes(Duration::from_secs(2)).await;
+        assert_eq!(begin.elapsed(), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn only_so_many_of_one_tenant_wait_and_one_that_leaves_makes_room() {
+        let (queues, acme, globex) = (queues(), Arc::from("acme"), Arc::from("globex"));
+        let mut turns: Vec<_> = (0..MOST_WAITING)
+            .map(|_| queues.join(&acme, PATIENCE).unwrap())
+            .collect();
+        assert!(queues.join(&acme, PATIENCE).is_none());
+        assert!(queues.join(&globex, PATIENCE).is_some());
+        turns.remove(7);
+        assert!(queues.join(&acme, PATIENCE).is_some());
+    }
+}

@@ -1,0 +1,163 @@
+//! One policy outside of the data plane, from the data plane's side.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use proofgate_base::Error;
+use serde::{Deserialize, Deserializer};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+
+use super::breaker::Breaker;
+use super::counters::Counters;
+use super::queue::{PolicyItem, PolicyQueue, PolicyRequest};
+use super::verdict::{Failure, Verdict};
+
+/// Requests that may wait for one policy.
+pub const QUEUE: usize = 1024;
+
+/// A policy as the configuration has it.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookConfig {
+    pub name: String,
+    /// Changes with everything that its evaluator is made of.
+    pub revision: String,
+    /// How long a request waits for its verdict.
+    pub deadline_ms: u64,
+    pub on_failure: OnFailure,
+}
+
+/// What becomes of a request whose policy gave no verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    Deny,
+    Allow,
+}
+
+/// A policy in service.
+pub struct Hook {
+    pub config: HookConfig,
+    pub breaker: Breaker,
+    pub counters: Counters,
+    sender: Sender<PolicyItem>,
+    /// Until an evaluator takes it. Requests wait in it meanwhile.
+    receiver: Mutex<Option<Receiver<PolicyItem>>>,
+}
+
+impl Hook {
+    fn new(config: HookConfig) -> Self {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        Hook {
+            config,
+            breaker: Breaker::new(),
+            counters: Counters::default(),
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+        }
+    }
+
+    /// Requests that wait in its queue.
+    pub fn waiting(&self) -> usize {
+        self.sender.max_capacity() - self.sender.capacity()
+    }
+
+    /// The verdict on a request, at the latest when its deadline is over.
+    pub async fn evaluate(&self, request: PolicyRequest) -> Result<Verdict, Failure> {
+        let begun = Instant::now();
+        let Some(leave) = self.breaker.leave() else {
+            return Err(self.counters.failed(Failure::BreakerOpen));
+        };
+        let (verdict, answer) = oneshot::channel();
+        let sent = self.sender.try_send(PolicyItem { request, verdict });
+        let outcome = match sent {
+            Ok(()) => match timeout(Duration::from_millis(self.config.deadline_ms), answer).await {
+                Ok(Ok(verdict)) => verdict.checked(),
+                Ok(Err(_)) => Err(Failure::Dead),
+                Err(_) => Err(Failure::Deadline),
+            },
+            Err(TrySendError::Full(_)) => Err(Failure::QueueFull),
+            Err(TrySendError::Closed(_)) => Err(Failure::Dead),
+        };
+        match &outcome {
+            Ok(_) => leave.succeeded(),
+            Err(failure) if failure.is_the_policys() => leave.failed(),
+            Err(_) => {}
+        }
+        self.counters.answered(&outcome, begun.elapsed());
+        outcome
+    }
+}
+
+/// The policies of one configuration.
+#[derive(Clone, Default)]
+pub struct Hooks(Vec<Arc<Hook>>);
+
+impl Hooks {
+    /// Puts those of `before` that are the same in the places of these, with whoever waits for them.
+    pub fn keep(&mut self, before: &Hooks) {
+        for hook in &mut self.0 {
+            if let Some(same) = before.0.iter().find(|other| other.config == hook.config) {
+                *hook = Arc::clone(same);
+            }
+        }
+    }
+
+    /// Those with these names, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when there is none with a name.
+    pub fn named(&self, kind: &str, of: &str, names: &[String]) -> Result<Box<[Arc<Hook>]>, Error> {
+        let find = |name: &String| {
+            let hook = self.0.iter().find(|hook| hook.config.name == *name);
+            hook.cloned().ok_or_else(|| {
+                Error::Config(format!("{kind} {of:?} names policy {name:?}, which is not there"))
+            })
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// The evaluator's end of a policy's queue.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when there is no such policy, or its queue was taken.
+    pub fn open(&self, name: &str) -> Result<PolicyQueue, Error> {
+        let hook = self.0.iter().find(|hook| hook.config.name == name);
+        let hook = hook.ok_or_else(|| Error::Config(format!("there is no policy {name:?}")))?;
+        let receiver = hook
+            .receiver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let taken = || Error::Config(format!("the queue of policy {name:?} was taken"));
+        receiver.map(PolicyQueue::new).ok_or_else(taken)
+    }
+}
+
+impl Deref for Hooks {
+    type Target = [Arc<Hook>];
+
+    fn deref(&self) -> &[Arc<Hook>] {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Hooks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let configs = Vec::<HookConfig>::deserialize(deserializer)?;
+        Ok(Hooks(
+            configs
+                .into_iter()
+                .map(|config| Arc::new(Hook::new(config)))
+                .collect(),
+        ))
+    }
+}
+
+#[cfg(test)]
+#[path = "hook_tests.rs"]
+mod tests;

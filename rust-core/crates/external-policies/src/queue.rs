@@ -1,0 +1,124 @@
+//! The queue of one policy, from its evaluator's side.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use proofgate_providers::StringKind;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::oneshot;
+
+use super::document::Document;
+use super::room::Taken;
+use super::verdict::Verdict;
+
+/// One request that waits for a policy's verdict; dropped without one, the policy counts as dead.
+pub struct PolicyItem {
+    pub(super) request: PolicyRequest,
+    pub(super) verdict: oneshot::Sender<Verdict>,
+}
+
+/// What a policy is told of a request.
+pub struct PolicyRequest {
+    pub tenant: Arc<str>,
+    pub model: Box<str>,
+    pub endpoint: &'static str,
+    pub document: Document,
+    /// The copy's part of the budget.
+    pub _taken: Taken,
+}
+
+impl PolicyItem {
+    /// Who sends the request.
+    pub fn tenant(&self) -> &str {
+        &self.request.tenant
+    }
+
+    /// The model that it asks for.
+    pub fn model(&self) -> &str {
+        &self.request.model
+    }
+
+    /// The endpoint, such as `/v1/chat/completions`.
+    pub fn endpoint(&self) -> &'static str {
+        self.request.endpoint
+    }
+
+    /// Its strings, keys and long numbers in the order of the body: the text, whether it is a `key`, a `number` or a
+    /// `text`, and whether it lies in a message with instructions for the model.
+    pub fn texts(&self) -> impl ExactSizeIterator<Item = (&str, &'static str, bool)> {
+        let name = |kind| match kind {
+            StringKind::Text => "text",
+            StringKind::Key => "key",
+            StringKind::Number | StringKind::Setting => "number",
+        };
+        let texts = self.request.document.texts();
+        texts.map(move |(text, kind, is_instructions)| (text, name(kind), is_instructions))
+    }
+
+    /// Whether somebody still waits for the verdict.
+    pub fn is_awaited(&self) -> bool {
+        !self.verdict.is_closed()
+    }
+
+    /// Answers; `false` when nobody waits any more.
+    pub fn answer(self, verdict: Verdict) -> bool {
+        self.verdict.send(verdict).is_ok()
+    }
+}
+
+/// The evaluator's end of a policy's queue. When it is dropped, the policy is dead.
+pub struct PolicyQueue(Mutex<Receiver<PolicyItem>>);
+
+struct Unparker(Thread);
+
+impl Wake for Unparker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl PolicyQueue {
+    pub(super) fn new(receiver: Receiver<PolicyItem>) -> Self {
+        PolicyQueue(Mutex::new(receiver))
+    }
+
+    /// Waits at most `patience` for requests, and takes as many as there are, at most `most`. Those for which nobody waits
+    /// any more are left out. `None` when there will never be one again: the policy is no longer in service.
+    pub fn take_batch(&self, most: usize, patience: Duration) -> Option<Vec<PolicyItem>> {
+        // Between threads of the evaluator alone: whoever puts requests in takes no lock.
+        let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = Vec::new();
+        let Some(first) = receive(&mut queue, patience)? else {
+            return Some(batch);
+        };
+        batch.push(first);
+        while batch.len() < most.max(1) {
+            match queue.try_recv() {
+                Ok(item) => batch.push(item),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            }
+        }
+        batch.retain(PolicyItem::is_awaited);
+        Some(batch)
+    }
+}
+
+/// The next item; `Some(None)` when there was none in time, `None` when there will be none.
+fn receive(queue: &mut Receiver<PolicyItem>, patience: Duration) -> Option<Option<PolicyItem>> {
+    let waker = Waker::from(Arc::new(Unparker(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let begun = Instant::now();
+    loop {
+        if let Poll::Ready(item) = queue.poll_recv(&mut context) {
+            return item.map(Some);
+        }
+        let left = patience.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Some(None);
+        }
+        thread::park_timeout(left);
+    }
+}

@@ -1,0 +1,538 @@
+//! One client's connection: requests one after the other, each attributed, read and answered.
+
+mod anyone;
+mod form;
+mod stored;
+
+use std::cell::Cell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use proofgate_auth::Identity;
+use proofgate_base::answer::{AnswerOptions, write_response};
+use proofgate_base::approvals::Approval;
+use proofgate_base::client::{After, Client, ClientStream};
+use proofgate_base::client_fields::ClientFields;
+use proofgate_base::deadline::Deadline;
+use proofgate_base::lifecycle::{Lifecycle, Phase};
+use proofgate_base::memory::Exhausted;
+use proofgate_base::rejection::Rejection;
+use proofgate_base::routing::Peer;
+use proofgate_config::OnFlag;
+use proofgate_exchange::body::{Body, NoRequest, Reader, arrived};
+use proofgate_exchange::endpoint::Route;
+use proofgate_exchange::exchange;
+use proofgate_exchange::gateway::Gateway;
+use proofgate_exchange::incoming_call::IncomingCall;
+use proofgate_exchange::receipts;
+use proofgate_exchange::reply::{Buffers, Reply};
+use proofgate_exchange::usage_report;
+use proofgate_ledger::record::ConfigId;
+use proofgate_multipart::Boundary;
+use proofgate_observe::attribution::Attribution;
+use proofgate_observe::rejected_request::RejectedRequest;
+use proofgate_observe::telemetry::{Asked, Observed};
+use proofgate_providers::{Dialect, Family};
+use proofgate_stages::{Span, Stage};
+use proofgate_upstream::catalog::Catalog;
+use proofgate_upstream::claude_body;
+use proofgate_upstream::google_path::BodyForm;
+use proofgate_upstream::models;
+use proofgate_wire::{
+    HeadScanner, Headers, Method, ProtocolError, RequestFraming, RequestHead, parse_request,
+};
+use tokio::time::{Instant, timeout_at};
+
+use self::anyone::AskedByAnyone;
+use crate::cors;
+
+/// Serves one client until either side has had enough. `peer` is what is known of the connection.
+pub async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecycle, peer: Peer) {
+    let catalog = gateway.catalog();
+    let oldest = match &stream {
+        // The connection that it is a stream of has its own age.
+        ClientStream::Http2(_) => None,
+        _ => {
+            std::time::Instant::now().checked_add(gateway.random.vary(catalog.terms.timeouts.connection_age))
+        }
+    };
+    let mut connection = Connection {
+        client: Client::new(stream, catalog.terms.timeouts.client_idle, &gateway.budget),
+        scanner: HeadScanner::new(),
+        buffers: Buffers::default(),
+        extra: Vec::new(),
+        attribution: Attribution::default(),
+        approvals: Vec::new(),
+        peer,
+        oldest,
+        catalog,
+        gateway,
+        lifecycle,
+        deadline: Deadline::default(),
+    };
+    loop {
+        match connection.turn().await {
+            After::Continue => {}
+            After::Close => return,
+            After::Linger => return Box::pin(connection.client.linger()).await,
+        }
+    }
+}
+
+struct Connection {
+    gateway: Rc<Gateway>,
+    /// The configuration that the request under way began with.
+    catalog: Rc<Catalog>,
+    lifecycle: Lifecycle,
+    /// For what the upstream does.
+    deadline: Deadline,
+    client: Client,
+    scanner: HeadScanner,
+    peer: Peer,
+    /// From when on the next answer ends the connection, so that its client comes back where it is routed by then.
+    oldest: Option<std::time::Instant>,
+    /// Header lines that the answer to this request gets besides its own.
+    extra: Vec<u8>,
+    /// Whom this request is for, as its client says.
+    attribution: Attribution,
+    /// By what it may call guarded tools.
+    approvals: Vec<Approval>,
+    buffers: Buffers,
+}
+
+/// A request whose head was understood and whose sender is known.
+struct Request {
+    route: Route,
+    /// What of the head goes upstream, where anything does.
+    fields: Option<Box<ClientFields>>,
+    identity: Identity,
+    config: ConfigId,
+    framing: RequestFraming,
+    /// Of a request that is a form with files.
+    boundary: Option<Boundary>,
+    keep_alive: bool,
+    head_only: bool,
+    expect_continue: bool,
+}
+
+/// What is known of a request so far, for the answer if it is refused.
+#[derive(Default)]
+struct RequestSoFar {
+    tenant: Option<Arc<str>>,
+    /// The client wants no body with the answer.
+    head_only: bool,
+    /// In whose shape an error is said.
+    family: Family,
+    /// What is told of it, where somebody wants to know.
+    observed: Option<Box<Observed>>,
+}
+
+/// What the head of a request came to.
+enum Head {
+    Request(Request),
+    /// Whoever sends it is answered, without a key.
+    ToAnyone {
+        asked: AskedByAnyone,
+        keep_alive: bool,
+    },
+}
+
+impl Connection {
+    /// Whether this worker is where the load balancer sends this sender. It routes connections, so a second request on
+    /// one connection can come from another tenant than the one the choice was made for.
+    fn owns(&self, identity: &Identity) -> bool {
+        self.peer.routed.is_for(&identity.tenant.name)
+    }
+
+    /// Whether the connection has served long enough, or its worker has.
+    fn is_leaving(&self, now: std::time::Instant) -> bool {
+        self.lifecycle.phase() >= Phase::Retiring || self.oldest.is_some_and(|oldest| oldest <= now)
+    }
+
+    async fn turn(&mut self) -> After {
+        self.scanner.reset();
+        self.extra.clear();
+        let length = match self.head().await {
+            Ok(length) => length,
+            Err(unserved) => {
+                let unserved = self.unserved(unserved, RequestSoFar::default(), Span::default());
+                return Box::pin(unserved).await;
+            }
+        };
+        let now = std::time::Instant::now();
+        let mut span = Span::start(&self.gateway.profiler, now);
+        self.catalog = self.gateway.catalog();
+        let mut known = RequestSoFar::default();
+        let request = match self.request(length, now, &mut span, &mut known) {
+            Ok(Head::Request(request)) => request,
+            Ok(Head::ToAnyone { asked, keep_alive }) => {
+                return Box::pin(self.answer_anyone(asked, length, keep_alive, now)).await;
+            }
+            Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
+        };
+        if let Some(boundary) = &request.boundary {
+            let boundary = boundary.clone();
+            return Box::pin(self.form(request, boundary, known, length, now, span)).await;
+        }
+        let reader = Reader {
+            terms: &self.catalog.terms,
+            client: &mut self.client,
+            expect_continue: request.expect_continue,
+        };
+        let body = match reader.read(request.framing, length).await {
+            Ok(body) => body,
+            Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
+        };
+        span.lap_now(Stage::Body);
+        pin!(self.answer(request, known, body, now, span)).await
+    }
+
+    async fn answer(
+        &mut self,
+        mut request: Request,
+        known: RequestSoFar,
+        body: Body,
+        now: std::time::Instant,
+        mut span: Span,
+    ) -> After {
+        let close = !request.keep_alive || self.is_leaving(now);
+        let RequestSoFar { family, observed, .. } = known;
+        let tenant = &request.identity.tenant;
+        let answered = match &request.route {
+            Route::Call(..) | Route::Stored(_) => {
+                let Some(dialect) = request.route.dialect() else {
+                    return After::Close;
+                };
+                let (in_path, stored) = match &request.route {
+                    Route::Call(_, in_path) => (in_path.as_deref(), None),
+                    Route::Stored(call) => (None, Some(&**call)),
+                    _ => (None, None),
+                };
+                let range = body.range.clone();
+                let message = claude_body::read(
+                    &self.gateway.budget,
+                    in_path,
+                    &self.client.input[range.clone()],
+                    request.fields.as_deref_mut(),
+                );
+                let Ok(message) = message else {
+                    let refused = NoRequest::Rejected(Rejection::OVERLOADED);
+                    let known = RequestSoFar {
+                        tenant: Some(Arc::clone(&tenant.name)),
+                        head_only: false,
+                        family,
+                        observed,
+                    };
+                    return Box::pin(self.unserved(refused, known, span)).await;
+                };
+                let input = self.client.take_input();
+                let as_it_came = &input[range];
+                let body_at = match body.came_later {
+                    true => std::time::Instant::now(),
+                    false => now,
+                };
+                let call = IncomingCall {
+                    gateway: &self.gateway,
+                    catalog: &self.catalog,
+                    identity: &request.identity,
+                    dialect,
+                    in_path,
+                    stored,
+                    fields: request.fields,
+                    attribution: &mut self.attribution,
+                    approvals: &self.approvals,
+                    config: request.config,
+                    body: message.as_deref().unwrap_or(as_it_came),
+                    as_it_came,
+                    form: None,
+                    upload: Cell::default(),
+                    now,
+                    body_at,
+                    span,
+                    observed,
+                    series: None,
+                    own_fields: 0,
+                };
+                let back = Reply {
+                    client: &mut self.client,
+                    buffers: &mut self.buffers,
+                    extra: &mut self.extra,
+                    lifecycle: &mut self.lifecycle,
+                    deadline: &mut self.deadline,
+                    close,
+                    dialect,
+                    frames: (request.route.form() == BodyForm::Invoke).then(Box::default),
+                };
+                // Pinned where it is made: awaited as a value it would be copied twice.
+                let after = pin!(exchange::run(call, back)).await;
+                self.attribution.forget();
+                self.buffers.give_back(&self.gateway.spare);
+                return match self.client.restore(input, body.consumed) {
+                    Ok(()) => after,
+                    Err(Exhausted) => After::Close,
+                };
+            }
+            Route::Models => {
+                let now = self.gateway.clock.unix_micros(now);
+                let list = models::list(&self.catalog, tenant, family, now, &mut self.extra);
+                Ok((200, Some(list), None))
+            }
+            Route::Model(name) => {
+                let now = self.gateway.clock.unix_micros(now);
+                let model = models::one(&self.catalog, tenant, name, family, now);
+                model.map(|model| (200, Some(model), None))
+            }
+            Route::Usage => {
+                let now = self.gateway.clock.unix_micros(now);
+                let told = usage_report::tell(&self.gateway, &request.identity, now);
+                told.map(|usage| (200, Some(usage), None))
+            }
+            Route::Receipt(asked) => {
+                let asking = receipts::answer(
+                    &self.gateway,
+                    &self.catalog,
+                    &request.identity,
+                    asked,
+                    now,
+                    &mut self.extra,
+                );
+                // Boxed: only who asks for one needs the room.
+                Box::pin(asking).await.map(|receipt| (200, Some(receipt), None))
+            }
+            Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
+            // Answered before anybody is asked who sends it.
+            Route::Probe => Ok((200, None, None)),
+            Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
+            Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
+            Route::Refused(error) => Err(Rejection::from(*error)),
+            Route::StoredRefused(error) => Err(Rejection::from(error)),
+        };
+        let options = AnswerOptions {
+            close,
+            head_only: request.head_only,
+            extra: &self.extra,
+            family,
+        };
+        self.gateway.spare.lend(&mut self.buffers.head);
+        self.buffers.head.clear();
+        match answered {
+            Ok((status, json, field)) => {
+                let id = self.gateway.request_id(self.gateway.clock.unix_micros(now));
+                let json = json.unwrap_or_default();
+                let head = &mut self.buffers.head;
+                write_response(
+                    status,
+                    "application/json",
+                    &json,
+                    id.as_str(),
+                    field,
+                    options,
+                    head,
+                );
+            }
+            Err(rejection) => {
+                let refused = RejectedRequest {
+                    tenant: Some(&tenant.name),
+                    endpoint: request.route.path(),
+                    observed,
+                    ..RejectedRequest::of(self.peer.sender)
+                };
+                let id = self.gateway.reject(&rejection, refused).await;
+                span.lap_now(Stage::CompletionRecord);
+                rejection
+                    .answer()
+                    .write(id.as_str(), options, &mut self.buffers.head);
+            }
+        }
+        self.client.input.consume(body.consumed);
+        self.send_measured(close, span).await
+    }
+
+    /// Reads a head of `length` bytes: its framing, then who sends it, then what it asks for.
+    fn request(
+        &mut self,
+        length: usize,
+        now: std::time::Instant,
+        span: &mut Span,
+        known: &mut RequestSoFar,
+    ) -> Result<Head, NoRequest> {
+        let terms = &self.catalog.terms;
+        let parsed = parse_request(&self.client.input[..length], &terms.head_limits);
+        // Looked at where it stands: it is large.
+        let head = parsed.as_ref().map_err(|refusal| *refusal)?;
+        let route = Route::of(head);
+        let has_form = route.dialect().is_some_and(Dialect::has_form);
+        if let RequestFraming::Length(length) = head.framing
+            && length > terms.limits.body_bytes
+            && !has_form
+        {
+            return Err(ProtocolError::BodyTooLarge.into());
+        }
+        known.head_only = head.method == Method::Head;
+        known.family = route.family(head);
+        let cors = terms.cors.as_ref();
+        cors::write_fields(cors, &head.headers, &mut self.extra);
+        span.lap_now(Stage::Parse);
+        if let Some(asked) = AskedByAnyone::of(&route, head, cors) {
+            // A body is not read, so nothing behind it may be taken for a request.
+            let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
+            return Ok(Head::ToAnyone { asked, keep_alive });
+        }
+        if let Route::Refused(error) = route {
+            return Err(Rejection::from(error).into());
+        }
+        let identity = self.sender(head, &route, now, known)?;
+        span.lap_now(Stage::Auth);
+        if head.framing != RequestFraming::Empty && is_coded(&head.headers) {
+            return Err(Rejection::CONTENT_CODING.into());
+        }
+        self.attribution.read_head(&head.headers);
+        self.approvals = match &terms.plan(&identity.tenant).guarded {
+            Some(guarded) if guarded.on_flag == OnFlag::RequireApproval => Approval::read(&head.headers),
+            _ => Vec::new(),
+        };
+        let fields = match route {
+            Route::Call(dialect, _) => ClientFields::of(dialect.family(), &head.headers),
+            _ => None,
+        };
+        let boundary = match has_form {
+            true => Some(form::boundary(&head.headers).map_err(Rejection::from)?),
+            false => None,
+        };
+        Ok(Head::Request(Request {
+            route,
+            fields,
+            identity,
+            config: self.gateway.recorder.config(),
+            framing: head.framing,
+            boundary,
+            keep_alive: head.keep_alive,
+            head_only: known.head_only,
+            expect_continue: head.expect_continue,
+        }))
+    }
+
+    /// Who sends a request with this head, where they may ask for that here.
+    fn sender(
+        &self,
+        head: &RequestHead<'_>,
+        route: &Route,
+        now: std::time::Instant,
+        known: &mut RequestSoFar,
+    ) -> Result<Identity, NoRequest> {
+        let terms = &self.catalog.terms;
+        let seconds = self.gateway.clock.unix_micros(now) / 1_000_000;
+        let identity = self
+            .gateway
+            .authenticate(&terms.authenticator, &head.keys, seconds)
+            .map_err(Rejection::from)?;
+        known.tenant = Some(Arc::clone(&identity.tenant.name));
+        let asked = Asked {
+            headers: &head.headers,
+            at: now,
+            tenant: &identity.tenant.name,
+            endpoint: route.path(),
+        };
+        known.observed = Observed::begin(
+            &self.gateway.clock,
+            &self.gateway.random,
+            &terms.telemetry,
+            &asked,
+        );
+        if !self.owns(&identity) {
+            return Err(Rejection::MISDIRECTED.into());
+        }
+        let allowed = |endpoint| terms.plan(&identity.tenant).allowed.has_endpoint(endpoint);
+        if !route.endpoint().is_none_or(allowed) {
+            let denial = proofgate_auth::AuthError::EndpointNotAllowed;
+            return Err(Rejection::from(denial).into());
+        }
+        if let Route::Stored(call) = route {
+            let keeper = self.catalog.stored_of(&identity.tenant);
+            stored::check(call.stored, keeper, terms.plan(&identity.tenant), head.framing)?;
+        }
+        Ok(identity)
+    }
+
+    /// Waits for a whole head and returns its length in bytes.
+    async fn head(&mut self) -> Result<usize, NoRequest> {
+        let timeouts = self.catalog.terms.timeouts;
+        let limits = self.catalog.terms.limits;
+        if self.client.input.is_empty() {
+            tokio::select! {
+                biased;
+                filled = self.client.fill_within(timeouts.client_idle) => arrived(filled)?,
+                () = self.lifecycle.idle_may_close(timeouts.lame_duck) => return Err(NoRequest::Gone),
+            }
+        }
+        if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
+            return Ok(length);
+        }
+        let deadline = Instant::now() + timeouts.client_head;
+        loop {
+            match timeout_at(deadline, self.client.fill()).await {
+                Err(_) => return Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
+                Ok(filled) => arrived(filled)?,
+            }
+            if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
+                return Ok(length);
+            }
+        }
+    }
+
+    /// Answers a request that is not understood or not wanted; the connection cannot go on after it.
+    async fn unserved(&mut self, unserved: NoRequest, known: RequestSoFar, mut span: Span) -> After {
+        let NoRequest::Rejected(rejection) = unserved else {
+            return After::Close;
+        };
+        let refused = RejectedRequest {
+            tenant: known.tenant.as_deref(),
+            bytes: self.client.input.len(),
+            observed: known.observed,
+            ..RejectedRequest::of(self.peer.sender)
+        };
+        self.client.forget();
+        let id = self.gateway.reject(&rejection, refused).await;
+        span.lap_now(Stage::CompletionRecord);
+        let options = AnswerOptions {
+            close: true,
+            head_only: known.head_only,
+            extra: &self.extra,
+            family: known.family,
+        };
+        self.gateway.spare.lend(&mut self.buffers.head);
+        self.buffers.head.clear();
+        rejection
+            .answer()
+            .write(id.as_str(), options, &mut self.buffers.head);
+        self.send_measured(true, span).await
+    }
+
+    async fn send_measured(&mut self, close: bool, mut span: Span) -> After {
+        let after = self.send_head(close).await;
+        span.lap_now(Stage::ClientWrite);
+        span.finish_now(&self.gateway.profiler);
+        after
+    }
+
+    async fn send_head(&mut self, close: bool) -> After {
+        let sent = self.client.send(&self.buffers.head).await;
+        self.buffers.give_back(&self.gateway.spare);
+        match sent {
+            Ok(()) if close => After::Linger,
+            Ok(()) => After::Continue,
+            Err(_) => After::Close,
+        }
+    }
+}
+
+/// Whether a body has a content coding (RFC 9110 section 8.4).
+fn is_coded(headers: &Headers<'_>) -> bool {
+    let codings = headers.iter();
+    let codings = codings.filter(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
+    codings
+        .flat_map(|(_, value)| value.split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
+}

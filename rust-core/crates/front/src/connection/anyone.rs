@@ -1,0 +1,79 @@
+//! What is answered without a key: questions of browsers, and of clients whether anything is here.
+
+use proofgate_base::answer::{AnswerOptions, write_response};
+use proofgate_base::client::After;
+use proofgate_base::routing::Routed;
+use proofgate_config::Cors;
+use proofgate_exchange::endpoint::Route;
+use proofgate_providers::Family;
+use proofgate_wire::{Method, RequestHead};
+
+use super::Connection;
+use crate::cors;
+
+/// What is asked without a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AskedByAnyone {
+    /// For a web page, what the page may send.
+    Preflight,
+    /// Whether anything answers: by this method.
+    Probe { options: bool, head_only: bool },
+}
+
+impl AskedByAnyone {
+    /// What a request with this head asks that needs no key, if it does.
+    pub(super) fn of(route: &Route, head: &RequestHead<'_>, cors: Option<&Cors>) -> Option<Self> {
+        match route {
+            _ if cors::is_preflight(head, cors) => Some(AskedByAnyone::Preflight),
+            Route::Probe => Some(AskedByAnyone::Probe {
+                options: head.method == Method::Options,
+                head_only: head.method == Method::Head,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Connection {
+    /// Tells a browser what its page may send, or a client that something answers. A load balancer could not route it, because it
+    /// carries no key: the request that follows needs a connection of its own.
+    pub(super) async fn answer_anyone(
+        &mut self,
+        asked: AskedByAnyone,
+        length: usize,
+        keep_alive: bool,
+        now: std::time::Instant,
+    ) -> After {
+        let close = !keep_alive || self.peer.routed != Routed::Anyone || self.is_leaving(now);
+        let cors = self.catalog.terms.cors.as_ref();
+        let max_age = cors.map_or(0, |cors| cors.max_age_seconds).to_string();
+        let (status, body, fields) = match asked {
+            AskedByAnyone::Preflight => (204, &b""[..], cors::preflight_fields(&max_age).to_vec()),
+            AskedByAnyone::Probe { options: true, .. } => {
+                (204, &b""[..], vec![("allow", "GET, HEAD, OPTIONS")])
+            }
+            AskedByAnyone::Probe { .. } => (200, &br#"{"status":"ok"}"#[..], Vec::new()),
+        };
+        let id = self.gateway.request_id(self.gateway.clock.unix_micros(now));
+        let options = AnswerOptions {
+            close,
+            head_only: matches!(asked, AskedByAnyone::Probe { head_only: true, .. }),
+            extra: &self.extra,
+            family: Family::default(),
+        };
+        self.gateway.spare.lend(&mut self.buffers.head);
+        let head = &mut self.buffers.head;
+        head.clear();
+        write_response(
+            status,
+            "application/json",
+            body,
+            id.as_str(),
+            fields,
+            options,
+            head,
+        );
+        self.client.input.consume(length);
+        self.send_head(close).await
+    }
+}

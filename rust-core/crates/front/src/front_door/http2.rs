@@ -1,0 +1,88 @@
+//! HTTP/2 (RFC 9113): every stream is served as an HTTP/1.1 connection of its own.
+//!
+//! There is one front door. What guards, authenticates, limits, judges, forwards and records a request reads HTTP/1.1,
+//! so a stream's request is written as HTTP/1.1 into one end of a pipe, [`connection::serve`](crate::connection::serve)
+//! works on the other end, and its answer comes back the same way. Writing the request is the only thing that is done
+//! here and not there, and it repairs nothing: see [`request`].
+
+mod request;
+mod response;
+mod session;
+mod stream;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use h2::server::Builder;
+use proofgate_base::client::linger;
+use proofgate_base::lifecycle::Lifecycle;
+use proofgate_base::rejection::Rejection;
+use proofgate_base::routing::Peer;
+use proofgate_exchange::gateway::Gateway;
+use proofgate_observe::rejected_request::RejectedRequest;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
+
+use self::session::{Ending, MAX_STREAMS, Session};
+
+/// Bytes of request bodies that a client may send ahead, on one stream and on all of a connection.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// Bytes of one answer that may wait for the client to take them, besides what the stream's pipe holds.
+const SEND_BUFFER: usize = 16 * 1024;
+/// Streams that the client opened and reset before we looked at them; one more ends the connection (CVE-2023-44487).
+const MAX_EARLY_RESETS: usize = 20;
+/// Streams that broke the protocol; one more ends the connection (CVE-2025-8671).
+const MAX_BROKEN_STREAMS: usize = 100;
+
+/// What `h2` refuses where there is no request yet, or in the middle of one.
+const MALFORMED: Rejection = Rejection::new(
+    400,
+    "malformed_http2",
+    "The client broke the rules of HTTP/2 (RFC 9113).",
+);
+
+/// Serves one client until either side has had enough; says whether a stream ended by a panic, which costs that
+/// stream alone. Every stream but a connection's only one takes a permit of `room`.
+pub(super) async fn serve(
+    gateway: Rc<Gateway>,
+    mut socket: TlsStream<TcpStream>,
+    lifecycle: Lifecycle,
+    peer: Peer,
+    room: Arc<Semaphore>,
+) -> bool {
+    let catalog = gateway.catalog();
+    let timeouts = catalog.terms.timeouts;
+    let handshake = settings(catalog.terms.limits.head_bytes).handshake(&mut socket);
+    drop(catalog);
+    let mut session = Session::new(Rc::clone(&gateway), lifecycle, peer.clone(), room, timeouts);
+    let ending = match timeout(timeouts.client_head, handshake).await {
+        Ok(Ok(connection)) => session.run(connection).await,
+        Ok(Err(error)) => Ending::of(&error),
+        Err(_) => Ending::Silent,
+    };
+    let panicked = session.end().await;
+    if ending == Ending::Broken {
+        gateway.reject(&MALFORMED, RejectedRequest::of(peer.sender)).await;
+    }
+    if ending != Ending::Silent {
+        linger(socket).await;
+    }
+    panicked
+}
+
+/// PING, SETTINGS, CONTINUATION, empty and tiny DATA frames are bounded by `h2` itself.
+fn settings(head_bytes: usize) -> Builder {
+    let mut settings = Builder::new();
+    settings
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_pending_accept_reset_streams(MAX_EARLY_RESETS)
+        .max_local_error_reset_streams(Some(MAX_BROKEN_STREAMS));
+    settings
+}

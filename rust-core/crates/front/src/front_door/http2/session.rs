@@ -1,0 +1,195 @@
+//! One client's connection: opens its streams, ends them, and says goodbye.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::server::{Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use http::Request;
+use proofgate_base::lifecycle::{Lifecycle, Phase};
+use proofgate_base::routing::Peer;
+use proofgate_config::Timeouts;
+use proofgate_exchange::gateway::Gateway;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::stream::{End, Room, Stream};
+
+/// Streams that may be open at a time on one connection, and that are worked on at a time: a client that resets its
+/// streams gets no more work out of us than one that waits.
+pub(super) const MAX_STREAMS: u32 = 100;
+/// Streams that the client gave up before their answer began, less those that were answered; one more ends the
+/// connection: a flood of resets can be slow, too.
+const MAX_ABANDONED: u32 = 100;
+/// How long a client has to acknowledge that an idle connection ends.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// Of a connection whose end is beyond all clocks: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+type Accepted = (Request<RecvStream>, SendResponse<Bytes>);
+
+/// How a connection came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// One side said goodbye, or the client went away.
+    Closed,
+    /// The client broke or abused the protocol.
+    Broken,
+    /// The client did not answer our goodbye.
+    Silent,
+}
+
+impl Ending {
+    pub(super) fn of(error: &h2::Error) -> Self {
+        match error.is_library() {
+            true => Ending::Broken,
+            false => Ending::Closed,
+        }
+    }
+}
+
+/// The streams of a connection, and what they need.
+pub(super) struct Session {
+    gateway: Rc<Gateway>,
+    lifecycle: Lifecycle,
+    peer: Peer,
+    room: Arc<Semaphore>,
+    timeouts: Timeouts,
+    streams: JoinSet<End>,
+    abandoned: u32,
+    panicked: bool,
+}
+
+impl Session {
+    pub(super) fn new(
+        gateway: Rc<Gateway>,
+        lifecycle: Lifecycle,
+        peer: Peer,
+        room: Arc<Semaphore>,
+        timeouts: Timeouts,
+    ) -> Self {
+        Session {
+            gateway,
+            lifecycle,
+            peer,
+            room,
+            timeouts,
+            streams: JoinSet::new(),
+            abandoned: 0,
+            panicked: false,
+        }
+    }
+
+    /// Serves streams until the connection ends.
+    pub(super) async fn run<T>(&mut self, mut connection: Connection<T, Bytes>) -> Ending
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut served = false;
+        let mut leaving = false;
+        let begin = Instant::now();
+        let mut deadline = begin + self.timeouts.client_idle;
+        let old = begin.checked_add(self.gateway.random.vary(self.timeouts.connection_age));
+        let old = old.unwrap_or_else(|| begin + FOREVER);
+        loop {
+            let full = self.streams.len() >= MAX_STREAMS as usize;
+            // A client that is told to leave before its first request would come back at once, for as long as we are
+            // lame.
+            let last_call = if served { Phase::Retiring } else { Phase::Draining };
+            tokio::select! {
+                accepted = next(&mut connection, full) => match accepted {
+                    Ok(Some(accepted)) => {
+                        served = true;
+                        self.open(accepted);
+                    }
+                    Ok(None) => return Ending::Closed,
+                    Err(error) => return Ending::of(&error),
+                },
+                Some(ended) = self.streams.join_next(), if !self.streams.is_empty() => {
+                    self.count(ended);
+                    if self.abandoned > MAX_ABANDONED {
+                        connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                        let _ = timeout(FAREWELL, closed(&mut connection)).await;
+                        return Ending::Broken;
+                    }
+                    deadline = Instant::now() + if leaving { FAREWELL } else { self.timeouts.client_idle };
+                }
+                () = self.lifecycle.reached(last_call), if !leaving => {
+                    leaving = true;
+                    connection.graceful_shutdown();
+                    deadline = Instant::now() + FAREWELL;
+                }
+                () = sleep_until(old), if served && !leaving => {
+                    leaving = true;
+                    connection.graceful_shutdown();
+                    deadline = Instant::now() + FAREWELL;
+                }
+                () = sleep_until(deadline), if self.streams.is_empty() => {
+                    if std::mem::replace(&mut leaving, true) {
+                        return Ending::Silent;
+                    }
+                    connection.graceful_shutdown();
+                    deadline = Instant::now() + FAREWELL;
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, (request, respond): Accepted) {
+        let room = match Arc::clone(&self.room).try_acquire_owned() {
+            _ if self.streams.is_empty() => Room::OfTheConnection,
+            Ok(permit) => Room::Shared(permit),
+            Err(_) => Room::None,
+        };
+        let stream = Stream {
+            gateway: Rc::clone(&self.gateway),
+            lifecycle: self.lifecycle.clone(),
+            peer: self.peer.clone(),
+            respond,
+            patience: self.timeouts.client_idle,
+        };
+        self.streams.spawn_local(stream.serve(request, room));
+    }
+
+    fn count(&mut self, ended: Result<End, JoinError>) {
+        match ended {
+            Ok(End::Answered) => self.abandoned = self.abandoned.saturating_sub(1),
+            Ok(End::Abandoned) => self.abandoned = self.abandoned.saturating_add(1),
+            Err(error) => self.panicked |= error.is_panic(),
+        }
+    }
+
+    /// Waits for the streams of a connection that has ended, which notice that; says whether one has panicked.
+    pub(super) async fn end(mut self) -> bool {
+        while let Some(ended) = self.streams.join_next().await {
+            self.count(ended);
+        }
+        self.panicked
+    }
+}
+
+/// Moves the connection's bytes until there is a new stream; `None` at its end. While it is `full`, streams that the
+/// client opens wait.
+async fn next<T>(connection: &mut Connection<T, Bytes>, full: bool) -> Result<Option<Accepted>, h2::Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    if full {
+        closed(connection).await?;
+        return Ok(None);
+    }
+    connection.accept().await.transpose()
+}
+
+/// Moves the connection's bytes until its end.
+async fn closed<T>(connection: &mut Connection<T, Bytes>) -> Result<(), h2::Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    poll_fn(|context| connection.poll_closed(context)).await
+}

@@ -1,0 +1,152 @@
+//! One stream: a request, the pipe through which it is served, and its answer.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+use http::{Method, Request};
+use proofgate_base::answer::AnswerOptions;
+use proofgate_base::client::ClientStream;
+use proofgate_base::lifecycle::Lifecycle;
+use proofgate_base::memory::Exhausted;
+use proofgate_base::rejection::Rejection;
+use proofgate_base::routing::Peer;
+use proofgate_exchange::gateway::Gateway;
+use proofgate_observe::rejected_request::RejectedRequest;
+use proofgate_providers::Family;
+use tokio::io::{AsyncRead, duplex, split};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::MALFORMED;
+use super::request::{self, IncompleteRequest, write_head};
+use super::response::{IncompleteResponse, relay};
+use crate::connection;
+
+/// Bytes that the pipe holds each way: a piece of an answer with its chunk framing, and some.
+const PIPE: usize = 16 * 1024 + 256;
+/// Bytes of memory that a stream takes besides its exchange: the pipe both ways, a piece that is read from it, and what
+/// waits for the client to take it.
+const MEMORY: usize = 64 * 1024;
+
+const NO_ROOM: Rejection = Rejection::new(
+    503,
+    "overloaded",
+    "The gateway serves as many requests at a time as it may. Try again later.",
+);
+
+/// A stream's share of what may be served at a time.
+pub(super) enum Room {
+    /// It is the only one of its connection, which has its own.
+    OfTheConnection,
+    /// Out of what all connections share; given back at the end.
+    Shared(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
+    /// There is none left.
+    None,
+}
+
+/// How a stream ended.
+pub(super) enum End {
+    /// Its answer has begun at least.
+    Answered,
+    /// Its client gave it up before that.
+    Abandoned,
+}
+
+/// A stream and what serving it needs.
+pub(super) struct Stream {
+    pub(super) gateway: Rc<Gateway>,
+    pub(super) lifecycle: Lifecycle,
+    pub(super) peer: Peer,
+    pub(super) respond: SendResponse<Bytes>,
+    /// How long a client may leave a piece of an answer untaken.
+    pub(super) patience: Duration,
+}
+
+impl Stream {
+    /// Serves the stream's one request.
+    pub(super) async fn serve(mut self, request: Request<RecvStream>, room: Room) -> End {
+        let (parts, body) = request.into_parts();
+        let head_only = parts.method == Method::HEAD;
+        let mut head = Vec::with_capacity(1024);
+        let memory = self.gateway.budget.share(MEMORY);
+        let written = match (&room, &memory) {
+            (Room::None, _) | (_, Err(Exhausted)) => Err(NO_ROOM),
+            _ => write_head(parts, body.is_end_stream(), &mut head),
+        };
+        let chunked = match written {
+            Ok(chunked) => chunked,
+            Err(rejection) => return self.refuse(&rejection, head_only).await,
+        };
+        let limits = self.gateway.catalog().terms.limits;
+        let (near, far) = duplex(PIPE);
+        let served = connection::serve(
+            Rc::clone(&self.gateway),
+            ClientStream::Http2(far),
+            self.lifecycle.clone(),
+            self.peer.clone(),
+        );
+        let carried = async {
+            let (mut answer, mut sink) = split(near);
+            let sent = async {
+                match request::send(head, body, chunked, &limits, &mut sink).await {
+                    // The end of the pipe would say that the client left.
+                    Ok(()) => std::future::pending().await,
+                    Err(stopped) => stopped,
+                }
+            };
+            tokio::select! {
+                biased;
+                stopped = sent => Err(stopped),
+                end = self.answer(&mut answer, head_only) => Ok(end),
+            }
+        };
+        // In this order, because a drain closes a pipe in which it finds no request yet.
+        let (ended, ()) = tokio::join!(biased; carried, served);
+        match ended {
+            Ok(end) => end,
+            Err(IncompleteRequest::Client) => End::Abandoned,
+            Err(IncompleteRequest::Malformed) => {
+                self.gateway
+                    .reject(&MALFORMED, RejectedRequest::of(self.peer.sender))
+                    .await;
+                End::Abandoned
+            }
+            Err(IncompleteRequest::Rejected(refusal)) => self.refuse(&refusal.into(), head_only).await,
+        }
+    }
+
+    /// Refuses a request that cannot be served through a pipe.
+    async fn refuse(mut self, rejection: &Rejection, head_only: bool) -> End {
+        let id = self
+            .gateway
+            .reject(rejection, RejectedRequest::of(self.peer.sender))
+            .await;
+        let options = AnswerOptions {
+            close: false,
+            head_only,
+            extra: b"",
+            family: Family::default(),
+        };
+        let mut answer = Vec::new();
+        rejection.answer().write(id.as_str(), options, &mut answer);
+        self.answer(&mut &answer[..], head_only).await
+    }
+
+    /// Sends an answer; one that breaks off ends in a reset, so that it never looks finished.
+    async fn answer(&mut self, source: &mut (impl AsyncRead + Unpin), head_only: bool) -> End {
+        let reason = match relay(source, &mut self.respond, head_only, self.patience).await {
+            Ok(()) | Err(IncompleteResponse::Client) => return End::Answered,
+            Err(IncompleteResponse::Unanswered) => return End::Abandoned,
+            Err(IncompleteResponse::Window) => Reason::CANCEL,
+            Err(IncompleteResponse::Answer) => {
+                // A reset discards what is not sent yet: lets the connection send what there is.
+                tokio::task::yield_now().await;
+                Reason::INTERNAL_ERROR
+            }
+        };
+        self.respond.send_reset(reason);
+        End::Answered
+    }
+}

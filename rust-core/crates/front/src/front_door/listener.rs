@@ -1,0 +1,181 @@
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proofgate_base::client::{ClientStream, linger};
+use proofgate_base::lifecycle::{Lifecycle, Phase};
+use proofgate_base::routing::{Peer, Routed, RoutingKey, Sender};
+use proofgate_exchange::gateway::Gateway;
+use proofgate_stages::Interval;
+use proofgate_upstream::client_tls::{ClientTls, HTTP2};
+use proofgate_wire::{ProxyHeader, parse_proxy_header};
+use rustls::ServerConfig;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::http2;
+use crate::connection;
+
+/// Before the next attempt to accept a connection, after one that the system refused.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often that is reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// Bytes of a PROXY header before its addresses; the last two are the length of what follows.
+const PROXY_FIXED_BYTES: usize = 16;
+/// Bytes that may follow them: addresses, and the few and short fields that a load balancer adds.
+const PROXY_REST_BYTES: usize = 2048;
+
+/// The first byte of TLS: the type of a record with a handshake (RFC 8446 section 5.1).
+const HANDSHAKE: u8 = 22;
+
+/// Accepts connections until the worker drains; returns those that are still open.
+///
+/// Above `limit` connections nothing is accepted: the rest waits in the kernel's queue. HTTP/2 connections together may
+/// have as many streams again, besides one each.
+pub async fn accept(
+    gateway: &Rc<Gateway>,
+    listener: TcpListener,
+    limit: usize,
+    mut lifecycle: Lifecycle,
+) -> JoinSet<bool> {
+    let mut connections = JoinSet::new();
+    let view = lifecycle.clone();
+    let mut reported = None;
+    let streams = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < limit => match accepted {
+                Ok((stream, address)) => {
+                    let _ = stream.set_nodelay(true);
+                    gateway.metrics.connection_opened();
+                    let streams = Arc::clone(&streams);
+                    let peer = Peer {
+                        routed: Routed::Anyone,
+                        sender: address.into(),
+                    };
+                    connections.spawn_local(begin(Rc::clone(gateway), stream, peer, view.clone(), streams));
+                }
+                Err(error) => {
+                    gateway.metrics.accept_failed();
+                    report(&error, &mut reported);
+                    // Out of file descriptors or memory: what is in use must come back first.
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+            Some(ended) = connections.join_next(), if !connections.is_empty() => count_end(gateway, ended),
+            () = lifecycle.reached(Phase::Draining) => return connections,
+        }
+    }
+}
+
+/// Says on standard error that connections cannot be accepted, at most once in [`REPORT_INTERVAL`].
+fn report(error: &io::Error, reported: &mut Option<Instant>) {
+    let now = Instant::now();
+    if reported.is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL) {
+        *reported = Some(now);
+        eprintln!("proofgate: a connection cannot be accepted, trying on: {error}");
+    }
+}
+
+/// Reads what comes before the first request of a connection, then serves it; says whether a part of it panicked.
+async fn begin(
+    gateway: Rc<Gateway>,
+    mut tcp: TcpStream,
+    mut peer: Peer,
+    lifecycle: Lifecycle,
+    streams: Arc<Semaphore>,
+) -> bool {
+    let ready = gateway.profiler.timer();
+    let catalog = gateway.catalog();
+    let within = catalog.terms.timeouts.client_head;
+    if let Some(key) = &catalog.terms.routing_key {
+        let Ok(Some(told)) = timeout(within, proxy_header(&mut tcp, key, peer.sender)).await else {
+            return false;
+        };
+        peer = told;
+    }
+    let tls = catalog.terms.tls.clone();
+    drop(catalog);
+    let Ok(tls) = timeout(within, spoken(tls, &tcp)).await else {
+        return false;
+    };
+    let stream = match tls {
+        None => ClientStream::Plain(tcp),
+        Some(config) => match timeout(within, TlsAcceptor::from(config).accept(tcp).into_fallible()).await {
+            Ok(Ok(tls)) if tls.get_ref().1.alpn_protocol() == Some(HTTP2) => {
+                ready.stop(&gateway.profiler, Interval::Accept);
+                return http2::serve(gateway, tls, lifecycle, peer, streams).await;
+            }
+            Ok(Ok(tls)) => ClientStream::Tls(Box::new(tls)),
+            Ok(Err((_, tcp))) => {
+                // The alert that says why must arrive.
+                linger(tcp).await;
+                return false;
+            }
+            Err(_) => return false,
+        },
+    };
+    ready.stop(&gateway.profiler, Interval::Accept);
+    connection::serve(gateway, stream, lifecycle, peer).await;
+    false
+}
+
+/// The TLS that a connection is to begin with; `None` for none.
+///
+/// Where both are served, the first byte tells them apart: that of TLS begins no request.
+async fn spoken(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<ServerConfig>> {
+    let tls = tls?;
+    if tls.accept_plain {
+        let mut first = [0];
+        let seen = tcp.peek(&mut first).await;
+        if seen.is_ok_and(|count| count > 0) && first[0] != HANDSHAKE {
+            return None;
+        }
+    }
+    Some(tls.config)
+}
+
+/// What the load balancer says of a connection that `balancer` opened; `None` when what it begins with is not a PROXY header.
+async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Sender) -> Option<Peer> {
+    let mut header = vec![0; PROXY_FIXED_BYTES];
+    stream.read_exact(&mut header).await.ok()?;
+    if let Some(parsed) = parse_proxy_header(&header).ok()? {
+        return Some(told(&parsed, key, balancer));
+    }
+    let rest = usize::from(u16::from_be_bytes([header[14], header[15]]));
+    if rest > PROXY_REST_BYTES {
+        return None;
+    }
+    header.resize(PROXY_FIXED_BYTES + rest, 0);
+    stream.read_exact(&mut header[PROXY_FIXED_BYTES..]).await.ok()?;
+    let parsed = parse_proxy_header(&header).ok()??;
+    Some(told(&parsed, key, balancer))
+}
+
+/// What a header says. Of whoever does not know the key, nothing is believed: he is himself the sender.
+fn told(header: &ProxyHeader<'_>, key: &RoutingKey, balancer: Sender) -> Peer {
+    let routed = key.read(header.unique_id);
+    let client = header.client.filter(|_| routed != Routed::Nobody);
+    Peer {
+        routed,
+        sender: client.map_or(balancer, Sender::from),
+    }
+}
+
+/// Waits until all of `connections` have ended.
+pub async fn wait_for_all(gateway: &Rc<Gateway>, connections: &mut JoinSet<bool>) {
+    while let Some(ended) = connections.join_next().await {
+        count_end(gateway, ended);
+    }
+}
+
+/// The task of a connection, or of a stream of it, is its panic boundary: a panic costs that alone and is counted.
+fn count_end(gateway: &Gateway, ended: Result<bool, JoinError>) {
+    let panicked = ended.unwrap_or_else(|error| error.is_panic());
+    gateway.metrics.connection_closed(panicked);
+}

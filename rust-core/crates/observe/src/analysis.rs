@@ -1,0 +1,233 @@
+//! Analysis of answers, after their clients were served.
+//!
+//! Where it is on, a copy of an answer is made as it is relayed. Once the completion was written and the last byte has been
+//! sent, the data-plane thread puts the copy into a bounded queue and forgets it; what finds no room is counted and
+//! dropped. A thread of its own reads it, and what is found comes back through another bounded queue, as numbers, to be
+//! recorded. Where analysis is off, an answer pays for one comparison, and each piece of it for another.
+
+mod analyst;
+mod copy;
+mod findings;
+mod record;
+mod tap;
+
+use proofgate_config::AnalysisConfig;
+use tokio::sync::mpsc::channel;
+
+pub use analyst::Analyst;
+pub use copy::AnswerCopy;
+pub use findings::{Finding, Findings};
+pub use record::record_findings;
+pub use tap::{Of, Tap};
+
+use crate::metrics::Metrics;
+
+/// Answers that may wait to be analysed; their bytes are bounded besides.
+const ANSWERS: usize = 1024;
+/// Findings that may wait to be recorded.
+const FINDINGS: usize = 256;
+
+/// The data-plane thread's end, the thread that analyses, and what it finds.
+pub fn analysis(config: &AnalysisConfig, metrics: &Metrics) -> (Tap, Analyst, Findings) {
+    let (queue, answers) = channel(ANSWERS);
+    let (found, findings) = channel(FINDINGS);
+    let tap = Tap::new(config, queue, metrics.analysis.clone());
+    let analyst = Analyst::new(config.settings(), answers, found, metrics.analysis.clone());
+    (tap, analyst, findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use proofgate_analysis::Dialect;
+    use proofgate_base::request_id::RequestId;
+    use proofgate_external_policies::{Hooks, HooksInService};
+    use proofgate_stages::Profiler;
+
+    fn config() -> AnalysisConfig {
+        AnalysisConfig {
+            sample: 1.0,
+            tenants: Vec::new(),
+            models: Vec::new(),
+            window: 30,
+            false_alarms: 0.001,
+            top_logprobs: 5,
+            vocabulary: None,
+            repetition: 0.5,
+            answer_bytes: 1 << 16,
+            copy_bytes: 1 << 30,
+            pairs: 8,
+        }
+    }
+
+    fn metrics() -> Metrics {
+        let profiler = Arc::new(Profiler::new(false));
+        Metrics::new(&profiler, &HooksInService::new(&Hooks::default()))
+    }
+
+    fn count(metrics: &Metrics, series: &str) -> u64 {
+        let text = metrics.encode();
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.unwrap().trim().parse().unwrap()
+    }
+
+    const ANSWER: &[u8] = br#"{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+
+    /// A copy of an answer of so many bytes at least.
+    fn copy(tap: &Tap, tenant: &str, bytes: usize) -> AnswerCopy {
+        let mut copy = tap.copy(&tenant.into(), Dialect::Chat);
+        copy.take(ANSWER);
+        copy.take(&b" ".repeat(bytes.saturating_sub(ANSWER.len())));
+        copy
+    }
+
+    fn end(tap: &Tap, tenant: &str, copy: AnswerCopy) {
+        let of = Of {
+            id: RequestId::new(0, &mut rand::rng()),
+            admission: 1,
+            tenant: tenant.into(),
+            model: "large".into(),
+        };
+        tap.hand_over(copy, false, Some(1), of);
+    }
+
+    fn hand_over(tap: &Tap, tenant: &str, answers: usize) {
+        for _ in 0..answers {
+            end(tap, tenant, copy(tap, tenant, 0));
+        }
+    }
+
+    #[test]
+    fn a_full_queue_loses_answers_and_waits_for_nobody() {
+        let metrics = metrics();
+        let (tap, analyst, mut findings) = analysis(&config(), &metrics);
+        for tenant in ["acme", "globex"] {
+            hand_over(&tap, tenant, ANSWERS / 2);
+        }
+        hand_over(&tap, "initech", 5);
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"queue\"}"),
+            5
+        );
+        drop(tap);
+        analyst.run();
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_answers_total"),
+            ANSWERS as u64
+        );
+        let windows = std::iter::from_fn(|| findings.try_recv().ok()).count();
+        assert_eq!(windows, 2 * (ANSWERS / 2 / 30));
+    }
+
+    #[test]
+    fn a_tenant_with_many_short_answers_leaves_places_in_the_queue_to_the_others() {
+        let metrics = metrics();
+        let (tap, analyst, _findings) = analysis(&config(), &metrics);
+        hand_over(&tap, "acme", ANSWERS);
+        hand_over(&tap, "globex", 7);
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"queue\"}"),
+            ANSWERS as u64 / 2
+        );
+        drop(tap);
+        analyst.run();
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_answers_total"),
+            ANSWERS as u64 / 2 + 7
+        );
+    }
+
+    #[test]
+    fn a_tenant_with_many_slow_streams_leaves_memory_to_the_answers_of_others() {
+        let metrics = metrics();
+        let config = AnalysisConfig {
+            copy_bytes: 1 << 20,
+            ..config()
+        };
+        let (tap, analyst, _findings) = analysis(&config, &metrics);
+        let most = config.answer_bytes;
+        let slow: Vec<_> = (0..16).map(|_| copy(&tap, "acme", most)).collect();
+        let lost = slow.iter().filter(|copy| copy.is_lost()).count();
+        assert_eq!(lost, 8, "beyond half of the memory");
+        for _ in 0..8 {
+            end(&tap, "globex", copy(&tap, "globex", most));
+        }
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"memory\"}"),
+            0
+        );
+        drop(slow);
+        assert!(!copy(&tap, "acme", most).is_lost());
+        drop(tap);
+        analyst.run();
+        assert_eq!(count(&metrics, "proofgate_analysis_answers_total"), 8);
+    }
+
+    #[test]
+    fn a_tenant_may_always_have_one_answer_of_the_largest_copied() {
+        let config = AnalysisConfig {
+            copy_bytes: 1 << 16,
+            ..config()
+        };
+        let (tap, _analyst, _findings) = analysis(&config, &metrics());
+        assert!(!copy(&tap, "acme", config.answer_bytes).is_lost());
+    }
+
+    #[test]
+    fn findings_that_nobody_takes_are_counted_and_the_analysis_goes_on() {
+        let metrics = metrics();
+        let (tap, analyst, findings) = analysis(&config(), &metrics);
+        drop(findings);
+        hand_over(&tap, "acme", 60);
+        drop(tap);
+        analyst.run();
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"record\"}"),
+            2
+        );
+        assert_eq!(count(&metrics, "proofgate_analysis_answers_total"), 60);
+    }
+
+    #[test]
+    fn a_panic_over_an_answer_is_counted_and_the_others_are_analysed() {
+        let metrics = metrics();
+        let (tap, analyst, _findings) = analysis(&config(), &metrics);
+        hand_over(&tap, "acme", 10);
+        drop(tap);
+        let mut seen = 0;
+        analyst.run_with(|analyst, answered| {
+            seen += 1;
+            if seen == 3 {
+                // A panic without a word, whose backtrace nobody wants.
+                std::panic::resume_unwind(Box::new(()));
+            }
+            analyst.analyse(answered);
+        });
+        assert_eq!(
+            count(&metrics, "proofgate_analysis_lost_total{reason=\"panic\"}"),
+            1
+        );
+        assert_eq!(count(&metrics, "proofgate_analysis_answers_total"), 9);
+    }
+
+    #[test]
+    fn numbers_out_of_their_bounds_are_refused() {
+        assert!(config().check().is_ok());
+        let wrong: [fn(&mut AnalysisConfig); 7] = [
+            |config| config.sample = f64::NAN,
+            |config| config.window = 29,
+            |config| config.false_alarms = 0.0,
+            |config| config.top_logprobs = 9,
+            |config| config.repetition = 1.5,
+            |config| config.pairs = 0,
+            |config| (config.window, config.pairs) = (10_000, 41),
+        ];
+        for change in wrong {
+            let mut config = config();
+            change(&mut config);
+            assert!(config.check().is_err());
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A checkpoint of this shard that is kept where a writer of the volume cannot change it: what is on the volume at the
+//! start must contain it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use proofgate_base::Error;
+use proofgate_config::HeldBy;
+use proofgate_ledger::{Checkpoint, VerifyingKey};
+use proofgate_wal::Shard;
+
+/// Where the checkpoint is held, and by whom.
+#[derive(Clone)]
+pub struct HeldCheckpoint {
+    path: PathBuf,
+    by: HeldBy,
+}
+
+impl HeldCheckpoint {
+    /// The file of a shard in a directory of held checkpoints.
+    pub fn new(directory: &Path, shard: u32, by: HeldBy) -> Self {
+        HeldCheckpoint {
+            path: directory.join(shard.to_string()),
+            by,
+        }
+    }
+
+    /// The checkpoint, by `key` or a key of its line; `None` while nothing is held of this shard yet.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when it cannot be read, is not signed by the ledger's key, or speaks of another shard.
+    pub fn read(&self, shard: &Shard<'_>, key: &VerifyingKey) -> Result<Option<Checkpoint>, Error> {
+        let failed =
+            |reason: String| Error::Ledger(format!("the held checkpoint {}: {reason}", self.path.display()));
+        let note = match std::fs::read_to_string(&self.path) {
+            Ok(note) if note.is_empty() => return Ok(None),
+            Ok(note) => note,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        let held = Checkpoint::verify(&note, key);
+        let held = held.map_err(|error| failed(error.to_string()))?;
+        let own = format!("{}/{}/", shard.ledger, shard.number);
+        if held.origin.starts_with(&own) {
+            Ok(Some(held))
+        } else {
+            Err(failed(format!(
+                "it is of {}, and this is shard {own}",
+                held.origin
+            )))
+        }
+    }
+
+    /// Keeps a newer one, if that is this worker's business. It is replaced whole.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn keep(&self, note: &str) -> io::Result<()> {
+        if self.by != HeldBy::Worker {
+            return Ok(());
+        }
+        let temporary = self.path.with_extension("tmp");
+        let written = std::fs::write(&temporary, note)
+            .and_then(|()| std::fs::File::open(&temporary)?.sync_all())
+            .and_then(|()| std::fs::rename(&temporary, &self.path));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&temporary);
+        }
+        written
+    }
+}

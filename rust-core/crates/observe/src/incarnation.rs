@@ -1,0 +1,165 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use proofgate_base::Error;
+use proofgate_base::clock::unix_micros;
+use proofgate_config::Ledger;
+use proofgate_ledger::Checkpoint;
+use proofgate_ledger::record::{ConfigDigests, Seal};
+use proofgate_wal::succession::{self, Begun, Terms};
+use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, WalError, Writer};
+
+use crate::held_checkpoint::HeldCheckpoint;
+use crate::ledger_keys::LedgerKeys;
+
+/// What every log of this life of the worker begins with.
+#[derive(Clone)]
+pub struct NextLog {
+    shard_directory: PathBuf,
+    ledger: String,
+    shard: u32,
+    options: Options,
+    keys: LedgerKeys,
+    ledger_directory: PathBuf,
+    /// The configuration of the start; a `config` record tells where another one is in force.
+    pub config: ConfigDigests,
+}
+
+impl NextLog {
+    pub fn new(ledger: &Ledger, config: ConfigDigests, keys: &LedgerKeys) -> Self {
+        NextLog {
+            shard_directory: PathBuf::from(&ledger.directory).join(ledger.shard.to_string()),
+            ledger: ledger.name.clone(),
+            shard: ledger.shard,
+            options: Options {
+                segment_bytes: ledger.segment_bytes,
+                ..Options::default()
+            },
+            keys: keys.clone(),
+            ledger_directory: PathBuf::from(&ledger.directory),
+            config,
+        }
+    }
+
+    /// Where the logs of its shard are.
+    pub fn shard_directory(&self) -> &Path {
+        &self.shard_directory
+    }
+
+    fn terms(&self, until: Option<u64>) -> Terms<'_> {
+        Terms {
+            shard: Shard {
+                dir: &self.shard_directory,
+                ledger: &self.ledger,
+                number: self.shard,
+                key: &self.keys.signing,
+                former: self.keys.former.as_ref(),
+            },
+            until,
+            successions: &self.keys.successions,
+            options: self.options,
+            config: self.config,
+            version: env!("CARGO_PKG_VERSION"),
+            now: unix_micros(),
+        }
+    }
+
+    /// Begins the first log: reads what the predecessor on this shard left, commits to it, and closes the exchanges that
+    /// it never completed. What was found that somebody should know is told on standard error.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when what is there cannot be gone on from.
+    pub fn begin(&self, held: Option<&HeldCheckpoint>) -> Result<Begun, Error> {
+        let line = self.keys.line(&self.ledger_directory)?;
+        let terms = self.terms(self.keys.until(&self.ledger_directory)?);
+        let held = held
+            .map(|held| held.read(&terms.shard, &line))
+            .transpose()?
+            .flatten();
+        let begun = succession::begin(&storage(), &terms, held.as_ref());
+        let begun = begun.map_err(|error| Error::Ledger(error.to_string()))?;
+        tell(&begun);
+        Ok(begun)
+    }
+
+    /// Makes the log that is to follow `running`, on a thread of its own.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub fn make(
+        &self,
+        running: Ulid,
+        newest: &Checkpoint,
+    ) -> std::io::Result<JoinHandle<Result<Incarnation, WalError>>> {
+        let (next, newest) = (self.clone(), newest.clone());
+        let thread = std::thread::Builder::new().name("proofgate-next-log".to_owned());
+        thread.spawn(move || {
+            proofgate_base::priority::yield_to_traffic();
+            // Another worker may have brought the key that follows this one.
+            let until = next.keys.until(&next.ledger_directory);
+            let until = until.map_err(|error| WalError::Options(error.to_string()))?;
+            succession::beside(&storage(), &next.terms(until), running, &newest)
+        })
+    }
+}
+
+pub fn storage() -> Arc<dyn Storage> {
+    Arc::new(FileStorage)
+}
+
+fn tell(begun: &Begun) {
+    if begun.given_back > 0 {
+        let bytes = begun.given_back;
+        eprintln!("proofgate: a worker that was killed had prepared {bytes} bytes of log: given back");
+    }
+    if let Some(name) = begun.passed_over {
+        eprintln!(
+            "proofgate: {name} on the ledger's volume is named for a time to come, and no checkpoint is signed for it: it is \
+             no log, and is passed over"
+        );
+    }
+    let Some(found) = &begun.recovered else { return };
+    if let Some(missing) = found.missing {
+        eprintln!(
+            "proofgate: the log of {} continues that of {}, which is not there: moved away, or removed",
+            missing.named_by, missing.incarnation
+        );
+    }
+    for left in std::iter::once(&found.newest).chain(&found.untold) {
+        if let Some(torn) = &left.torn {
+            eprintln!(
+                "proofgate: the log of {} ends early, in {} at byte {}: {}",
+                left.incarnation,
+                torn.path.display(),
+                torn.offset,
+                torn.reason
+            );
+        }
+        if left.lost > 0 {
+            eprintln!(
+                "proofgate: {} records that were written behind record {} of {} are gone: the machine lost them",
+                left.lost, left.size, left.incarnation
+            );
+        }
+    }
+}
+
+/// Seals a log that nobody went over to.
+///
+/// # Errors
+/// As [`Writer::seal`] and [`Writer::flush`].
+pub(crate) fn seal_unused(writer: &mut Writer, config: &ConfigDigests) -> Result<(), WalError> {
+    writer.seal(|seq, out| {
+        let seal = Seal {
+            seq,
+            ts: unix_micros(),
+            reason: "unused".into(),
+            records: seq,
+            successor: None,
+            config: config.id(),
+        };
+        seal.encode_into(out)
+    })?;
+    writer.flush()
+}

@@ -1,0 +1,364 @@
+//! The thread that publishes what this worker consumed of its tenants' limits, and learns what others did.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use proofgate_base::Error;
+use proofgate_base::clock::{MOST_LEAD, unix_micros};
+use proofgate_base::priority;
+use proofgate_ledger::record::Record;
+use proofgate_limit_store::{LimitStore, Opened};
+use proofgate_limits::{
+    Admitted, Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Totals, Usage, Used,
+};
+use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
+use tokio::sync::mpsc;
+
+use crate::ledger_keys::LedgerKeys;
+use crate::recorder::CLOCK_STEP;
+
+/// How often the files of others are looked at.
+const POLL: Duration = Duration::from_secs(1);
+/// Subjects that the data-plane thread takes up in one turn of its event loop.
+const STEP: usize = 256;
+/// Messages that may wait in either direction.
+const WAITING: usize = 4;
+
+type Foreign = Vec<(SubjectName, Usage)>;
+
+/// What the data-plane thread tells.
+enum Told {
+    Changes(Changes),
+    /// There are new limits: say again what others consumed.
+    Resend,
+    /// The log is sealed: nothing will change any more.
+    End,
+}
+
+/// The data-plane thread's end.
+pub struct LimitLink {
+    told: SyncSender<Told>,
+    foreign: mpsc::Receiver<Foreign>,
+    /// What could not be told yet.
+    untold: Option<Told>,
+    /// Whether the thread must be asked to say everything again.
+    resend: bool,
+    /// What others had consumed before the start.
+    initial: Foreign,
+}
+
+/// What the limits thread knows, for whoever asks the admin port. Both may wait for each other, and neither is waited for
+/// by the data-plane thread while it serves.
+#[derive(Clone)]
+pub struct SharedStore(Arc<Mutex<LimitStore>>);
+
+impl SharedStore {
+    fn lock(&self) -> MutexGuard<'_, LimitStore> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What all workers together have consumed of the limits of tenants and namespaces, as far as it was told. Waits while
+    /// files are read or written.
+    pub fn totals(&self) -> HashMap<SubjectName, Totals> {
+        self.lock().totals(unix_micros())
+    }
+}
+
+/// The slow end; runs as a thread.
+pub struct LimitThread {
+    store: SharedStore,
+    told: Receiver<Told>,
+    foreign: mpsc::Sender<Foreign>,
+}
+
+/// Knows models by the names that clients ask for, as records have them.
+pub trait ModelNames {
+    /// The name that the model has in the configuration which answers for `asked`; without one, that name itself.
+    fn name_of<'n>(&'n self, asked: &'n str) -> &'n str;
+}
+
+/// Which incarnation of which gateway.
+pub struct WorkerLife<'p> {
+    pub gateway: &'p Path,
+    pub shard: u32,
+    /// The first log of this life of the worker.
+    pub incarnation: Ulid,
+    pub keys: &'p LedgerKeys,
+    /// Name of the ledger.
+    pub ledger: &'p str,
+    /// Whether what is written must survive a loss of power.
+    pub sync: bool,
+    pub models: &'p dyn ModelNames,
+}
+
+/// Reads what others consumed, and works out from their logs what predecessors consumed that crashed.
+pub fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("limits: {error}"));
+    let now = unix_micros();
+    let opened = LimitStore::open(
+        Arc::new(FileStorage),
+        place.gateway,
+        place.shard,
+        place.incarnation,
+        place.sync,
+        now,
+    );
+    let Opened {
+        mut store,
+        crashed,
+        problems,
+    } = opened.map_err(|error| failed(&error))?;
+    for problem in problems {
+        eprintln!(
+            "proofgate: limits: {}: {}",
+            problem.path.display(),
+            problem.reason
+        );
+    }
+    let directory = place.gateway.join(place.shard.to_string());
+    let shard = Shard {
+        dir: &directory,
+        ledger: place.ledger,
+        number: place.shard,
+        key: &place.keys.signing,
+        former: place.keys.former.as_ref(),
+    };
+    let mut lives: Vec<Ulid> = crashed.iter().map(|life| Ulid(life.origin.incarnation)).collect();
+    lives.push(place.incarnation);
+    for (snapshot, until) in crashed.into_iter().zip(lives.into_iter().skip(1)) {
+        let ended = replay(&shard, place.models, snapshot, until, now).map_err(|error| failed(&error))?;
+        store.inherit(ended, now);
+    }
+    store.write(now).map_err(|error| failed(&error))?;
+    let initial = store.foreign_changes(usize::MAX, now);
+    let (told, hears) = sync_channel(WAITING);
+    let (says, foreign) = mpsc::channel(WAITING);
+    let thread = LimitThread {
+        store: SharedStore(Arc::new(Mutex::new(store))),
+        told: hears,
+        foreign: says,
+    };
+    let link = LimitLink {
+        told,
+        foreign,
+        untold: None,
+        resend: false,
+        initial,
+    };
+    Ok((thread, link))
+}
+
+/// Works out what a life of a worker consumed behind its last snapshot, from its logs. Positions of records count through
+/// all of them.
+fn replay(
+    shard: &Shard<'_>,
+    models: &dyn ModelNames,
+    snapshot: Snapshot,
+    until: Ulid,
+    now: u64,
+) -> Result<Snapshot, WalError> {
+    let logs = recovery::life(&FileStorage, shard, Ulid(snapshot.origin.incarnation), until)?;
+    let position = |incarnation: Ulid, seq: u64| {
+        let base = logs.iter().find(|(log, _)| *log == incarnation);
+        base.map(|(_, base)| base + seq)
+    };
+    let through = snapshot.through_seq;
+    let mut replay = Replay::new(snapshot);
+    let mut from = (0, 0);
+    let resumed = match logs.last() {
+        Some((last, base)) => {
+            recovery::place_to_resume(&FileStorage, shard, *last)?.map(|place| (*base, place))
+        }
+        None => None,
+    };
+    // What the snapshot does not know yet has to be read; what it knows need not be.
+    if let Some((base, (size, open))) = resumed
+        && base + size <= through
+    {
+        for open in open {
+            if let (Some(at), Some(reserved)) = (position(open.incarnation, open.admission), open.reserved) {
+                replay.admission(&Admitted {
+                    seq: at,
+                    ts: open.ts,
+                    tenant: &open.tenant,
+                    key: CredentialId::parse(&open.key),
+                    model: models.name_of(&open.model),
+                    reserved,
+                    reserved_cost: open.reserved_nanodollars,
+                    shared_plan: open.shared_plan.as_deref(),
+                });
+            }
+        }
+        from = (logs.len().saturating_sub(1), size);
+    }
+    let mut records = through;
+    for (incarnation, base) in logs.iter().skip(from.0) {
+        recovery::replay(&FileStorage, shard.dir, *incarnation, from.1, |record| {
+            let at = base + record.seq();
+            records = records.max(at + 1);
+            take(
+                &mut replay,
+                models,
+                record,
+                at,
+                |admission, elsewhere| match elsewhere {
+                    None => Some(base + admission),
+                    Some(log) => position(Ulid::from_string(log).ok()?, admission),
+                },
+            );
+        })?;
+        from.1 = 0;
+    }
+    Ok(replay.finish(records, now))
+}
+
+fn take(
+    replay: &mut Replay,
+    models: &dyn ModelNames,
+    record: &Record<'_>,
+    at: u64,
+    admission_at: impl FnOnce(u64, Option<&str>) -> Option<u64>,
+) {
+    match record {
+        Record::Admission(admission) => {
+            if let Some(reserved) = admission.reserved {
+                replay.admission(&Admitted {
+                    seq: at,
+                    ts: admission.ts,
+                    tenant: &admission.tenant,
+                    key: CredentialId::parse(&admission.key),
+                    model: models.name_of(&admission.model),
+                    reserved,
+                    reserved_cost: admission.reserved_nanodollars,
+                    shared_plan: admission.shared_plan.as_deref(),
+                });
+            }
+        }
+        Record::Completion(completion) => {
+            if let Some(admission) = admission_at(completion.admission, completion.incarnation.as_deref()) {
+                let cost = completion.cost_nanodollars.unwrap_or(0);
+                let charged = completion.charged.map(|tokens| Used { tokens, cost });
+                replay.completion(at, completion.ts, admission, charged);
+            }
+        }
+        Record::Rejection(rejection) => {
+            if let (Some(tenant), Some(key)) = (&rejection.tenant, &rejection.counted) {
+                let shared_plan = rejection.shared_plan.as_deref();
+                replay.counted_rejection(at, rejection.ts, tenant, CredentialId::parse(key), shared_plan);
+            }
+        }
+        Record::Gap(gap) if gap.code == CLOCK_STEP => {
+            replay.clock_step(at, gap.first_ts, gap.last_ts, MOST_LEAD);
+        }
+        _ => {}
+    }
+}
+
+impl LimitLink {
+    /// Takes up what others had consumed before the start; called once, when the limiter knows its limits.
+    pub fn begin(&mut self, limiter: &mut Limiter, now: u64) {
+        limiter.absorb(&std::mem::take(&mut self.initial), now);
+    }
+
+    /// Tells what changed here and takes up what others consumed; called about once a second. While the thread does not
+    /// listen, changes stay in the limiter: nothing here waits.
+    pub fn exchange(&mut self, limiter: &mut Limiter, appended: u64, now: u64) {
+        if self.untold.is_none() && std::mem::take(&mut self.resend) {
+            self.untold = Some(Told::Resend);
+        }
+        if self.tell() {
+            let mut changes = Changes::default();
+            limiter.take_changes(appended, now, &mut changes);
+            if !changes.is_empty() {
+                self.untold = Some(Told::Changes(changes));
+                self.tell();
+            }
+        }
+        while let Ok(foreign) = self.foreign.try_recv() {
+            limiter.absorb(&foreign, now);
+        }
+        limiter.sweep(STEP, now);
+    }
+
+    /// Tells the last changes, after the seal, and that there will be no more. Blocks until the thread listens.
+    pub fn end(mut self, limiter: &mut Limiter, appended: u64, now: u64) {
+        let mut changes = Changes::default();
+        limiter.take_changes(appended, now, &mut changes);
+        let last = [self.untold.take(), Some(Told::Changes(changes)), Some(Told::End)];
+        for told in last.into_iter().flatten() {
+            let _ = self.told.send(told);
+        }
+    }
+
+    /// Whether nothing is left to tell.
+    fn tell(&mut self) -> bool {
+        if let Some(told) = self.untold.take() {
+            match self.told.try_send(told) {
+                Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+                Err(TrySendError::Full(told)) => self.untold = Some(told),
+            }
+        }
+        self.untold.is_none()
+    }
+
+    /// Says that limits have changed.
+    pub fn limits_changed(&mut self) {
+        self.resend = true;
+    }
+}
+
+impl LimitThread {
+    /// What it knows, to be shared.
+    pub fn store(&self) -> SharedStore {
+        self.store.clone()
+    }
+
+    /// Runs until the data plane has ended; `false` when the last state could not be written. A data plane that ended
+    /// without a seal leaves the last word to its successor, who reads the log.
+    pub fn run(self) -> bool {
+        priority::yield_to_traffic();
+        loop {
+            match self.told.recv_timeout(POLL) {
+                Ok(Told::Changes(changes)) => self.store.lock().apply(&changes),
+                Ok(Told::Resend) => self.store.lock().resend(),
+                Ok(Told::End) => {
+                    let mut store = self.store.lock();
+                    store.end();
+                    return store.write(unix_micros()).is_ok();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+            }
+            self.publish();
+        }
+    }
+
+    fn publish(&self) {
+        let mut store = self.store.lock();
+        let now = unix_micros();
+        // The file before stays, and the next second tries again; the log has everything anyhow.
+        let _ = store.write(now);
+        for problem in store.poll(now) {
+            eprintln!(
+                "proofgate: limits: {}: {}",
+                problem.path.display(),
+                problem.reason
+            );
+        }
+        while let Ok(permit) = self.foreign.try_reserve() {
+            let foreign = store.foreign_changes(STEP, now);
+            if foreign.is_empty() {
+                break;
+            }
+            permit.send(foreign);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "limit_thread_tests.rs"]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;

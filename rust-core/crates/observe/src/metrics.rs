@@ -1,0 +1,581 @@
+mod analysis;
+mod known_runs;
+mod latency;
+mod payloads;
+mod signal;
+mod traffic;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use proofgate_base::descriptors::DescriptorShares;
+use proofgate_external_policies::HooksInService;
+use proofgate_ledger::record::{GuardVerdict, Outcome};
+use proofgate_policy::{Direction, Judgement, Scope};
+use proofgate_stages::Profiler;
+
+pub use analysis::{AnalysisMetrics, Lost};
+use known_runs::KnownRunMetrics;
+use latency::Latencies;
+pub use payloads::PayloadMetrics;
+pub use signal::Signal;
+use traffic::Shown;
+pub use traffic::{Report, RequestOutcome, Series, Traffic};
+
+/// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    outcomes: Vec<(Outcome, Counter<u64, AtomicU64>)>,
+    rejections: Vec<(u16, Counter)>,
+    pub in_flight: Gauge,
+    pub connections: Gauge,
+    pub buffered_bytes: Gauge,
+    pub request_bytes: Counter,
+    pub response_bytes: Counter,
+    connections_accepted: Counter,
+    connection_panics: Counter,
+    accept_failures: Counter,
+    provider_connections: Gauge,
+    descriptors: Family<UseLabel, Gauge>,
+    pub ledger_refusals: Counter,
+    pub refusals_counted: Counter,
+    clock_lead: Gauge,
+    /// Back, and ahead.
+    clock_steps: [Counter; 2],
+    policy_blocks: Counter,
+    policy_faults: Counter,
+    /// By scopes as numbers.
+    policy_flags: [Counter; Scope::ALL.len()],
+    /// By the order of verdicts.
+    guarded_calls: [Counter; 4],
+    limit_refusals: Counter,
+    pub waiting: Gauge,
+    pub records_written: Gauge,
+    pub records_durable: Gauge,
+    pub records_checkpointed: Gauge,
+    pub records_lost: Gauge,
+    /// When the newest checkpoint was signed, in unix seconds.
+    pub checkpoint_timestamp: Gauge,
+    pub checkpoint_interval: Gauge<f64, AtomicU64>,
+    pub predecessor_missing: Gauge,
+    pub ready: Gauge,
+    provider_failures: Family<ProviderFailure, Counter>,
+    provider_refusals: Family<ProviderRefusal, Counter>,
+    proxy_failures: Family<ProviderFailure, Counter>,
+    providers_paused: Family<ProviderLabel, Gauge>,
+    idle_connections: Family<ProviderLabel, Gauge>,
+    traffic: Arc<Shown>,
+    pub latencies: Arc<Latencies>,
+    pub analysis: AnalysisMetrics,
+    pub payloads: PayloadMetrics,
+    pub known_runs: KnownRunMetrics,
+    /// By [`Signal`].
+    telemetry_dropped: [Counter; Signal::ALL.len()],
+    pub(crate) shard_tenants: Gauge,
+    pub(crate) shard_keys: Gauge,
+    pub(crate) shard_keys_well_known: Gauge,
+    pub(crate) shards_refused: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ScopeLabel {
+    scope: &'static str,
+    direction: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerdictLabel {
+    verdict: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DirectionLabel {
+    direction: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UseLabel {
+    r#use: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatusLabel {
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SignalLabel {
+    signal: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderFailure {
+    provider: String,
+    failure: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderRefusal {
+    provider: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderLabel {
+    provider: String,
+}
+
+const REFUSAL_STATUSES: [u16; 13] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 421, 429, 431, 503];
+
+impl ScopeLabel {
+    fn of(scope: Scope) -> Self {
+        ScopeLabel {
+            scope: scope.as_str(),
+            direction: match scope.direction() {
+                Direction::Request => "request",
+                Direction::Response => "response",
+            },
+        }
+    }
+}
+
+impl Metrics {
+    pub fn new(profiler: &Arc<Profiler>, hooks: &HooksInService) -> Self {
+        let mut registry = Registry::with_prefix("proofgate");
+        let outcome_family = Family::<OutcomeLabel, Counter>::default();
+        let rejection_family = Family::<StatusLabel, Counter>::default();
+        let outcome = |outcome: Outcome| {
+            (
+                outcome,
+                outcome_family.get_or_create_owned(&OutcomeLabel {
+                    outcome: outcome.as_str(),
+                }),
+            )
+        };
+        let rejection = |status: u16| {
+            (
+                status,
+                rejection_family.get_or_create_owned(&StatusLabel { status }),
+            )
+        };
+        let steps_family = Family::<DirectionLabel, Counter>::default();
+        let flags_family = Family::<ScopeLabel, Counter>::default();
+        let guarded_family = Family::<VerdictLabel, Counter>::default();
+        let dropped_family = Family::<SignalLabel, Counter>::default();
+        let dropped = |signal: Signal| {
+            dropped_family.get_or_create_owned(&SignalLabel {
+                signal: signal.as_str(),
+            })
+        };
+        let metrics = Metrics {
+            outcomes: Outcome::ALL.map(outcome).into(),
+            rejections: REFUSAL_STATUSES.map(rejection).into(),
+            in_flight: Gauge::default(),
+            connections: Gauge::default(),
+            buffered_bytes: Gauge::default(),
+            request_bytes: Counter::default(),
+            response_bytes: Counter::default(),
+            connections_accepted: Counter::default(),
+            connection_panics: Counter::default(),
+            accept_failures: Counter::default(),
+            provider_connections: Gauge::default(),
+            descriptors: Family::default(),
+            ledger_refusals: Counter::default(),
+            refusals_counted: Counter::default(),
+            clock_lead: Gauge::default(),
+            clock_steps: ["back", "ahead"]
+                .map(|direction| steps_family.get_or_create_owned(&DirectionLabel { direction })),
+            policy_blocks: Counter::default(),
+            policy_faults: Counter::default(),
+            policy_flags: Scope::ALL.map(|scope| flags_family.get_or_create_owned(&ScopeLabel::of(scope))),
+            guarded_calls: ["refused", "approval_required", "approved", "observed"]
+                .map(|verdict| guarded_family.get_or_create_owned(&VerdictLabel { verdict })),
+            limit_refusals: Counter::default(),
+            waiting: Gauge::default(),
+            records_written: Gauge::default(),
+            records_durable: Gauge::default(),
+            records_checkpointed: Gauge::default(),
+            records_lost: Gauge::default(),
+            checkpoint_timestamp: Gauge::default(),
+            checkpoint_interval: Gauge::default(),
+            predecessor_missing: Gauge::default(),
+            ready: Gauge::default(),
+            provider_failures: Family::default(),
+            provider_refusals: Family::default(),
+            proxy_failures: Family::default(),
+            providers_paused: Family::default(),
+            idle_connections: Family::default(),
+            traffic: Arc::default(),
+            latencies: Arc::default(),
+            analysis: AnalysisMetrics::new(&mut registry),
+            payloads: PayloadMetrics::new(&mut registry),
+            known_runs: KnownRunMetrics::new(&mut registry),
+            telemetry_dropped: Signal::ALL.map(dropped),
+            shard_tenants: Gauge::default(),
+            shard_keys: Gauge::default(),
+            shard_keys_well_known: Gauge::default(),
+            shards_refused: Gauge::default(),
+            registry: Arc::default(),
+        };
+        let m = &metrics;
+        registry.register(
+            "exchanges",
+            "Exchanges that were admitted and have ended, by outcome",
+            outcome_family,
+        );
+        registry.register(
+            "rejections",
+            "Requests that were refused, by HTTP status",
+            rejection_family,
+        );
+        registry.register(
+            "exchanges_in_flight",
+            "Exchanges admitted and not ended",
+            m.in_flight.clone(),
+        );
+        registry.register(
+            "tenant_shards_tenants",
+            "Tenants in the shards of tenants",
+            m.shard_tenants.clone(),
+        );
+        registry.register(
+            "tenant_shards_keys",
+            "API keys in the shards of tenants",
+            m.shard_keys.clone(),
+        );
+        registry.register(
+            "tenant_shards_keys_well_known",
+            "API keys in the shards of tenants that let nobody in, because everybody can guess them",
+            m.shard_keys_well_known.clone(),
+        );
+        registry.register(
+            "tenant_shards_refused",
+            "Shards of tenants whose newest files are refused: what they held before is in force",
+            m.shards_refused.clone(),
+        );
+        registry.register("connections", "Open client connections", m.connections.clone());
+        registry.register(
+            "buffered_bytes",
+            "Bytes of memory that bodies and held answers take out of limits.bufferedBytes",
+            m.buffered_bytes.clone(),
+        );
+        registry.register(
+            "connections_accepted",
+            "Client connections accepted",
+            m.connections_accepted.clone(),
+        );
+        registry.register(
+            "connection_panics",
+            "Connections that ended by a panic; each cost only itself",
+            m.connection_panics.clone(),
+        );
+        registry.register(
+            "accept_failures",
+            "Client connections that the system refused to hand over, mostly for want of file descriptors",
+            m.accept_failures.clone(),
+        );
+        registry.register(
+            "provider_connections",
+            "Connections to providers, in use or idle",
+            m.provider_connections.clone(),
+        );
+        registry.register(
+            "descriptors",
+            "File descriptors of the process: its limit, what is kept back, and what connections may take of it",
+            m.descriptors.clone(),
+        );
+        registry.register(
+            "request_body_bytes",
+            "Body bytes of admitted requests",
+            m.request_bytes.clone(),
+        );
+        registry.register(
+            "response_body_bytes",
+            "Body bytes of relayed responses",
+            m.response_bytes.clone(),
+        );
+        registry.register(
+            "ledger_refusals",
+            "Requests refused because the ledger could not record them",
+            m.ledger_refusals.clone(),
+        );
+        registry.register(
+            "ledger_gap_refusals",
+            "Refusals recorded as a count in a gap record instead of one by one",
+            m.refusals_counted.clone(),
+        );
+        registry.register(
+            "clock_lead_seconds",
+            "By how much the time of records and limits is ahead of the system's clock, which was set back",
+            m.clock_lead.clone(),
+        );
+        registry.register(
+            "clock_steps",
+            "Steps of the system's clock of a second or more while the worker ran",
+            steps_family,
+        );
+        registry.register(
+            "policy_blocks",
+            "Requests and responses that the policy denied",
+            m.policy_blocks.clone(),
+        );
+        registry.register(
+            "policy_faults",
+            "Requests and responses denied because a rule failed or the budget was exceeded",
+            m.policy_faults.clone(),
+        );
+        registry.register(
+            "policy_flags",
+            "Requests and responses with messages whose score the policy flags, once for each kind of message",
+            flags_family,
+        );
+        registry.register(
+            "guarded_tool_calls",
+            "Answers with a call of a guarded tool after a flagged text of a tool, by what became of it",
+            guarded_family,
+        );
+        registry.register(
+            "requests_waiting_for_limits",
+            "Requests that wait for what others of their tenant have reserved",
+            m.waiting.clone(),
+        );
+        registry.register(
+            "limit_refusals",
+            "Requests that a limit turned away",
+            m.limit_refusals.clone(),
+        );
+        registry.register(
+            "ledger_records_written",
+            "Records written in this incarnation",
+            m.records_written.clone(),
+        );
+        registry.register(
+            "ledger_records_durable",
+            "Records synced in this incarnation",
+            m.records_durable.clone(),
+        );
+        registry.register(
+            "ledger_records_checkpointed",
+            "Records of this incarnation that a signed checkpoint covers",
+            m.records_checkpointed.clone(),
+        );
+        registry.register(
+            "ledger_records_lost",
+            "Records of the predecessor that this worker found gone when it started",
+            m.records_lost.clone(),
+        );
+        registry.register_with_unit(
+            "ledger_checkpoint_timestamp",
+            "When the newest checkpoint was signed",
+            Unit::Seconds,
+            m.checkpoint_timestamp.clone(),
+        );
+        registry.register_with_unit(
+            "ledger_checkpoint_interval",
+            "Between two checkpoints while records come",
+            Unit::Seconds,
+            m.checkpoint_interval.clone(),
+        );
+        registry.register(
+            "ledger_predecessor_missing",
+            "Whether the log that the predecessor of this worker's first one names was not there when it started",
+            m.predecessor_missing.clone(),
+        );
+        registry.register(
+            "provider_failures",
+            "Attempts at a provider that came to no answer, to one that was not taken or to a part of one, by what came of them",
+            m.provider_failures.clone(),
+        );
+        registry.register(
+            "provider_refusals",
+            "Answers by which a provider refused the gateway's key or a model to it, by HTTP status; the log has their words",
+            m.provider_refusals.clone(),
+        );
+        registry.register(
+            "egress_proxy_failures",
+            "Connections to a provider that the egress proxy did not make, by what came of them",
+            m.proxy_failures.clone(),
+        );
+        registry.register(
+            "provider_paused",
+            "Whether a provider, or one of its models, is passed over where a model has another one, because it failed or asked for that",
+            m.providers_paused.clone(),
+        );
+        registry.register(
+            "provider_idle_connections",
+            "Connections to a provider that wait for a request",
+            m.idle_connections.clone(),
+        );
+        registry.register(
+            "telemetry_dropped",
+            "Lines of the access log, traces of exchanges, and exports of metrics that were lost",
+            dropped_family,
+        );
+        registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
+        registry.register_collector(Box::new(Arc::clone(&m.traffic)));
+        registry.register_collector(Box::new(Arc::clone(&m.latencies)));
+        registry.register_collector(Box::new(hooks.clone()));
+        registry.register_collector(Box::new(Arc::clone(profiler)));
+        Metrics {
+            registry: Arc::new(registry),
+            ..metrics
+        }
+    }
+
+    /// The table of who has which part of the traffic, for the data-plane thread. It has room for `most` label sets.
+    pub fn traffic(&self, most: usize) -> Traffic {
+        Traffic::new(most, Arc::clone(&self.traffic))
+    }
+
+    /// What tenants and models have of the traffic, about a second late.
+    pub fn report(&self) -> Report {
+        self.traffic.report()
+    }
+
+    /// Prometheus' text format.
+    pub fn encode(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = text::encode(&mut out, &self.registry);
+        out
+    }
+
+    /// An attempt at a provider failed.
+    pub fn provider_failed(&self, provider: &str, failure: &'static str) {
+        let labels = ProviderFailure {
+            provider: provider.to_owned(),
+            failure,
+        };
+        self.provider_failures.get_or_create(&labels).inc();
+    }
+
+    /// A provider refused the gateway's key, or a model to it.
+    pub fn provider_refused(&self, provider: &str, status: u16) {
+        let labels = ProviderRefusal {
+            provider: provider.to_owned(),
+            status,
+        };
+        self.provider_refusals.get_or_create(&labels).inc();
+    }
+
+    /// The egress proxy made so many connections to a provider not.
+    pub fn proxy_failed(&self, provider: &str, failure: &'static str, count: u64) {
+        let labels = ProviderFailure {
+            provider: provider.to_owned(),
+            failure,
+        };
+        self.proxy_failures.get_or_create(&labels).inc_by(count);
+    }
+
+    /// Shows whether a provider is passed over, and how many connections to it are idle.
+    pub fn provider(&self, provider: &str, paused: bool, idle: usize) {
+        let labels = ProviderLabel {
+            provider: provider.to_owned(),
+        };
+        self.providers_paused.get_or_create(&labels).set(paused.into());
+        let idle = i64::try_from(idle).unwrap_or(i64::MAX);
+        self.idle_connections.get_or_create(&labels).set(idle);
+    }
+
+    /// Counts telemetry that does not arrive.
+    pub fn telemetry_lost(&self, signal: Signal, count: u64) {
+        self.telemetry_dropped[signal as usize].inc_by(count);
+    }
+
+    pub fn policy_blocked(&self) {
+        self.policy_blocks.inc();
+    }
+
+    /// Counts a request or an answer once for each kind of its flagged messages.
+    pub fn policy_flagged(&self, judgement: &Judgement) {
+        for scope in judgement.flagged_scopes() {
+            self.policy_flags[scope as usize].inc();
+        }
+    }
+
+    /// Counts an answer that calls a guarded tool.
+    pub fn guarded_call(&self, verdict: GuardVerdict) {
+        self.guarded_calls[verdict as usize].inc();
+    }
+
+    pub fn policy_fault(&self) {
+        self.policy_faults.inc();
+    }
+
+    pub fn limited(&self) {
+        self.limit_refusals.inc();
+    }
+
+    pub fn ended(&self, outcome: Outcome) {
+        if let Some((_, counter)) = self.outcomes.iter().find(|(known, _)| *known == outcome) {
+            counter.inc();
+        }
+    }
+
+    pub fn rejected(&self, status: u16) {
+        if let Some((_, counter)) = self.rejections.iter().find(|(known, _)| *known == status) {
+            counter.inc();
+        }
+    }
+
+    /// `micros`: by how much the time of records and limits is ahead of the system's clock.
+    pub fn clock_lead(&self, micros: u64) {
+        let seconds = micros.div_ceil(1_000_000);
+        self.clock_lead.set(i64::try_from(seconds).unwrap_or(i64::MAX));
+    }
+
+    /// The system's clock was set.
+    pub fn clock_stepped(&self, is_back: bool) {
+        let [back, ahead] = &self.clock_steps;
+        if is_back { back } else { ahead }.inc();
+    }
+
+    /// A client's connection could not be accepted.
+    pub fn accept_failed(&self) {
+        self.accept_failures.inc();
+    }
+
+    /// Connections to providers.
+    pub fn sockets_open(&self, count: usize) {
+        self.provider_connections
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// How the descriptors of the process are shared.
+    pub fn descriptor_shares(&self, shares: &DescriptorShares) {
+        let all = [
+            ("limit", shares.limit),
+            ("reserved", Some(shares.reserved)),
+            ("clients", Some(shares.clients as u64)),
+            ("providers", Some(shares.providers as u64)),
+        ];
+        for (r#use, count) in all {
+            let Some(count) = count else { continue };
+            let gauge = self.descriptors.get_or_create_owned(&UseLabel { r#use });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    pub fn connection_opened(&self) {
+        self.connections_accepted.inc();
+        self.connections.inc();
+    }
+
+    pub fn connection_closed(&self, panicked: bool) {
+        self.connections.dec();
+        if panicked {
+            self.connection_panics.inc();
+        }
+    }
+}

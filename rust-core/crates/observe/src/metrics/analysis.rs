@@ -1,0 +1,222 @@
+//! What the analysis of answers counts.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use proofgate_analysis::{Feature, Flag, WindowReport};
+
+/// Why an answer was not analysed, or a finding not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// No memory for its copy.
+    Memory,
+    /// The analysis was behind.
+    Queue,
+    /// The ledger had no room for a finding.
+    Record,
+    /// The analysis of the answer panicked.
+    Panic,
+}
+
+impl Lost {
+    const ALL: [Self; 4] = [Self::Memory, Self::Queue, Self::Record, Self::Panic];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Queue => "queue",
+            Self::Record => "record",
+            Self::Panic => "panic",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LostLabel {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FoundLabel {
+    tenant: String,
+    model: String,
+    finding: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MeasureLabel {
+    tenant: String,
+    model: String,
+    measure: &'static str,
+}
+
+/// The counters. Series of a tenant and a model are there as long as the pair is followed.
+#[derive(Clone)]
+pub struct AnalysisMetrics {
+    answers: Counter,
+    partly: Counter,
+    unreadable: Counter,
+    windows: Counter,
+    pairs: Gauge,
+    forgotten: Counter,
+    /// By [`Lost`].
+    lost: [Counter; Lost::ALL.len()],
+    findings: Family<FoundLabel, Counter>,
+    measures: Family<MeasureLabel, Gauge<f64, AtomicU64>>,
+}
+
+const MEASURES: [&str; 5] = ["entropy_bits", "length_tokens", "repetition", "refusals", "cuts"];
+
+impl AnalysisMetrics {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let lost_family = Family::<LostLabel, Counter>::default();
+        let lost = |lost: Lost| {
+            lost_family.get_or_create_owned(&LostLabel {
+                reason: lost.as_str(),
+            })
+        };
+        let metrics = AnalysisMetrics {
+            answers: Counter::default(),
+            partly: Counter::default(),
+            unreadable: Counter::default(),
+            windows: Counter::default(),
+            pairs: Gauge::default(),
+            forgotten: Counter::default(),
+            lost: Lost::ALL.map(lost),
+            findings: Family::default(),
+            measures: Family::default(),
+        };
+        let m = &metrics;
+        registry.register(
+            "analysis_answers",
+            "Answers that were analysed",
+            m.answers.clone(),
+        );
+        registry.register(
+            "analysis_answers_partly_read",
+            "Answers that were analysed up to analysis.maxAnswerBytes only",
+            m.partly.clone(),
+        );
+        registry.register(
+            "analysis_answers_unreadable",
+            "Answers that could not be read, or were no streams and larger than analysis.maxAnswerBytes",
+            m.unreadable.clone(),
+        );
+        registry.register(
+            "analysis_lost",
+            "Answers that were not analysed for want of memory or time or by a panic, and findings that the ledger had no room for",
+            lost_family,
+        );
+        registry.register(
+            "analysis_windows",
+            "Windows of answers that are full",
+            m.windows.clone(),
+        );
+        registry.register(
+            "analysis_pairs",
+            "Pairs of tenant and model that are followed",
+            m.pairs.clone(),
+        );
+        registry.register(
+            "analysis_pairs_forgotten",
+            "Pairs of tenant and model that were forgotten for others",
+            m.forgotten.clone(),
+        );
+        registry.register(
+            "analysis_findings",
+            "What the analysis of answers found: a feature of a window that differs, or an answer that repeats itself",
+            m.findings.clone(),
+        );
+        registry.register(
+            "analysis_window_mean",
+            "Means over the newest window of answers",
+            m.measures.clone(),
+        );
+        metrics
+    }
+
+    pub fn analysed(&self, pairs: usize, partly: bool) {
+        self.answers.inc();
+        self.partly.inc_by(partly.into());
+        self.pairs.set(i64::try_from(pairs).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn unreadable(&self) {
+        self.unreadable.inc();
+    }
+
+    pub fn lost(&self, lost: Lost) {
+        self.lost[lost as usize].inc();
+    }
+
+    pub fn found(&self, tenant: &Arc<str>, model: &Arc<str>, finding: &'static str) {
+        self.findings.get_or_create(&found(tenant, model, finding)).inc();
+    }
+
+    pub fn window(&self, tenant: &Arc<str>, model: &Arc<str>, window: &WindowReport) {
+        self.windows.inc();
+        let means = [
+            window.entropy,
+            window.length,
+            window.repetition,
+            Some(window.refusals),
+            Some(window.cuts),
+        ];
+        for (measure, mean) in MEASURES.into_iter().zip(means) {
+            let label = self::measure(tenant, model, measure);
+            match mean {
+                Some(mean) => {
+                    self.measures.get_or_create(&label).set(mean);
+                }
+                None => {
+                    self.measures.remove(&label);
+                }
+            }
+        }
+    }
+
+    /// The pair is followed from now on: what is found of it is counted from 0, so that the first finding is an increase.
+    pub fn follow(&self, tenant: &Arc<str>, model: &Arc<str>) {
+        for finding in names() {
+            drop(self.findings.get_or_create(&found(tenant, model, finding)));
+        }
+    }
+
+    /// The pair is not followed any more.
+    pub fn forget(&self, tenant: &Arc<str>, model: &Arc<str>) {
+        self.forgotten.inc();
+        for measure in MEASURES {
+            self.measures.remove(&self::measure(tenant, model, measure));
+        }
+        for finding in names() {
+            self.findings.remove(&found(tenant, model, finding));
+        }
+    }
+}
+
+/// All that can be found, of windows and of answers.
+fn names() -> impl Iterator<Item = &'static str> {
+    let features = Feature::ALL.map(Feature::as_str).into_iter();
+    features.chain([Flag::Repetition, Flag::Loop].map(Flag::as_str))
+}
+
+fn found(tenant: &Arc<str>, model: &Arc<str>, finding: &'static str) -> FoundLabel {
+    FoundLabel {
+        tenant: tenant.to_string(),
+        model: model.to_string(),
+        finding,
+    }
+}
+
+fn measure(tenant: &Arc<str>, model: &Arc<str>, measure: &'static str) -> MeasureLabel {
+    MeasureLabel {
+        tenant: tenant.to_string(),
+        model: model.to_string(),
+        measure,
+    }
+}

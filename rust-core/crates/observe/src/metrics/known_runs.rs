@@ -1,0 +1,82 @@
+//! What is counted of runs of texts that were scanned before.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use proofgate_inspect::{KnownCounts, KnownRuns};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabel {
+    result: &'static str,
+}
+
+/// The counters of what is known.
+#[derive(Clone)]
+pub struct KnownRunMetrics {
+    /// Hits and misses.
+    runs: [Counter; 2],
+    text_bytes: [Counter; 2],
+    memory_bytes: Gauge,
+    evictions: Counter,
+}
+
+impl KnownRunMetrics {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let families = [(); 2].map(|()| Family::<ResultLabel, Counter>::default());
+        let [runs, text_bytes] = [0, 1].map(|family: usize| {
+            ["hit", "miss"].map(|result| families[family].get_or_create_owned(&ResultLabel { result }))
+        });
+        let metrics = KnownRunMetrics {
+            runs,
+            text_bytes,
+            memory_bytes: Gauge::default(),
+            evictions: Counter::default(),
+        };
+        let [runs, text_bytes] = families;
+        registry.register(
+            "prefix_verdicts",
+            "Messages, or runs of them, that were looked up among those already scanned, by whether they were there",
+            runs,
+        );
+        registry.register(
+            "prefix_verdict_text_bytes",
+            "Bytes of their text: of hits not scanned again",
+            text_bytes,
+        );
+        registry.register(
+            "prefix_verdict_memory_bytes",
+            "Bytes of memory that what was found in scanned messages takes out of limits.bufferedBytes",
+            metrics.memory_bytes.clone(),
+        );
+        registry.register(
+            "prefix_verdict_evictions",
+            "Scanned messages that were forgotten because newer ones needed the room",
+            metrics.evictions.clone(),
+        );
+        metrics
+    }
+
+    /// Counts what has come of requests since the last call.
+    pub fn count(&self, known: &mut KnownRuns) {
+        let counts = known.take_counts();
+        if counts == KnownCounts::default() {
+            return;
+        }
+        let [hits, misses] = &self.runs;
+        hits.inc_by(counts.hits);
+        misses.inc_by(counts.misses);
+        let [hit_bytes, miss_bytes] = &self.text_bytes;
+        hit_bytes.inc_by(counts.hit_bytes);
+        miss_bytes.inc_by(counts.miss_bytes);
+        self.evictions.inc_by(counts.evictions);
+        self.show_memory(known);
+    }
+
+    /// Shows the memory that is taken.
+    pub fn show_memory(&self, known: &KnownRuns) {
+        self.memory_bytes
+            .set(i64::try_from(known.bytes()).unwrap_or(i64::MAX));
+    }
+}

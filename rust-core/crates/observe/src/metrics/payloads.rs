@@ -1,0 +1,97 @@
+//! What is counted of stored payloads.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use proofgate_ledger::record::Kept;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+/// The counters of what is stored.
+#[derive(Clone)]
+pub struct PayloadMetrics {
+    stored_bytes: Counter,
+    queued_bytes: Gauge,
+    refusals: Counter,
+    failed: Gauge,
+    not_stored: [Counter; NOT_STORED.len()],
+}
+
+const NOT_STORED: [Kept; 5] = [
+    Kept::TooLarge,
+    Kept::Streamed,
+    Kept::NoRoom,
+    Kept::Failed,
+    Kept::Interrupted,
+];
+
+impl PayloadMetrics {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let family = Family::<ReasonLabel, Counter>::default();
+        let of = |kept: Kept| {
+            family.get_or_create_owned(&ReasonLabel {
+                reason: kept.as_str(),
+            })
+        };
+        let metrics = PayloadMetrics {
+            stored_bytes: Counter::default(),
+            queued_bytes: Gauge::default(),
+            refusals: Counter::default(),
+            failed: Gauge::default(),
+            not_stored: NOT_STORED.map(of),
+        };
+        let m = &metrics;
+        registry.register(
+            "payload_stored_bytes",
+            "Bytes of bodies that were stored",
+            m.stored_bytes.clone(),
+        );
+        registry.register(
+            "payload_queued_bytes",
+            "Bytes of memory that copies of bodies to be stored take",
+            m.queued_bytes.clone(),
+        );
+        registry.register(
+            "payload_refusals",
+            "Requests refused because what they say could not have been stored",
+            m.refusals.clone(),
+        );
+        registry.register(
+            "payload_writer_failed",
+            "Whether payloads are not stored any more because writing them failed",
+            m.failed.clone(),
+        );
+        registry.register(
+            "payloads_not_stored",
+            "Bodies of admitted exchanges that were to be stored and are not, by what their completion says",
+            family,
+        );
+        metrics
+    }
+
+    pub fn stored(&self, bytes: u64) {
+        self.stored_bytes.inc_by(bytes);
+    }
+
+    pub fn refused(&self) {
+        self.refusals.inc();
+    }
+
+    /// Counts what a completion says of a body.
+    pub fn ended(&self, kept: Kept) {
+        let reason = NOT_STORED.iter().position(|reason| *reason == kept);
+        if let Some(reason) = reason {
+            self.not_stored[reason].inc();
+        }
+    }
+
+    pub fn show(&self, queued: usize, failed: bool) {
+        self.queued_bytes.set(i64::try_from(queued).unwrap_or(i64::MAX));
+        self.failed.set(failed.into());
+    }
+}

@@ -1,0 +1,306 @@
+//! What each tenant has of the traffic, and how long each model takes.
+//!
+//! The data-plane thread owns the table ([`Traffic`]) and adds to its series. A request looks its series up once, by
+//! names; nothing is allocated for it unless it is the first of its label set. Once a second the table is shown to
+//! whoever reads metrics ([`Shown`]), if there are series that are not shown yet; neither side ever waits for the other.
+//!
+//! There are as many label sets of tenants as are configured, at most. What comes when all are taken counts under the
+//! tenant [`OTHER`], with its model and provider, so that sums over a model are whole.
+
+mod exposition;
+mod report;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, TryLockError};
+
+use proofgate_base::single_writer::{Count, Histogram};
+use proofgate_ledger::record::{Outcome, Usage};
+use proofgate_limits::MAX_TOKENS;
+
+pub use self::report::Report;
+
+/// Stands for all tenants that have no series of their own. No name of a tenant has a bracket.
+const OTHER: &str = "(other)";
+
+/// How a request ended, for the label `outcome`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RequestOutcome {
+    /// The whole answer was relayed.
+    Complete,
+    /// It was not admitted: a limit, a mistake in it, a model that is not there, no room.
+    #[default]
+    Refused,
+    /// The policy denied it, or the answer to it.
+    Denied,
+    /// Its client went away.
+    ClientDisconnect,
+    /// It was admitted, and the provider or the gateway failed.
+    Failed,
+}
+
+impl RequestOutcome {
+    pub const ALL: [Self; 5] = [
+        Self::Complete,
+        Self::Refused,
+        Self::Denied,
+        Self::ClientDisconnect,
+        Self::Failed,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Refused => "refused",
+            Self::Denied => "denied",
+            Self::ClientDisconnect => "client_disconnect",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl From<Outcome> for RequestOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Complete => Self::Complete,
+            Outcome::PolicyBlocked => Self::Denied,
+            Outcome::ClientDisconnect => Self::ClientDisconnect,
+            Outcome::UpstreamError
+            | Outcome::UpstreamTimeout
+            | Outcome::LedgerStopped
+            | Outcome::Drained
+            | Outcome::InternalError => Self::Failed,
+        }
+    }
+}
+
+/// The series of one tenant, model and provider.
+#[derive(Debug)]
+pub struct Series {
+    tenant: Box<str>,
+    model: Box<str>,
+    provider: Box<str>,
+    requests: [Count; RequestOutcome::ALL.len()],
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    /// Nanodollars.
+    cost: Count,
+    /// None where no model is known.
+    latency: Option<Arc<Latency>>,
+}
+
+/// Nanodollars that are shown as dollars.
+struct Dollars<'c>(&'c Count);
+
+/// The series of one model and provider.
+#[derive(Debug)]
+struct Latency {
+    model: Box<str>,
+    provider: Box<str>,
+    exchange: Histogram,
+    first_byte: Histogram,
+}
+
+impl Series {
+    /// Counts a request that was not admitted.
+    pub fn rejected(&self, outcome: RequestOutcome) {
+        self.requests[outcome as usize].add(1);
+    }
+
+    /// Counts an exchange that has ended after so many microseconds, what its provider says that it used, and the
+    /// nanodollars that it costs.
+    pub fn ended(&self, outcome: Outcome, usage: Option<Usage>, cost: Option<u64>, microseconds: u64) {
+        self.requests[RequestOutcome::from(outcome) as usize].add(1);
+        if let Some(usage) = usage {
+            self.prompt_tokens.add(usage.prompt_tokens.min(MAX_TOKENS));
+            self.completion_tokens
+                .add(usage.completion_tokens.min(MAX_TOKENS));
+        }
+        self.cost.add(cost.unwrap_or(0));
+        if let Some(latency) = &self.latency {
+            latency.exchange.observe(microseconds);
+        }
+    }
+
+    /// Notes how long a provider's answer took to begin.
+    pub fn began(&self, microseconds: u64) {
+        if let Some(latency) = &self.latency {
+            latency.first_byte.observe(microseconds);
+        }
+    }
+}
+
+/// The data-plane thread's table of all series.
+#[derive(Debug)]
+pub struct Traffic {
+    /// Most label sets of tenants.
+    most: Cell<usize>,
+    table: RefCell<Table>,
+    shown: Arc<Shown>,
+    /// Whether the table has changed since it was shown.
+    changed: Cell<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    tenants: HashMap<Box<str>, ByModel<Series>>,
+    /// Series in `tenants`.
+    count: usize,
+    /// What no label set was left for.
+    others: ByModel<Series>,
+    latencies: ByModel<Latency>,
+}
+
+/// Few models have had more than one provider.
+type ByModel<T> = HashMap<Box<str>, Vec<Arc<T>>>;
+
+/// The series that can be read, by any thread.
+#[derive(Debug, Default)]
+pub struct Shown(Mutex<Listed>);
+
+#[derive(Debug, Clone, Default)]
+struct Listed {
+    series: Vec<Arc<Series>>,
+    latencies: Vec<Arc<Latency>>,
+}
+
+impl Traffic {
+    /// An empty table, for `most` label sets of tenants, which is shown in `shown`.
+    pub fn new(most: usize, shown: Arc<Shown>) -> Self {
+        Traffic {
+            most: Cell::new(most),
+            table: RefCell::default(),
+            shown,
+            changed: Cell::new(false),
+        }
+    }
+
+    /// The series in which a tenant's request counts. `route`: its model and provider, once they are known. All names
+    /// are those of the configuration, never what a client made up.
+    pub fn series(&self, tenant: &str, route: Option<(&str, &str)>) -> Arc<Series> {
+        let (model, provider) = route.unwrap_or_default();
+        let found = self.table.borrow().find(self.most.get(), tenant, model, provider);
+        found.unwrap_or_else(|| {
+            self.changed.set(true);
+            let table = &mut *self.table.borrow_mut();
+            table.add(self.most.get(), tenant, model, provider)
+        })
+    }
+
+    /// Another configuration holds: the counts of what is still configured stay, the others go.
+    pub fn reconfigure(
+        &self,
+        most: usize,
+        has_tenant: impl Fn(&str) -> bool,
+        has_model: impl Fn(&str, &str) -> bool,
+    ) {
+        let has_model = |model: &str, provider: &str| model.is_empty() || has_model(model, provider);
+        let table = &mut *self.table.borrow_mut();
+        table.tenants.retain(|tenant, models| {
+            retain(models, |series| has_model(&series.model, &series.provider));
+            has_tenant(tenant)
+        });
+        retain(&mut table.others, |series| {
+            has_model(&series.model, &series.provider)
+        });
+        retain(&mut table.latencies, |latency| {
+            has_model(&latency.model, &latency.provider)
+        });
+        let left = table.tenants.values().flat_map(HashMap::values);
+        table.count = left.map(Vec::len).sum();
+        self.most.set(most);
+        self.changed.set(true);
+    }
+
+    /// Shows what has been added; while somebody is just reading, at a later call.
+    pub fn show(&self) {
+        if !self.changed.get() {
+            return;
+        }
+        let mut shown = match self.shown.0.try_lock() {
+            Ok(shown) => shown,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        *shown = self.table.borrow().list();
+        self.changed.set(false);
+    }
+}
+
+impl Table {
+    /// The series in which a request of this label set counts, if it is there.
+    fn find(&self, most: usize, tenant: &str, model: &str, provider: &str) -> Option<Arc<Series>> {
+        let in_models = |models: &ByModel<Series>| {
+            let of_model = models.get(model)?;
+            of_model
+                .iter()
+                .find(|series| *series.provider == *provider)
+                .cloned()
+        };
+        match self.tenants.get(tenant).and_then(in_models) {
+            None if self.count >= most => in_models(&self.others),
+            found => found,
+        }
+    }
+
+    fn add(&mut self, most: usize, tenant: &str, model: &str, provider: &str) -> Arc<Series> {
+        let latency = (!model.is_empty()).then(|| self.latency(model, provider));
+        let (tenant, models) = match self.count >= most {
+            true => (OTHER, &mut self.others),
+            false => {
+                self.count += 1;
+                (tenant, self.tenants.entry(tenant.into()).or_default())
+            }
+        };
+        let series = Arc::new(Series {
+            tenant: tenant.into(),
+            model: model.into(),
+            provider: provider.into(),
+            requests: Default::default(),
+            prompt_tokens: Count::default(),
+            completion_tokens: Count::default(),
+            cost: Count::default(),
+            latency,
+        });
+        models.entry(model.into()).or_default().push(Arc::clone(&series));
+        series
+    }
+
+    fn latency(&mut self, model: &str, provider: &str) -> Arc<Latency> {
+        let of_model = self.latencies.entry(model.into()).or_default();
+        if let Some(latency) = of_model.iter().find(|latency| *latency.provider == *provider) {
+            return Arc::clone(latency);
+        }
+        let latency = Arc::new(Latency {
+            model: model.into(),
+            provider: provider.into(),
+            exchange: Histogram::default(),
+            first_byte: Histogram::default(),
+        });
+        of_model.push(Arc::clone(&latency));
+        latency
+    }
+
+    fn list(&self) -> Listed {
+        let of_tenants = self.tenants.values().flat_map(HashMap::values);
+        Listed {
+            series: of_tenants
+                .chain(self.others.values())
+                .flatten()
+                .cloned()
+                .collect(),
+            latencies: self.latencies.values().flatten().cloned().collect(),
+        }
+    }
+}
+
+fn retain<T>(models: &mut ByModel<T>, keep: impl Fn(&T) -> bool) {
+    models.retain(|_, of_model| {
+        of_model.retain(|one| keep(one));
+        !of_model.is_empty()
+    });
+}
+
+#[cfg(test)]
+#[path = "traffic_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+use std::fmt;
+use std::sync::PoisonError;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+
+use proofgate_prices::NANODOLLARS;
+
+use super::{Dollars, Latency, Listed, RequestOutcome, Series, Shown};
+
+/// Exposes the series; the registry adds its prefix to their names.
+impl Collector for Shown {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Listed { series, latencies } = self.list();
+        let mut requests = encoder.encode_descriptor(
+            "requests",
+            "Requests of known tenants, by how they ended; without a model when it was not known",
+            None,
+            MetricType::Counter,
+        )?;
+        for one in &series {
+            let [tenant, model, provider] = one.labels();
+            for outcome in RequestOutcome::ALL {
+                let labels = [tenant, model, provider, ("outcome", outcome.as_str())];
+                let count = &one.requests[outcome as usize];
+                count.encode(requests.encode_family(&labels)?)?;
+            }
+        }
+        let with_model = || series.iter().filter(|series| series.latency.is_some());
+        let mut prompt = encoder.encode_descriptor(
+            "prompt_tokens",
+            "Tokens of prompts, as providers counted them",
+            None,
+            MetricType::Counter,
+        )?;
+        for one in with_model() {
+            one.prompt_tokens.encode(prompt.encode_family(&one.labels())?)?;
+        }
+        let mut completion = encoder.encode_descriptor(
+            "completion_tokens",
+            "Tokens of answers, as providers counted them",
+            None,
+            MetricType::Counter,
+        )?;
+        for one in with_model() {
+            one.completion_tokens
+                .encode(completion.encode_family(&one.labels())?)?;
+        }
+        let dollars = Unit::Other("dollars".into());
+        let mut cost = encoder.encode_descriptor(
+            "cost",
+            "What exchanges cost at the configured prices, where their usage and a price are known",
+            Some(&dollars),
+            MetricType::Counter,
+        )?;
+        for one in with_model() {
+            Dollars(&one.cost).encode(cost.encode_family(&one.labels())?)?;
+        }
+        let mut exchange = encoder.encode_descriptor(
+            "exchange",
+            "From a request's head to the end of its answer, of every admitted exchange",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for one in &latencies {
+            one.exchange.encode(exchange.encode_family(&one.labels())?)?;
+        }
+        let mut first_byte = encoder.encode_descriptor(
+            "first_byte",
+            "From a request's head to the first byte of its provider's answer that may go to the client",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for one in &latencies {
+            one.first_byte.encode(first_byte.encode_family(&one.labels())?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Shown {
+    /// A copy: writing it out takes long, and the table must not be kept from being shown meanwhile.
+    pub(super) fn list(&self) -> Listed {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Series {
+    fn labels(&self) -> [(&'static str, &str); 3] {
+        [
+            ("tenant", &self.tenant),
+            ("model", &self.model),
+            ("provider", &self.provider),
+        ]
+    }
+}
+
+impl Latency {
+    fn labels(&self) -> [(&'static str, &str); 2] {
+        [("model", &self.model), ("provider", &self.provider)]
+    }
+}
+
+impl EncodeMetric for Dollars<'_> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        // Counted as integers; only what is shown is a floating-point number, as Prometheus keeps it.
+        let dollars = self.0.get() as f64 / NANODOLLARS as f64;
+        encoder.encode_counter::<NoLabelSet, _, u64>(&dollars, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
+    }
+}

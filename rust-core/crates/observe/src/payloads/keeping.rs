@@ -1,0 +1,160 @@
+//! What is to be stored of one exchange, while it is open.
+
+use std::time::Duration;
+
+use proofgate_base::bounded_copy::BoundedCopy;
+use proofgate_evidence::payloads::Field;
+use proofgate_ledger::record::{Kept, Payloads};
+use proofgate_payloads::PayloadKey;
+use proofgate_wal::Ulid;
+use tokio::sync::oneshot;
+
+use super::desk::PayloadDesk;
+use super::thread::Body;
+
+/// How long the end of an answer waits until its bodies are stored; what is not stored then counts as failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A request's body when it is admitted.
+pub enum Asked<'a> {
+    Whole(&'a [u8]),
+    /// More of it is still coming.
+    Coming,
+}
+
+/// A body that is being stored.
+enum Storing {
+    /// It was not handed over yet.
+    Copied(BoundedCopy),
+    /// The writer tells what becomes of it.
+    HandedOver(oneshot::Receiver<Kept>),
+    /// That is known.
+    Known(Kept),
+}
+
+impl Storing {
+    /// Hands it over, if it is a whole copy.
+    fn hand_over(mut self, of: Of, desk: &PayloadDesk) -> Self {
+        if let Storing::Copied(copy) = &mut self
+            && !copy.partly
+        {
+            // Also of an empty one: the queue has no place for what takes nothing.
+            copy.take_least();
+        }
+        match self {
+            Storing::Copied(copy) if copy.is_lost => Storing::Known(Kept::NoRoom),
+            Storing::Copied(copy) if copy.partly => Storing::Known(Kept::TooLarge),
+            Storing::Copied(copy) => {
+                let (done, told) = oneshot::channel();
+                desk.hand_over(Body { of, copy, done });
+                Storing::HandedOver(told)
+            }
+            other => other,
+        }
+    }
+
+    async fn wait(&mut self) {
+        if let Storing::HandedOver(told) = self {
+            *self = Storing::Known(told.await.unwrap_or(Kept::Failed));
+        }
+    }
+
+    /// What is known of it now, when nobody waits for it any more.
+    fn kept(self, otherwise: Kept) -> Kept {
+        match self {
+            Storing::Known(kept) => kept,
+            Storing::HandedOver(mut told) => told.try_recv().unwrap_or(otherwise),
+            Storing::Copied(copy) if copy.is_lost => Kept::NoRoom,
+            Storing::Copied(copy) if copy.partly => Kept::TooLarge,
+            Storing::Copied(_) => otherwise,
+        }
+    }
+}
+
+/// Which body it is, and what it is sealed with.
+pub(super) struct Of {
+    pub(super) incarnation: Ulid,
+    pub(super) seq: u64,
+    pub(super) field: Field,
+    pub(super) key: PayloadKey,
+}
+
+/// What is to be stored of an exchange.
+pub struct Keeping {
+    request: Storing,
+    response: Storing,
+    /// From its admission on.
+    key: Option<PayloadKey>,
+    /// Whether the writer was waited for in vain.
+    late: bool,
+}
+
+impl Keeping {
+    pub(super) fn new(request: Result<BoundedCopy, Kept>, response: BoundedCopy) -> Self {
+        Keeping {
+            request: match request {
+                Ok(copy) => Storing::Copied(copy),
+                Err(kept) => Storing::Known(kept),
+            },
+            response: Storing::Copied(response),
+            key: None,
+            late: false,
+        }
+    }
+
+    /// Hands its request over: it was admitted by this record, and its bodies have this key.
+    pub fn admitted(&mut self, desk: &PayloadDesk, (incarnation, seq): (Ulid, u64), key: PayloadKey) {
+        let of = Of {
+            incarnation,
+            seq,
+            field: Field::Request,
+            key: key.clone(),
+        };
+        self.key = Some(key);
+        let request = std::mem::replace(&mut self.request, Storing::Known(Kept::Failed));
+        self.request = request.hand_over(of, desk);
+    }
+
+    /// Adds bytes to the answer as the client gets it.
+    pub fn respond(&mut self, bytes: &[u8]) {
+        if let Storing::Copied(copy) = &mut self.response {
+            copy.take(bytes);
+            if copy.partly {
+                copy.free();
+            }
+        }
+    }
+
+    /// Hands its answer over, and waits until both bodies are stored or it is known why not. `place`: of its admission.
+    pub async fn settle(&mut self, desk: &PayloadDesk, (incarnation, seq): (Ulid, u64)) {
+        let Some(key) = self.key.take() else { return };
+        let of = Of {
+            incarnation,
+            seq,
+            field: Field::Response,
+            key,
+        };
+        let settled = async {
+            let response = std::mem::replace(&mut self.response, Storing::Known(Kept::Failed));
+            self.response = response.hand_over(of, desk);
+            self.request.wait().await;
+            self.response.wait().await;
+        };
+        self.late = tokio::time::timeout(PATIENCE, settled).await.is_err();
+    }
+
+    /// What its completion says.
+    pub fn stated(self, desk: &PayloadDesk) -> Payloads {
+        let otherwise = match self.late {
+            true => Kept::Failed,
+            false => Kept::Interrupted,
+        };
+        let stated = Payloads {
+            request: self.request.kept(otherwise),
+            response: self.response.kept(otherwise),
+        };
+        desk.ended(stated.request);
+        desk.ended(stated.response);
+        stated
+    }
+}

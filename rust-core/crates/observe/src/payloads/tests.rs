@@ -1,0 +1,276 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use proofgate_external_policies::{Hooks, HooksInService};
+use proofgate_ledger::ShredKey;
+use proofgate_ledger::record::Kept;
+use proofgate_payloads::PayloadKey;
+use proofgate_stages::Profiler;
+use proofgate_wal::Ulid;
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
+
+use super::*;
+use crate::metrics::Metrics;
+use crate::recorder::Unavailable;
+
+const BUDGET: usize = 1 << 20;
+/// As in a cluster.
+const LARGE_BUDGET: usize = 16 << 20;
+const MOST: usize = 100_000;
+const PLACE: (Ulid, u64) = (Ulid::nil(), 7);
+
+/// A desk whose thread writes to a simulated disk.
+struct Bench {
+    disk: SimulatedDisk,
+    desk: PayloadDesk,
+    thread: JoinHandle<()>,
+    start: mpsc::Sender<()>,
+    metrics: Metrics,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self::idle(BUDGET);
+        bench.start.send(()).unwrap();
+        bench
+    }
+
+    /// One whose thread does nothing until it is started.
+    fn idle(budget_bytes: usize) -> Self {
+        let disk = SimulatedDisk::new();
+        for dir in ["/0", "/0/00000000000000000000000000"] {
+            disk.create_dir(Path::new(dir)).unwrap();
+        }
+        let profiler = Arc::new(Profiler::new(false));
+        let metrics = Metrics::new(&profiler, &HooksInService::new(&Hooks::default()));
+        let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+        let (desk, thread) = payloads(
+            PayloadsConfig { budget_bytes },
+            &storage,
+            (Path::new("/0"), "ledger.example/demo", 0),
+            Arc::default(),
+            &metrics.payloads,
+        );
+        let (start, started) = mpsc::channel();
+        let run = move || {
+            started.recv().unwrap();
+            thread.run();
+        };
+        Bench {
+            disk,
+            desk,
+            thread: thread::spawn(run),
+            start,
+            metrics,
+        }
+    }
+
+    fn begin(&self, request: &[u8]) -> Result<Box<Keeping>, Unavailable> {
+        self.begin_of("acme", Asked::Whole(request))
+    }
+
+    fn begin_of(&self, tenant: &str, request: Asked<'_>) -> Result<Box<Keeping>, Unavailable> {
+        let mut keeping = self.desk.begin(&tenant.into(), MOST, request)?;
+        self.admit(&mut keeping);
+        Ok(keeping)
+    }
+
+    fn admit(&self, keeping: &mut Keeping) {
+        let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
+        keeping.admitted(&self.desk, PLACE, key);
+    }
+
+    /// Exchanges of a tenant whose answers are as long as may be, as many as there is room for.
+    fn fill(&self, tenant: &str) -> Vec<Keeping> {
+        let begun = std::iter::from_fn(|| {
+            let mut keeping = self.begin_of(tenant, Asked::Whole(b"question")).ok()?;
+            keeping.respond(&[0; MOST]);
+            Some(*keeping)
+        });
+        begun.take(100).collect()
+    }
+
+    /// What is said of an exchange that goes to its end.
+    fn end(&self, mut keeping: Keeping) -> (Kept, Kept) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(keeping.settle(&self.desk, PLACE));
+        self.dropped(keeping)
+    }
+
+    /// What is said of one that nobody takes to its end.
+    fn dropped(&self, keeping: Keeping) -> (Kept, Kept) {
+        let stated = keeping.stated(&self.desk);
+        (stated.request, stated.response)
+    }
+
+    fn shows(&self, series: &str) -> String {
+        self.desk.look();
+        let text = self.metrics.encode();
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.unwrap_or_else(|| panic!("no {series}")).trim().to_owned()
+    }
+
+    /// Lets the thread come to its end, and gives back the disk.
+    fn close(self) -> SimulatedDisk {
+        drop(self.desk);
+        self.thread.join().unwrap();
+        self.disk
+    }
+}
+
+fn refused(begun: Result<Box<Keeping>, Unavailable>) -> Unavailable {
+    begun.map(|_| ()).unwrap_err()
+}
+
+#[test]
+fn an_exchange_that_ends_has_both_bodies_stored_and_its_memory_given_back() {
+    let bench = Bench::new();
+    let mut keeping = bench.begin(b"question").unwrap();
+    keeping.respond(b"an ");
+    keeping.respond(b"answer");
+    assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    assert_eq!(bench.shows("proofgate_payload_queued_bytes"), "0");
+    assert_eq!(bench.shows("proofgate_payload_stored_bytes_total"), "17");
+    let disk = bench.close();
+    let path = Path::new("/0/00000000000000000000000000/payloads");
+    assert_eq!(disk.read(path).unwrap().len(), 2 * (32 + 16) + 17);
+}
+
+#[test]
+fn what_is_longer_or_was_still_coming_is_not_stored_and_the_rest_is() {
+    let bench = Bench::new();
+    let mut keeping = bench.begin(&[0; MOST + 1]).unwrap();
+    keeping.respond(b"short");
+    assert_eq!(bench.end(*keeping), (Kept::TooLarge, Kept::Stored));
+    let mut keeping = bench.begin_of("acme", Asked::Coming).unwrap();
+    for _ in 0..3 {
+        keeping.respond(&[0; MOST / 2]);
+    }
+    assert_eq!(bench.shows("proofgate_payload_queued_bytes"), "0");
+    assert_eq!(bench.end(*keeping), (Kept::Streamed, Kept::TooLarge));
+    bench.close();
+}
+
+#[test]
+fn an_exchange_that_nobody_takes_to_its_end_claims_no_answer() {
+    let bench = Bench::new();
+    let mut keeping = bench.begin(b"question").unwrap();
+    keeping.respond(b"half of an ans");
+    while bench.shows("proofgate_payload_stored_bytes_total") != "8" {
+        thread::yield_now();
+    }
+    assert_eq!(bench.dropped(*keeping), (Kept::Stored, Kept::Interrupted));
+    assert_eq!(
+        bench.shows("proofgate_payloads_not_stored_total{reason=\"interrupted\"}"),
+        "1"
+    );
+    bench.close();
+}
+
+#[test]
+fn a_writer_that_fails_stores_nothing_more_and_nobody_is_admitted() {
+    let bench = Bench::new();
+    let keeping = bench.begin(b"question").unwrap();
+    assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    bench.disk.fault_now(InjectedFault::Error(io::ErrorKind::Other));
+    let keeping = bench.begin(b"question").unwrap();
+    assert_eq!(bench.end(*keeping), (Kept::Failed, Kept::Failed));
+    assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
+    assert_eq!(bench.shows("proofgate_payload_writer_failed"), "1");
+    assert_eq!(bench.shows("proofgate_payload_refusals_total"), "1");
+    bench.close();
+}
+
+#[test]
+fn a_full_volume_refuses_as_a_full_ledger_does_until_there_is_room_again() {
+    let bench = Bench::new();
+    let keeping = bench.begin(b"question").unwrap();
+    bench.end(*keeping);
+    bench.disk.set_free(Some(BUDGET as u64 - 1));
+    let looks = || {
+        bench.desk.look();
+        bench.begin(b"question")
+    };
+    while !matches!(looks(), Err(Unavailable::Full)) {
+        thread::yield_now();
+    }
+    bench.disk.set_free(None);
+    let keeping = std::iter::repeat_with(looks).find_map(Result::ok);
+    assert_eq!(bench.end(*keeping.unwrap()), (Kept::Stored, Kept::Stored));
+    bench.close();
+}
+
+#[test]
+fn a_tenant_with_many_slow_answers_leaves_room_to_the_others() {
+    let bench = Bench::new();
+    let slow = bench.fill("acme");
+    assert_eq!(slow.len(), BUDGET / 2 / MOST);
+    assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
+    let mut keeping = bench.begin_of("globex", Asked::Whole(&[0; MOST])).unwrap();
+    keeping.respond(&[0; MOST]);
+    assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    drop(slow);
+    assert!(bench.begin(b"question").is_ok());
+    bench.close();
+}
+
+#[test]
+fn a_tenant_with_many_short_bodies_leaves_the_others_places_in_the_queue() {
+    for body in [&b"question"[..], b""] {
+        let bench = Bench::idle(LARGE_BUDGET);
+        let queued = std::iter::from_fn(|| bench.begin(body).ok()).take(LARGE_BUDGET / STEP);
+        assert!(queued.count() < LARGE_BUDGET / 2 / STEP);
+        assert!(matches!(refused(bench.begin(body)), Unavailable::Payloads));
+        let keeping = bench.begin_of("globex", Asked::Whole(b"question")).unwrap();
+        bench.start.send(()).unwrap();
+        assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+        bench.close();
+    }
+}
+
+#[test]
+fn all_that_may_be_admitted_have_a_place_in_the_queue_beside_looks_that_wait() {
+    let bench = Bench::idle(LARGE_BUDGET);
+    let acme = "acme".into();
+    let begun = || bench.desk.begin(&acme, MOST, Asked::Whole(b"")).ok();
+    let mut open: Vec<_> = std::iter::from_fn(begun).take(LARGE_BUDGET / STEP).collect();
+    assert!(open.len() > 1024);
+    for keeping in &mut open {
+        bench.desk.look();
+        bench.admit(keeping);
+    }
+    bench.start.send(()).unwrap();
+    for keeping in open {
+        assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    }
+    bench.close();
+}
+
+#[test]
+fn without_memory_for_another_answer_nobody_is_admitted_and_who_was_is_told() {
+    let bench = Bench::new();
+    let tenants = ["acme", "globex", "initech"];
+    let mut open: Vec<_> = tenants.iter().flat_map(|tenant| bench.fill(tenant)).collect();
+    assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
+    assert_eq!(open.len(), BUDGET / MOST);
+    let last = open.pop().unwrap();
+    assert_eq!(bench.end(last), (Kept::Stored, Kept::Stored));
+    let mut one = bench.begin_of("globex", Asked::Whole(b"question")).unwrap();
+    let mut other = bench.begin_of("globex", Asked::Coming).unwrap();
+    one.respond(&[0; MOST]);
+    other.respond(&[0; MOST]);
+    assert_eq!(bench.dropped(*other).1, Kept::NoRoom);
+    drop(open);
+    assert_eq!(bench.end(*one), (Kept::Stored, Kept::Stored));
+    bench.close();
+}

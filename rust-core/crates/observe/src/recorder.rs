@@ -1,0 +1,428 @@
+mod changeover;
+mod clock_steps;
+mod refusals;
+
+pub(crate) use clock_steps::CLOCK_STEP;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use proofgate_base::clock::unix_micros;
+use proofgate_base::open_table::OpenTable;
+use proofgate_base::rejection::Rejection;
+use proofgate_config::Durability;
+use proofgate_ledger::LedgerError;
+use proofgate_ledger::record::{Config as ConfigRecord, ConfigDigests, ConfigId, Seal};
+use proofgate_wal::{Reservation, Ulid, WalError, Watermark, Writer};
+use tokio::sync::Notify;
+
+use crate::analysis::Finding;
+use crate::ledger_delay::LedgerDelay;
+use crate::rotation::Desk;
+use changeover::{Former, Marked};
+use refusals::Refusals;
+
+/// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
+const EXCHANGE_BYTES: u64 = 5472 + ATTRIBUTION_BYTES as u64;
+/// Of that, what an admission says of its session, its agents and its end user, at its longest.
+pub(crate) const ATTRIBUTION_BYTES: usize = 576;
+/// Room that a record of the worker itself needs, or a refusal.
+const RECORD_BYTES: u64 = 2048;
+
+/// Room that a record of the analysis of answers needs.
+const ANALYSIS_BYTES: u64 = 3584;
+
+/// How long after a write that found no space the same is written again.
+const WRITTEN_AGAIN: Duration = Duration::from_millis(100);
+/// How many such writes those wait for whose records they are. Behind them they are refused, and the log goes on once there
+/// is space.
+const WAITED_FOR: u32 = 20;
+
+/// Room for the records of one exchange.
+pub type Room = Reservation;
+
+/// The ledger refuses or cannot take records any more.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopped;
+
+/// Why an exchange cannot be recorded, and so is not admitted.
+#[derive(Debug, Clone, Copy)]
+pub enum Unavailable {
+    /// The volume has no room now.
+    Full,
+    /// The ledger takes no records any more.
+    Stopped,
+    /// What it says could not be stored, and its tenant wants that.
+    Payloads,
+    /// Its tenant has no shred key, and its salt would need one.
+    NoShredKey,
+}
+
+/// A tenant without a shred key, where every tenant has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoShredKey;
+
+impl From<WalError> for Unavailable {
+    fn from(error: WalError) -> Self {
+        match error {
+            WalError::Full { .. } => Unavailable::Full,
+            _ => Unavailable::Stopped,
+        }
+    }
+}
+
+impl From<Stopped> for Unavailable {
+    fn from(_: Stopped) -> Self {
+        Unavailable::Stopped
+    }
+}
+
+impl From<NoShredKey> for Unavailable {
+    fn from(_: NoShredKey) -> Self {
+        Unavailable::NoShredKey
+    }
+}
+
+impl From<Unavailable> for Rejection {
+    fn from(unavailable: Unavailable) -> Self {
+        match unavailable {
+            Unavailable::Full => Rejection::LEDGER_FULL,
+            Unavailable::Stopped => Rejection::LEDGER_STOPPED,
+            Unavailable::Payloads => Rejection::PAYLOADS_UNAVAILABLE,
+            Unavailable::NoShredKey => Rejection::NO_SHRED_KEY,
+        }
+    }
+}
+
+/// The data-plane thread's end of the ledger.
+///
+/// Records are appended to a batch; a task of its own writes the batch once all tasks that were ready in this turn of
+/// the event loop have run, with one `pwrite`, and wakes those that wait for it.
+pub struct Recorder {
+    writer: RefCell<Writer>,
+    watermark: RefCell<Arc<Watermark>>,
+    /// Position of the first record of the log in service. A position counts all records of this life of the worker,
+    /// whichever log they are in.
+    base: Cell<u64>,
+    /// The logs before, oldest first.
+    former: RefCell<Vec<Former>>,
+    /// Where the next log will lie, and what became of the former one.
+    desk: Arc<Desk>,
+    open: OpenTable,
+    /// How many admissions of each tenant the log in service holds.
+    admitted: RefCell<HashMap<Arc<str>, u64>>,
+    marked: Cell<Marked>,
+    durability: Durability,
+    /// Wakes the writing task.
+    batch: Notify,
+    /// Signalled by the ledger thread after each sync.
+    synced: Arc<Notify>,
+    /// Wakes the ledger thread, for those who wait for a sync.
+    wake_ledger: Box<dyn Fn()>,
+    waiting: RefCell<Vec<Waker>>,
+    refusals: RefCell<Refusals>,
+    stopped: Cell<bool>,
+    /// The volume has had no space for what is to be written for so long that nobody waits for it.
+    no_space: Cell<bool>,
+    /// The configuration in force.
+    config: Cell<ConfigDigests>,
+    delay: Arc<LedgerDelay>,
+}
+
+impl Recorder {
+    pub fn new(
+        writer: Writer,
+        durability: Durability,
+        config: ConfigDigests,
+        synced: Arc<Notify>,
+        delay: Arc<LedgerDelay>,
+        desk: Arc<Desk>,
+        wake_ledger: impl Fn() + 'static,
+    ) -> Self {
+        follow_progress(&writer, &synced);
+        Recorder {
+            config: Cell::new(config),
+            watermark: RefCell::new(writer.watermark()),
+            base: Cell::new(0),
+            former: RefCell::default(),
+            desk,
+            open: OpenTable::default(),
+            admitted: RefCell::default(),
+            marked: Cell::new(Marked::none()),
+            writer: RefCell::new(writer),
+            durability,
+            batch: Notify::new(),
+            synced,
+            delay,
+            wake_ledger: Box::new(wake_ledger),
+            waiting: RefCell::default(),
+            refusals: RefCell::new(Refusals::none()),
+            stopped: Cell::new(false),
+            no_space: Cell::new(false),
+        }
+    }
+
+    /// Records that another configuration is in force from here on. Without room for the record it holds all the same:
+    /// every record names its configuration.
+    pub fn set_config(&self, config: ConfigDigests) {
+        let previous = self.config.replace(config);
+        self.append_config("reload", previous.id());
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> ConfigId {
+        self.config.get().id()
+    }
+
+    fn append_config(&self, reason: &str, previous: ConfigId) {
+        let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
+            return;
+        };
+        let in_force = self.config.get();
+        let config = |seq| ConfigRecord {
+            seq,
+            ts: unix_micros(),
+            reason: reason.into(),
+            config: in_force.config,
+            settings: in_force.settings,
+            previous,
+        };
+        let _ = self.append(&mut room, |seq, out| config(seq).encode_into(out));
+    }
+
+    /// Records appended so far in this life of the worker.
+    pub fn appended(&self) -> u64 {
+        self.base.get() + self.writer.borrow().next_seq()
+    }
+
+    /// Which log a record is in, and its number there.
+    pub fn locate(&self, position: u64) -> (Ulid, u64) {
+        if let Some(seq) = position.checked_sub(self.base.get()) {
+            return (self.writer.borrow().incarnation(), seq);
+        }
+        let former = self.former.borrow();
+        let holding = former.iter().rev().find(|former| former.base <= position);
+        holding.map_or((Ulid::nil(), 0), |former| {
+            (former.incarnation, position - former.base)
+        })
+    }
+
+    /// Whether a record is in the log in service.
+    pub fn is_current(&self, position: u64) -> bool {
+        position >= self.base.get()
+    }
+
+    /// The exchanges that are open.
+    pub fn open(&self) -> &OpenTable {
+        &self.open
+    }
+
+    /// Sets room aside for the records of one exchange.
+    pub fn reserve(&self) -> Result<Room, Unavailable> {
+        Ok(self.writer.borrow_mut().reserve(EXCHANGE_BYTES)?)
+    }
+
+    /// Sets room aside for one record more of an exchange.
+    pub fn reserve_one(&self) -> Result<Room, Unavailable> {
+        Ok(self.writer.borrow_mut().reserve(RECORD_BYTES)?)
+    }
+
+    /// What is stored of the salt of the record that is appended next.
+    pub fn next_salt(&self) -> Result<[u8; 32], Unavailable> {
+        let mut writer = self.writer.borrow_mut();
+        let seq = writer.next_seq();
+        Ok(writer.salt(seq)?)
+    }
+
+    /// Appends a record in room that was set aside and returns its position; it is written at the end of this turn.
+    pub fn append(
+        &self,
+        room: &mut Room,
+        encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
+    ) -> Result<u64, Stopped> {
+        if self.stopped.get() {
+            return Err(Stopped);
+        }
+        let appended = self.writer.borrow_mut().append_reserved(room, encode);
+        let seq = appended.map_err(|_| self.stop())?;
+        self.batch.notify_one();
+        Ok(self.base.get() + seq)
+    }
+
+    /// Appends an admission, as [`Recorder::append`] does; `encode` is also told which one of its tenant's in this log it is.
+    pub fn append_admission(
+        &self,
+        room: &mut Room,
+        tenant: &Arc<str>,
+        encode: impl FnOnce(u64, u64, &mut Vec<u8>) -> Result<(), LedgerError>,
+    ) -> Result<u64, Stopped> {
+        let mut admitted = self.admitted.borrow_mut();
+        let before = match admitted.get_mut(tenant) {
+            Some(before) => before,
+            None => admitted.entry(Arc::clone(tenant)).or_default(),
+        };
+        *before += 1;
+        let tenant_seq = *before;
+        // A number is lost only with the log: what cannot be appended stops it.
+        self.append(room, |seq, out| encode(seq, tenant_seq, out))
+    }
+
+    /// Appends a record of what the analysis of answers found; nobody waits for it.
+    pub(crate) fn append_finding(&self, finding: &Finding) -> Result<u64, Unavailable> {
+        let mut room = self.writer.borrow_mut().reserve(ANALYSIS_BYTES)?;
+        let (incarnation, admission) = self.locate(finding.admission);
+        if incarnation.is_nil() {
+            // Of so long ago that nobody knows the log any more.
+            return Err(Unavailable::Full);
+        }
+        let elsewhere = (!self.is_current(finding.admission)).then(|| incarnation.to_string());
+        let config = self.config();
+        let appended = self.append(&mut room, |seq, out| {
+            finding.encode(seq, admission, elsewhere.as_deref(), config, out)
+        })?;
+        Ok(appended)
+    }
+
+    /// Waits until the record at a position is written, in the sense of the configured durability.
+    ///
+    /// # Errors
+    /// [`Stopped`] when it never will be, or not while there is no space for it.
+    pub async fn written(&self, position: u64) -> Result<(), Stopped> {
+        poll_fn(|context| {
+            if self.is_written(position) {
+                return Poll::Ready(Ok(()));
+            }
+            if self.has_stopped() || self.no_space.get() {
+                return Poll::Ready(Err(Stopped));
+            }
+            self.waiting.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn is_written(&self, position: u64) -> bool {
+        let count = |watermark: &Watermark| match self.durability {
+            Durability::Written => watermark.written(),
+            Durability::Synced => watermark.durable(),
+        };
+        if let Some(seq) = position.checked_sub(self.base.get()) {
+            return count(&self.watermark.borrow()) > seq;
+        }
+        let former = self.former.borrow();
+        let holding = former.iter().rev().find(|former| former.base <= position);
+        holding.is_some_and(|former| count(&former.watermark) > position - former.base)
+    }
+
+    /// As [`Recorder::written`], for a record that may not have been appended at all.
+    pub async fn written_or_stopped(&self, position: Option<u64>) -> Result<(), Stopped> {
+        self.written(position.ok_or(Stopped)?).await
+    }
+
+    /// Whether no record will be taken any more.
+    pub fn has_stopped(&self) -> bool {
+        self.stopped.get() || self.watermark.borrow().is_poisoned()
+    }
+
+    /// Writes batches as they come; runs as a task of its own.
+    pub async fn write_batches(self: Rc<Self>) {
+        loop {
+            self.batch.notified().await;
+            let mut writes = 1;
+            while let Err(error) = self.flush() {
+                if writes == WAITED_FOR {
+                    eprintln!(
+                        "proofgate: exchanges are refused until there is space for the ledger: {error}"
+                    );
+                    self.no_space.set(true);
+                    self.wake();
+                }
+                writes += 1;
+                tokio::time::sleep(WRITTEN_AGAIN).await;
+            }
+            if self.no_space.take() && !self.has_stopped() {
+                eprintln!("proofgate: there is space for the ledger again");
+            }
+        }
+    }
+
+    /// Wakes those who wait for a sync as the ledger thread reports them; runs as a task of its own.
+    pub async fn follow_syncs(self: Rc<Self>) {
+        loop {
+            self.synced.notified().await;
+            self.wake();
+        }
+    }
+
+    /// Ends the log with a `seal` record.
+    pub fn seal(&self, reason: &str) -> Result<(), Stopped> {
+        self.turn_second();
+        let seal = |seq| Seal {
+            seq,
+            ts: unix_micros(),
+            reason: reason.into(),
+            records: seq,
+            successor: None,
+            config: self.config(),
+        };
+        let sealed = self
+            .writer
+            .borrow_mut()
+            .seal(|seq, out| seal(seq).encode_into(out));
+        sealed.map_err(|_| self.stop())?;
+        if let Err(error) = self.flush() {
+            // Nobody is left who would write it later.
+            self.watermark.borrow().poison(error.to_string());
+        }
+        self.stopped.set(true);
+        if self.watermark.borrow().is_poisoned() {
+            Err(Stopped)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes the batch. A failure stops the log.
+    ///
+    /// # Errors
+    /// That there was no space for it, which stops nothing: the batch is to be written again.
+    fn flush(&self) -> Result<(), WalError> {
+        match self.writer.borrow_mut().flush() {
+            Err(error) if error.is_out_of_space() => return Err(error),
+            Err(_) => {
+                self.stopped.set(true);
+                self.wake();
+            }
+            Ok(()) => {}
+        }
+        self.delay.written();
+        match self.durability {
+            Durability::Written => self.wake(),
+            Durability::Synced => (self.wake_ledger)(),
+        }
+        Ok(())
+    }
+
+    fn wake(&self) {
+        for waker in self.waiting.borrow_mut().drain(..) {
+            waker.wake();
+        }
+    }
+
+    fn stop(&self) -> Stopped {
+        self.stopped.set(true);
+        self.wake();
+        Stopped
+    }
+}
+
+/// Has the ledger thread's syncs of a log wake those who wait for them.
+fn follow_progress(writer: &Writer, synced: &Arc<Notify>) {
+    let synced = Arc::clone(synced);
+    writer.watermark().on_progress(move || synced.notify_one());
+}

@@ -1,0 +1,41 @@
+//! What is known of a request that is turned away, for the record, the metrics and telemetry.
+
+use std::sync::Arc;
+
+use proofgate_base::routing::Sender;
+use proofgate_ledger::record::PolicyNote;
+
+use crate::metrics::{RequestOutcome, Series};
+use crate::telemetry::Observed;
+
+/// What is known of a request that is refused.
+#[derive(Default)]
+pub struct RejectedRequest<'r> {
+    pub tenant: Option<&'r str>,
+    /// The key, when the request had passed the limits and counts there.
+    pub counted: Option<String>,
+    /// The plan whose limits its tenant's namespace shares, when it counts there.
+    pub shared_plan: Option<Arc<str>>,
+    pub endpoint: Option<&'r str>,
+    /// Bytes of it that were read.
+    pub bytes: usize,
+    pub policy: Option<PolicyNote<'r>>,
+    /// Where it counts, when its model is known.
+    pub series: Option<Arc<Series>>,
+    /// What it counts as.
+    pub outcome: RequestOutcome,
+    /// What is told of it, where somebody wants to know.
+    pub observed: Option<Box<Observed>>,
+    /// Who sends it; `None` where that does not matter, because its tenant is known.
+    pub sender: Option<Sender>,
+}
+
+impl RejectedRequest<'_> {
+    /// A request of a sender of whom nothing else is known.
+    pub fn of(sender: Sender) -> Self {
+        RejectedRequest {
+            sender: Some(sender),
+            ..RejectedRequest::default()
+        }
+    }
+}

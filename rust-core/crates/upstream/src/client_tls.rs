@@ -1,0 +1,94 @@
+//! TLS towards clients.
+
+mod client_names;
+
+use std::sync::Arc;
+
+use proofgate_base::Error;
+use proofgate_config::Tls;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig};
+
+use self::client_names::NamedClients;
+
+/// The name of HTTP/2 in a TLS handshake (RFC 7301).
+pub const HTTP2: &[u8] = b"h2";
+
+/// What connections of clients begin with.
+#[derive(Clone)]
+pub struct ClientTls {
+    pub config: Arc<ServerConfig>,
+    /// Whether those without TLS are served as well.
+    pub accept_plain: bool,
+}
+
+/// Prepares TLS towards clients.
+///
+/// # Errors
+/// [`Error::Config`] when a certificate, the key or a name cannot be used; the key is not quoted.
+pub fn prepare(config: &Tls) -> Result<ClientTls, Error> {
+    let certificates =
+        certificates(&config.certificate_pem).map_err(|()| refuse("the certificate file is not PEM"))?;
+    let key = PrivateKeyDer::from_pem_slice(config.private_key_pem.as_bytes())
+        .map_err(|_| refuse("the key file holds no private key in PEM"))?;
+    let versions: &[_] = match config.min_version.as_str() {
+        "1.2" => &[&TLS13, &TLS12],
+        "1.3" => &[&TLS13],
+        _ => return Err(refuse("min_version is 1.2 or 1.3")),
+    };
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions)
+        .map_err(|error| refuse(&error.to_string()))?;
+    let builder = match &config.client_ca_pem {
+        None => builder.with_no_client_auth(),
+        Some(pem) => builder.with_client_cert_verifier(clients(pem, &config.client_names, provider)?),
+    };
+    let mut server = builder
+        .with_single_cert(certificates, key)
+        .map_err(|error| refuse(&error.to_string()))?;
+    server.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
+    Ok(ClientTls {
+        config: Arc::new(server),
+        accept_plain: config.accept_plain,
+    })
+}
+
+/// What clients have to show: a certificate of one of the authorities in `pem`, for one of `names` if there are any.
+fn clients(
+    pem: &str,
+    names: &[String],
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let mut roots = RootCertStore::empty();
+    let authorities =
+        certificates(pem).map_err(|()| refuse("the file of clients' authorities is not PEM"))?;
+    for authority in authorities {
+        roots
+            .add(authority)
+            .map_err(|error| refuse(&format!("an authority of clients: {error}")))?;
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| refuse(&format!("authorities of clients: {error}")))?;
+    if names.is_empty() {
+        return Ok(verifier);
+    }
+    let named = NamedClients::new(verifier, names)
+        .map_err(|name| refuse(&format!("{name:?} is no name of a client")))?;
+    Ok(Arc::new(named))
+}
+
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, ()> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    found.map_err(|_| ())
+}
+
+fn refuse(what: &str) -> Error {
+    Error::Config(format!("tls: {what}"))
+}

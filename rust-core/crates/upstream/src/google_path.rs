@@ -1,0 +1,359 @@
+//! Paths of Google's API: they name the model, and say whether the answer is to be a stream.
+
+use proofgate_base::rejection::Rejection;
+use proofgate_providers::Dialect;
+
+/// What the path of a call says that its body does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InPath {
+    pub model: String,
+    /// Whether the answer is to be a stream of events; `None` where the body says that, and names the model as well.
+    pub stream: Option<bool>,
+    pub form: BodyForm,
+}
+
+/// What a body is written in, where that is nearly what its dialect is: by the API that its client speaks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BodyForm {
+    /// As the dialect has it.
+    #[default]
+    OfDialect,
+    /// Anthropic's messages, as Amazon Bedrock's InvokeModel takes and gives them.
+    Invoke,
+    /// The same as Vertex AI's rawPredict takes them.
+    RawPredict,
+}
+
+impl BodyForm {
+    /// The path at which clients reach it, as records name it, where that is not the dialect's.
+    pub fn path(self, dialect: Dialect) -> &'static str {
+        match (self, dialect) {
+            (BodyForm::OfDialect, _) => dialect.path(),
+            (BodyForm::Invoke, _) => "/model/{model}/invoke",
+            (BodyForm::RawPredict, Dialect::CountTokens) => {
+                "/v1/projects/{project}/locations/{location}/publishers/anthropic/models/count-tokens:rawPredict"
+            }
+            (BodyForm::RawPredict, _) => {
+                "/v1/projects/{project}/locations/{location}/publishers/anthropic/models/{model}:rawPredict"
+            }
+        }
+    }
+}
+
+/// Why a path is refused, or the query behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathError {
+    /// A key in the query.
+    KeyInQuery,
+    /// A query that is not served.
+    Query,
+    /// A stream is asked for as one JSON array.
+    NotEvents,
+    /// No name of a model stands where it should.
+    Model,
+}
+
+/// What is known under one path of Google's API.
+#[derive(Debug, PartialEq, Eq)]
+pub enum GooglePath {
+    Call(Dialect, InPath),
+    Models,
+    /// One model by name, or a method of it that is not served.
+    Model(String),
+}
+
+/// The version that older clients and most documentation name, under which nothing else is served.
+const BETA: &str = "/v1beta/";
+/// The version that google-genai names from release 3 on; the other dialects share it.
+const STABLE: &str = "/v1/";
+
+/// Whether nobody but Google's clients asks for a path.
+pub fn is_google_alone(path: &str) -> bool {
+    path.starts_with(BETA)
+}
+
+/// Reads a path and its query; `None` for what is no path of Google's API that is served.
+///
+/// The name of the model is percent-decoded once.
+pub fn read(path: &str, query: Option<&str>) -> Result<Option<GooglePath>, PathError> {
+    let is_beta = is_google_alone(path);
+    let version = if is_beta { BETA } else { STABLE };
+    let Some(rest) = path
+        .strip_prefix(version)
+        .and_then(|rest| rest.strip_prefix("models"))
+    else {
+        return Ok(None);
+    };
+    let call = rest.strip_prefix('/').and_then(|rest| rest.rsplit_once(':'));
+    let call = call.and_then(|(name, method)| Some((name, method_of(method)?)));
+    if let Some((name, (dialect, stream))) = call {
+        let events = query.unwrap_or_default() == "alt=sse";
+        match (stream, query) {
+            (true, _) if events => {}
+            (false, None) => {}
+            (true, None) => return Err(PathError::NotEvents),
+            (_, query) => return Err(check_query(query, &[]).err().unwrap_or(PathError::Query)),
+        }
+        let model = model_name(name).ok_or(PathError::Model)?;
+        return Ok(Some(GooglePath::Call(
+            dialect,
+            InPath {
+                model,
+                stream: Some(stream),
+                form: BodyForm::default(),
+            },
+        )));
+    }
+    if !is_beta {
+        // What else there is under this version is read by the names of OpenAI's API.
+        let has_key = check_query(query, &[]) == Err(PathError::KeyInQuery);
+        return if has_key {
+            Err(PathError::KeyInQuery)
+        } else {
+            Ok(None)
+        };
+    }
+    // All models are in one page, whatever its size.
+    check_query(query, &["pageSize"])?;
+    match rest.strip_prefix('/') {
+        None if rest.is_empty() => Ok(Some(GooglePath::Models)),
+        None => Ok(None),
+        Some(name) => model_name(name)
+            .map(|name| Some(GooglePath::Model(name)))
+            .ok_or(PathError::Model),
+    }
+}
+
+fn method_of(name: &str) -> Option<(Dialect, bool)> {
+    match name {
+        "generateContent" => Some((Dialect::Gemini, false)),
+        "streamGenerateContent" => Some((Dialect::Gemini, true)),
+        "countTokens" => Some((Dialect::GeminiTokens, false)),
+        "embedContent" => Some((Dialect::GeminiEmbedding, false)),
+        "batchEmbedContents" => Some((Dialect::GeminiEmbeddings, false)),
+        _ => None,
+    }
+}
+
+/// A query may have these parameters alone.
+fn check_query(query: Option<&str>, known: &[&str]) -> Result<(), PathError> {
+    let mut parameters = query
+        .unwrap_or_default()
+        .split('&')
+        .filter(|text| !text.is_empty());
+    let mut names = parameters
+        .clone()
+        .map(|text| text.split_once('=').map_or(text, |(name, _)| name));
+    if names.any(|name| matches!(name, "key" | "access_token" | "oauth_token")) {
+        return Err(PathError::KeyInQuery);
+    }
+    let is_known = |text: &str| {
+        text.split_once('=')
+            .is_some_and(|(name, _)| known.contains(&name))
+    };
+    match parameters.all(is_known) {
+        true => Ok(()),
+        false => Err(PathError::Query),
+    }
+}
+
+/// The name of a model as a path has it; `None` for what no model is called, such as `..`.
+pub(crate) fn model_name(escaped: &str) -> Option<String> {
+    let name = String::from_utf8(percent_decoded(escaped)).ok()?;
+    let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
+    let is_name = name.split('/').all(is_segment) && !name.contains(char::is_control);
+    is_name.then_some(name)
+}
+
+/// Names of models hold slashes and colons, which clients write either way. What is no escape stands for itself.
+pub fn percent_decoded(name: &str) -> Vec<u8> {
+    let bytes = name.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let escape = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
+        let value = escape
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(value.unwrap_or(byte));
+        at += if value.is_some() { 3 } else { 1 };
+    }
+    decoded
+}
+
+impl From<PathError> for Rejection {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::KeyInQuery => Rejection::new(
+                400,
+                "key_in_query",
+                "A key in the URL ends in the logs of whatever passes it on. Send it in x-goog-api-key, and replace this one.",
+            ),
+            PathError::Query => Rejection::new(
+                400,
+                "unserved_query",
+                "This query is not served. Only streamGenerateContent has one, ?alt=sse, and the list of models pageSize.",
+            ),
+            PathError::NotEvents => Rejection::new(
+                400,
+                "unserved_query",
+                "A stream is served as server-sent events alone. Ask for ?alt=sse.",
+            ),
+            PathError::Model => Rejection::new(
+                400,
+                "invalid_path",
+                "The path names no model where the name of one belongs.",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proofgate_providers::Dialect;
+
+    use super::{BodyForm, GooglePath, InPath, PathError, percent_decoded, read};
+
+    fn call(dialect: Dialect, model: &str, stream: bool) -> Result<Option<GooglePath>, PathError> {
+        let (model, stream) = (model.to_owned(), Some(stream));
+        let form = BodyForm::default();
+        Ok(Some(GooglePath::Call(dialect, InPath { model, stream, form })))
+    }
+
+    #[test]
+    fn the_path_names_the_method_and_the_model_under_either_version() {
+        for version in ["v1", "v1beta"] {
+            let path = |end: &str| format!("/{version}/models/{end}");
+            assert_eq!(
+                read(&path("gemini-3:generateContent"), None),
+                call(Dialect::Gemini, "gemini-3", false)
+            );
+            assert_eq!(
+                read(&path("gemini-3:streamGenerateContent"), Some("alt=sse")),
+                call(Dialect::Gemini, "gemini-3", true)
+            );
+            assert_eq!(
+                read(&path("gemini-3:countTokens"), None),
+                call(Dialect::GeminiTokens, "gemini-3", false)
+            );
+            assert_eq!(
+                read(&path("g:embedContent"), None),
+                call(Dialect::GeminiEmbedding, "g", false)
+            );
+            assert_eq!(
+                read(&path("g:batchEmbedContents"), None),
+                call(Dialect::GeminiEmbeddings, "g", false)
+            );
+        }
+        assert_eq!(
+            read("/v1beta/models", Some("pageSize=100")),
+            Ok(Some(GooglePath::Models))
+        );
+        assert_eq!(
+            read("/v1beta/models/gemini-3", None),
+            Ok(Some(GooglePath::Model("gemini-3".into())))
+        );
+    }
+
+    #[test]
+    fn a_name_is_decoded_once() {
+        for (written, model) in [
+            ("org%2Fname%3A1", "org/name:1"),
+            ("org/name:1", "org/name:1"),
+            ("a%252Fb", "a%2Fb"),
+            ("m%C3%A9", "mé"),
+        ] {
+            let path = format!("/v1beta/models/{written}:generateContent");
+            assert_eq!(read(&path, None), call(Dialect::Gemini, model, false));
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_model_is_refused() {
+        for name in [
+            "", "..", ".", "a/../b", "%2e%2e", "a/%2E%2e", "a//b", "/a", "a/", "a%0Ab", "%FF", "%7f",
+        ] {
+            for path in [
+                format!("/v1/models/{name}:generateContent"),
+                format!("/v1beta/models/{name}:countTokens"),
+                format!("/v1beta/models/{name}"),
+            ] {
+                assert_eq!(read(&path, None), Err(PathError::Model), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_query_is_refused_wherever_it_stands() {
+        for query in [
+            "key=k",
+            "alt=sse&key=k",
+            "key",
+            "pageSize=1&key=",
+            "access_token=t",
+        ] {
+            for path in [
+                "/v1/models",
+                "/v1/models/m",
+                "/v1beta/models",
+                "/v1beta/models/m",
+                "/v1beta/models/m:generateContent",
+                "/v1/models/m:streamGenerateContent",
+            ] {
+                assert_eq!(
+                    read(path, Some(query)),
+                    Err(PathError::KeyInQuery),
+                    "{path}?{query}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn no_other_query_is_served_than_clients_send() {
+        let stream = "/v1beta/models/m:streamGenerateContent";
+        assert_eq!(read(stream, None), Err(PathError::NotEvents));
+        for query in [
+            "alt=json",
+            "alt=sse&alt=json",
+            "alt=SSE",
+            "ALT=sse",
+            "",
+            "%6bey=k",
+            "alt=sse&",
+        ] {
+            assert_eq!(read(stream, Some(query)), Err(PathError::Query), "{query}");
+        }
+        for path in ["/v1beta/models/m:generateContent", "/v1/models/m:countTokens"] {
+            for query in ["alt=sse", "alt=json", "", "pageSize=1"] {
+                assert_eq!(read(path, Some(query)), Err(PathError::Query), "{path}?{query}");
+            }
+        }
+        assert_eq!(read("/v1beta/models", Some("pageToken=t")), Err(PathError::Query));
+    }
+
+    #[test]
+    fn what_else_there_is_is_no_path_of_googles() {
+        for path in [
+            "/v1/models",
+            "/v1/models/m",
+            "/v1/models/m:predict",
+            "/v1/chat/completions",
+            "/v1beta/files",
+            "/v1beta/modelsm",
+            "/v1beta/tunedModels/m:generateContent",
+            "/v2/models/m:generateContent",
+            "/v1beta/models:generateContent",
+        ] {
+            assert_eq!(read(path, None), Ok(None), "{path}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_decoded_and_the_rest_stands_for_itself() {
+        assert_eq!(percent_decoded("a%2Fb%3a1"), b"a/b:1");
+        assert_eq!(percent_decoded("100%"), b"100%");
+        assert_eq!(percent_decoded("%+1%zz"), b"%+1%zz");
+    }
+}

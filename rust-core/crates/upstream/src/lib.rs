@@ -1,0 +1,35 @@
+//! Providers: who answers for a model, under which terms and at which price, how a request is put for that, and the
+//! connections that it goes over.
+//!
+//! [`catalog`] is a configuration in service; [`attempt`] sends one request to one provider, once.
+#![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    clippy::new_without_default,
+    reason = "for the layers above alone, where names say enough"
+)]
+
+mod abilities;
+pub mod access_token;
+pub mod attempt;
+pub mod azure_path;
+pub mod catalog;
+pub mod claude_body;
+pub mod claude_path;
+pub mod client_tls;
+pub mod delivery;
+pub mod failure;
+pub mod google_path;
+pub mod models;
+pub mod offered_tools;
+mod path_end;
+pub mod price_list;
+pub mod pricing;
+mod refusals;
+pub mod routes;
+pub mod signer;
+pub mod stored_path;
+pub mod terms;
+pub mod tool_policy;
+pub mod translation;
+pub mod upstream;

@@ -1,0 +1,213 @@
+//! The models that a tenant may use, as `GET /v1/models` and `GET /v1beta/models` answer.
+//!
+//! Each list is one page. Of a model that stands for several, the names that have a price are listed; a field of the answer's head
+//! names it as well, where no client takes it for a model. What a model takes and gives is told where a price says it, and what it can
+//! do where the table of models does, in the fields in which clients look for it.
+
+use proofgate_auth::Tenant;
+use proofgate_base::rejection::Rejection;
+use proofgate_providers::{Dialect, Family};
+use proofgate_wire::encode;
+use serde::Serialize;
+
+use crate::abilities::{CardCapabilities, InfoCapabilities, Known};
+use crate::catalog::Catalog;
+use crate::routes::Model;
+
+/// The list as OpenAI's API has it.
+#[derive(Serialize)]
+struct ModelList<'m> {
+    object: &'static str,
+    data: Vec<ModelCard<'m>>,
+}
+
+#[derive(Serialize)]
+struct ModelCard<'m> {
+    id: &'m str,
+    object: &'static str,
+    created: u64,
+    owned_by: &'m str,
+    /// As OpenRouter's list names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_length: Option<u64>,
+    /// The same, as Groq's names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_window: Option<u64>,
+    /// As Groq's names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    /// As Mistral's names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<CardCapabilities>,
+}
+
+/// The list as Anthropic's API has it, in one page.
+#[derive(Serialize)]
+struct ModelPage<'m> {
+    data: Vec<ModelInfo<'m>>,
+    has_more: bool,
+    first_id: Option<&'m str>,
+    last_id: Option<&'m str>,
+}
+
+#[derive(Serialize)]
+struct ModelInfo<'m> {
+    r#type: &'static str,
+    id: &'m str,
+    display_name: &'m str,
+    created_at: &'static str,
+    max_input_tokens: Option<u64>,
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<InfoCapabilities>,
+}
+
+/// The list as Google's API has it, in one page.
+#[derive(Serialize)]
+struct GoogleModelList<'m> {
+    models: Vec<GoogleModel<'m>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GoogleModel<'m> {
+    name: String,
+    display_name: &'m str,
+    /// What can be asked of it in this dialect: nothing, where its provider speaks another one.
+    supported_generation_methods: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_token_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_token_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<bool>,
+}
+
+/// A model by the name that a client calls it.
+struct Listed<'m> {
+    id: &'m str,
+    model: &'m Model,
+    /// The most tokens of a prompt and of an answer that all of its providers take, where their prices say so.
+    max_input_tokens: Option<u64>,
+    max_output_tokens: Option<u64>,
+    known: Known,
+}
+
+impl<'m> Listed<'m> {
+    /// `now`: in unix microseconds.
+    fn new(id: &'m str, model: &'m Model, now: u64) -> Self {
+        let prices = || {
+            let targets = model.targets.iter();
+            targets.map(move |target| target.price(&target.named(model, id).model, now))
+        };
+        Listed {
+            id,
+            model,
+            max_input_tokens: least(prices().map(|price| price?.max_input_tokens)),
+            max_output_tokens: least(prices().map(|price| price?.max_output_tokens)),
+            known: Known::of(model, id),
+        }
+    }
+
+    fn card(self) -> ModelCard<'m> {
+        let target = self.model.targets.first();
+        ModelCard {
+            id: self.id,
+            object: "model",
+            created: 0,
+            owned_by: target.map_or("", |target| &target.upstream.name),
+            context_length: self.max_input_tokens,
+            context_window: self.max_input_tokens,
+            max_completion_tokens: self.max_output_tokens,
+            capabilities: self.known.card(),
+        }
+    }
+
+    fn info(self) -> ModelInfo<'m> {
+        ModelInfo {
+            r#type: "model",
+            id: self.id,
+            display_name: self.id,
+            created_at: "1970-01-01T00:00:00Z",
+            max_input_tokens: self.max_input_tokens,
+            max_tokens: self.max_output_tokens,
+            capabilities: self.known.info(),
+        }
+    }
+
+    fn google(self) -> GoogleModel<'m> {
+        let methods = [
+            (Dialect::Gemini, "generateContent"),
+            (Dialect::GeminiTokens, "countTokens"),
+            (Dialect::GeminiEmbedding, "embedContent"),
+        ];
+        let served = methods
+            .into_iter()
+            .filter(|(dialect, _)| self.model.serves(*dialect));
+        GoogleModel {
+            name: format!("models/{}", self.id),
+            display_name: self.id,
+            supported_generation_methods: served.map(|(_, method)| method).collect(),
+            input_token_limit: self.max_input_tokens,
+            output_token_limit: self.max_output_tokens,
+            thinking: self.known.abilities.reasoning,
+        }
+    }
+}
+
+/// The least of some numbers, where all are known.
+fn least(mut numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let first = numbers.next()??;
+    numbers.try_fold(first, |least, next| Some(least.min(next?)))
+}
+
+/// The list of the models that a tenant may use at `now` (unix microseconds). Those that stand for several are named in a header
+/// line, in `extra`.
+pub fn list(catalog: &Catalog, tenant: &Tenant, family: Family, now: u64, extra: &mut Vec<u8>) -> Vec<u8> {
+    let wildcards = catalog.wildcards_of(tenant);
+    if !wildcards.is_empty() {
+        // A name that no field can hold is left out with the others.
+        let _ = encode::write_header(extra, "x-proofgate-wildcards", wildcards.join(", ").as_bytes());
+    }
+    let models = catalog.models_of(tenant);
+    let ends = [models.first(), models.last()].map(|model| model.map(|(id, _)| *id));
+    let models = models.into_iter().map(|(id, model)| Listed::new(id, model, now));
+    let json = match family {
+        Family::Google => serde_json::to_vec(&GoogleModelList {
+            models: models.map(Listed::google).collect(),
+        }),
+        Family::OpenAi | Family::Amazon => serde_json::to_vec(&ModelList {
+            object: "list",
+            data: models.map(Listed::card).collect(),
+        }),
+        Family::Anthropic => serde_json::to_vec(&ModelPage {
+            data: models.map(Listed::info).collect(),
+            has_more: false,
+            first_id: ends[0],
+            last_id: ends[1],
+        }),
+    };
+    // Strings and numbers always serialise.
+    json.unwrap_or_default()
+}
+
+/// One model, if the tenant may use it.
+pub fn one(
+    catalog: &Catalog,
+    tenant: &Tenant,
+    name: &str,
+    family: Family,
+    now: u64,
+) -> Result<Vec<u8>, Rejection> {
+    // Also one that a wildcard stands for.
+    let found = catalog
+        .route(tenant, name)
+        .filter(|model| model.prefix().is_none() || *model.name != *name);
+    let found = Listed::new(name, found.ok_or(Rejection::UNKNOWN_MODEL)?, now);
+    let json = match family {
+        Family::OpenAi | Family::Amazon => serde_json::to_vec(&found.card()),
+        Family::Google => serde_json::to_vec(&found.google()),
+        Family::Anthropic => serde_json::to_vec(&found.info()),
+    };
+    Ok(json.unwrap_or_default())
+}

@@ -1,0 +1,165 @@
+//! The prices that hold for the models of a configuration, listed for people.
+
+use std::collections::BTreeMap;
+
+use proofgate_base::Error;
+use proofgate_prices::{Bands, Entry, InForce, Rates};
+use serde::{Deserialize, Serialize};
+
+use crate::pricing::Pricing;
+
+#[derive(Deserialize)]
+struct Asked {
+    prices: Vec<Entry>,
+    providers: Vec<AskedProvider>,
+    models: Vec<AskedModel>,
+}
+
+#[derive(Deserialize)]
+struct AskedProvider {
+    name: String,
+    base_url: String,
+}
+
+#[derive(Deserialize)]
+struct AskedModel {
+    name: String,
+    targets: Vec<AskedTarget>,
+}
+
+#[derive(Deserialize)]
+struct AskedTarget {
+    provider: String,
+    upstream_model: String,
+}
+
+/// The price of one model; amounts are picodollars for a token, and for a request.
+#[derive(Serialize)]
+struct Listed<'a> {
+    model: &'a str,
+    provider: &'a str,
+    upstream_model: &'a str,
+    price: Option<ListedPrice>,
+    /// Unix seconds at which another price holds.
+    next_change: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ListedPrice {
+    /// Unix seconds since when it holds.
+    effective_from: u64,
+    default: bool,
+    #[serde(flatten)]
+    rates: ListedRates,
+    per_request: u64,
+    /// Picodollars for a call, by the kind of the tool.
+    tools: BTreeMap<String, u64>,
+    above: Vec<ListedAbove>,
+    tiers: BTreeMap<String, ListedTier>,
+    max_input_tokens: Option<u64>,
+    max_output_tokens: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ListedRates {
+    input: u64,
+    cached_input: u64,
+    cache_write: u64,
+    cache_write_1h: u64,
+    audio_input: u64,
+    output: u64,
+    audio_output: u64,
+}
+
+#[derive(Serialize)]
+struct ListedAbove {
+    prompt_tokens: u64,
+    #[serde(flatten)]
+    rates: ListedRates,
+}
+
+#[derive(Serialize)]
+struct ListedTier {
+    #[serde(flatten)]
+    rates: ListedRates,
+    above: Vec<ListedAbove>,
+}
+
+impl From<&Rates> for ListedRates {
+    fn from(rates: &Rates) -> Self {
+        ListedRates {
+            input: rates.input,
+            cached_input: rates.cached_input,
+            cache_write: rates.cache_write,
+            cache_write_1h: rates.cache_write_1h,
+            audio_input: rates.audio_input,
+            output: rates.output,
+            audio_output: rates.audio_output,
+        }
+    }
+}
+
+fn listed_above(bands: &Bands) -> Vec<ListedAbove> {
+    let above = bands.above.iter().map(|(prompt_tokens, rates)| ListedAbove {
+        prompt_tokens: *prompt_tokens,
+        rates: rates.into(),
+    });
+    above.collect()
+}
+
+impl From<&InForce> for ListedPrice {
+    fn from(held: &InForce) -> Self {
+        let price = &held.price;
+        let tiers = price.tiers.iter().map(|(name, bands)| {
+            let listed = ListedTier {
+                rates: (&bands.base).into(),
+                above: listed_above(bands),
+            };
+            (name.to_string(), listed)
+        });
+        ListedPrice {
+            effective_from: held.since,
+            default: held.default,
+            rates: (&price.standard.base).into(),
+            per_request: price.per_request,
+            tools: (price.tools.iter())
+                .map(|(kind, amount)| (kind.to_string(), *amount))
+                .collect(),
+            above: listed_above(&price.standard),
+            tiers: tiers.collect(),
+            max_input_tokens: price.max_input_tokens,
+            max_output_tokens: price.max_output_tokens,
+        }
+    }
+}
+
+/// The prices that hold at a time (unix microseconds), as a JSON list, one for each model at each of its providers. `asked`: the sections `prices`,
+/// `providers` and `models` of a configuration, as JSON; of providers, names and base URLs are enough.
+///
+/// # Errors
+/// [`Error::Config`] with the first thing that is wrong.
+pub fn prices_at(asked: &str, now: u64) -> Result<String, Error> {
+    let refuse = |error: serde_json::Error| Error::Config(format!("prices: {error}"));
+    let asked: Asked = serde_json::from_str(asked).map_err(refuse)?;
+    let providers = asked.providers.iter();
+    let pricing = Pricing::of(
+        &asked.prices,
+        providers.map(|provider| (provider.name.as_str(), provider.base_url.as_str())),
+    )?;
+    let listed: Vec<_> = asked
+        .models
+        .iter()
+        .flat_map(|model| model.targets.iter().map(move |target| (model, target)))
+        .map(|(model, target)| {
+            let schedule = pricing.schedule(&target.provider, &target.upstream_model);
+            Listed {
+                model: &model.name,
+                provider: &target.provider,
+                upstream_model: &target.upstream_model,
+                price: schedule.at(now).map(ListedPrice::from),
+                next_change: schedule.next_change(now),
+            }
+        })
+        .collect();
+    serde_json::to_string(&listed).map_err(refuse)
+}

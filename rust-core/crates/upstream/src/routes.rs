@@ -1,0 +1,341 @@
+//! The models that clients name, and the providers that answer for each.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use memchr::memmem;
+use proofgate_base::rejection::Rejection;
+use proofgate_config::Reasons;
+use proofgate_prices::Price;
+use proofgate_providers::{Dialect, Family, RequestTemplate};
+
+use crate::path_end::PathEnd;
+use crate::pricing::Prices;
+use crate::translation::{Pairs, Translation};
+use crate::upstream::Upstream;
+
+/// Longest name of a model, in bytes.
+const MAX_NAME: usize = 128;
+/// Most targets of one model.
+pub(crate) const MAX_TARGETS: usize = 16;
+
+/// Stands for the rest of a name, at the end of a model's.
+pub(crate) const WILDCARD: char = '*';
+
+/// A model as clients name it.
+pub struct Model {
+    /// Its name; with the [`WILDCARD`] at its end it is that of all models whose names begin so.
+    pub name: Arc<str>,
+    /// Where it is answered: at least one, at most [`MAX_TARGETS`].
+    pub targets: Vec<Target>,
+    /// What sends a request on to the next of them.
+    pub fall_back_on: Reasons,
+    /// Tokens set aside for an answer whose request names no maximum.
+    pub max_output_tokens: u64,
+    /// Names that it stands for, as far as they are known, where it stands for several.
+    pub known: Vec<String>,
+}
+
+/// A provider that answers for a model.
+pub struct Target {
+    pub upstream: Rc<Upstream>,
+    /// The model's name there; the [`WILDCARD`] in it is what the model's stands for.
+    upstream_model: String,
+    /// The JSON string that replaces the model's name, when it has another one upstream that is always the same.
+    replacement: Option<Vec<u8>>,
+    /// Its share of the requests; of 0 it gets those that failed elsewhere.
+    weight: u32,
+    prices: Prices,
+    /// What it is ahead or behind of its share.
+    credit: Cell<i64>,
+}
+
+/// What a target calls the model that a client asks for.
+pub struct Named<'m> {
+    pub model: Cow<'m, str>,
+    /// The JSON string that replaces the model's name in the request, where that is another one.
+    pub replacement: Option<Cow<'m, [u8]>>,
+}
+
+/// How a target is spoken to.
+#[derive(Clone, Copy)]
+pub struct Way<'m> {
+    pub template: &'m RequestTemplate,
+    /// What lies between the client and the provider, if they do not speak the same.
+    pub pairs: Option<Pairs>,
+}
+
+/// Some of a model's targets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Places(u32);
+
+impl Places {
+    pub fn only(target: usize) -> Self {
+        Places(1 << target)
+    }
+
+    pub fn add(&mut self, target: usize) {
+        self.0 |= 1 << target;
+    }
+
+    fn has(self, target: usize) -> bool {
+        self.0 & (1 << target) != 0
+    }
+}
+
+impl Target {
+    pub fn new(
+        upstream: Rc<Upstream>,
+        upstream_model: String,
+        replacement: Option<Vec<u8>>,
+        weight: u32,
+        prices: Prices,
+    ) -> Self {
+        Target {
+            upstream,
+            upstream_model,
+            replacement,
+            weight,
+            prices,
+            credit: Cell::new(0),
+        }
+    }
+
+    /// What the model that it calls `model` costs there at `now` (unix microseconds); `None` when that is not known.
+    pub fn price(&self, model: &str, now: u64) -> Option<Arc<Price>> {
+        self.prices.at(model, now)
+    }
+
+    /// What it calls the model that a client asks for by the name `asked`, where `model` is its own.
+    pub fn named(&self, model: &Model, asked: &str) -> Named<'_> {
+        let parts = self.upstream_model.split_once(WILDCARD);
+        let rest = model.prefix().and_then(|prefix| asked.strip_prefix(prefix));
+        let (Some((before, after)), Some(rest)) = (parts, rest) else {
+            return Named {
+                model: Cow::Borrowed(&self.upstream_model),
+                replacement: self.replacement.as_deref().map(Cow::Borrowed),
+            };
+        };
+        let named = [before, rest, after].concat();
+        // A name without anything to escape: see `Model::takes`.
+        let replacement = (named != asked).then(|| Cow::Owned(format!("\"{named}\"").into_bytes()));
+        Named {
+            model: Cow::Owned(named),
+            replacement,
+        }
+    }
+
+    /// How a request in a dialect is put to it, if it ever can be.
+    fn words(&self, dialect: Dialect) -> Option<Way<'_>> {
+        let upstream = &*self.upstream;
+        let (model, at) = (&*self.upstream_model, &upstream.path_end);
+        let passed = upstream.template(dialect).filter(|_| at.passes(dialect, model));
+        let pairs = match (passed, at) {
+            (Some(_), _) => None,
+            (None, PathEnd::Publisher { .. }) => Pairs::at_publisher(dialect, model),
+            (None, _) => Pairs::between(dialect, upstream.family, model),
+        };
+        let template = pairs.map_or(passed, |pairs| upstream.template(pairs.upstream()))?;
+        Some(Way { template, pairs })
+    }
+
+    /// How a request in a dialect is put to it.
+    ///
+    /// # Errors
+    /// Why it cannot be, now or at all.
+    pub fn way(&self, dialect: Dialect, now: Instant) -> Result<Way<'_>, Rejection> {
+        let upstream = &*self.upstream;
+        let way = self.words(dialect).ok_or_else(|| match upstream.path_end {
+            PathEnd::Publisher { .. } => Rejection::unserved_at_publisher(),
+            _ => Rejection::unserved_dialect(upstream.family),
+        })?;
+        if upstream.lacks_key(now) {
+            return Err(Rejection::NO_PROVIDER_KEY);
+        }
+        if upstream.is_full() {
+            return Err(Rejection::PROVIDER_BUSY);
+        }
+        if let Some(wait) = upstream.wait(now) {
+            return Err(Rejection::provider_at_its_limit(wait));
+        }
+        Ok(way)
+    }
+
+    /// Whether the tools reach it that providers run for a client of a dialect.
+    pub fn gets_hosted_tools(&self, dialect: Dialect) -> bool {
+        let way = self.words(dialect);
+        way.is_some_and(|way| way.pairs.is_none_or(Pairs::keeps_hosted_tools))
+    }
+
+    /// What lies between a client and this provider, for a request whose body is known: some of OpenAI's models take it by
+    /// Responses alone, and its custom tools are functions elsewhere. `pairs`: what [`Self::way`] found. `model`: what the provider calls it.
+    pub fn pairs_for(
+        &self,
+        pairs: Option<Pairs>,
+        dialect: Dialect,
+        model: &str,
+        body: &[u8],
+    ) -> Option<Pairs> {
+        let upstream = &*self.upstream;
+        let has_responses =
+            upstream.family == Family::OpenAi && upstream.template(Dialect::Responses).is_some();
+        has_responses
+            .then(|| Pairs::by_responses(dialect, model, body))
+            .flatten()
+            .or(pairs)
+            .map(|pairs| match memmem::find(body, br#""custom""#) {
+                Some(_) => pairs.with_functions(),
+                None => pairs,
+            })
+    }
+
+    /// The head of a request that goes there in the way of `template`, or as it was translated.
+    pub fn template_for<'m>(
+        &'m self,
+        template: &'m RequestTemplate,
+        translated: Option<&Translation>,
+    ) -> &'m RequestTemplate {
+        let spoken = translated.map(Translation::upstream);
+        spoken
+            .and_then(|dialect| self.upstream.template(dialect))
+            .unwrap_or(template)
+    }
+}
+
+/// What clients call a model that is called `there` by a provider which calls the model `name` `upstream_model`, where both have a
+/// [`WILDCARD`]: the way back of [`Target::named`].
+pub(crate) fn asked_name(name: &str, upstream_model: &str, there: &str) -> Option<String> {
+    let prefix = name.strip_suffix(WILDCARD)?;
+    let (before, after) = upstream_model.split_once(WILDCARD)?;
+    let rest = there.strip_prefix(before)?.strip_suffix(after)?;
+    let asked = [prefix, rest].concat();
+    stands_for(name, &asked).then_some(asked)
+}
+
+/// Whether the model `name` stands for one of the name `asked`: printable ASCII without quotes, as the names in a configuration.
+pub(crate) fn stands_for(name: &str, asked: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*');
+    let prefix = name.strip_suffix(WILDCARD);
+    let rest = prefix.and_then(|prefix| asked.strip_prefix(prefix));
+    // Of dots alone it would be a step in a path that names the model.
+    let is_name = |rest: &str| rest.bytes().all(plain) && rest.bytes().any(|byte| byte != b'.');
+    asked.len() <= MAX_NAME && rest.is_some_and(is_name)
+}
+
+impl Model {
+    /// What all names begin with that it stands for, where it stands for several.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        self.name.strip_suffix(WILDCARD)
+    }
+
+    /// Whether it stands for a model of this name, which is not its own.
+    pub fn takes(&self, asked: &str) -> bool {
+        stands_for(&self.name, asked)
+    }
+
+    /// Whether any of its targets has words for a request in a dialect, now or at another time.
+    pub fn serves(&self, dialect: Dialect) -> bool {
+        self.targets.iter().any(|target| target.words(dialect).is_some())
+    }
+
+    /// Where a request in a dialect for the model `asked` goes first, and how; and whose shares it was that decided.
+    ///
+    /// # Errors
+    /// Why it can go nowhere: the reason of the target that is nearest to taking it.
+    pub fn first(
+        &self,
+        dialect: Dialect,
+        asked: &str,
+        now: Instant,
+    ) -> Result<(usize, Way<'_>, Places), Rejection> {
+        let chosen = match &self.targets[..] {
+            [_] => Some((0, Places::default())),
+            _ => self.choose(dialect, asked, Places::default(), now),
+        };
+        if let Some((chosen, among)) = chosen {
+            return Ok((chosen, self.targets[chosen].way(dialect, now)?, among));
+        }
+        let refusals = self
+            .targets
+            .iter()
+            .filter_map(|target| target.way(dialect, now).err());
+        // What passes first: 503 before 400, and of several the one that is over soonest.
+        let nearest = refusals.max_by_key(|refusal| (refusal.status, Reverse(refusal.retry_after())));
+        Err(nearest.unwrap_or(Rejection::UNKNOWN_MODEL))
+    }
+
+    /// Where a request that was tried elsewhere goes next.
+    pub fn next(
+        &self,
+        dialect: Dialect,
+        asked: &str,
+        tried: Places,
+        now: Instant,
+    ) -> Option<(usize, Way<'_>)> {
+        let (chosen, _) = self.choose(dialect, asked, tried, now)?;
+        Some((chosen, self.targets[chosen].way(dialect, now).ok()?))
+    }
+
+    /// Whether there is another target for a request in a dialect.
+    pub fn has_next(&self, dialect: Dialect, tried: Places, now: Instant) -> bool {
+        let mut targets = self.targets.iter().enumerate();
+        self.targets.len() > 1
+            && targets.any(|(place, target)| !tried.has(place) && target.way(dialect, now).is_ok())
+    }
+
+    fn choose(&self, dialect: Dialect, asked: &str, tried: Places, now: Instant) -> Option<(usize, Places)> {
+        let serves = |place: usize, target: &Target| !tried.has(place) && target.way(dialect, now).is_ok();
+        let available = |target: &Target| {
+            let health = &target.upstream.pool.health;
+            health.is_available(|| target.named(self, asked).model, now)
+        };
+        self.pick(|place, target| available(target) && serves(place, target))
+            .or_else(|| self.pick(serves))
+    }
+
+    /// By their shares those that have one: smooth weighted round-robin, as nginx has it. Else the first of the others.
+    fn pick(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<(usize, Places)> {
+        let (mut total, mut among) = (0, Places::default());
+        let mut best: Option<(usize, &Target)> = None;
+        for (place, target) in self.targets.iter().enumerate() {
+            if target.weight == 0 || !fits(place, target) {
+                continue;
+            }
+            let weight = i64::from(target.weight);
+            target.credit.set(target.credit.get().saturating_add(weight));
+            total += weight;
+            among.add(place);
+            if best.is_none_or(|(_, best)| target.credit.get() > best.credit.get()) {
+                best = Some((place, target));
+            }
+        }
+        if let Some((place, target)) = best {
+            target.credit.set(target.credit.get().saturating_sub(total));
+            return Some((place, among));
+        }
+        let mut others = self.targets.iter().enumerate();
+        others
+            .find(|(place, target)| target.weight == 0 && fits(*place, target))
+            .map(|(place, _)| (place, among))
+    }
+
+    /// Takes back what a request moved that was to go to the target in a place and was turned away before: else whoever is
+    /// refused would choose where others go.
+    pub fn give_back(&self, place: usize, among: Places) {
+        let mut total = 0;
+        for (other, target) in self.targets.iter().enumerate() {
+            if among.has(other) {
+                let weight = i64::from(target.weight);
+                target.credit.set(target.credit.get().saturating_sub(weight));
+                total += weight;
+            }
+        }
+        if let Some(target) = self.targets.get(place) {
+            target.credit.set(target.credit.get().saturating_add(total));
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Paths of OpenAI's files and batches: what a provider keeps.
+//!
+//! What goes upstream is put together of what was read here, so an id or a query that could be something else there is refused.
+
+use proofgate_base::rejection::Rejection;
+use proofgate_providers::{Stored, is_object_id};
+use proofgate_wire::Method;
+
+/// A request for files or batches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredCall {
+    pub stored: Stored,
+    /// Of the object that it names.
+    id: Box<str>,
+    /// With its question mark; empty without one.
+    query: Box<str>,
+}
+
+/// What is known under a path.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StoredPath {
+    Call(Box<StoredCall>),
+    Options(&'static str),
+    WrongMethod(&'static str),
+    Refused(StoredPathError),
+}
+
+/// Why an id, or the query behind a path, is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredPathError {
+    /// What stands for an id is none.
+    Id,
+    /// A parameter that is not served here.
+    Parameter(Box<str>),
+    /// A value that a parameter cannot have.
+    Value(&'static str, &'static str),
+}
+
+impl StoredCall {
+    /// What its path upstream ends in, with its query.
+    pub fn path_end(&self) -> String {
+        let mut end = self.stored.path_end(&self.id);
+        end.push_str(&self.query);
+        end
+    }
+
+    /// The method and the path with the object's id, as records name them.
+    pub fn recorded(&self) -> String {
+        self.stored.name().replace("{id}", &self.id)
+    }
+}
+
+/// Reads a path, its query and the method; `None` for what is no path of files or batches.
+pub fn read(path: &str, query: Option<&str>, method: Method) -> Option<StoredPath> {
+    let path = path
+        .strip_prefix("/openai")
+        .unwrap_or(path)
+        .strip_prefix("/v1/")?;
+    let mut segments = path.split('/');
+    let is_of_batches = match segments.next()? {
+        "files" => false,
+        "batches" => true,
+        _ => return None,
+    };
+    let (id, action) = (segments.next(), segments.next());
+    if segments.next().is_some() {
+        return None;
+    }
+    let (allow, stored) = match (is_of_batches, id, action) {
+        (false, None, _) => (
+            "GET, POST, OPTIONS",
+            match method {
+                Method::Get => Some(Stored::Files),
+                Method::Post => Some(Stored::FileUpload),
+                _ => None,
+            },
+        ),
+        (false, Some(_), None) => (
+            "GET, DELETE, OPTIONS",
+            match method {
+                Method::Get => Some(Stored::File),
+                Method::Delete => Some(Stored::FileDeletion),
+                _ => None,
+            },
+        ),
+        (false, Some(_), Some("content")) => (
+            "GET, OPTIONS",
+            (method == Method::Get).then_some(Stored::FileContent),
+        ),
+        (true, None, _) => (
+            "GET, POST, OPTIONS",
+            match method {
+                Method::Get => Some(Stored::Batches),
+                Method::Post => Some(Stored::BatchCreation),
+                _ => None,
+            },
+        ),
+        (true, Some(_), None) => ("GET, OPTIONS", (method == Method::Get).then_some(Stored::Batch)),
+        (true, Some(_), Some("cancel")) => (
+            "POST, OPTIONS",
+            (method == Method::Post).then_some(Stored::BatchCancellation),
+        ),
+        _ => return None,
+    };
+    let id = id.unwrap_or_default();
+    let has_id = stored.is_some_and(|stored| stored.path_end("x").starts_with('/'));
+    Some(match stored {
+        None if method == Method::Options => StoredPath::Options(allow),
+        None => StoredPath::WrongMethod(allow),
+        Some(_) if has_id && !is_object_id(id) => StoredPath::Refused(StoredPathError::Id),
+        Some(stored) => match checked(stored, query.unwrap_or_default()) {
+            Err(error) => StoredPath::Refused(error),
+            Ok(()) => StoredPath::Call(Box::new(StoredCall {
+                stored,
+                id: id.into(),
+                query: match query {
+                    None | Some("") => "".into(),
+                    Some(query) => format!("?{query}").into(),
+                },
+            })),
+        },
+    })
+}
+
+/// The parameters that a query may have, and what their values must be.
+const PARAMETERS: [(&str, &str); 4] = [
+    ("after", "an id: 1 to 128 letters, digits, - and _"),
+    ("limit", "a number from 1 to 10000"),
+    ("order", "asc or desc"),
+    ("purpose", "1 to 64 small letters, - and _"),
+];
+
+/// Checks a query: each parameter once, and nothing that has to be decoded.
+fn checked(stored: Stored, query: &str) -> Result<(), StoredPathError> {
+    let mut seen = [false; PARAMETERS.len()];
+    let served = match stored {
+        Stored::Files => &PARAMETERS[..],
+        Stored::Batches => &PARAMETERS[..2],
+        _ => &[],
+    };
+    if query.is_empty() {
+        return Ok(());
+    }
+    for parameter in query.split('&') {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let place = served.iter().position(|(known, _)| *known == name);
+        let Some((place, (name, must))) = place.and_then(|place| Some((place, served.get(place)?))) else {
+            let shown: String = name.chars().take(64).collect();
+            return Err(StoredPathError::Parameter(shown.into()));
+        };
+        let fits = match *name {
+            "after" => is_object_id(value),
+            "limit" => is_limit(value),
+            "order" => matches!(value, "asc" | "desc"),
+            _ => is_purpose(value),
+        };
+        let is_first = seen
+            .get_mut(place)
+            .is_some_and(|seen| !std::mem::replace(seen, true));
+        if !fits || !is_first {
+            return Err(StoredPathError::Value(name, must));
+        }
+    }
+    Ok(())
+}
+
+fn is_limit(value: &str) -> bool {
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit()) && !value.starts_with('0');
+    digits && value.parse().is_ok_and(|limit| (1..=10_000_u32).contains(&limit))
+}
+
+/// Whether a text can say what a file is for.
+pub fn is_purpose(value: &str) -> bool {
+    let is_of_words = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
+    (1..=64).contains(&value.len()) && value.bytes().all(is_of_words)
+}
+
+impl From<&StoredPathError> for Rejection {
+    fn from(error: &StoredPathError) -> Self {
+        let (code, message) = match error {
+            StoredPathError::Id => (
+                "invalid_path",
+                "The id in the path is none: it has 1 to 128 letters, digits, - and _.".into(),
+            ),
+            StoredPathError::Parameter(name) => (
+                "unserved_query",
+                format!("The parameter {name:?} is not served at this path. Leave it out."),
+            ),
+            StoredPathError::Value(name, must) => (
+                "unserved_query",
+                format!("The parameter {name} stands in the query once, and must be {must}."),
+            ),
+        };
+        Rejection::with_message(400, code, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proofgate_providers::Stored;
+    use proofgate_wire::Method;
+
+    use super::{StoredPath, StoredPathError, read};
+
+    fn upstream(target: &str, method: Method) -> Option<(Stored, String)> {
+        let (path, query) = target
+            .split_once('?')
+            .map_or((target, None), |(path, query)| (path, Some(query)));
+        match read(path, query, method) {
+            Some(StoredPath::Call(call)) => {
+                let path = call.stored.path_upstream();
+                Some((call.stored, format!("{path}{}", call.path_end())))
+            }
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn every_path_goes_upstream_as_it_was_read() {
+        for (method, target, stored) in [
+            (Method::Post, "/files", Stored::FileUpload),
+            (
+                Method::Get,
+                "/files?limit=10000&after=file-1&order=asc&purpose=batch",
+                Stored::Files,
+            ),
+            (Method::Get, "/files/file-a_B9", Stored::File),
+            (Method::Delete, "/files/file-1", Stored::FileDeletion),
+            (Method::Get, "/files/file-1/content", Stored::FileContent),
+            (Method::Post, "/batches", Stored::BatchCreation),
+            (Method::Get, "/batches?after=batch_1&limit=2", Stored::Batches),
+            (Method::Get, "/batches/batch_1", Stored::Batch),
+            (Method::Post, "/batches/batch_1/cancel", Stored::BatchCancellation),
+        ] {
+            for base in ["/v1", "/openai/v1"] {
+                let found = upstream(&format!("{base}{target}"), method);
+                assert_eq!(found, Some((stored, target.to_owned())), "{target}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_could_be_another_path_upstream_is_no_id() {
+        let long = "x".repeat(129);
+        for id in [
+            "", ".", "..", "a.b", "a%2Fb", "%2e%2e", "a:b", "a;b", "a b", "é", &long,
+        ] {
+            for path in [format!("/v1/files/{id}"), format!("/v1/files/{id}/content")] {
+                let refused = Some(StoredPath::Refused(StoredPathError::Id));
+                assert_eq!(read(&path, None, Method::Get), refused, "{path}");
+            }
+        }
+        for path in [
+            "/v1/filesystem",
+            "/v1/files/a/b",
+            "/v1/files/a/content/",
+            "/v1/files/a/content/b",
+            "/v1/batches/a/content",
+            "/v1/files//content/x",
+            "/v2/files",
+            "/openai/files",
+            "/v1//files",
+        ] {
+            assert_eq!(read(path, None, Method::Get), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_query_has_what_is_served_there_once_and_nothing_else() {
+        for (path, query) in [
+            ("/v1/files", "limit=0"),
+            ("/v1/files", "limit=010"),
+            ("/v1/files", "limit=10001"),
+            ("/v1/files", "limit="),
+            ("/v1/files", "limit=1&limit=2"),
+            ("/v1/files", "order=up"),
+            ("/v1/files", "after=a%2f"),
+            ("/v1/files", "purpose=a.b"),
+            ("/v1/files", "Limit=1"),
+            ("/v1/files", "project=other"),
+            ("/v1/files", "limit=1&"),
+            ("/v1/batches", "purpose=batch"),
+            ("/v1/files/file-1", "limit=1"),
+            ("/v1/files/file-1/content", "limit=1"),
+        ] {
+            let found = read(path, Some(query), Method::Get);
+            assert!(
+                matches!(found, Some(StoredPath::Refused(_))),
+                "{path}?{query}: {found:?}"
+            );
+        }
+        assert_eq!(
+            read("/v1/files", Some("a%0d=1"), Method::Get),
+            Some(StoredPath::Refused(StoredPathError::Parameter("a%0d".into())))
+        );
+    }
+
+    #[test]
+    fn each_path_knows_its_methods_alone() {
+        for (path, method, allow) in [
+            ("/v1/files", Method::Delete, "GET, POST, OPTIONS"),
+            ("/v1/files/a", Method::Post, "GET, DELETE, OPTIONS"),
+            ("/v1/files/a/content", Method::Delete, "GET, OPTIONS"),
+            ("/v1/batches/a", Method::Delete, "GET, OPTIONS"),
+            ("/v1/batches/a/cancel", Method::Get, "POST, OPTIONS"),
+            ("/v1/batches", Method::Head, "GET, POST, OPTIONS"),
+        ] {
+            assert_eq!(
+                read(path, None, method),
+                Some(StoredPath::WrongMethod(allow)),
+                "{path}"
+            );
+            assert_eq!(
+                read(path, None, Method::Options),
+                Some(StoredPath::Options(allow)),
+                "{path}"
+            );
+        }
+    }
+}

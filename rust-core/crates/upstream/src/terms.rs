@@ -1,0 +1,325 @@
+//! What a configuration says of requests, apart from where they go: who may ask for what, how much, and under which rules.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
+use proofgate_base::Error;
+use proofgate_base::routing::RoutingKey;
+use proofgate_config::{Config, Cors, Settings, Timeouts};
+use proofgate_evidence::payloads::MAX_PAYLOAD;
+use proofgate_evidence::{FileStorage, ShredKeys};
+use proofgate_external_policies::Hook;
+use proofgate_ledger::{Hash, ShredKey};
+use proofgate_limits::{Quotas, TenantLimits};
+use proofgate_observe::recorder::NoShredKey;
+use proofgate_policy::{Engine, PolicyConfig, Profile, TenantPolicy};
+use proofgate_wire::Limits;
+
+use crate::client_tls::{self, ClientTls};
+use crate::offered_tools::CallTerms;
+use crate::tool_policy::ToolPolicy;
+
+/// What holds for requests, apart from where they go.
+pub struct Terms {
+    pub authenticator: Authenticator,
+    /// One for each tenant of the configuration, in their order, and then those that have names.
+    plans: Vec<Plan>,
+    /// The one of the configuration before, if the policy has not changed.
+    pub engine: Arc<Engine>,
+    pub cors: Option<Cors>,
+    pub tls: Option<ClientTls>,
+    /// What the load balancer is known by; `None` where clients connect themselves.
+    pub routing_key: Option<RoutingKey>,
+    pub limits: Limits,
+    /// The same for a head alone: whether its body may be as long as it says, depends on what it is for.
+    pub head_limits: Limits,
+    /// Most bytes of a form with files.
+    pub upload_bytes: u64,
+    /// Most label sets of tenants in the metrics.
+    pub label_sets: usize,
+    /// Most bytes of request bodies in memory, of all connections together.
+    pub buffered_bytes: u64,
+    /// Bytes of these for what was found in messages that were scanned.
+    pub(crate) known_bytes: u64,
+    pub timeouts: Timeouts,
+    /// What is told of exchanges beyond the metrics.
+    pub telemetry: Settings,
+    /// Of the configuration, without the shards of tenants.
+    pub digest: Hash,
+    /// The keys of tenants that lie off the ledger's volume; `None` where salts are stored whole.
+    pub shred_keys: Option<Arc<ShredKeys>>,
+}
+
+/// The part of the memory for bodies that keeps what was found in messages: 4 MiB of 192 MiB.
+const KNOWN_PART: u64 = 48;
+/// Most bytes of it: more than 39,000 messages.
+const MOST_KNOWN: u64 = 4 << 20;
+
+/// What a tenant may call, how much it may use, and under which rules.
+pub struct Plan {
+    pub allowed: AllowList,
+    pub quotas: Arc<Quotas>,
+    /// Features of Anthropic's API that it may not use, by the names of their betas.
+    pub denied_betas: Vec<String>,
+    /// Tools that the model may not call after a flagged text of a tool; `None` where it may call all.
+    pub guarded: Option<ToolPolicy>,
+    /// How often tools may be called that a provider runs itself.
+    pub tool_calls: CallTerms,
+    /// How long a request waits that fits once others have given back what they reserved.
+    pub wait: Duration,
+    pub profile: Profile,
+    /// What is asked beyond the rules, in this order.
+    pub hooks: Box<[Arc<Hook>]>,
+    /// Bytes of a body that is stored, at most; `None` where none is.
+    pub payload_bytes: Option<usize>,
+}
+
+impl Terms {
+    /// Bytes of memory for bodies and held answers.
+    pub fn memory_for_bodies(&self) -> u64 {
+        self.buffered_bytes - self.known_bytes
+    }
+
+    /// Bytes of memory for what was found in messages that were scanned.
+    pub fn memory_for_known(&self) -> usize {
+        usize::try_from(self.known_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Checks and compiles them. `in_service`: the engine of the configuration before, which is kept if the policy is the
+    /// same.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the first thing that is wrong.
+    pub fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
+        let refuse = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
+        let nothing = PolicyConfig::default();
+        let policy = config.policy.as_ref().unwrap_or(&nothing);
+        let engine = match in_service.filter(|engine| engine.config() == policy) {
+            Some(engine) => Arc::clone(engine),
+            None => Arc::new(Engine::compile(policy).map_err(|error| refuse(&error))?),
+        };
+        let own = config.tenants.iter().map(|tenant| {
+            let plan = Plan {
+                allowed: AllowList {
+                    models: tenant.models.clone(),
+                    endpoints: tenant.endpoints.clone(),
+                    hosted_tools: tenant.hosted_tools.clone(),
+                },
+                quotas: Arc::new(Quotas::with_budgets(
+                    &tenant.limits,
+                    &tenant.key_limits,
+                    &tenant.model_budgets,
+                )),
+                denied_betas: tenant.denied_betas.clone(),
+                guarded: ToolPolicy::of(tenant.guarded_tools.as_ref()),
+                tool_calls: tenant.tool_calls.into(),
+                wait: tenant.wait,
+                profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
+                hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
+                payload_bytes: payload_bytes(config, "tenant", &tenant.name, tenant.payload_bytes)?,
+            };
+            Ok(plan)
+        });
+        let named = config.plans.iter().map(|plan| {
+            let quotas = Quotas::with_budgets(&plan.limits, &plan.key_limits, &plan.model_budgets);
+            let plan = Plan {
+                allowed: AllowList {
+                    models: plan.models.clone(),
+                    endpoints: plan.endpoints.clone(),
+                    hosted_tools: plan.hosted_tools.clone(),
+                },
+                quotas: Arc::new(quotas.shared_in_namespaces(&plan.name, &plan.namespace_limits)),
+                denied_betas: plan.denied_betas.clone(),
+                guarded: ToolPolicy::of(plan.guarded_tools.as_ref()),
+                tool_calls: plan.tool_calls.into(),
+                wait: plan.wait,
+                profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
+                hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
+                payload_bytes: payload_bytes(config, "plan", &plan.name, plan.payload_bytes)?,
+            };
+            Ok(plan)
+        });
+        let plans = own.chain(named).collect::<Result<_, Error>>()?;
+        let limits = Limits {
+            head_bytes: config.limits.head_bytes,
+            body_bytes: config.limits.body_bytes,
+            ..Limits::default()
+        };
+        Ok(Terms {
+            authenticator: Authenticator::new(tenants(config)?, named_plans(config)?, config.jwt.clone())
+                .map_err(|error| refuse(&error))?,
+            plans,
+            known_bytes: known_bytes(config.limits.buffered_bytes, &engine),
+            engine,
+            cors: config.cors.clone(),
+            tls: config.tls.as_ref().map(client_tls::prepare).transpose()?,
+            routing_key: config
+                .proxy_protocol
+                .as_ref()
+                .map(|proxy| RoutingKey::new(&proxy.routing_key)),
+            limits,
+            head_limits: Limits {
+                body_bytes: config.limits.body_bytes.max(config.limits.upload_bytes),
+                ..limits
+            },
+            upload_bytes: config.limits.upload_bytes,
+            label_sets: config.metrics.label_sets,
+            buffered_bytes: config.limits.buffered_bytes,
+            timeouts: config.timeouts,
+            telemetry: Settings::new(&config.telemetry)?,
+            digest: digest(&config.config_digest)
+                .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
+            shred_keys: shred_keys(config)?,
+        })
+    }
+
+    /// The key that the salts of a tenant's new exchanges need; `None` where they need none.
+    ///
+    /// # Errors
+    /// [`NoShredKey`]: none of its exchanges may be admitted.
+    pub fn shred_key(&self, tenant: &str) -> Result<Option<&Arc<ShredKey>>, NoShredKey> {
+        match &self.shred_keys {
+            Some(keys) => keys.current(tenant).map(Some).ok_or(NoShredKey),
+            None => Ok(None),
+        }
+    }
+
+    /// The plan of a tenant that this authenticator found.
+    pub fn plan(&self, tenant: &Tenant) -> &Plan {
+        &self.plans[tenant.plan]
+    }
+
+    /// The limits of everybody who may ask.
+    pub fn limits_of_all(&self, shards: &Shards) -> Vec<TenantLimits> {
+        let configured = self.authenticator.tenants().iter().map(|tenant| TenantLimits {
+            name: Arc::clone(&tenant.name),
+            quotas: Arc::clone(&self.plan(tenant).quotas),
+        });
+        let sharded = shards.iter().flat_map(|shard| shard.tenants());
+        configured
+            .chain(sharded.filter_map(|tenant| self.limits_of(tenant)))
+            .collect()
+    }
+
+    /// The limits of a tenant of a shard; `None` when there is no such plan.
+    pub fn limits_of(&self, tenant: &ShardedTenant) -> Option<TenantLimits> {
+        let plan = self.authenticator.plan(&tenant.plan)?;
+        Some(TenantLimits {
+            name: Arc::clone(&tenant.name),
+            quotas: Arc::clone(&self.plans[plan].quotas),
+        })
+    }
+}
+
+/// The keys of tenants, and one for each tenant of the configuration.
+fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
+    let Some(directory) = &config.shred_keys else {
+        return Ok(None);
+    };
+    let keys = ShredKeys::read(&FileStorage, Path::new(directory))
+        .map_err(|error| Error::Config(format!("shred keys: {error}")))?;
+    match config
+        .tenants
+        .iter()
+        .find(|tenant| keys.current(&tenant.name).is_none())
+    {
+        Some(tenant) => Err(Error::Config(format!(
+            "tenant {:?} has no shred key",
+            tenant.name
+        ))),
+        None => Ok(Some(Arc::new(keys))),
+    }
+}
+
+/// Bytes of memory for what was found in messages, out of those for bodies.
+fn known_bytes(buffered: u64, engine: &Engine) -> u64 {
+    match engine.is_empty() {
+        true => 0,
+        false => (buffered / KNOWN_PART).min(MOST_KNOWN),
+    }
+}
+
+fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy>) -> Result<Profile, Error> {
+    engine
+        .profile(policy)
+        .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
+}
+
+/// What a tenant or plan has stored, where that can be.
+fn payload_bytes(
+    config: &Config,
+    kind: &str,
+    name: &str,
+    most: Option<usize>,
+) -> Result<Option<usize>, Error> {
+    let Some(bytes) = most else { return Ok(None) };
+    let refuse = |why: &str| {
+        Err(Error::Config(format!(
+            "{kind} {name:?} has payloads stored: {why}"
+        )))
+    };
+    let Some(payloads) = config.ledger.payloads else {
+        return refuse("ledger.payloads is not configured");
+    };
+    if config.shred_keys.is_none() {
+        return refuse("that needs shred keys, and there is no folder of them");
+    }
+    if bytes > MAX_PAYLOAD || bytes.saturating_mul(2) > payloads.budget_bytes {
+        return refuse("a body may be at most half of the memory of all, and 64 MiB");
+    }
+    Ok(most)
+}
+
+/// The indices of the plans that have names: they stand behind those of the tenants.
+fn named_plans(config: &Config) -> Result<HashMap<String, usize>, Error> {
+    let mut plans = HashMap::new();
+    for (place, plan) in config.plans.iter().enumerate() {
+        let index = config.tenants.len() + place;
+        if plans.insert(plan.name.clone(), index).is_some() {
+            return Err(Error::Config(format!("plan {:?} is given twice", plan.name)));
+        }
+    }
+    Ok(plans)
+}
+
+fn tenants(config: &Config) -> Result<TenantTable, Error> {
+    let mut tenants = Vec::new();
+    for (plan, tenant) in config.tenants.iter().enumerate() {
+        let keys = tenant.keys.iter().map(|key| {
+            let hash = digest(&key.hash).ok_or_else(|| {
+                Error::Config(format!(
+                    "tenant {:?} has a key hash that is not SHA-256 in hex",
+                    tenant.name
+                ))
+            })?;
+            Ok(ApiKey {
+                hash,
+                expires_at: key.expires_at,
+            })
+        });
+        let keys = keys.collect::<Result<Vec<_>, Error>>()?;
+        tenants.push((
+            Tenant {
+                name: tenant.name.as_str().into(),
+                plan,
+            },
+            keys,
+        ));
+    }
+    TenantTable::new(tenants).map_err(|error| Error::Config(error.to_string()))
+}
+
+/// Reads a SHA-256 digest from 64 hex digits.
+pub fn digest(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(hash)
+}

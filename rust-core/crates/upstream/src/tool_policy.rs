@@ -1,0 +1,23 @@
+//! The tools that a plan guards.
+
+use std::sync::Arc;
+
+use proofgate_config::OnFlag;
+use proofgate_inspect::GuardedTools;
+
+/// The tools that a plan guards.
+pub struct ToolPolicy {
+    pub tools: Arc<GuardedTools>,
+    pub on_flag: OnFlag,
+}
+
+impl ToolPolicy {
+    /// `None` where none is guarded.
+    pub fn of(config: Option<&proofgate_config::GuardedTools>) -> Option<Self> {
+        let config = config.filter(|config| !config.names.is_empty())?;
+        Some(Self {
+            tools: Arc::new(GuardedTools::new(config.names.iter().map(String::as_str))),
+            on_flag: config.on_flag,
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! Which addresses providers may be reached at.
+//!
+//! It is the address that a connection is made to that is looked at, after names are resolved: a name that leads elsewhere
+//! the next time (DNS rebinding) leads nowhere.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use ipnet::IpNet;
+
+/// What may be reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Egress {
+    /// These alone; `None` means everything that is not [the machine's own](is_of_the_machine).
+    allowed: Option<Vec<IpNet>>,
+}
+
+impl Egress {
+    /// Reads ranges such as `10.0.0.0/8`.
+    ///
+    /// # Errors
+    /// The range that is none.
+    pub fn new(allowed: Option<&[String]>) -> Result<Self, String> {
+        let range = |text: &String| {
+            text.parse()
+                .map_err(|_| format!("egress: {text:?} is no range of addresses"))
+        };
+        let allowed = allowed.map(|ranges| ranges.iter().map(range).collect());
+        Ok(Egress {
+            allowed: allowed.transpose()?,
+        })
+    }
+
+    /// Whether ranges are given, which alone may be reached.
+    pub(super) fn has_ranges(&self) -> bool {
+        self.allowed.is_some()
+    }
+
+    /// Those of `addresses` that may be reached.
+    pub(super) fn admitted(&self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+        let admitted = addresses.iter().filter(|address| self.admits(address.ip()));
+        admitted.copied().collect()
+    }
+
+    fn admits(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        match &self.allowed {
+            Some(ranges) => ranges.iter().any(|range| range.contains(&address)),
+            None => !is_of_the_machine(address),
+        }
+    }
+}
+
+/// Addresses of services that clouds offer to whatever runs on their machines, credentials of the machine among them.
+const METADATA: [IpAddr; 9] = [
+    // Amazon, beside 169.254.169.254, and its pods in EKS, beside 169.254.170.23.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    // Google, beside 169.254.169.254.
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    // Scaleway, beside 169.254.42.42.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
+    // Oracle, beside 169.254.169.254, and in its first cloud.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    // Akamai, beside 169.254.169.254.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1)),
+    // Alibaba.
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    // Azure.
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+];
+
+/// Names that clouds give to the metadata of the machine, for whoever cannot resolve them.
+const METADATA_NAMES: [&str; 4] = [
+    "metadata.google.internal",
+    "metadata.goog",
+    "metadata",
+    "instance-data.ec2.internal",
+];
+
+/// Whether a name is that of the machine's metadata, and so no provider's.
+pub(super) fn is_name_of_the_machine(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    METADATA_NAMES.iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
+/// Whether no provider can be at an address: that of the machine's metadata, or one that is nobody's.
+fn is_of_the_machine(address: IpAddr) -> bool {
+    if METADATA.contains(&address) {
+        return true;
+    }
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast(),
+        IpAddr::V6(v6) => {
+            v6.is_unicast_link_local()
+                || v6.is_unspecified()
+                || v6.is_multicast()
+                || translated(v6).is_some_and(|v4| is_of_the_machine(IpAddr::V4(v4)))
+        }
+    }
+}
+
+/// The IPv4 address that a translator on the way makes of an IPv6 address: NAT64 (RFC 6052, also with the prefix of RFC 8215),
+/// 6to4 (RFC 3056); or that it has been written for (IPv4-compatible, RFC 4291 section 2.5.5.1).
+fn translated(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+    let octets = v6.octets();
+    let part =
+        |from: usize| Ipv4Addr::new(octets[from], octets[from + 1], octets[from + 2], octets[from + 3]);
+    match v6.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] | [0, 0, 0, 0, 0, 0, ..] => Some(part(12)),
+        [0x2002, ..] => Some(part(2)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn admits(egress: &Egress, address: &str) -> bool {
+        egress.admits(address.parse().unwrap())
+    }
+
+    #[test]
+    fn the_metadata_of_the_machine_is_nobodys_provider_however_it_is_written() {
+        let egress = Egress::new(None).unwrap();
+        for address in [
+            "169.254.169.254",
+            "169.254.170.2",
+            "::ffff:169.254.169.254",
+            "64:ff9b::169.254.169.254",
+            "64:ff9b:1::169.254.169.254",
+            "2002:a9fe:a9fe::1",
+            "::169.254.169.254",
+            "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:42::42",
+            "fd00:c1::a9fe:a9fe",
+            "fd00:a9fe:a9fe::1",
+            "fe80::1",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.192",
+            "64:ff9b::100.100.100.200",
+            "0.0.0.0",
+            "::",
+            "::ffff:0.0.0.0",
+            "224.0.0.1",
+            "ff02::1",
+            "255.255.255.255",
+        ] {
+            assert!(!admits(&egress, address), "{address}");
+        }
+        for address in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "192.168.1.1",
+            "8.8.8.8",
+            "::1",
+            "2606:4700::1111",
+            "64:ff9b::8.8.8.8",
+            "64:ff9b:1::8.8.8.8",
+            "fd00::1",
+        ] {
+            assert!(admits(&egress, address), "{address}");
+        }
+    }
+
+    #[test]
+    fn where_ranges_are_given_they_alone_may_be_reached() {
+        let ranges = [
+            "10.0.0.0/8".to_owned(),
+            "2001:db8::/32".to_owned(),
+            "169.254.169.254/32".to_owned(),
+        ];
+        let egress = Egress::new(Some(&ranges)).unwrap();
+        for address in ["10.255.0.1", "::ffff:10.0.0.1", "2001:db8::1", "169.254.169.254"] {
+            assert!(admits(&egress, address), "{address}");
+        }
+        for address in ["11.0.0.1", "127.0.0.1", "::1", "2001:db9::1", "169.254.169.253"] {
+            assert!(!admits(&egress, address), "{address}");
+        }
+        assert!(
+            !admits(&Egress::new(Some(&[])).unwrap(), "10.0.0.1"),
+            "no range is none"
+        );
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for text in ["", "10.0.0.1", "10.0.0.0/33", "example.com/8"] {
+            assert!(Egress::new(Some(&[text.to_owned()])).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The addresses of one host.
+//!
+//! Names are resolved by the system (`getaddrinfo`), because it alone knows `/etc/hosts`, the search domains and `ndots`
+//! of a pod as everything else in the pod does. It blocks, cannot be cancelled and tells no time to live. So it runs on
+//! threads of its own, which nothing waits for when the worker ends, and what it found is believed for a short while.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use proofgate_base::priority;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+/// From what age on addresses are looked up anew, ahead of need, by the next connection that uses them.
+const FRESH: Duration = Duration::from_secs(5);
+/// From what age on addresses are not used any more.
+const USABLE: Duration = Duration::from_secs(30);
+/// How long a name is not looked up again after that has failed.
+const FAILED: Duration = Duration::from_secs(1);
+
+/// Look-ups under way at a time in one process, and those that may wait. One for each provider is all there ever is.
+const THREADS: usize = 4;
+const WAITING: usize = 64;
+
+/// What a system's resolver does: all addresses of a host.
+pub(super) type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
+
+/// A look-up that a resolver thread is asked for.
+struct Question {
+    host: String,
+    port: u16,
+    answer: oneshot::Sender<io::Result<Vec<SocketAddr>>>,
+}
+
+/// Threads that resolve names.
+#[derive(Clone)]
+pub(super) struct Resolver {
+    questions: SyncSender<Question>,
+}
+
+impl Resolver {
+    /// The one of this process.
+    pub(super) fn of_system() -> Self {
+        static SYSTEM: LazyLock<Resolver> =
+            LazyLock::new(|| Resolver::start(|host, port| Ok((host, port).to_socket_addrs()?.collect())));
+        SYSTEM.clone()
+    }
+
+    /// Starts threads of which nobody awaits the end: they end when nobody can ask them any more.
+    pub(super) fn start(look_up: LookUp) -> Self {
+        let (questions, asked) = sync_channel(WAITING);
+        let asked = Arc::new(Mutex::new(asked));
+        for _ in 0..THREADS {
+            let asked = Arc::clone(&asked);
+            let thread = thread::Builder::new().name("names".into());
+            // Without any thread every question is refused, because nobody listens.
+            let _ = thread.spawn(move || answer_all(&asked, look_up));
+        }
+        Resolver { questions }
+    }
+}
+
+fn answer_all(asked: &Mutex<Receiver<Question>>, look_up: LookUp) {
+    priority::yield_to_traffic();
+    loop {
+        let question = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(question) = question else { return };
+        if !question.answer.is_closed() {
+            let _ = question.answer.send(look_up(&question.host, question.port));
+        }
+    }
+}
+
+/// A host, and what is known of its addresses.
+pub(super) struct Names {
+    host: String,
+    port: u16,
+    resolver: Resolver,
+    known: RefCell<Lookup>,
+    /// Whether a look-up is under way.
+    asking: Cell<bool>,
+    answered: Notify,
+}
+
+enum Lookup {
+    Nothing,
+    /// Since when.
+    Addresses(Rc<[SocketAddr]>, Instant),
+    /// Why there are none, and since when.
+    Failure(io::ErrorKind, String, Instant),
+    /// It is an address itself.
+    Always(Rc<[SocketAddr]>),
+}
+
+impl Names {
+    pub(super) fn new(host: &str, port: u16, resolver: Resolver) -> Rc<Self> {
+        let known = match host.parse::<IpAddr>() {
+            Ok(address) => Lookup::Always(Rc::new([SocketAddr::new(address, port)])),
+            Err(_) => Lookup::Nothing,
+        };
+        Rc::new(Names {
+            host: host.to_owned(),
+            port,
+            resolver,
+            known: RefCell::new(known),
+            asking: Cell::new(false),
+            answered: Notify::new(),
+        })
+    }
+
+    /// The host's addresses, at once where they are known.
+    ///
+    /// # Errors
+    /// What the system's resolver says.
+    pub(super) async fn addresses(self: &Rc<Self>) -> io::Result<Rc<[SocketAddr]>> {
+        loop {
+            let answered = self.answered.notified();
+            match &*self.known.borrow() {
+                Lookup::Always(addresses) => return Ok(Rc::clone(addresses)),
+                Lookup::Addresses(addresses, since) if since.elapsed() < USABLE => {
+                    if since.elapsed() >= FRESH {
+                        self.ask();
+                    }
+                    return Ok(Rc::clone(addresses));
+                }
+                Lookup::Failure(kind, reason, since) if since.elapsed() < FAILED => {
+                    return Err(io::Error::new(*kind, reason.clone()));
+                }
+                _ => self.ask(),
+            }
+            answered.await;
+        }
+    }
+
+    /// No connection could be made to any of the addresses: they are not used again unless they are new.
+    pub(super) fn distrust(&self) {
+        let mut known = self.known.borrow_mut();
+        if matches!(&*known, Lookup::Addresses(_, since) if since.elapsed() >= FAILED) {
+            *known = Lookup::Nothing;
+        }
+    }
+
+    /// Looks the name up, unless that is under way.
+    fn ask(self: &Rc<Self>) {
+        if self.asking.replace(true) {
+            return;
+        }
+        let (answer, answered) = oneshot::channel();
+        let question = Question {
+            host: self.host.clone(),
+            port: self.port,
+            answer,
+        };
+        let asked = self.resolver.questions.try_send(question);
+        let names = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let found = match asked {
+                Ok(()) => answered.await.unwrap_or_else(|_| Err(gone())),
+                Err(TrySendError::Full(_)) => Err(io::Error::other("too many names are being resolved")),
+                Err(TrySendError::Disconnected(_)) => Err(gone()),
+            };
+            names.learn(found);
+        });
+    }
+
+    fn learn(&self, found: io::Result<Vec<SocketAddr>>) {
+        self.asking.set(false);
+        let now = Instant::now();
+        let mut known = self.known.borrow_mut();
+        match found {
+            Ok(addresses) if !addresses.is_empty() => *known = Lookup::Addresses(addresses.into(), now),
+            // What is known may be used until it is too old: a name server that fails does not end what works.
+            _ if matches!(&*known, Lookup::Addresses(_, since) if since.elapsed() < USABLE) => {}
+            Ok(_) => *known = Lookup::Failure(io::ErrorKind::NotFound, "it has no address".into(), now),
+            Err(error) => *known = Lookup::Failure(error.kind(), error.to_string(), now),
+        }
+        drop(known);
+        self.answered.notify_waiters();
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("there is no thread that resolves names")
+}
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;

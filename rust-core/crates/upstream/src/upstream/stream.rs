@@ -1,0 +1,196 @@
+//! What a request goes through, and its answer.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::task::coop::unconstrained;
+
+use super::http2::Http2Stream;
+use super::wire::Wire;
+
+/// What carries a request to a provider and its answer back.
+pub struct UpstreamStream {
+    transport: Transport,
+    /// Whether another request may follow on it.
+    reusable: bool,
+}
+
+enum Transport {
+    /// A connection of its own.
+    Http1(Wire),
+    /// A stream of a session, for one request.
+    Http2(Box<Http2Stream>),
+}
+
+impl From<Http2Stream> for UpstreamStream {
+    fn from(stream: Http2Stream) -> Self {
+        UpstreamStream {
+            transport: Transport::Http2(Box::new(stream)),
+            reusable: true,
+        }
+    }
+}
+
+impl UpstreamStream {
+    pub(super) fn http1(wire: Wire) -> Self {
+        UpstreamStream {
+            transport: Transport::Http1(wire),
+            reusable: true,
+        }
+    }
+
+    /// Keeps it from carrying another request: the last one did not leave whole.
+    pub fn spend(&mut self) {
+        self.reusable = false;
+    }
+
+    pub fn is_spent(&self) -> bool {
+        !self.reusable
+    }
+
+    /// Whether another request may follow on it: nothing that was sent is incomplete, and there is nothing to read. Bytes
+    /// or an end that nobody asked for make it unusable; over TLS also those that have been decrypted already.
+    pub(crate) fn can_serve_again(&mut self) -> bool {
+        let mut byte = [0];
+        let mut context = Context::from_waker(Waker::noop());
+        let Transport::Http1(wire) = &mut self.transport else {
+            return false;
+        };
+        let read = poll_fn(|context| Pin::new(&mut *wire).poll_read(context, &mut ReadBuf::new(&mut byte)));
+        // Whose turn is over finds every read pending, and would take this one for usable unseen.
+        self.reusable && pin!(unconstrained(read)).poll(&mut context).is_pending()
+    }
+
+    /// Bytes that the socket has taken so far, of TLS the encrypted ones; 0 where it is others', too.
+    pub fn taken(&self) -> u64 {
+        match &self.transport {
+            Transport::Http1(wire) => wire.taken(),
+            Transport::Http2(_) => 0,
+        }
+    }
+
+    /// Whether the other side has looked at nothing of what was sent since so many bytes were [taken](Self::taken).
+    pub(crate) fn has_reached_nobody(&self, taken_before: u64) -> bool {
+        match &self.transport {
+            Transport::Http1(wire) => wire.taken() == taken_before,
+            Transport::Http2(stream) => stream.is_unprocessed(),
+        }
+    }
+
+    /// Whether the provider has said that it did not look at the request, all of which has left.
+    pub(crate) fn is_unprocessed(&self) -> bool {
+        matches!(&self.transport, Transport::Http2(stream) if stream.is_unprocessed())
+    }
+
+    /// Sends the head of a request on its own, where the protocol has heads of its own; says whether it does.
+    ///
+    /// # Errors
+    /// Nothing of it was sent.
+    pub fn begin(&mut self, head: &[u8]) -> io::Result<bool> {
+        match &mut self.transport {
+            Transport::Http1(_) => Ok(false),
+            Transport::Http2(stream) => stream.begin(head).map(|()| true),
+        }
+    }
+
+    /// Whether a body has an end of its own, so that one without a length needs no chunks.
+    pub fn ends_bodies(&self) -> bool {
+        matches!(self.transport, Transport::Http2(_))
+    }
+
+    /// Ends a body that has no length, where [that](Self::ends_bodies) is to be said apart.
+    pub fn end_body(&mut self) {
+        if let Transport::Http2(stream) = &mut self.transport {
+            stream.end_body();
+        }
+    }
+
+    /// A connection that may carry another request; what is none is left as its protocol wants it.
+    pub(super) fn into_kept(self) -> Option<Self> {
+        match self.transport {
+            _ if !self.reusable => None,
+            Transport::Http1(_) => Some(self),
+            Transport::Http2(stream) => {
+                stream.finish();
+                None
+            }
+        }
+    }
+
+    /// Reads to the end of `buffer`, in which it makes room for `room` bytes at least; 0 is the end of the stream. While it waits an empty buffer has no
+    /// memory: `lent` is that of everybody, and of the connections that wait one reads at a time.
+    pub fn poll_fill(
+        &mut self,
+        context: &mut Context<'_>,
+        lent: &Cell<Vec<u8>>,
+        buffer: &mut Vec<u8>,
+        room: usize,
+    ) -> Poll<io::Result<usize>> {
+        if buffer.is_empty() {
+            *buffer = lent.take();
+            buffer.clear();
+        }
+        buffer.reserve(room);
+        let polled = match &mut self.transport {
+            Transport::Http1(wire) => pin!(wire.read_buf(buffer)).poll(context),
+            Transport::Http2(stream) => stream.poll_fill(context, buffer, room),
+        };
+        if polled.is_pending() && buffer.is_empty() {
+            lent.set(std::mem::take(buffer));
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for UpstreamStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().transport {
+            Transport::Http1(wire) => Pin::new(wire).poll_write(cx, buf),
+            Transport::Http2(stream) => stream.poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().transport {
+            Transport::Http1(wire) => Pin::new(wire).poll_write_vectored(cx, bufs),
+            Transport::Http2(stream) => {
+                let first = bufs.iter().find(|piece| !piece.is_empty());
+                stream.poll_write(cx, first.map_or(&[], |piece| piece))
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().transport {
+            Transport::Http1(wire) => Pin::new(wire).poll_flush(cx),
+            // The session sends what it has.
+            Transport::Http2(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().transport {
+            Transport::Http1(wire) => Pin::new(wire).poll_shutdown(cx),
+            Transport::Http2(stream) => {
+                stream.end_body();
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,363 @@
+//! Tunnels through a forward proxy (CONNECT, RFC 9110 section 9.3.6).
+//!
+//! TLS to the provider is inside the tunnel, so the proxy sees a name and a port. Over a base URL with `http://` it sees
+//! everything, as does anyone else between.
+
+use std::cell::Cell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use proofgate_base::descriptors::{Shortage, Sockets};
+use proofgate_config::EgressProxy;
+use proofgate_providers::BaseUrl;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, timeout};
+
+use super::connect::connect_to;
+use super::names::{Names, Resolver};
+use super::wire::Socket;
+use super::{Egress, egress};
+
+/// Bytes of an answer's head, at most.
+const HEAD_BYTES: usize = 16 * 1024;
+/// How long a provider's name is looked up before the proxy is asked without its addresses, where no range restricts them.
+const LOOK_UP: Duration = Duration::from_secs(1);
+/// How long a name that could not be resolved here is not looked up again.
+const UNRESOLVED: Duration = Duration::from_secs(300);
+
+/// A forward proxy, and what it is shown. It holds credentials, so it has no `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proxy {
+    host: String,
+    port: u16,
+    /// The value of `Proxy-Authorization`.
+    authorization: Option<String>,
+}
+
+impl Proxy {
+    /// Checks the settings of a proxy.
+    ///
+    /// # Errors
+    /// What is wrong with them; never with the credentials.
+    pub fn new(settings: &EgressProxy) -> Result<Self, String> {
+        let EgressProxy {
+            host,
+            port,
+            authorization,
+        } = settings;
+        let is_value = |text: &String| text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if host.is_empty() || !authorization.iter().all(is_value) {
+            return Err("egress: the proxy has no host, or credentials that no header can hold".into());
+        }
+        Ok(Proxy {
+            host: host.clone(),
+            port: *port,
+            authorization: authorization.clone(),
+        })
+    }
+
+    /// The request for a tunnel to `base`.
+    fn request(&self, base: &BaseUrl) -> String {
+        let authority = authority(&base.host, base.port);
+        let mut request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
+        if let Some(authorization) = &self.authorization {
+            request.push_str("Proxy-Authorization: ");
+            request.push_str(authorization);
+            request.push_str("\r\n");
+        }
+        request.push_str("\r\n");
+        request
+    }
+}
+
+/// Host and port as CONNECT has them (RFC 9112 section 3.2.3).
+fn authority(host: &str, port: u16) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    }
+}
+
+/// What a forward proxy did in place of opening a tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyFailure {
+    /// It could not be connected to, or ended the connection in place of an answer.
+    Unreachable,
+    /// There was no connection to the provider through it in time.
+    TimedOut,
+    /// It answered with something that is not HTTP/1.
+    BadAnswer,
+    /// 407: it does not accept the credentials, or wants some.
+    Credentials,
+    /// 403, or another 4xx: it does not let the provider be reached.
+    Forbidden,
+    /// 5xx: it does not reach the provider itself.
+    ProviderUnreachable,
+    /// Another status.
+    Refused,
+}
+
+impl ProxyFailure {
+    const ALL: [ProxyFailure; 7] = [
+        ProxyFailure::Unreachable,
+        ProxyFailure::TimedOut,
+        ProxyFailure::BadAnswer,
+        ProxyFailure::Credentials,
+        ProxyFailure::Forbidden,
+        ProxyFailure::ProviderUnreachable,
+        ProxyFailure::Refused,
+    ];
+
+    /// What it is called in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProxyFailure::Unreachable => "unreachable",
+            ProxyFailure::TimedOut => "timeout",
+            ProxyFailure::BadAnswer => "bad_answer",
+            ProxyFailure::Credentials => "credentials",
+            ProxyFailure::Forbidden => "forbidden",
+            ProxyFailure::ProviderUnreachable => "provider_unreachable",
+            ProxyFailure::Refused => "refused",
+        }
+    }
+
+    fn of_status(status: u16) -> Self {
+        match status {
+            407 => ProxyFailure::Credentials,
+            400..=499 => ProxyFailure::Forbidden,
+            500..=599 => ProxyFailure::ProviderUnreachable,
+            _ => ProxyFailure::Refused,
+        }
+    }
+
+    /// What a status means here. The proxy's own words may quote what it was sent, so they are not repeated.
+    fn meaning(self) -> &'static str {
+        match self {
+            ProxyFailure::Credentials => "it does not accept the credentials, or wants some",
+            ProxyFailure::Forbidden => "it does not let this provider be reached",
+            ProxyFailure::ProviderUnreachable => "it does not reach the provider itself",
+            _ => "it opens no tunnel",
+        }
+    }
+}
+
+/// Tunnels to one provider.
+pub(super) struct Tunnels {
+    proxy: Proxy,
+    names: Rc<Names>,
+    failures: [Cell<u64>; ProxyFailure::ALL.len()],
+    /// Until when the provider's name is taken for one that cannot be resolved here.
+    unresolved_until: Cell<Option<Instant>>,
+}
+
+impl Tunnels {
+    pub(super) fn new(proxy: Proxy) -> Self {
+        Tunnels {
+            names: Names::new(&proxy.host, proxy.port, Resolver::of_system()),
+            proxy,
+            failures: Default::default(),
+            unresolved_until: Cell::default(),
+        }
+    }
+
+    /// Opens a tunnel to `base`, whose addresses are `provider`, if `egress` lets it be reached. Dropped in the middle, it
+    /// leaves nothing behind.
+    pub(super) async fn open(
+        &self,
+        base: &BaseUrl,
+        provider: &Rc<Names>,
+        egress: &Egress,
+        sockets: &Rc<Sockets>,
+    ) -> io::Result<Socket> {
+        let mut tcp = self
+            .reach(sockets)
+            .await
+            .map_err(|error| match Shortage::of(&error) {
+                Some(shortage) => shortage.into(),
+                None => self.failed(
+                    ProxyFailure::Unreachable,
+                    &format!("cannot be connected to: {error}"),
+                ),
+            })?;
+        self.check(base, provider, egress).await?;
+        let (failure, words) = match self.ask(&mut tcp, base).await {
+            Ok(200..=299) => return Ok(tcp),
+            Ok(status) => {
+                let failure = ProxyFailure::of_status(status);
+                (failure, format!("answers {status}: {}", failure.meaning()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => (
+                ProxyFailure::BadAnswer,
+                "answers with something that is not HTTP/1".into(),
+            ),
+            Err(error) => (
+                ProxyFailure::Unreachable,
+                format!("ends the connection in place of an answer: {error}"),
+            ),
+        };
+        Err(self.failed(failure, &words))
+    }
+
+    async fn reach(&self, sockets: &Rc<Sockets>) -> io::Result<Socket> {
+        // The configuration names it, so no range has to; a machine's metadata it is not.
+        let addresses = Egress::default().admitted(&self.names.addresses().await?);
+        if addresses.is_empty() {
+            return Err(io::Error::other("no proxy can be at its address"));
+        }
+        connect_to(&addresses, &self.names, sockets).await
+    }
+
+    /// Compares the addresses that the provider's name has here. The proxy resolves it for itself and takes any of them, so
+    /// all must be allowed.
+    async fn check(&self, base: &BaseUrl, provider: &Rc<Names>, egress: &Egress) -> io::Result<()> {
+        let addresses = match egress.has_ranges() {
+            true => provider.addresses().await.map_err(|error| {
+                io::Error::other(format!(
+                    "its name cannot be resolved here, and egress.allow has addresses: {error}"
+                ))
+            })?,
+            false if egress::is_name_of_the_machine(&base.host) => Rc::default(),
+            false => match self.addresses_in_time(provider).await {
+                Some(addresses) => addresses,
+                None => return Ok(()),
+            },
+        };
+        match addresses.is_empty() || egress.admitted(&addresses).len() < addresses.len() {
+            true => Err(io::Error::other(
+                "one of its addresses may not be reached (egress)",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The addresses of a provider; `None` where its name is not resolved here, as behind many proxies.
+    async fn addresses_in_time(&self, provider: &Rc<Names>) -> Option<Rc<[SocketAddr]>> {
+        let now = Instant::now();
+        if self.unresolved_until.get().is_some_and(|until| now < until) {
+            return None;
+        }
+        if let Ok(Ok(addresses)) = timeout(LOOK_UP, provider.addresses()).await {
+            return Some(addresses);
+        }
+        self.unresolved_until.set(now.checked_add(UNRESOLVED));
+        None
+    }
+
+    /// Asks for the tunnel and returns the status of the answer.
+    async fn ask(&self, tcp: &mut Socket, base: &BaseUrl) -> io::Result<u16> {
+        tcp.write_all(self.proxy.request(base).as_bytes()).await?;
+        loop {
+            let head = read_head(tcp).await?;
+            match status(&head).ok_or(io::ErrorKind::InvalidData)? {
+                // Others follow these (RFC 9110 section 15.2).
+                100 | 102..=199 => {}
+                status => return Ok(status),
+            }
+        }
+    }
+
+    fn failed(&self, failure: ProxyFailure, words: &str) -> io::Error {
+        self.count(failure);
+        let authority = authority(&self.proxy.host, self.proxy.port);
+        io::Error::other(format!("the egress proxy {authority} {words}"))
+    }
+
+    fn count(&self, failure: ProxyFailure) {
+        let count = &self.failures[failure as usize];
+        count.set(count.get().saturating_add(1));
+    }
+
+    /// Counts a connection that did not come about in time; says so.
+    pub(super) fn timed_out(&self) -> String {
+        self.count(ProxyFailure::TimedOut);
+        let authority = authority(&self.proxy.host, self.proxy.port);
+        format!("no connection in time through the egress proxy {authority}")
+    }
+
+    /// Failures since the last call, by their kind.
+    pub(super) fn take_failures(&self) -> impl Iterator<Item = (ProxyFailure, u64)> + '_ {
+        let failures = ProxyFailure::ALL.into_iter().zip(&self.failures);
+        let counts = failures.map(|(failure, count)| (failure, count.take()));
+        counts.filter(|(_, count)| *count > 0)
+    }
+}
+
+/// Reads the head of an answer, and not one byte more: what follows is the provider's.
+async fn read_head(tcp: &mut Socket) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(256);
+    while !head.ends_with(b"\r\n\r\n") && !head.ends_with(b"\n\n") {
+        if head.len() == HEAD_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        head.push(tcp.read_u8().await?);
+    }
+    Ok(head)
+}
+
+/// The status of an answer of HTTP/1; `None` when it is none.
+fn status(head: &[u8]) -> Option<u16> {
+    let rest = head.strip_prefix(b"HTTP/1.")?;
+    let (&[minor, space, first, second, third], rest) = rest.split_first_chunk()?;
+    let digits = [first, second, third];
+    let is_status = minor.is_ascii_digit() && space == b' ' && digits.iter().all(u8::is_ascii_digit);
+    let is_over = matches!(rest.first(), Some(b' ' | b'\r' | b'\n'));
+    let number: u16 = std::str::from_utf8(&digits).ok()?.parse().ok()?;
+    (is_status && is_over && number >= 100).then_some(number)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tunnel_is_asked_for_by_name_and_port() {
+        let proxy = Proxy::new(&EgressProxy {
+            host: "proxy.example.com".into(),
+            port: 3128,
+            authorization: Some("Basic dTpw".into()),
+        });
+        let request = |url: &str| {
+            proxy
+                .as_ref()
+                .ok()
+                .unwrap()
+                .request(&BaseUrl::parse(url).unwrap())
+        };
+        assert_eq!(
+            request("https://api.example.com/v1"),
+            "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\nProxy-Authorization: Basic dTpw\r\n\r\n"
+        );
+        assert!(request("http://[2001:db8::1]:8000").starts_with("CONNECT [2001:db8::1]:8000 HTTP/1.1\r\n"));
+    }
+
+    #[test]
+    fn a_status_is_read_of_http_1_alone() {
+        for (head, expected) in [
+            ("HTTP/1.1 200 Connection established\r\n\r\n", Some(200)),
+            ("HTTP/1.0 407\r\n\r\n", Some(407)),
+            ("HTTP/1.1 204 \n\n", Some(204)),
+            ("HTTP/2 200\r\n\r\n", None),
+            ("HTTP/1.1 2000\r\n\r\n", None),
+            ("HTTP/1.1 099\r\n\r\n", None),
+            ("HTTP/1.1  200\r\n\r\n", None),
+            ("SSH-2.0-x\r\n\r\n", None),
+            ("\n\n", None),
+        ] {
+            assert_eq!(status(head.as_bytes()), expected, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn credentials_that_would_end_a_line_are_refused_without_being_quoted() {
+        let settings = EgressProxy {
+            host: "proxy".into(),
+            port: 1,
+            authorization: Some("Basic secret\r\nX: y".into()),
+        };
+        let message = Proxy::new(&settings).err().unwrap();
+        assert!(!message.contains("secret"), "{message}");
+    }
+}

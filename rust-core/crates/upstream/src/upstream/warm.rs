@@ -1,0 +1,71 @@
+//! Connections that are made before anybody asks for one.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::{Pool, Sessions, Upstream};
+
+/// Connections that are being made at a time, at most, for nobody.
+const AT_ONCE: usize = 8;
+/// How long none is made after one that failed.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// What is being made.
+#[derive(Default)]
+pub(super) struct Warming {
+    under_way: Cell<usize>,
+    /// Until when none is made, because one failed.
+    paused_until: Cell<Option<Instant>>,
+}
+
+impl Upstream {
+    /// Makes up for what is missing of the idle connections that are to be there; to be called once a second. None is made
+    /// to a provider that no request would be sent to.
+    pub fn keep_warm(&self, now: Instant) {
+        if self.min_idle > 0 && !self.lacks_key(now) && self.pool.health.is_reachable(now) {
+            self.pool.warm(&self.name, self.min_idle, now);
+        }
+    }
+}
+
+impl Pool {
+    fn warm(self: &Rc<Self>, provider: &str, wanted: usize, now: Instant) {
+        let warming = &self.warming;
+        if warming.paused_until.get().is_some_and(|until| now < until) {
+            return;
+        }
+        // Where there are more than enough, those that are usable come to light as they are used.
+        if self.idle_count() <= wanted {
+            self.idle
+                .borrow_mut()
+                .retain_mut(|idle| idle.stream.can_serve_again());
+        }
+        // One session carries many requests.
+        let wanted = match &self.sessions {
+            Some(sessions) if sessions.count() > 0 => return,
+            _ => wanted,
+        };
+        let there = self.idle_count() + warming.under_way.get();
+        let room = AT_ONCE.saturating_sub(warming.under_way.get());
+        for _ in 0..wanted.saturating_sub(there).min(room) {
+            let (pool, provider) = (Rc::clone(self), provider.to_owned());
+            warming.under_way.set(warming.under_way.get() + 1);
+            tokio::task::spawn_local(async move {
+                let made = pool.connect(&provider).await;
+                let warming = &pool.warming;
+                warming.under_way.set(warming.under_way.get().saturating_sub(1));
+                match made {
+                    Ok(stream) => pool.put_back(stream),
+                    Err(_) => warming.paused_until.set(Instant::now().checked_add(PAUSE)),
+                }
+            });
+        }
+    }
+
+    /// Connections that wait for a request; every session of HTTP/2 does.
+    pub fn idle_count(&self) -> usize {
+        let sessions = self.sessions.as_ref().map_or(0, Sessions::count);
+        self.idle.borrow().len() + sessions
+    }
+}

@@ -1,0 +1,151 @@
+//! A connection to a provider, plain or over TLS.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use proofgate_base::descriptors::Taken;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// What the bytes of a connection go through.
+pub(super) enum Wire {
+    Plain(Socket),
+    Tls(Box<TlsStream<Socket>>),
+}
+
+impl Wire {
+    /// Bytes that the socket has taken so far, of TLS the encrypted ones.
+    pub(super) fn taken(&self) -> u64 {
+        match self {
+            Wire::Plain(socket) => socket.taken,
+            Wire::Tls(tls) => tls.get_ref().0.taken,
+        }
+    }
+
+    /// Whether the other side chose a protocol in TLS; `None` without TLS.
+    pub(super) fn is_chosen(&self, protocol: &[u8]) -> Option<bool> {
+        match self {
+            Wire::Plain(_) => None,
+            Wire::Tls(tls) => Some(tls.get_ref().1.alpn_protocol() == Some(protocol)),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn tcp(&self) -> &TcpStream {
+        match self {
+            Wire::Plain(socket) => &socket.tcp,
+            Wire::Tls(tls) => &tls.get_ref().0.tcp,
+        }
+    }
+}
+
+macro_rules! delegate {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Wire::Plain(inner) => {
+                let $stream = Pin::new(inner);
+                $call
+            }
+            Wire::Tls(inner) => {
+                let $stream = Pin::new(inner.as_mut());
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => stream.poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => stream.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => stream.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => stream.poll_shutdown(cx))
+    }
+}
+
+/// A TCP connection that counts what it took: whether anything of a request can have reached the other side, TLS does not
+/// tell.
+pub(super) struct Socket {
+    tcp: TcpStream,
+    taken: u64,
+    /// Given back behind the connection.
+    _descriptor: Taken,
+}
+
+impl Socket {
+    pub(super) fn new(tcp: TcpStream, descriptor: Taken) -> Self {
+        Socket {
+            tcp,
+            taken: 0,
+            _descriptor: descriptor,
+        }
+    }
+
+    fn count(&mut self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
+        if let Ok(length) = written {
+            self.taken = self.taken.saturating_add(length as u64);
+        }
+        Poll::Ready(written)
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tcp).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.tcp).poll_write(cx, buf));
+        this.count(written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.tcp).poll_write_vectored(cx, bufs));
+        this.count(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tcp).poll_shutdown(cx)
+    }
+}
