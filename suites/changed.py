@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePath
@@ -13,6 +14,8 @@ from suites.catalogue import BY_NAME, narrowed
 from suites.steps import ROOT, RustTests, Step
 
 _CRATE = re.compile(r"rust-core/crates/([a-z-]+)/")
+#: The layers of a worker. What all of them do together is tested in the last one.
+_LAYERS = tomllib.loads((ROOT / "setup" / "crates.toml").read_text())["layers"]
 #: Folders whose tests are in the suite `tools`.
 _TOOLS = ("suites", "setup", "docs", "bench", "e2e", "examples", "charts", "crds", "Makefile", "README.md", ".ci")
 
@@ -38,7 +41,10 @@ def steps(changed: Iterable[str]) -> list[Step]:
     paths = list(changed)
     tops = {PurePath(path).parts[0] for path in paths}
     names = ["format", "types", "worker"]
-    rust = sorted({f"proofgate-{match[1]}" for path in paths if (match := _CRATE.match(path))} - {"proofgate-pybind"})
+    crates = {match[1] for path in paths if (match := _CRATE.match(path))} - {"pybind"}
+    if crates & set(_LAYERS):
+        crates.add(_LAYERS[-1])
+    rust = sorted(f"proofgate-{crate}" for crate in crates)
     whole_workspace = any(path.startswith(("rust-core/Cargo.", "rust-core/.cargo")) for path in paths)
     if "rust-core" in tops:
         names.append("clippy")

@@ -13,6 +13,11 @@ def test_a_changed_crate_is_linted_and_its_own_tests_run() -> None:
     assert not {"rust-binaries", "gateway", "operator"} & steps.keys()
 
 
+def test_a_changed_layer_of_a_worker_runs_the_tests_of_the_whole_one_besides() -> None:
+    steps = {step.name: step for step in changed.steps(["rust-core/crates/observe/src/recorder.rs"])}
+    assert steps["rust"].action == RustTests(("proofgate-dataplane", "proofgate-observe"))
+
+
 def test_changed_dependencies_run_the_tests_of_all_crates() -> None:
     steps = {step.name: step for step in changed.steps(["rust-core/Cargo.lock"])}
     assert steps["rust"].action == RustTests()
