@@ -16,6 +16,7 @@ use crate::fold_table::{self, FoldTable};
 use crate::hold::Hold;
 use crate::linear::Weights;
 use crate::marks::Marks;
+use crate::needle::Offsets;
 use crate::overrides::{self, Actions, Limit, Named};
 use crate::pattern::Pattern;
 use crate::prefilter::Prefilter;
@@ -26,7 +27,7 @@ use crate::sieve::Sieve;
 use crate::signs::{MOST_SIGNS, Signs};
 use crate::token_tail::TokenTail;
 use crate::undecided::Undecided;
-use crate::wake::{MOST_NEEDLES, Offsets, Wake};
+use crate::wake::{MOST_NEEDLES, Wake};
 use crate::{
     Action, Budget, Direction, Examples, Extent, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec,
     Scope, Target, TenantPolicy, View,
@@ -145,8 +146,11 @@ impl Source {
 /// Which rule a literal of the prefilter wakes.
 pub(crate) struct Owner {
     pub(crate) rule: RuleIndex,
+    pub(crate) view: View,
     pub(crate) needle: u8,
     pub(crate) offsets: Offsets,
+    /// Whether a word has to begin with the literal.
+    pub(crate) at_word: bool,
 }
 
 /// The needles of some rules, looked for in one pass.
@@ -178,8 +182,10 @@ impl Search {
                     });
                     owners[number_of_literal].push(Owner {
                         rule: RuleIndex(number),
+                        view: rule.view,
                         needle: number_of_needle,
                         offsets: needle.offsets,
+                        at_word: needle.is_at_word(literal),
                     });
                 }
             }

@@ -33,6 +33,7 @@ mod judgement;
 mod linear;
 mod marks;
 mod markup;
+mod needle;
 mod open_token;
 mod overrides;
 mod packs;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::RuleIndex;
-use crate::wake::Offsets;
+use crate::needle::Offsets;
 
 /// As many rules as a cell of the table has bits.
 pub(crate) const MOST_SIGNS: usize = u64::BITS as usize;

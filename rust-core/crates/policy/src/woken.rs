@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use regex_automata::hybrid::dfa::Cache;
 
+use crate::begins::is_word;
 use crate::budget::Clock;
-use crate::engine::{Owner, Rule};
+use crate::engine::Owner;
 use crate::fold::fill_plain;
 use crate::prefilter::LONGEST;
 use crate::rule_set::RuleSet;
@@ -54,8 +55,8 @@ pub(crate) struct Surface<'t> {
 }
 
 impl Surface<'_> {
-    fn serves(&self, rule: &Rule) -> bool {
-        self.view.is_none_or(|view| view == rule.view)
+    fn serves(&self, of_rule: View) -> bool {
+        self.view.is_none_or(|view| view == of_rule)
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn collect(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, 
     let search = engine.search(surface.view);
     search.prefilter.search(surface.bytes, |literal, place| {
         for owner in &search.owners[literal] {
-            owner.found(engine, active, surface, place, hits);
+            owner.found(active, surface, place, hits);
         }
     });
     collect_others(engine, active, surface, hits);
@@ -83,10 +84,10 @@ pub(crate) fn collect_both(
     search.prefilter.search(copy.bytes, |literal, place| {
         let mut known = None;
         for owner in &search.owners[literal] {
-            if engine.rules[owner.rule.position()].view == View::Folded {
-                owner.found(engine, active, copy, place, hits);
+            if owner.view == View::Folded {
+                owner.found(active, copy, place, hits);
             } else if let Some(place) = *known.get_or_insert_with(|| place_in_text(place)) {
-                owner.found(engine, active, text, place, hits);
+                owner.found(active, text, place, hits);
             }
         }
     });
@@ -109,7 +110,7 @@ pub(crate) fn collect_odd(
         fill_plain(plain, &text.bytes[part.clone()]);
         search.prefilter.search(plain, |literal, place| {
             for owner in &search.owners[literal] {
-                owner.found(engine, active, text, part.start + place, hits);
+                owner.found(active, text, part.start + place, hits);
             }
         });
     };
@@ -126,19 +127,15 @@ pub(crate) fn collect_odd(
 
 impl Owner {
     /// Adds a hit for the literal at `place` of `surface`.
-    fn found(
-        &self,
-        engine: &Engine,
-        active: &RuleSet,
-        surface: &Surface<'_>,
-        place: usize,
-        hits: &mut Vec<Hit>,
-    ) {
+    fn found(&self, active: &RuleSet, surface: &Surface<'_>, place: usize, hits: &mut Vec<Hit>) {
+        let before = place.checked_sub(1).and_then(|last| surface.bytes.get(last));
+        if self.at_word && before.is_some_and(|byte| is_word(*byte)) {
+            return;
+        }
         let Some((low, high)) = self.offsets.beginnings(place) else {
             return;
         };
-        let serves = || surface.serves(&engine.rules[self.rule.position()]);
-        if low < surface.limit && active.contains(self.rule) && serves() {
+        if low < surface.limit && active.contains(self.rule) && surface.serves(self.view) {
             hits.push(Hit {
                 rule: self.rule,
                 needle: self.needle,
@@ -154,7 +151,7 @@ impl Owner {
 fn collect_others(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, hits: &mut Vec<Hit>) {
     let bytes = surface.bytes;
     let takes_part =
-        |index: RuleIndex| active.contains(index) && surface.serves(&engine.rules[index.position()]);
+        |index: RuleIndex| active.contains(index) && surface.serves(engine.rules[index.position()].view);
     let mut hit = |rule: RuleIndex, low: usize, high: usize| {
         if low < surface.limit && takes_part(rule) {
             hits.push(Hit::new(rule, low, high));

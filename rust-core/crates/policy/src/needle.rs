@@ -1,0 +1,245 @@
+//! Literals of which every match of a regex holds one, and what it costs to look for them.
+
+use regex_syntax::hir::literal::{ExtractKind, Extractor};
+use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
+
+use crate::begins::is_word;
+use crate::english::occurrence;
+use crate::fold::plain_byte;
+use crate::prefilter::LONGEST;
+
+const MOST_LITERALS: usize = 300;
+const KB: f64 = 1024.0;
+
+/// The needle for which `cost` is the least, of those that have one.
+pub(crate) fn least(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f64>) -> Option<&Needle> {
+    let priced = needles.iter().filter_map(|needle| Some((needle, cost(needle)?)));
+    priced
+        .min_by(|one, other| one.1.total_cmp(&other.1))
+        .map(|(needle, _)| needle)
+}
+
+/// How many bytes behind the beginning of a match something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offsets {
+    pub(crate) nearest: usize,
+    pub(crate) farthest: usize,
+}
+
+impl Offsets {
+    /// Where a match can begin, first and last, that has this at `place`.
+    pub(crate) fn beginnings(self, place: usize) -> Option<(usize, usize)> {
+        Some((
+            place.saturating_sub(self.farthest),
+            place.checked_sub(self.nearest)?,
+        ))
+    }
+}
+
+/// Plain literals of which every match contains one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Needle {
+    pub(crate) literals: Vec<Vec<u8>>,
+    pub(crate) offsets: Offsets,
+    /// What matches where its literal stands, in every match: the literal and what follows it. None, if that is not known.
+    pub(crate) rest: Option<Hir>,
+}
+
+impl Needle {
+    /// Whether `literal`, one of its own, counts only where a word begins with it.
+    pub(crate) fn is_at_word(&self, literal: &[u8]) -> bool {
+        let looks = self.rest.as_ref().map(|rest| rest.properties().look_set_prefix());
+        let is_at_border = looks.is_some_and(|looks| looks.contains(Look::WordAscii));
+        is_at_border && literal.first().is_some_and(|byte| is_word(*byte))
+    }
+
+    /// How often it is expected in a kilobyte of English.
+    fn hits(&self) -> f64 {
+        self.literals.iter().map(|literal| KB * occurrence(literal)).sum()
+    }
+
+    /// Expected nanoseconds for a kilobyte, roughly: to find its literals,
+    pub(crate) fn finding(&self) -> f64 {
+        let short = self.literals.iter().filter(|literal| literal.len() < 4).count();
+        self.hits() * 20.0 + short as f64 * 35.0 + self.literals.len() as f64 * 0.1
+    }
+
+    /// and to search a match of at most `longest` bytes around each of them.
+    pub(crate) fn searching(&self, longest: usize) -> f64 {
+        let stretch = self.offsets.farthest - self.offsets.nearest + longest;
+        self.hits() * (60.0 + stretch as f64)
+    }
+
+    /// Whether often, where one is found, the other is found in the same bytes: then both say little more than one.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let within = |one: &[u8], other: &[u8]| memchr::memmem::find(one, other).is_some();
+        let shared = |literal: &&Vec<u8>| {
+            let mut others = other.literals.iter();
+            others.any(|other| within(literal, other) || within(other, literal))
+        };
+        let rate = |literal: &Vec<u8>| KB * occurrence(literal);
+        let shared: f64 = self.literals.iter().filter(shared).map(rate).sum();
+        shared > self.hits() / 4.0
+    }
+
+    pub(crate) fn is_kept_by_folding(&self) -> bool {
+        let is_blank = |byte: &u8| *byte == b' ';
+        self.literals.iter().all(|literal| {
+            literal.is_ascii()
+                && !literal.first().is_some_and(is_blank)
+                && !literal.windows(2).any(|pair| pair.iter().all(is_blank))
+        })
+    }
+
+    /// Makes the literals plain and leaves out those that another one covers.
+    pub(crate) fn tidy(mut self) -> Option<Self> {
+        for literal in &mut self.literals {
+            literal.truncate(LONGEST);
+            literal.iter_mut().for_each(|byte| *byte = plain_byte(*byte));
+        }
+        self.literals.sort();
+        self.literals
+            .dedup_by(|longer, shorter| longer.starts_with(shorter));
+        let usable = !self.literals.is_empty()
+            && self.literals.len() <= MOST_LITERALS
+            && self.literals.iter().all(|literal| !literal.is_empty());
+        usable.then_some(self)
+    }
+}
+
+/// Every set of literals that is known to occur in each match.
+pub(crate) fn needles(hir: &Hir) -> Vec<Needle> {
+    let mut needles = Vec::new();
+    let parts = parts(hir);
+    let (mut nearest, mut farthest) = (0, 0);
+    for (index, part) in parts.iter().enumerate() {
+        let from = |index: usize| parts[index..].iter().map(|part| (*part).clone());
+        let rest = Hir::concat(from(index).collect());
+        needles.extend(
+            Needle {
+                literals: prefixes(&rest),
+                offsets: Offsets { nearest, farthest },
+                rest: Some(rest),
+            }
+            .tidy(),
+        );
+        needles.extend(inside(part).and_then(|mut inner| {
+            inner.offsets.nearest += nearest;
+            inner.offsets.farthest += farthest;
+            inner.rest = inner.rest.map(|rest| followed(rest, from(index + 1)));
+            inner.tidy()
+        }));
+        let properties = part.properties();
+        let (Some(least), Some(most)) = (properties.minimum_len(), properties.maximum_len()) else {
+            break;
+        };
+        nearest += least;
+        farthest += most;
+    }
+    needles
+}
+
+/// The best needle within one part of a concatenation that is not a concatenation itself.
+fn inside(part: &Hir) -> Option<Needle> {
+    let best = |hir: &Hir| {
+        let longest = hir.properties().maximum_len()?;
+        least(&needles(hir), |needle| {
+            Some(needle.finding() + needle.searching(longest))
+        })
+        .cloned()
+    };
+    match part.kind() {
+        HirKind::Repetition(repetition) if repetition.min > 0 => {
+            let mut first = best(&repetition.sub)?;
+            let others = Hir::repetition(Repetition {
+                min: repetition.min - 1,
+                max: repetition.max.map(|most| most.saturating_sub(1)),
+                ..repetition.clone()
+            });
+            first.rest = first.rest.map(|rest| followed(rest, [others]));
+            Some(first)
+        }
+        HirKind::Alternation(branches) => {
+            let mut all = best(branches.first()?)?;
+            let mut rests = vec![all.rest.take()];
+            for branch in &branches[1..] {
+                let needle = best(branch)?;
+                all.literals.extend(needle.literals);
+                all.offsets.nearest = all.offsets.nearest.min(needle.offsets.nearest);
+                all.offsets.farthest = all.offsets.farthest.max(needle.offsets.farthest);
+                rests.push(needle.rest);
+            }
+            all.rest = rests.into_iter().collect::<Option<_>>().map(Hir::alternation);
+            Some(all)
+        }
+        _ => None,
+    }
+}
+
+fn followed(first: Hir, others: impl IntoIterator<Item = Hir>) -> Hir {
+    Hir::concat(std::iter::once(first).chain(others).collect())
+}
+
+/// The parts of a concatenation, through groups.
+pub(crate) fn parts(hir: &Hir) -> Vec<&Hir> {
+    match hir.kind() {
+        HirKind::Concat(parts) => parts.iter().flat_map(self::parts).collect(),
+        HirKind::Capture(group) => self::parts(&group.sub),
+        _ => vec![hir],
+    }
+}
+
+fn prefixes(hir: &Hir) -> Vec<Vec<u8>> {
+    let extract = |class| {
+        let mut extractor = Extractor::new();
+        extractor
+            .kind(ExtractKind::Prefix)
+            .limit_class(class)
+            .limit_repeat(8)
+            .limit_literal_len(32);
+        let sequence = extractor.limit_total(MOST_LITERALS).extract(hir);
+        let literals = sequence.literals().unwrap_or_default();
+        literals
+            .iter()
+            .map(|literal| literal.as_bytes().to_vec())
+            .collect::<Vec<_>>()
+    };
+    let literals = extract(12);
+    let is_short = |literal: &Vec<u8>| literal.len() < 4;
+    if !literals.iter().any(is_short) {
+        return literals;
+    }
+    // Short literals are expensive: perhaps the class behind them makes them longer.
+    let longer = extract(64);
+    if longer.is_empty() || longer.iter().any(is_short) {
+        literals
+    } else {
+        longer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use regex_syntax::parse;
+
+    use super::*;
+
+    #[test]
+    fn a_literal_within_a_word_counts_unless_every_match_begins_a_word_with_it() {
+        for (pattern, expected) in [
+            (r"(?-u:\b)token", true),
+            (r"(?-u:\b)(?:token|secret) ?=", true),
+            (r"[a-z ]{0,9}(?-u:\b)token", true),
+            (r"token(?-u:\b)", false),
+            (r"(?:(?-u:\b)token|secret) ?=", false),
+            (r"(?-u:\b)-token", false),
+            (r"(?:(?-u:\b)|x)token", false),
+        ] {
+            let found = needles(&parse(pattern).unwrap()).iter().any(|needle| {
+                let mut literals = needle.literals.iter();
+                literals.any(|literal| needle.is_at_word(literal))
+            });
+            assert_eq!(found, expected, "{pattern}");
+        }
+    }
+}
