@@ -113,6 +113,7 @@ pub(crate) fn owned(note: PolicyNote<'_>) -> PolicyNote<'static> {
         rules: note.rules.into_iter().map(owned).collect(),
         unnamed: note.unnamed,
         redacted: note.redacted,
+        unchanged: note.unchanged,
         would_block: note.would_block,
     }
 }
