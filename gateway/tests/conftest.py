@@ -132,9 +132,14 @@ class Controls:
         return ""
 
 
-@contextlib.contextmanager
-def started(config: Config, shard: int = 0, kind: type[AnyWorker] = Worker) -> Iterator[AnyWorker]:  # type: ignore[assignment]
+def started(config: Config, shard: int = 0) -> contextlib.AbstractContextManager[Worker]:
     """A worker that runs, and is sealed afterwards."""
+    return started_as(Worker, config, shard)
+
+
+@contextlib.contextmanager
+def started_as(kind: type[AnyWorker], config: Config, shard: int = 0) -> Iterator[AnyWorker]:
+    """The same of another kind of worker."""
     worker = kind(config.to_core_json(shard))
     worker.start()
     try:

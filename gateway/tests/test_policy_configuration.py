@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from conftest import PATIENCE_SECONDS, ConfigDirectory, started
+from conftest import PATIENCE_SECONDS, ConfigDirectory, started_as
 from faulty_worker import Worker
 from policy_queue_double import PolicyQueue
 
@@ -94,7 +94,7 @@ def test_a_reload_loads_what_is_new_and_keeps_what_stays(config_directory: Confi
     text = WORDS.replace("]\n", ", {name: other, factory: 'policies_under_test:words'}]\n")
     with_policies(config_directory, text)
     config = load(config_directory.file)
-    with started(config, kind=AskedWorker) as worker:
+    with started_as(AskedWorker, config) as worker:
         policies = Policies(cast("_core.Worker", worker))
         policies.prepare(config)
         policies.take_on(config)
@@ -122,7 +122,7 @@ def test_a_policy_that_cannot_be_loaded_is_told_and_keeps_nobody_from_starting(
 ) -> None:
     with_policies(config_directory, WORDS.replace("policies_under_test:words", factory))
     config = load(config_directory.file)
-    with started(config, kind=AskedWorker) as worker:
+    with started_as(AskedWorker, config) as worker:
         policies = Policies(cast("_core.Worker", worker))
         policies.prepare(config)
         policies.take_on(config)

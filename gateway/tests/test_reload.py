@@ -43,7 +43,8 @@ class Subject:
 
     @property
     def core_digest(self) -> str:
-        return self.worker.config_digest
+        digest: str = self.worker.config_digest
+        return digest
 
 
 @pytest.fixture
