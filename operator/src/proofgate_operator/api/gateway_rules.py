@@ -164,10 +164,10 @@ SPEC_RULES: list[dict[str, Any]] = [
     },
     {
         # No text is made of a number: what reading one costs could not be estimated.
-        "rule": f"quantity(self.worker.memory).sub({MEMORY_OTHERWISE} +"
+        "rule": f"!quantity(self.worker.memory).sub({MEMORY_OTHERWISE} +"
         f" self.limits.connections * ({CONNECTION_BYTES} + self.limits.headBytes) +"
         f" {BODY_READ + BODIES_HELD} * (has(self.limits.bodyBytes) ? self.limits.bodyBytes : {BODY_LEAST}))"
-        ".sign() >= 0",
+        ".isLessThan(quantity('0'))",
         "fieldPath": ".worker.memory",
         "message": f"spec.worker.memory must be at least {MEMORY_OTHERWISE >> 20}Mi, and"
         f" {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each of limits.connections, and"
