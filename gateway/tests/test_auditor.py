@@ -280,7 +280,7 @@ def test_a_state_in_the_ledger_a_wrong_key_and_a_lost_state_are_told(
 ) -> None:
     inside = [*arguments, "--state", str(tmp_path / "ledger" / "state")]
     assert main([*inside, "--once"]) == 2
-    assert "--state lies in the ledger" in capsys.readouterr().err
+    assert "--state is inside the ledger" in capsys.readouterr().err
     assert main([*arguments, "--once"]) == 1
     assert "[auditor_state_missing]" in capsys.readouterr().err
     (tmp_path / "signing-key").write_text("something else that is secret")

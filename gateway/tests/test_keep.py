@@ -227,7 +227,7 @@ def test_a_clock_that_is_far_ahead_of_the_ledger_removes_nothing_and_holds_all_t
 def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
     code, report = place.keep("--dry-run", begin=True, holds=[CASE], retention={"maximumDays": 1})
     assert code == 0
-    assert "would be begun" in report["message"]
+    assert "would be created" in report["message"]
     assert Keeper.pruned == ()
     assert not (place.folder / "state").exists()
     place.keep(begin=True)

@@ -133,7 +133,7 @@ def test_a_state_within_the_ledger_is_refused(tmp_path: Path, prune: list[str], 
     inside = tmp_path / "ledger" / "state"
     inside.mkdir()
     assert main([str(inside) if argument.endswith("/state") else argument for argument in prune]) == 2
-    assert "--state lies in the ledger" in capsys.readouterr().err
+    assert "--state is inside the ledger" in capsys.readouterr().err
 
 
 def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(

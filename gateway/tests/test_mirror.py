@@ -589,7 +589,7 @@ def test_mirrors_go_with_an_auditor_that_stays_and_lie_outside_of_the_ledger(
     inside = str(tmp_path / "ledger" / "mirror")
     for more, why in (
         (["--mirror", "elsewhere", "--once"], "stays"),
-        (["--mirror", inside], "lies in the ledger"),
+        (["--mirror", inside], "is inside the ledger"),
         (["--mirror", "elsewhere", "--mirror", "elsewhere"], "given twice"),
         (["--mirror", "s3://bucket"], "lock=compliance"),
         (["--mirror-patience", "0"], "86400"),

@@ -366,7 +366,7 @@ def test_who_tells_no_limits_is_told(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "token").write_text(TOKEN)
     with serving(told_by(stored("worker.json"), {"tenants": [{"tenant": "acme"}]})) as url:
         assert main(["status", "--admin", url, "--token-file", str(tmp_path / "token")]) == 2
-    assert "tells no limits" in capsys.readouterr().err
+    assert "reports no limits" in capsys.readouterr().err
 
 
 def test_limits_fit_a_terminal_and_of_many_tenants_the_most_used_are_shown() -> None:

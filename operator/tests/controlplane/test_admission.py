@@ -202,7 +202,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
             "auth of type APIKey is for type OpenAI or AzureOpenAI or Anthropic or Gemini or Bedrock",
         ),
         ({"providers": [{**VERTEX, "location": "a/b"}]}, "spec.providers[0].location"),
-        ({"providers": [{"name": "openai", "type": "OpenAI"}]}, "every one needs a baseURL"),
+        ({"providers": [{"name": "openai", "type": "OpenAI"}]}, "each needs a baseURL"),
         (
             {
                 "providers": [
