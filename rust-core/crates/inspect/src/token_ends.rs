@@ -73,7 +73,11 @@ impl TokenEnds {
     /// Forgets the text before `decided`, and keeps what open tokens may go on with.
     pub(crate) fn forget(&mut self, decided: usize) {
         let from = self.undecided().map_or(decided, |end| end.min(decided));
-        let count = self.text.floor_char_boundary(from.saturating_sub(self.base));
+        let most = from.saturating_sub(self.base).min(self.text.len());
+        let count = (0..=most)
+            .rev()
+            .find(|at| self.text.is_char_boundary(*at))
+            .unwrap_or(0);
         self.text.drain(..count);
         self.base += count;
     }
