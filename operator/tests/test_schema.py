@@ -28,7 +28,13 @@ SCHEMA = ROOT / "schema"
 BOUNDS = {
     "Analysis.models": {"maxItems", "x-kubernetes-list-type"},
     "Analysis.tenants": {"maxItems", "x-kubernetes-list-type"},
-    "GuardedTools.names": {"minItems", "x-kubernetes-list-type"},
+    "GuardedTools.names": {
+        "minItems",
+        "minLength",
+        "maxLength",
+        "x-kubernetes-list-type",
+        "x-kubernetes-validations",
+    },
     "HostedTools.allow": {"x-kubernetes-list-type"},
     "Limits.bodyBytes": {"default"},
     "Limits.connections": {"minimum", "maximum"},

@@ -13,7 +13,7 @@ use crate::relayed::completion;
 const CLAUDE: &str = "claude";
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// A client's dialect, and the model: one is reached by Converse, the other one as Anthropic has it.
+/// A client's dialect, and the model.
 const WAYS: [(&str, &str); 7] = [
     ("chat", NOVA),
     ("messages", NOVA),
@@ -37,11 +37,12 @@ async fn gateway(on_flag: &str) -> Gateway {
     .await
 }
 
-/// A text, a call of a tool in two fragments, and the end, each in a frame.
-fn frames(model: &str, tool: &str) -> Vec<Vec<u8>> {
+/// A text, a call of a tool in two fragments, and the end, each in a frame, as the operation that a request's head names
+/// has them.
+fn frames(head: &str, tool: &str) -> Vec<Vec<u8>> {
     let arguments = json!({"command": ARGUMENTS}).to_string();
     let (begin, rest) = arguments.split_at(5);
-    if model == NOVA {
+    if head.contains("/converse-stream HTTP/1.1") {
         let started =
             json!({"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "tooluse_1", "name": tool}}});
         let delta = |index: u64, delta: Value| {
@@ -102,7 +103,8 @@ async fn call(
     };
     let (_client, answer, mut exchange) = send(gateway, (ACME, approvals), &path, &document).await;
     exchange.send(HEAD.as_bytes()).await;
-    for piece in frames(model, tool).concat().chunks(size) {
+    let frames = frames(&exchange.head, tool).concat();
+    for piece in frames.chunks(size) {
         let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
         // The gateway may be gone by then.
         exchange.try_send(&chunk).await;

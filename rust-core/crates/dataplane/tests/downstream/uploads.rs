@@ -396,8 +396,9 @@ async fn personal_data_in_a_form_is_flagged_by_default_and_refused_where_a_polic
                 (403, "policy_redaction_impossible")
             );
             let records = records(&gateway, &answer.id).await;
-            assert_eq!(records[0].0["policy"]["rules"], json!([rule]));
-            assert_eq!(records[0].0["policy"].get("unchanged"), None);
+            let note = &records[0].0["policy"];
+            assert!(note["rules"].as_array().unwrap().contains(&json!(rule)), "{note}");
+            assert_eq!(note.get("unchanged"), None);
             continue;
         }
         let exchange = gateway.upstream.exchange().await;

@@ -1,6 +1,6 @@
 //! What reading a request costs, part by part: microseconds and microseconds per KB of each file that is named.
 //!
-//! `cargo run --release -p proofgate-providers --example read_cost -- BODY...`
+//! `cargo run --release -p proofgate-providers --example model_cost -- BODY...`
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]
 
 use std::hint::black_box;
