@@ -218,6 +218,38 @@ fn other_rules_decide_otherwise_or_the_same_whatever_scores_say() {
 }
 
 #[test]
+fn a_token_that_is_longer_than_its_match_is_replayed_with_its_rest() {
+    let mut document = configuration();
+    let token_rule = json!({
+        "id": "token", "reason": "r", "regex": "tok_[a-z]{8,64}", "extent": "token", "score": 0, "action": "redact",
+    });
+    document["policy"]["rules"]
+        .as_array_mut()
+        .unwrap()
+        .push(token_rule);
+    let mut replayer = replayer(&document, Basis::Recorded);
+    let token = format!("use tok_{} please", "abcdefgh".repeat(300));
+    let taken = || Some(redacted(note(0, &["token"])));
+    let mut request = |policy| {
+        let compared = replayer.admitted(&admission("acme", policy), Some(&prompt(&token)));
+        (compared.result, compared.replayed.unwrap().verdict)
+    };
+    assert_eq!(request(taken()), (Standing::Same, Word::Redact));
+    assert_eq!(request(None), (Standing::Differs, Word::Redact));
+    let mut answer = |policy, text: &str| {
+        let end = completion(Outcome::Complete, policy);
+        told(&replayer.answered(&admission("acme", None), &end, Some(&whole(text))))
+    };
+    let part = Some("redacted_answer");
+    assert_eq!(
+        answer(taken(), "use [redacted:token] please"),
+        (Standing::Consistent, part)
+    );
+    assert_eq!(answer(taken(), &token), (Standing::Differs, part));
+    assert_eq!(answer(None, &token), (Standing::Differs, None));
+}
+
+#[test]
 fn tenants_of_shards_are_replayed_where_all_plans_say_the_same() {
     let mut document = configuration();
     document["plans"] = json!([
