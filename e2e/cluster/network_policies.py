@@ -1,10 +1,10 @@
 """Enforce the cluster's NetworkPolicies of direction Ingress in the nodes, as the lab's network plugin does not.
 
-The rules are made from the policies and pods that are there at that moment, and stand until they are made anew or
-taken away: a test changes a policy or a pod, then has them made again. What is not allowed is dropped, as most plugins
-do. A pod's own node reaches it always, for the kubelet's probes.
+The rules are made from the policies and pods that exist at that moment, and stay until they are made again or removed:
+a test makes them again while pods come and go. What is not allowed is dropped, as most plugins do. A pod's own node
+always reaches it, for the kubelet's probes.
 
-They stand in the table `mangle`, which packets pass after a Service's address was replaced and before kube-proxy's
+They are in the table `mangle`, which packets pass after a Service's address was replaced and before kube-proxy's
 rules.
 """
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
 
 import pytest
 
@@ -54,9 +57,27 @@ def client(name: str, **labels: str) -> Object:
     }
 
 
-def enforce(namespace: Namespace) -> None:
-    """Makes the nodes' rules of the namespace's policies and of the pods that there are now."""
-    lab("enforce-policies", "--namespace", namespace.name)
+@contextmanager
+def enforced(namespace: Namespace) -> Iterator[None]:
+    """Keeps the nodes' rules as the namespace's policies and the pods of the cluster are: pods come and go meanwhile,
+    those of the operator too, and a new one has another address."""
+
+    def enforce() -> None:
+        lab("enforce-policies", "--namespace", namespace.name)
+
+    def follow() -> None:
+        while not done.wait(1):
+            enforce()
+
+    done = Event()
+    enforce()
+    with ThreadPoolExecutor(1) as follower:
+        following = follower.submit(follow)
+        try:
+            yield
+        finally:
+            done.set()
+        following.result()
 
 
 @pytest.fixture(scope="module")
@@ -156,17 +177,17 @@ def wait_reached(guarded: Gateway, who: str, worker: set[int], balancer: set[int
 def test_workers_are_reached_by_haproxy_alone_and_metrics_by_monitoring(
     guarded: Gateway, who: str, worker: set[int], balancer: set[int]
 ) -> None:
-    enforce(guarded.namespace)
-    wait_reached(guarded, who, worker, balancer)
+    with enforced(guarded.namespace):
+        wait_reached(guarded, who, worker, balancer)
 
 
 def test_requests_pass_and_the_operator_scales_where_policies_are_enforced(guarded: Gateway) -> None:
-    enforce(guarded.namespace)
-    for tenant in TENANTS[:12]:
-        assert ask(guarded.namespace, guarded.name, key_of(tenant)) == 200
-    # Before a worker goes, the operator asks it on its admin port whether it may.
-    guarded.scale(1)
-    guarded.scale(2)
+    with enforced(guarded.namespace):
+        for tenant in TENANTS[:12]:
+            assert ask(guarded.namespace, guarded.name, key_of(tenant)) == 200
+        # Before a worker goes, the operator asks it on its admin port whether it may.
+        guarded.scale(1)
+        guarded.scale(2)
 
 
 def test_allow_from_shuts_everybody_else_out_of_haproxy(guarded: Gateway) -> None:
@@ -178,11 +199,11 @@ def test_allow_from_shuts_everybody_else_out_of_haproxy(guarded: Gateway) -> Non
             PATIENCE,
             "the policy is as the spec",
         )
-        enforce(guarded.namespace)
-        wait_reached(guarded, "assistant", set(), {8080})
-        wait_reached(guarded, "neighbour", set(), set())
-        # Its labels are the right ones, its namespace is not.
-        wait_reached(guarded, "stranger", set(), set())
-        wait_reached(guarded, "prometheus", {9090}, {8404, 8405})
+        with enforced(guarded.namespace):
+            wait_reached(guarded, "assistant", set(), {8080})
+            wait_reached(guarded, "neighbour", set(), set())
+            # Its labels are the right ones, its namespace is not.
+            wait_reached(guarded, "stranger", set(), set())
+            wait_reached(guarded, "prometheus", {9090}, {8404, 8405})
     finally:
         guarded.namespace.apply(manifest())
