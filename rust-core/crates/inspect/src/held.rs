@@ -235,7 +235,8 @@ mod tests {
     use proofgate_providers::Place;
 
     use super::{Held, Part};
-    use crate::texts::{Findings, Rules, Texts};
+    use crate::findings::{Findings, Rules};
+    use crate::texts::Texts;
 
     #[test]
     fn a_long_stream_of_which_the_last_event_is_held_takes_the_memory_of_a_few_events() {

@@ -6,31 +6,17 @@
 
 mod holders;
 mod index;
+mod key;
 mod table;
 
 use proofgate_policy::{Match, Profile, Scope};
 
 use crate::tags::{Kind, Tag, Tagger};
-use table::{Capacity, Table, home};
+pub(crate) use key::Key;
+use table::{Capacity, Table};
 
 /// A run with more matches is scanned each time.
 const MOST_KEPT: usize = 64;
-
-/// The run that was scanned, and under which conditions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Key {
-    /// The hash of the tenant, the scope and the rules.
-    pub(crate) conditions: Tag,
-    /// The hash of the text.
-    pub(crate) text: Tag,
-}
-
-impl Key {
-    /// Where the search for it begins.
-    fn home(&self) -> usize {
-        home(&self.text) ^ home(&self.conditions)
-    }
-}
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

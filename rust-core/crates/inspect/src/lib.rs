@@ -13,6 +13,7 @@ mod changes;
 mod counts;
 mod denial;
 mod explanation;
+mod findings;
 mod guard;
 mod held;
 mod known;

@@ -12,10 +12,7 @@ use crate::placeholders::{self, Placeholder};
 use crate::recall::{Recall, RecalledScan};
 use crate::runs::Run;
 use crate::same_values::SameValues;
-use crate::spans::{Redaction, Spans};
-
-/// Matches that one text may have: what is noted of them, and of what takes their place, is some hundred bytes each.
-pub(crate) const MOST_MATCHES: usize = 100_000;
+use crate::spans::{MOST_MATCHES, Redaction, Spans};
 
 /// Bytes of text between two looks at the clock.
 const BETWEEN_LOOKS: usize = 8 * 1024;

@@ -7,12 +7,13 @@ use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, 
 
 use crate::counts::Counts;
 use crate::denial::Denial;
+use crate::findings::{Findings, Rules};
 use crate::guard::CallGuard;
 use crate::held::{Held, Part};
 use crate::marked::WholeScan;
 use crate::masks::Masks;
 use crate::spans::Spans;
-use crate::texts::{Findings, Rules, Texts};
+use crate::texts::Texts;
 
 /// Whether any rule looks at answers; if not, they need not be inspected.
 pub fn needs_response(profile: &Profile) -> bool {

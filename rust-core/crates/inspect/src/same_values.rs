@@ -7,8 +7,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use proofgate_policy::{Fault, RuleIndex, Step};
 use proofgate_providers::BodyText;
 
-use crate::request::MOST_MATCHES;
-use crate::spans::{Redaction, Spans};
+use crate::spans::{MOST_MATCHES, Redaction, Spans};
 
 /// Bytes of the shortest value that is looked for, and of the shortest that is looked for inside of words and of which letters
 /// alone are enough: a short word may stand elsewhere in its own right.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use proofgate_policy::{Scope, Step};
 
 use crate::denial::Denial;
+use crate::findings::{Findings, Rules, TOGETHER};
 use crate::marked::WholeScan;
 use crate::masks::Masked;
 use crate::spans::Spans;
-use crate::texts::{Findings, Rules, TOGETHER};
 
 /// What scanning a text costs at least, in bytes of a longer one.
 const LEAST: usize = 64;

@@ -2,6 +2,9 @@ use std::ops::Range;
 
 use proofgate_policy::{Engine, RuleIndex};
 
+/// Matches that one text may have: what is noted of them, and of what takes their place, is some hundred bytes each.
+pub(crate) const MOST_MATCHES: usize = 100_000;
+
 /// A part of a text that is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redaction {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::allow::{Address, all_addresses, is_within};
+use crate::addresses::{Address, all_addresses, is_within};
 
 /// Second-level domains below which a country's `example` is registered, as in `example.co.uk`.
 const SECOND_LEVELS: [&str; 7] = ["ac", "co", "com", "edu", "gov", "net", "org"];

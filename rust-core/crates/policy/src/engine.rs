@@ -1,201 +1,30 @@
 //! The compiled rules of a worker.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::allow::Spared;
-use crate::anchor::Anchor;
-use crate::checks::{self, Check};
 use crate::config::{check_budget, check_threshold};
-use crate::fold::{self, plain_byte};
 use crate::fold_table::{self, FoldTable};
 use crate::hold::Hold;
 use crate::linear::Weights;
 use crate::marks::Marks;
-use crate::needle::Offsets;
-use crate::overrides::{self, Actions, Limit, Named};
-use crate::pattern::Pattern;
-use crate::prefilter::Prefilter;
+use crate::needle_search::NeedleSearch;
+use crate::overrides::{self, Actions};
 use crate::private_key;
+use crate::rule::{Rule, RuleIndex, RuleInfo, Source};
 use crate::rule_set::{MOST_RULES, RuleSet};
-use crate::scope::ScopeSet;
 use crate::sieve::Sieve;
 use crate::signs::{MOST_SIGNS, Signs};
 use crate::token_tail::TokenTail;
 use crate::undecided::Undecided;
-use crate::wake::{MOST_NEEDLES, Wake};
+use crate::wake::Wake;
 use crate::{
-    Action, Budget, Direction, Examples, Extent, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec,
-    Scope, Target, TenantPolicy, View,
+    Action, Budget, Direction, Extent, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Scope,
+    TenantPolicy, View,
 };
-
-/// The number of a rule within its [`Engine`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuleIndex(pub(crate) u16);
-
-impl RuleIndex {
-    pub(crate) fn position(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-/// What is known of a rule, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RuleInfo {
-    /// Its id.
-    pub id: String,
-    /// The pack that it comes from; absent for a rule of the user.
-    pub pack: Option<String>,
-    /// One sentence for the client.
-    pub reason: String,
-    /// The directions that it looks at.
-    pub target: Target,
-    /// The copy of the text that it looks at.
-    pub view: View,
-    /// How far what is replaced reaches.
-    pub extent: Extent,
-    /// What it adds to the score.
-    pub score: u32,
-    /// Whether it is written to flag by its pack: then an action for its pack or for all rules makes no more of it.
-    pub is_sign: bool,
-    /// What it does in each scope, by [`Scope`] as a number, for whoever has no policy of his own.
-    pub actions: [Action; Scope::ALL.len()],
-    /// Texts that it is tried on.
-    pub examples: Examples,
-}
-
-impl RuleInfo {
-    fn named(&self) -> Named<'_> {
-        Named {
-            id: &self.id,
-            pack: self.pack.as_deref(),
-            is_sign: self.is_sign,
-        }
-    }
-}
-
-/// Packs whose rules are about texts that give a model instructions.
-const ABOUT_INSTRUCTIONS: [&str; 4] = ["prompt-injection", "jailbreak", "exfiltration", "obfuscation"];
-
-/// A rule, ready to be applied.
-pub(crate) struct Rule {
-    pub(crate) info: RuleInfo,
-    pub(crate) pattern: Pattern,
-    pub(crate) view: View,
-    /// Whether it is about instructions to a model.
-    is_about_instructions: bool,
-    /// A match has to contain one of these (plain), unless there are none.
-    pub(crate) required: Vec<Vec<u8>>,
-    pub(crate) check: Option<Check>,
-    /// What it does not match after all.
-    pub(crate) spared: Spared,
-    pub(crate) wake: Wake,
-    /// For each of its needles, what a match holds from there on.
-    pub(crate) anchors: [Option<Anchor>; MOST_NEEDLES],
-    /// The linear score from which on it matches, instead of by its pattern.
-    pub(crate) least: Option<i32>,
-    /// What may follow a match and belong to it, with [`Extent::Token`].
-    tail: Option<TokenTail>,
-    /// What it does in texts that cannot be changed, as [`RuleInfo::actions`].
-    in_fixed_texts: Actions,
-}
-
-/// Where a rule comes from, and what holds for all rules of there.
-struct Source {
-    pack: Option<String>,
-    scopes: ScopeSet,
-    limits: Vec<Limit>,
-    fixed_texts: Option<Action>,
-    spares_documentation: bool,
-}
-
-impl Source {
-    const OWN: Source = Source {
-        pack: None,
-        scopes: ScopeSet::ALL,
-        limits: Vec::new(),
-        fixed_texts: None,
-        spares_documentation: false,
-    };
-
-    /// What a rule does where it looks, before a policy changes it.
-    fn actions(&self, spec: &RuleSpec) -> Actions {
-        let mut actions = overrides::own(spec.action, spec.extent, &self.limits);
-        for (scope, action) in Scope::ALL.into_iter().zip(&mut actions) {
-            if !self.scopes.contains(scope) || !spec.target.includes(scope.direction()) {
-                *action = Action::Ignore;
-            }
-        }
-        actions
-    }
-
-    /// The same in texts that cannot be changed.
-    fn in_fixed_texts(&self, actions: Actions) -> Actions {
-        let most = self.fixed_texts.unwrap_or(Action::Block);
-        actions.map(|action| match action {
-            Action::Mask | Action::Redact => action.min(most),
-            _ => action,
-        })
-    }
-}
-
-/// Which rule a literal of the prefilter wakes.
-pub(crate) struct Owner {
-    pub(crate) rule: RuleIndex,
-    pub(crate) view: View,
-    pub(crate) needle: u8,
-    pub(crate) offsets: Offsets,
-    /// Whether a word has to begin with the literal.
-    pub(crate) at_word: bool,
-}
-
-/// The needles of some rules, looked for in one pass.
-pub(crate) struct Search {
-    pub(crate) prefilter: Prefilter,
-    /// For every literal of the prefilter, whom it wakes.
-    pub(crate) owners: Vec<Vec<Owner>>,
-}
-
-impl Search {
-    /// Looks for the needles of the rules with this view, or of all.
-    fn of(rules: &[Rule], view: Option<View>) -> Self {
-        let mut literals = Vec::<Vec<u8>>::new();
-        let mut numbers = HashMap::<&[u8], usize>::new();
-        let mut owners = Vec::<Vec<Owner>>::new();
-        for (number, rule) in (0_u16..).zip(rules) {
-            let Wake::Needles(needles) = &rule.wake else {
-                continue;
-            };
-            if view.is_some_and(|view| view != rule.view) {
-                continue;
-            }
-            for (number_of_needle, needle) in (0_u8..).zip(needles) {
-                for literal in &needle.literals {
-                    let number_of_literal = *numbers.entry(literal).or_insert_with(|| {
-                        literals.push(literal.clone());
-                        owners.push(Vec::new());
-                        literals.len() - 1
-                    });
-                    owners[number_of_literal].push(Owner {
-                        rule: RuleIndex(number),
-                        view: rule.view,
-                        needle: number_of_needle,
-                        offsets: needle.offsets,
-                        at_word: needle.is_at_word(literal),
-                    });
-                }
-            }
-        }
-        Self {
-            prefilter: Prefilter::new(&literals),
-            owners,
-        }
-    }
-}
 
 /// Compiled rules. Immutable; shared by threads. Texts are given to [`Engine::scan`](crate::Engine::scan) or, in pieces, to
 /// a [`StreamScan`](crate::StreamScan).
@@ -205,7 +34,7 @@ pub struct Engine {
     pub(crate) rules: Vec<Rule>,
     marks: Marks,
     /// The needles of all rules, of those with the view `Text` and of those with the view `Folded`.
-    pub(crate) searches: [Search; 3],
+    pub(crate) searches: [NeedleSearch; 3],
     /// Rules with two needles, both of which have to be found.
     pub(crate) pairs: RuleSet,
     /// Of rules that digits wake.
@@ -329,7 +158,7 @@ impl Engine {
         let mut engine = Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             table,
-            searches: [None, Some(View::Text), Some(View::Folded)].map(|view| Search::of(&rules, view)),
+            searches: [None, Some(View::Text), Some(View::Folded)].map(|view| NeedleSearch::of(&rules, view)),
             pairs: RuleSet::default(),
             sieves: Sieve::build_all(&rules)?,
             signs: Signs::default(),
@@ -360,7 +189,7 @@ impl Engine {
     }
 
     /// What looks for the needles of the rules with this view, or of all.
-    pub(crate) fn search(&self, view: Option<View>) -> &Search {
+    pub(crate) fn search(&self, view: Option<View>) -> &NeedleSearch {
         let [all, text, folded] = &self.searches;
         match view {
             None => all,
@@ -555,143 +384,6 @@ impl Engine {
     pub fn config(&self) -> &PolicyConfig {
         &self.config
     }
-}
-
-impl Rule {
-    fn compile(
-        spec: RuleSpec,
-        source: &Source,
-        config: &PolicyConfig,
-        spared: &Spared,
-        table: &FoldTable,
-    ) -> Result<Self, PolicyError> {
-        let id = spec.id.clone();
-        let refuse = |field, reason: &str| Err(PolicyError::rule(&id, field, reason));
-        if !is_kebab_case(&id) {
-            return refuse(
-                "id",
-                "must be lower-case words and digits joined by -, at most 64 characters",
-            );
-        }
-        if spec.reason.trim().is_empty() {
-            return refuse("reason", "must say in one sentence why the rule matched");
-        }
-        if spec.score > 1000 {
-            return refuse("score", "must be 0 to 1000");
-        }
-        let check = match &spec.check {
-            None => None,
-            Some(name) => match checks::named(name) {
-                Some(check) => Some(check),
-                None => {
-                    return refuse(
-                        "check",
-                        &format!("there is no check {name:?}; there are: {}", checks::names()),
-                    );
-                }
-            },
-        };
-        let literals: Vec<String> = match (spec.view, &spec.regex) {
-            (View::Text, Some(_)) => spec.literals.clone(),
-            _ => spec
-                .literals
-                .iter()
-                .map(|literal| fold::folded(table, literal))
-                .collect(),
-        };
-        if literals.iter().any(String::is_empty) {
-            return refuse(
-                "literals",
-                "must not be empty or consist of invisible characters only",
-            );
-        }
-        let least = match spec.likeness {
-            None => None,
-            Some(_) if source.pack.is_none() => return refuse("likeness", "is for built-in packs"),
-            Some(_) if spec.regex.is_some() || spec.check.is_some() || !literals.is_empty() => {
-                return refuse("likeness", "stands instead of regex, literals and check");
-            }
-            Some(_) if spec.target != Target::Request => {
-                return refuse("target", "must be request with likeness");
-            }
-            Some(likeness) => Some(Weights::built_in()?.threshold(likeness)),
-        };
-        let (pattern, view, required) = match &spec.regex {
-            None if least.is_some() => (Pattern::never(), View::Text, Vec::new()),
-            Some(regex) => {
-                let plain = |literal: &String| literal.bytes().map(plain_byte).collect();
-                (
-                    Pattern::parse(regex, spec.view, table),
-                    spec.view,
-                    literals.iter().map(plain).collect(),
-                )
-            }
-            None if literals.is_empty() => return refuse("regex", "a rule needs a regex, or literals"),
-            None => (Pattern::of_literals(&literals), View::Folded, Vec::new()),
-        };
-        let field = if spec.regex.is_some() { "regex" } else { "literals" };
-        let pattern = pattern.map_err(|reason| PolicyError::rule(&id, field, reason))?;
-        let wake = match least {
-            Some(_) => Wake::Needles(Vec::new()),
-            None => Wake::derive(&pattern.hir, &required, view),
-        };
-        let anchors = wake.anchors().map_err(PolicyError::Internal)?;
-        let tail = (spec.extent == Extent::Token).then(|| TokenTail::of(&pattern.hir));
-        if tail.is_some_and(TokenTail::is_empty) {
-            return refuse(
-                "extent",
-                "is token, and the regex ends with no repetition of characters",
-            );
-        }
-        let mut info = RuleInfo {
-            actions: source.actions(&spec),
-            is_sign: source.pack.is_some() && spec.action <= Action::Flag,
-            id: spec.id,
-            pack: source.pack.clone(),
-            reason: spec.reason,
-            target: spec.target,
-            view,
-            extent: spec.extent,
-            score: spec.score,
-            examples: spec.examples,
-        };
-        let of_policy = |mut actions: Actions| {
-            overrides::apply(&mut actions, info.named(), config.action, &config.actions);
-            if least.is_some() {
-                overrides::flag_at_most(&mut actions);
-            }
-            actions
-        };
-        let in_fixed_texts = of_policy(source.in_fixed_texts(info.actions));
-        info.actions = of_policy(info.actions);
-        let spared = spared.of_rule(view, source.pack.as_deref(), source.spares_documentation);
-        Ok(Self {
-            info,
-            pattern,
-            view,
-            is_about_instructions: (source.pack.as_deref())
-                .is_some_and(|pack| ABOUT_INSTRUCTIONS.contains(&pack)),
-            required,
-            check,
-            spared,
-            wake,
-            anchors,
-            least,
-            tail,
-            in_fixed_texts,
-        })
-    }
-}
-
-/// Whether an id has lower-case words of letters and digits, joined by single dashes, and 64 characters at most.
-pub fn is_kebab_case(id: &str) -> bool {
-    let word = |word: &str| {
-        !word.is_empty()
-            && word
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
-    id.len() <= 64 && id.split('-').all(word)
 }
 
 #[cfg(test)]

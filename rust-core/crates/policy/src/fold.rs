@@ -9,17 +9,8 @@ use std::ops::Range;
 use std::{array, iter, mem};
 
 use crate::entities::{Reading, entity};
-use crate::fold_table::{Fold, FoldTable};
+use crate::fold_table::{Fold, FoldTable, plain_byte};
 use crate::markup;
-
-/// Lower-cases a letter, makes a space of whitespace, keeps every other byte. Without a branch, so that loops over it
-/// are vectorised.
-#[inline]
-pub(crate) fn plain_byte(byte: u8) -> u8 {
-    let upper = u8::from(byte.wrapping_sub(b'A') < 26);
-    let space = byte.wrapping_sub(b'\t') < 5;
-    if space { b' ' } else { byte | (upper << 5) }
-}
 
 /// Replaces the content of `plain` by the plain copy of `text`.
 pub(crate) fn fill_plain(plain: &mut Vec<u8>, text: &[u8]) {

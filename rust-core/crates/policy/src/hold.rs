@@ -11,13 +11,11 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use crate::automaton::{Automaton, Walk};
 use crate::budget::Clock;
-use crate::engine::Rule;
+use crate::pattern::{VALUE, has_value};
+use crate::rule::Rule;
 use crate::rule_set::RuleSet;
 use crate::undecided::Undecided;
 use crate::{Fault, PolicyError, RuleIndex, View};
-
-/// The group of a match that is replaced, if a regex has one.
-const VALUE: &str = "value";
 
 /// What can begin to match some rules.
 pub(crate) struct Hold {
@@ -188,14 +186,5 @@ fn split(hir: &Hir) -> Vec<(Option<Hir>, Hir)> {
             .collect()
         }
         _ => vec![(None, hir.clone())],
-    }
-}
-
-pub(crate) fn has_value(hir: &Hir) -> bool {
-    match hir.kind() {
-        HirKind::Capture(group) => group.name.as_deref() == Some(VALUE) || has_value(&group.sub),
-        HirKind::Repetition(repetition) => has_value(&repetition.sub),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_value),
-        _ => false,
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use crate::engine::RuleInfo;
+use crate::rule::RuleInfo;
 
 const REDACTED: &str = "redacted:";
 /// Digits of the number of a mask.

@@ -5,7 +5,7 @@ use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
 use crate::begins::is_word;
 use crate::english::occurrence;
-use crate::fold::plain_byte;
+use crate::fold_table::plain_byte;
 use crate::prefilter::LONGEST;
 
 const MOST_LITERALS: usize = 300;

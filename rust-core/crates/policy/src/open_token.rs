@@ -1,7 +1,7 @@
 //! What of the token at the end of a text can still be a part of something encoded (SEMANTICS.md, "Derived texts").
 
 use crate::decode::{self, LEAST_BASE64};
-use crate::fold::plain_byte;
+use crate::fold_table::plain_byte;
 use crate::hold::Hold;
 use crate::scan::Pass;
 use crate::{Fault, Scratch, View};

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::packs::{all_names, is_built_in_rule};
 use crate::scope::{Scope, ScopeSet};
-use crate::{Action, Direction, Extent, PolicyError};
+use crate::{Action, Direction, Extent, Limit, PolicyError};
 
 /// What a policy has some rules do instead of what they do by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -21,21 +21,6 @@ pub struct ActionOverride {
     pub scopes: Option<ScopeSet>,
     /// What they do.
     pub action: Action,
-}
-
-/// What a pack says of all of its rules, for some scopes: they do no more than this.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limit {
-    /// Where.
-    #[serde(default = "everywhere")]
-    pub scopes: ScopeSet,
-    /// The strictest action.
-    pub action: Action,
-}
-
-fn everywhere() -> ScopeSet {
-    ScopeSet::ALL
 }
 
 /// What one rule does in each scope, by [`Scope`] as a number.

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::overrides::Limit;
-use crate::{Action, PolicyError, RuleSpec, ScopeSet};
+use crate::{Action, Limit, PolicyError, RuleSpec, ScopeSet};
 
 /// Embeds `packs/<name>.toml` for every name.
 macro_rules! packs {

@@ -17,7 +17,7 @@ pub(crate) const LONGEST_MATCH: usize = 1024;
 const NFA_BYTES: usize = 8 << 20;
 const LAZY_DFA_BYTES: usize = 1 << 20;
 /// The group of a match that a rule is about.
-const VALUE: &str = "value";
+pub(crate) const VALUE: &str = "value";
 
 /// A compiled regex that matches at least one and at most `longest` bytes.
 #[derive(Debug)]
@@ -365,5 +365,15 @@ impl ast::Visitor for Reader<'_> {
             "{} in a class is not portable; escape it",
             self.written(&operation.span)
         ))
+    }
+}
+
+/// Whether the group [`VALUE`] is in it.
+pub(crate) fn has_value(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(group) => group.name.as_deref() == Some(VALUE) || has_value(&group.sub),
+        HirKind::Repetition(repetition) => has_value(&repetition.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_value),
+        _ => false,
     }
 }

@@ -8,8 +8,8 @@ use crate::decode::{self, Decoded, Found};
 use crate::fold::floor_boundary;
 use crate::hold::Holding;
 use crate::linear::LinearScan;
+use crate::progress::{Progress, Reach};
 use crate::rule_set::RuleSet;
-use crate::window::{Progress, Reach};
 use crate::{Budget, Engine, Fault, Profile, RuleIndex, Scope, Scratch};
 
 /// Bytes of a long text that are looked at together.

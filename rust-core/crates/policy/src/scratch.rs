@@ -5,11 +5,11 @@ use regex_automata::hybrid;
 use crate::Engine;
 use crate::digits::Places;
 use crate::fold::Folded;
+use crate::hit::Hit;
 use crate::hold::{Hold, HoldCaches};
 use crate::search::PatternCaches;
 use crate::sieve::Residue;
 use crate::wake::MOST_NEEDLES;
-use crate::woken::Hit;
 
 /// Profiles of which it is remembered where in a stream something can begin.
 const MOST_HOLDS: usize = 4;

@@ -4,11 +4,12 @@ use regex_automata::{Anchored, Input, hybrid, meta};
 
 use crate::Fault;
 use crate::budget::Clock;
-use crate::engine::Rule;
-use crate::fold::plain_byte;
+use crate::fold_table::plain_byte;
+use crate::ground::Ground;
+use crate::hit::Hit;
+use crate::rule::Rule;
 use crate::wake::Wake;
-use crate::window::Ground;
-use crate::woken::{self, Hit};
+use crate::woken;
 
 /// Places up to which the matches of a stretch are tried one by one, whatever their length.
 const SHORT_STRETCH: usize = 64;

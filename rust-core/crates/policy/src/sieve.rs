@@ -6,13 +6,13 @@ use regex_automata::hybrid::dfa::Cache;
 use crate::automaton::{Automaton, Walk};
 use crate::budget::Clock;
 use crate::digits::Places;
-use crate::engine::Rule;
+use crate::ground::Ground;
+use crate::hit::Hit;
+use crate::rule::Rule;
 use crate::rule_set::RuleSet;
 use crate::shapes::Shape;
 use crate::starts::Starts;
 use crate::wake::Wake;
-use crate::window::Ground;
-use crate::woken::Hit;
 use crate::{Fault, PolicyError, RuleIndex, View};
 
 /// What the walks over a text may read, in bytes for each of its own. Beyond it the rules search for themselves.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::decode::{self, TOKEN_LIMIT};
 use crate::fold::floor_boundary;
 use crate::hold::Holding;
+use crate::progress::{Progress, Reach};
 use crate::scan::{MOST_HELD, Pass, Reporting, guarded};
-use crate::window::{Progress, Reach};
 use crate::{Budget, Engine, Fault, Match, Profile, Scope, Scratch};
 
 /// The scan of a text that arrives in pieces. Keeps the undecided end of it only: usually the last word. A clone of it can

@@ -5,7 +5,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::hold::has_value;
+use crate::pattern::has_value;
 
 /// Backslashes in a row before what a JSON string in a JSON string writes as an escape.
 const MOST_BACKSLASHES: usize = 8;

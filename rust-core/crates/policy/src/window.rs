@@ -1,102 +1,15 @@
 //! Finding the matches of one window of a text, and remembering how far the text is decided.
 
 use crate::fold::{Folded, fill_plain, floor_boundary};
+use crate::ground::{Ground, Surface};
 use crate::hold::Holding;
+use crate::progress::{Progress, Reach};
 use crate::scan::{Pass, Reporting};
-use crate::woken::{self, Surface};
+use crate::woken;
 use crate::{Direction, Fault, Match, RuleIndex, Scratch, View};
 
 /// Odd parts of a window around which needles are looked for one by one.
 const MOST_ODD: usize = 64;
-/// How far the beginnings of matches are decided by a window.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Reach {
-    /// To the end: nothing follows.
-    End,
-    /// Up to the engine's horizon before the end, whatever follows.
-    Horizon,
-    /// Up to the first place that depends on what follows.
-    Undecided,
-}
-
-/// How far a text has been decided. Offsets are those of the text that is given to [`Pass::window`].
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Progress {
-    /// In the view `Text`: the first undecided byte.
-    text: usize,
-    /// In the folded copy: the character of the text whose copy holds the first undecided byte,
-    folded: usize,
-    /// how many bytes of that character's copy are decided,
-    skip: usize,
-    /// the byte of the copy before that character,
-    before: Option<u8>,
-    /// and how long the copy before that character is.
-    folded_length: usize,
-    /// Where the text has to wait, behind a window that [reached](Reach::Undecided) as far as it could.
-    waits: usize,
-    /// Rules whose last match reaches beyond what is decided, with the end of that match: counted from the beginning of the
-    /// whole text or, by the rule's view, of its whole folded copy.
-    consumed: Vec<(RuleIndex, usize)>,
-}
-
-impl Progress {
-    /// The first byte that is undecided in any view.
-    pub(crate) fn held(&self) -> usize {
-        self.text.min(self.folded)
-    }
-
-    /// The first byte that is undecided in every view: white space can keep one view far behind the other.
-    pub(crate) fn reached(&self) -> usize {
-        self.text.max(self.folded)
-    }
-
-    /// From where on the text has to wait for what follows.
-    pub(crate) fn waits(&self) -> usize {
-        self.waits
-    }
-
-    /// Accounts for `count` bytes that were taken away from the beginning of the text.
-    pub(crate) fn forget(&mut self, count: usize) {
-        self.text = self.text.saturating_sub(count);
-        self.folded = self.folded.saturating_sub(count);
-        self.waits = self.waits.saturating_sub(count);
-    }
-
-    fn consumed(&self, rule: RuleIndex) -> usize {
-        self.consumed
-            .iter()
-            .find(|(known, _)| *known == rule)
-            .map_or(0, |(_, end)| *end)
-    }
-
-    fn consume(&mut self, rule: RuleIndex, end: usize) {
-        match self.consumed.iter_mut().find(|(known, _)| *known == rule) {
-            Some((_, known)) => *known = end,
-            None => self.consumed.push((rule, end)),
-        }
-    }
-}
-
-/// What a rule is applied to: beginnings from `from` up to `to`.
-pub(crate) struct Ground<'t> {
-    pub(crate) bytes: &'t [u8],
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    /// Where `bytes` begin in the whole text, or in its whole folded copy.
-    origin: usize,
-}
-
-impl<'t> Ground<'t> {
-    /// What of it is undecided, for the rules of this view.
-    fn surface(&self, view: View) -> Surface<'t> {
-        Surface {
-            bytes: &self.bytes[self.from..],
-            limit: self.to - self.from,
-            view: Some(view),
-        }
-    }
-}
-
 impl Pass<'_> {
     /// Finds the matches that begin where nothing is decided yet, as far as `reach` decides it, and moves `progress` on.
     // Never a part of its callers: of what is left behind once it has become one of some, the compiler thinks that it is

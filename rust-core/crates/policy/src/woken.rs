@@ -6,12 +6,13 @@ use regex_automata::hybrid::dfa::Cache;
 
 use crate::begins::is_word;
 use crate::budget::Clock;
-use crate::engine::Owner;
 use crate::fold::fill_plain;
+use crate::ground::{Ground, Surface};
+use crate::hit::Hit;
+use crate::needle_search::Owner;
 use crate::prefilter::LONGEST;
 use crate::rule_set::RuleSet;
 use crate::wake::{GRAPHIC_RUN, MOST_NEEDLES};
-use crate::window::Ground;
 use crate::{Engine, Fault, RuleIndex, View};
 
 /// What may be read behind literals, in bytes for each of a text. Beyond it every literal counts.
@@ -19,46 +20,6 @@ const MOST_READ: usize = 4;
 
 /// What the [anchors](crate::anchor::Anchor) of a rule remember.
 type Caches = [Option<Cache>; MOST_NEEDLES];
-
-/// A rule was woken: its matches can begin at `low` to `high`, counted from the first place that is to be decided. If the
-/// rule has several needles, `needle` says which of them was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Hit {
-    pub(crate) rule: RuleIndex,
-    pub(crate) needle: u8,
-    pub(crate) low: usize,
-    pub(crate) high: usize,
-    /// Where the needle's literal stands.
-    place: usize,
-}
-
-impl Hit {
-    /// Of a rule without needles.
-    pub(crate) fn new(rule: RuleIndex, low: usize, high: usize) -> Self {
-        Self {
-            rule,
-            needle: 0,
-            low,
-            high,
-            place: low,
-        }
-    }
-}
-
-/// A copy of a text from the first undecided place on.
-pub(crate) struct Surface<'t> {
-    pub(crate) bytes: &'t [u8],
-    /// Matches that begin here or later are not looked for.
-    pub(crate) limit: usize,
-    /// The view whose rules are tried, or none if the copy serves both.
-    pub(crate) view: Option<View>,
-}
-
-impl Surface<'_> {
-    fn serves(&self, of_rule: View) -> bool {
-        self.view.is_none_or(|view| view == of_rule)
-    }
-}
 
 /// Adds a hit for every stretch of `surface` in which a match of an active rule can begin.
 pub(crate) fn collect(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, hits: &mut Vec<Hit>) {

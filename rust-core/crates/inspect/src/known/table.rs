@@ -6,9 +6,9 @@
 
 use proofgate_policy::Match;
 
-use super::Key;
 use super::holders::{BYTES_OF_TENANT, BYTES_OF_UNIT, Holders};
 use super::index::Index;
+use super::key::{Key, home};
 use crate::tags::Tag;
 
 /// Bytes that an allocation costs beyond what is asked for, about.
@@ -278,9 +278,4 @@ impl Table {
 
 fn entry_of(entries: &[Entry], number: u32) -> Option<&Entry> {
     entries.get((number as usize).wrapping_sub(1))
-}
-
-/// Where the search for a tag begins; tags are as good as random.
-pub(super) fn home(tag: &Tag) -> usize {
-    usize::from_le_bytes(std::array::from_fn(|byte| tag[byte]))
 }

@@ -1,0 +1,63 @@
+//! The literals of all rules, and which rule each of them wakes.
+
+use std::collections::HashMap;
+
+use crate::needle::Offsets;
+use crate::prefilter::Prefilter;
+use crate::rule::Rule;
+use crate::wake::Wake;
+use crate::{RuleIndex, View};
+
+/// Which rule a literal of the prefilter wakes.
+pub(crate) struct Owner {
+    pub(crate) rule: RuleIndex,
+    pub(crate) view: View,
+    pub(crate) needle: u8,
+    pub(crate) offsets: Offsets,
+    /// Whether a word has to begin with the literal.
+    pub(crate) at_word: bool,
+}
+
+/// The needles of some rules, looked for in one pass.
+pub(crate) struct NeedleSearch {
+    pub(crate) prefilter: Prefilter,
+    /// For every literal of the prefilter, whom it wakes.
+    pub(crate) owners: Vec<Vec<Owner>>,
+}
+
+impl NeedleSearch {
+    /// Looks for the needles of the rules with this view, or of all.
+    pub(crate) fn of(rules: &[Rule], view: Option<View>) -> Self {
+        let mut literals = Vec::<Vec<u8>>::new();
+        let mut numbers = HashMap::<&[u8], usize>::new();
+        let mut owners = Vec::<Vec<Owner>>::new();
+        for (number, rule) in (0_u16..).zip(rules) {
+            let Wake::Needles(needles) = &rule.wake else {
+                continue;
+            };
+            if view.is_some_and(|view| view != rule.view) {
+                continue;
+            }
+            for (number_of_needle, needle) in (0_u8..).zip(needles) {
+                for literal in &needle.literals {
+                    let number_of_literal = *numbers.entry(literal).or_insert_with(|| {
+                        literals.push(literal.clone());
+                        owners.push(Vec::new());
+                        literals.len() - 1
+                    });
+                    owners[number_of_literal].push(Owner {
+                        rule: RuleIndex(number),
+                        view: rule.view,
+                        needle: number_of_needle,
+                        offsets: needle.offsets,
+                        at_word: needle.is_at_word(literal),
+                    });
+                }
+            }
+        }
+        Self {
+            prefilter: Prefilter::new(&literals),
+            owners,
+        }
+    }
+}
