@@ -17,6 +17,7 @@ from proofgate import (
     payload_command,
     quickstart_command,
     receipt_command,
+    schema_command,
     status_command,
     terminal,
 )
@@ -94,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     status_command.add(partial(_command, commands))
     reading_command.add(partial(_command, commands))
     _add_worker_commands(commands)
+    schema_command.add(partial(_command, commands))
     _add_front_door(commands)
     _add_prices(commands)
     _add_policy_commands(commands)
