@@ -1,0 +1,48 @@
+"""The JSON schema of a GovernanceGateway; `python -m proofgate_operator.api.editor_schema` prints it for editors.
+
+It says less than an API server: what needs two fields is a rule of the CRD.
+"""
+
+import json
+from typing import Any
+
+from proofgate_operator.api import API_VERSION, KIND
+from proofgate_operator.api.crd import crd
+
+
+def manifest() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of a manifest as somebody writes one."""
+    spec = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Proofgate: {KIND}",
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "properties": {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"const": KIND},
+            "metadata": {"type": "object"},
+            "spec": _closed(spec),
+        },
+    }
+
+
+def _closed(node: Any) -> Any:
+    """A node of a CRD, with objects that have no other fields, as `kubectl apply` refuses them."""
+    if isinstance(node, list):
+        return [_closed(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    found: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "properties":
+            found[key] = {name: _closed(one) for name, one in value.items()}
+        elif not key.startswith("x-"):
+            found[key] = _closed(value)
+    if "properties" in found and not node.get("x-kubernetes-preserve-unknown-fields"):
+        found["additionalProperties"] = False
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(manifest(), indent=1, ensure_ascii=False))
