@@ -145,8 +145,8 @@ fn keep(admitted: &Admitted<'_>, most: usize) -> Result<Box<Keeping>, Unavailabl
         Some(_) => Asked::Coming,
         None => Asked::Whole(admitted.body),
     };
-    desk.ok_or(Unavailable::Payloads)?
-        .begin(&admitted.tenant.name, most, asked)
+    let desk = desk.ok_or(Unavailable::Payloads)?;
+    Keeping::begin(desk, &admitted.tenant.name, most, asked)
 }
 
 /// The names of dropped fields that a record has room for.
