@@ -1,36 +1,14 @@
-//! Where a key stands in a request.
-
-use std::fmt;
+//! The key of a request, from the fields that can hold it.
 
 use proofgate_wire::KeyFields;
 
 use crate::AuthError;
+use crate::key_field::KeyField;
 
 /// The longest token that is looked at, in bytes. A JWT is seldom longer than two kilobytes.
 pub(crate) const MAX_TOKEN_BYTES: usize = 8 * 1024;
 
-/// A field of a request in which a key or a token can stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KeyField {
-    /// Behind `Bearer` (RFC 6750 section 2.1): OpenAI's clients, and Anthropic's of 2026.
-    Authorization,
-    /// Alone: older clients of Anthropic.
-    XApiKey,
-    /// Alone: clients of Azure OpenAI.
-    ApiKey,
-    /// Alone: Google's clients.
-    XGoogApiKey,
-}
-
 impl KeyField {
-    /// How a value of it looks.
-    pub(crate) fn form(self) -> &'static str {
-        match self {
-            KeyField::Authorization => "Bearer YOUR_KEY",
-            _ => "YOUR_KEY",
-        }
-    }
-
     /// The key in a value of this field: visible ASCII, behind the scheme in any case and exactly one space where the
     /// field is Authorization.
     ///
@@ -46,18 +24,6 @@ impl KeyField {
         };
         key.filter(|key| !key.is_empty() && key.len() <= most_bytes && is_graphic(key))
             .ok_or(AuthError::MalformedKey(self))
-    }
-}
-
-/// Its name.
-impl fmt::Display for KeyField {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            KeyField::Authorization => "Authorization",
-            KeyField::XApiKey => "x-api-key",
-            KeyField::ApiKey => "api-key",
-            KeyField::XGoogApiKey => "x-goog-api-key",
-        })
     }
 }
 

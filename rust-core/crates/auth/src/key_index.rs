@@ -1,6 +1,6 @@
 use crate::AuthError;
+use crate::api_key::{ApiKey, KeyHash};
 use crate::digest::same_digest;
-use crate::tenants::{ApiKey, KeyHash};
 
 /// Digests of keys, each with whom it belongs to; built once, never changed.
 #[derive(Debug)]

@@ -18,12 +18,14 @@
 #![forbid(unsafe_code)]
 
 mod allow_list;
+mod api_key;
 mod auth_error;
 mod authenticator;
 mod digest;
 mod error;
 mod identity;
 mod jwt;
+mod key_field;
 mod key_fields;
 mod key_index;
 mod shards;
@@ -31,12 +33,13 @@ mod tenants;
 mod well_known_keys;
 
 pub use allow_list::{AllowList, Endpoint};
+pub use api_key::{ApiKey, KeyHash, hash_api_key};
 pub use auth_error::AuthError;
 pub use authenticator::Authenticator;
 pub use error::Error;
 pub use identity::{Credential, Identity};
 pub use jwt::{Issuer, KeySet, SigningAlgorithm, WantedKeySets};
-pub use key_fields::KeyField;
+pub use key_field::KeyField;
 pub use proofgate_wire::KeyFields;
 pub use shards::{BadLine, SHARDS, Shard, ShardError, ShardFile, ShardedTenant, Shards, WellKnownKey};
-pub use tenants::{ApiKey, KeyHash, Tenant, TenantTable, hash_api_key};
+pub use tenants::{Tenant, TenantTable};

@@ -6,6 +6,7 @@
 mod directory;
 mod line;
 mod shard;
+mod tenant_name;
 
 use std::sync::Arc;
 
@@ -14,32 +15,15 @@ use sha2::{Digest, Sha256};
 use directory::Directory;
 pub use line::BadLine;
 pub use shard::{Shard, ShardError, ShardFile, ShardedTenant, WellKnownKey};
+pub(crate) use tenant_name::TenantName;
+use tenant_name::place_of;
 
 use crate::AuthError;
+use crate::api_key::KeyHash;
 use crate::key_index::prefix;
-use crate::tenants::KeyHash;
 
 /// How many parts there are.
 pub const SHARDS: usize = 32;
-
-/// A tenant's name and the beginning of its SHA-256, by which it is found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TenantName {
-    pub(crate) text: Arc<str>,
-    pub(crate) place: u64,
-}
-
-impl TenantName {
-    pub(crate) fn new(text: Arc<str>) -> Self {
-        let place = place_of(&text);
-        TenantName { text, place }
-    }
-}
-
-/// The first eight bytes of the SHA-256 of a tenant's name.
-fn place_of(name: &str) -> u64 {
-    prefix(&Sha256::digest(name).into())
-}
 
 /// Every shard as it is in service. A clone shares them.
 #[derive(Debug, Clone)]

@@ -17,6 +17,7 @@
 
 mod abi;
 mod answer;
+mod encoding;
 pub mod questions;
 mod receipt;
 mod step;

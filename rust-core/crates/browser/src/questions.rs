@@ -3,6 +3,7 @@
 //! decimal texts: a browser's numbers end at 2^53.
 
 use crate::Refusal;
+use crate::encoding::{hash_of, told};
 use crate::receipt::Receipt;
 use crate::step::Steps;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -222,12 +223,6 @@ fn own(note: &str, key: &VerifyingKey) -> Result<Checkpoint, Refusal> {
     Ok(checkpoint)
 }
 
-pub(crate) fn told(checkpoint: &Checkpoint) -> Value {
-    json!({
-        "origin": checkpoint.origin, "size": checkpoint.size.to_string(), "root": STANDARD.encode(checkpoint.root),
-    })
-}
-
 fn take<const N: usize>(arguments: &Arguments) -> Result<[Option<&[u8]>; N], Refusal> {
     let arguments: Vec<Option<&[u8]>> = arguments.iter().map(Option::as_deref).collect();
     let count = arguments.len();
@@ -249,10 +244,6 @@ fn text(argument: Option<&[u8]>) -> Result<&str, Refusal> {
 
 fn key_of(argument: Option<&[u8]>) -> Result<VerifyingKey, Refusal> {
     Ok(VerifyingKey::from_file_text(text(argument)?)?)
-}
-
-pub(crate) fn hash_of(text: &str) -> Option<Hash> {
-    STANDARD.decode(text).ok()?.try_into().ok()
 }
 
 fn hashes_of(list: &str) -> Result<Vec<Hash>, Refusal> {

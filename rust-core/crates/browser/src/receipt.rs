@@ -1,7 +1,7 @@
 //! A receipt, as `GET /v1/receipts/{id}` answers it, and every step of checking it.
 
 use crate::Refusal;
-use crate::questions::{hash_of, told};
+use crate::encoding::{hash_of, told};
 use crate::step::Steps;
 use proofgate_ledger::commitment::reveal;
 use proofgate_ledger::{

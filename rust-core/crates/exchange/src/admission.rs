@@ -16,8 +16,9 @@ use proofgate_policy::Direction;
 use proofgate_providers::{BadRequest, Call, RequestTemplate, batch_endpoint};
 use proofgate_stages::Stage;
 use proofgate_translate::Target as TranslationTarget;
+use proofgate_upstream::demand::{self, Most, most_tokens};
 use proofgate_upstream::offered_tools::OfferedTools;
-use proofgate_upstream::pricing::{self, AskedFor, Most, Unpriced, most_tokens};
+use proofgate_upstream::pricing::{AskedFor, Unpriced};
 use proofgate_upstream::routes::{Model, Named, Target, Way};
 use proofgate_upstream::translation::{Pairs, Translation};
 use proofgate_upstream::upstream::Attending;
@@ -398,7 +399,7 @@ async fn admit<'c>(
         demand,
         bounds,
         unpriced,
-    } = pricing::most(call, &asked, model, admitted_at);
+    } = demand::most(call, &asked, model, admitted_at);
     if let Some(unpriced) = unpriced
         && has_budget
     {
@@ -422,7 +423,7 @@ async fn admit<'c>(
             Limit::MoneyPerDay | Limit::MoneyPerMonth => {
                 (bounds.answers, asked.tools.as_deref().map(OfferedTools::bound))
             }
-            _ => (pricing::most_answer_tokens(call, model), None),
+            _ => (demand::most_answer_tokens(call, model), None),
         };
         let rejection = Rejection::over_limit(exceeded, call, answers, tools);
         Box::new(RejectedCall {
@@ -592,7 +593,7 @@ async fn admit<'c>(
         model: &model.name,
         target,
         upstream_model: &named.model,
-        answer_tokens: pricing::most_answer_tokens(call, model),
+        answer_tokens: demand::most_answer_tokens(call, model),
         bounds,
         asked,
         dropped: &dropped,

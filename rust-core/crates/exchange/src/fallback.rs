@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use proofgate_base::lifecycle::Phase;
 use proofgate_stages::Stage;
+use proofgate_upstream::demand::most_tokens;
 use proofgate_upstream::failure::Failure;
-use proofgate_upstream::pricing::most_tokens;
 use proofgate_upstream::routes::{Places, Way};
 use proofgate_wire::encode;
 

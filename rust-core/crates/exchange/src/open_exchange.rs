@@ -23,8 +23,9 @@ use proofgate_observe::telemetry::{self, Observed};
 use proofgate_payloads::PayloadKey;
 use proofgate_providers::{Call, Dialect};
 use proofgate_stages::{Span, Stage};
-use proofgate_upstream::attempt::{Executed, Reached};
+use proofgate_upstream::attempt::Reached;
 use proofgate_upstream::catalog::Catalog;
+use proofgate_upstream::delivery::Executed;
 use proofgate_upstream::pricing::{AskedFor, Bounds, Offer};
 use proofgate_upstream::routes::Target;
 use proofgate_upstream::upstream::Attending;
@@ -144,8 +145,8 @@ fn keep(admitted: &Admitted<'_>, most: usize) -> Result<Box<Keeping>, Unavailabl
         Some(_) => Asked::Coming,
         None => Asked::Whole(admitted.body),
     };
-    desk.ok_or(Unavailable::Payloads)?
-        .begin(&admitted.tenant.name, most, asked)
+    let desk = desk.ok_or(Unavailable::Payloads)?;
+    Keeping::begin(desk, &admitted.tenant.name, most, asked)
 }
 
 /// The names of dropped fields that a record has room for.

@@ -1,5 +1,6 @@
 //! Sends an admitted request to one of its model's providers, as far as the head of an answer that is taken.
 
+mod heard;
 mod missing_path;
 mod passing;
 mod set_aside;
@@ -13,12 +14,12 @@ use proofgate_base::answer::AnswerOptions;
 use proofgate_base::lifecycle::Phase;
 use proofgate_base::memory::{Buffer, Exhausted};
 use proofgate_base::rejection::Rejection;
-use proofgate_base::response_head::{AnswerHead, Scrutiny, write_head};
+use proofgate_base::response_head::{Scrutiny, write_head};
 use proofgate_config::Reason;
 use proofgate_ledger::record::Outcome;
 use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long};
 use proofgate_upstream::attempt::{
-    Begun, EarlyFailure, Lent, Request, attempt, early_failure, upstream_body, whole_body,
+    EarlyFailure, Lent, Request, attempt, early_failure, upstream_body, whole_body,
 };
 use proofgate_upstream::failure::{Failure, Timeout};
 use proofgate_upstream::routes::{Model, Places};
@@ -32,6 +33,7 @@ use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply};
 use crate::rewritten::Rewritten;
 
+pub use self::heard::Heard;
 use self::missing_path::is_missing_path;
 use self::passing::{Broken, Passing};
 pub use self::set_aside::SetAside;
@@ -41,21 +43,6 @@ const UNTIL_A_REASON: Duration = Duration::from_secs(5);
 
 /// How long an answer that might be a failure waits for its first event, where no heartbeat says so.
 const UNTIL_THE_FIRST_EVENT: Duration = Duration::from_secs(15);
-
-/// What came of an attempt.
-pub enum Heard {
-    /// The answer has begun.
-    Begun {
-        begun: Begun<AnswerHead>,
-        /// Whether the gateway asked for usage and the client did not.
-        keeps_usage: bool,
-    },
-    Nothing(Failure),
-    /// The client did not wait for it.
-    ClientGone,
-    /// What was still coming of the request is not taken.
-    Refused(Rejection, Outcome),
-}
 
 /// An admitted request, as it is sent to one provider or several.
 pub struct Sender<'s, 'c> {
@@ -265,7 +252,7 @@ impl Sender<'_, '_> {
         };
         if let Some(failure) = declined.take() {
             let heard = failed(failure, open);
-            self.set_aside(begun, keeps_usage, out, answer);
+            self.keep(SetAside::new(begun, keeps_usage, out, answer));
             return heard;
         }
         let may_turn = may_turn && !self.has_passed.get();
@@ -293,7 +280,7 @@ impl Sender<'_, '_> {
                     Failure::Unauthorized => {
                         upstream.report_refusal(&gateway.metrics, name, early.status, None, &early.said);
                     }
-                    _ => self.set_aside(begun, keeps_usage, out, answer),
+                    _ => self.keep(SetAside::new(begun, keeps_usage, out, answer)),
                 }
                 return heard;
             }
@@ -356,12 +343,17 @@ impl Sender<'_, '_> {
                     .provider_failed(&upstream.name, failure.answer().code);
                 open.leave();
                 if let Failure::Declined { .. } = failure {
-                    self.set_aside(begun, keeps_usage, out, answer);
+                    self.keep(SetAside::new(begun, keeps_usage, out, answer));
                 }
                 return Heard::Nothing(failure);
             }
         }
         Heard::Begun { begun, keeps_usage }
+    }
+
+    /// Keeps an answer while it is not known whether another provider takes the request.
+    fn keep(&self, answer: SetAside) {
+        self.set_aside.set(Some(Box::new(answer)));
     }
 
     /// What a failure with which an answer begins says against relaying it.

@@ -1,7 +1,9 @@
 //! One client's connection: requests one after the other, each attributed, read and answered.
 
 mod anyone;
+mod asked_by_anyone;
 mod form;
+mod form_boundary;
 mod stored;
 
 use std::cell::Cell;
@@ -44,7 +46,8 @@ use proofgate_wire::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use self::anyone::AskedByAnyone;
+use self::asked_by_anyone::AskedByAnyone;
+use self::form_boundary::boundary;
 use crate::cors;
 
 /// Serves one client until either side has had enough. `peer` is what is known of the connection.
@@ -397,7 +400,7 @@ impl Connection {
             _ => None,
         };
         let boundary = match has_form {
-            true => Some(form::boundary(&head.headers).map_err(Rejection::from)?),
+            true => Some(boundary(&head.headers).map_err(Rejection::from)?),
             false => None,
         };
         Ok(Head::Request(Request {

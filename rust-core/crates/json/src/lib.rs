@@ -9,6 +9,7 @@
 mod block;
 mod case;
 mod error;
+mod escape;
 mod event;
 mod keys;
 mod number;

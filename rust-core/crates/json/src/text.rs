@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use crate::block::{BLOCK, specials};
 use crate::error::JsonError;
+use crate::escape::read_escape;
 use crate::run::{plain_run_end, short_run_end};
 use crate::unescape::unescape_into;
 
@@ -187,73 +188,6 @@ fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
         Ok((_, length)) => Ok(length),
         Err(flaw) => Err(flaw.at(at, bytes.len())),
     }
-}
-
-/// What is wrong with an escape.
-pub(crate) enum Flaw {
-    Ended,
-    Invalid,
-    Lone,
-}
-
-impl Flaw {
-    fn at(self, at: usize, length: usize) -> JsonError {
-        match self {
-            Flaw::Ended => JsonError::UnexpectedEnd { at: length },
-            Flaw::Invalid => JsonError::InvalidEscape { at },
-            Flaw::Lone => JsonError::LoneSurrogate { at },
-        }
-    }
-}
-
-/// Reads the escape, or the surrogate pair, at the beginning of `bytes`: its character and its length.
-pub(crate) fn read_escape(bytes: &[u8]) -> Result<(char, usize), Flaw> {
-    let decoded = match bytes.get(1).ok_or(Flaw::Ended)? {
-        b'"' => '"',
-        b'\\' => '\\',
-        b'/' => '/',
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        b'u' => return read_code_units(bytes),
-        _ => return Err(Flaw::Invalid),
-    };
-    Ok((decoded, 2))
-}
-
-fn read_code_units(bytes: &[u8]) -> Result<(char, usize), Flaw> {
-    let first = code_unit(bytes)?;
-    if let Some(decoded) = char::from_u32(first) {
-        return Ok((decoded, 6));
-    }
-    if first >= 0xdc00 {
-        return Err(Flaw::Lone);
-    }
-    let second = match bytes.get(6..) {
-        Some([b'\\', b'u', ..]) => code_unit(&bytes[6..])?,
-        Some([] | [b'\\']) => return Err(Flaw::Ended),
-        _ => return Err(Flaw::Lone),
-    };
-    if !(0xdc00..0xe000).contains(&second) {
-        return Err(Flaw::Lone);
-    }
-    let point = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-    char::from_u32(point)
-        .map(|decoded| (decoded, 12))
-        .ok_or(Flaw::Lone)
-}
-
-/// The UTF-16 code unit of `\uXXXX` at the beginning of `bytes`.
-fn code_unit(bytes: &[u8]) -> Result<u32, Flaw> {
-    let digits = bytes.get(2..).unwrap_or_default();
-    let mut unit = 0;
-    for index in 0..4 {
-        let digit = *digits.get(index).ok_or(Flaw::Ended)?;
-        unit = unit << 4 | char::from(digit).to_digit(16).ok_or(Flaw::Invalid)?;
-    }
-    Ok(unit)
 }
 
 /// Appends `text` as it has to stand between the quotes of a JSON string.

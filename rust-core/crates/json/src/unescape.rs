@@ -1,7 +1,7 @@
 //! Writes the value of a string that has escapes.
 
 use crate::block::{BLOCK, backslashes};
-use crate::text::read_escape;
+use crate::escape::read_escape;
 
 /// Bytes of the value that are put together before they are appended: they stay in the processor's first cache.
 const ROOM: usize = 2048;

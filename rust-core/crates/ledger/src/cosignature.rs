@@ -40,6 +40,23 @@ impl CosignatureKey {
     }
 }
 
+impl SignedCheckpoint<'_> {
+    /// The newest cosignature by a witness; `None` when it has not cosigned.
+    ///
+    /// # Errors
+    /// [`LedgerError::BadSignature`] when a line claims to be by this key and does not verify.
+    pub fn cosignature(&self, key: &CosignatureKey) -> Result<Option<Cosignature>, LedgerError> {
+        let mut newest: Option<Cosignature> = None;
+        for signature in self.note.signatures_of(key.name(), key.id()) {
+            let found = key.check(self.note.text, signature)?;
+            if newest.as_ref().is_none_or(|newest| newest.time < found.time) {
+                newest = Some(found);
+            }
+        }
+        Ok(newest)
+    }
+}
+
 /// What a witness says of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cosignature {

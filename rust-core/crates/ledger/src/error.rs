@@ -107,7 +107,7 @@ pub enum LedgerError {
     /// A record's encoding exceeds `record::MAX_RECORD` bytes.
     #[error(
         "a record of {bytes} bytes exceeds the limit of {} bytes",
-        crate::record::MAX_RECORD
+        crate::record_size::MAX_RECORD
     )]
     RecordTooLarge {
         /// Encoded size in bytes.

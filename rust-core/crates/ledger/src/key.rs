@@ -5,17 +5,17 @@
 //! One ledger key speaks for every log of a gateway: [`SigningKey::for_origin`] and [`VerifyingKey::for_origin`] give
 //! the same key the name of one log's origin, as the checkpoint format asks for.
 
-use crate::key_line::KeyOfLine;
+use crate::key_text::{LOG, WITNESS, check_name, check_origin, key_id, key_text, split_key_text};
 use crate::{LedgerError, Signer as SignerElsewhere};
-use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{Signature, Signer};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
-const LOG: u8 = 0x01;
-const WITNESS: u8 = 0x04;
+/// What a signer is asked to sign so that secrets can be derived of a key whose seed nobody here has. No note: it holds no
+/// newline.
+const DERIVATION: &[u8] = b"proofgate/v1/derivation\0";
 
 /// The secret half of a ledger's key, or of any log's.
 pub type SigningKey = PrivateKey<LOG>;
@@ -151,16 +151,39 @@ impl SigningKey {
         })
     }
 
-    pub(crate) fn away(public: &VerifyingKey, signer: Arc<dyn SignerElsewhere>, derived: [u8; 32]) -> Self {
-        Self {
+    /// A key that a signer holds. It is asked twice for one signature, of which the secrets of [`Self::derive`] are made:
+    /// they are as secret as that signature, so a signer gives it to the ledger's own processes alone.
+    ///
+    /// # Errors
+    /// [`LedgerError::Signer`] when it does not answer, holds another key, or signs one message in two ways.
+    pub fn of_signer(public: &VerifyingKey, signer: Arc<dyn SignerElsewhere>) -> Result<Self, LedgerError> {
+        let refused = |why: &str| LedgerError::Signer(why.to_owned());
+        let asked = || {
+            signer
+                .sign(DERIVATION)
+                .map_err(|error| LedgerError::Signer(error.0))
+        };
+        if signer.public_key() != public.point() {
+            return Err(refused("it holds another key than the one that is named"));
+        }
+        let (first, second) = (asked()?, asked()?);
+        public
+            .check_bytes(DERIVATION, &first)
+            .map_err(|_| refused("its signature does not verify"))?;
+        if first != second {
+            return Err(refused(
+                "it signs one message in two ways: Ed25519 without randomness is needed",
+            ));
+        }
+        Ok(Self {
             name: public.name.clone(),
             secret: Secret::Elsewhere {
                 public: public.key,
                 signer,
-                derived,
+                derived: Sha256::digest(first).into(),
             },
             line: public.line.clone(),
-        }
+        })
     }
 
     pub(crate) fn with_public(self, public: &VerifyingKey) -> Self {
@@ -279,6 +302,15 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
     }
 }
 
+/// A key of a line, and how long it may begin something new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyOfLine {
+    /// The key, alone.
+    pub key: VerifyingKey,
+    /// The last moment, in unix microseconds; `None` of the newest key.
+    pub until: Option<u64>,
+}
+
 impl VerifyingKey {
     /// The same key under the name of `origin`, which must be the key's name or start with it and a slash.
     ///
@@ -340,26 +372,6 @@ impl VerifyingKey {
     }
 }
 
-/// The first bytes of SHA-256 over a key's name, a newline, its algorithm and the public key.
-fn key_id(name: &str, algorithm: u8, public: &[u8; 32]) -> [u8; 4] {
-    let mut sha = Sha256::new();
-    sha.update(name.as_bytes());
-    sha.update([b'\n', algorithm]);
-    sha.update(public);
-    let digest = sha.finalize();
-    [digest[0], digest[1], digest[2], digest[3]]
-}
-
-/// `<name>+<hash8>+<base64(algorithm ‖ key)>`.
-fn key_text(name: &str, id: [u8; 4], algorithm: u8, key: &[u8; 32]) -> String {
-    let mut body = [0u8; 33];
-    body[0] = algorithm;
-    body[1..].copy_from_slice(key);
-    let text = format!("{name}+{:08x}+{}", u32::from_be_bytes(id), STANDARD.encode(body));
-    body.fill(0);
-    text
-}
-
 fn read_point(key: &[u8; 32]) -> Result<ed25519_dalek::VerifyingKey, LedgerError> {
     let key = ed25519_dalek::VerifyingKey::from_bytes(key)
         .map_err(|_| LedgerError::KeyText("not an Ed25519 public key"))?;
@@ -367,60 +379,4 @@ fn read_point(key: &[u8; 32]) -> Result<ed25519_dalek::VerifyingKey, LedgerError
         true => Err(LedgerError::KeyText("a weak Ed25519 public key")),
         false => Ok(key),
     }
-}
-
-pub(crate) fn check_name(name: &str) -> Result<(), LedgerError> {
-    if name.is_empty()
-        || name
-            .chars()
-            .any(|c| c.is_whitespace() || c.is_control() || c == '+')
-    {
-        return Err(LedgerError::KeyText(
-            "a key name holds no white space, control character or '+'",
-        ));
-    }
-    Ok(())
-}
-
-fn check_origin(name: &str, origin: &str) -> Result<(), LedgerError> {
-    let below = origin
-        .strip_prefix(name)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    if !below {
-        return Err(LedgerError::OriginNotBelowKey {
-            key: name.to_owned(),
-            origin: origin.to_owned(),
-        });
-    }
-    check_name(origin)
-}
-
-/// Splits `<name>+<hash8>+<base64(algorithm ‖ 32 bytes)>`.
-fn split_key_text(text: &str, algorithm: u8) -> Result<(String, [u8; 4], [u8; 32]), LedgerError> {
-    let form = || LedgerError::KeyText("not of the form name+hash+base64");
-    // The base64 alphabet has a '+', a name has none.
-    let mut parts = text.splitn(3, '+');
-    let (name, id, body) = match (parts.next(), parts.next(), parts.next()) {
-        (Some(name), Some(id), Some(body)) => (name, id, body),
-        _ => return Err(form()),
-    };
-    if id.len() != 8
-        || !id
-            .bytes()
-            .all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
-    {
-        return Err(form());
-    }
-    let id = u32::from_str_radix(id, 16).map_err(|_| form())?.to_be_bytes();
-    let mut body = STANDARD.decode(body).map_err(|_| form())?;
-    let key = match body.split_first() {
-        Some((found, key)) if *found == algorithm => <[u8; 32]>::try_from(key).map_err(|_| form()),
-        Some((&LOG, _)) => Err(LedgerError::KeyText(
-            "an Ed25519 key of a log, and no witness's (type 0x04)",
-        )),
-        Some((&WITNESS, _)) => Err(LedgerError::KeyText("a witness's key (type 0x04), and no log's")),
-        _ => Err(LedgerError::KeyText("not an Ed25519 key")),
-    };
-    body.fill(0);
-    Ok((name.to_owned(), id, key?))
 }

@@ -1,18 +1,9 @@
 //! A line of keys: one that is known, and those before and after it that statements of succession lead to.
 
-use crate::{KeySuccession, LedgerError, SigningKey, VerifyingKey};
+use crate::{KeyOfLine, KeySuccession, LedgerError, SigningKey, VerifyingKey};
 
 /// Most keys in a line.
 pub const MAX_KEYS: usize = 64;
-
-/// A key of a line, and how long it may begin something new.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyOfLine {
-    /// The key, alone.
-    pub key: VerifyingKey,
-    /// The last moment, in unix microseconds; `None` of the newest key.
-    pub until: Option<u64>,
-}
 
 impl VerifyingKey {
     /// Reads the text of a key file: a vkey in the first line, and behind it, if there are any, statements of succession.

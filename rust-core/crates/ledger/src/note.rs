@@ -1,6 +1,6 @@
 //! C2SP signed notes (c2sp.org/signed-note).
 
-use crate::key::check_name;
+use crate::key_text::check_name;
 use crate::{LedgerError, SigningKey, VerifyingKey};
 use base64::{Engine, engine::general_purpose::STANDARD};
 

@@ -8,94 +8,27 @@ use crate::{Hash, LedgerError};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+mod absence;
 mod analysis;
 mod attribution;
 mod compact;
+mod id;
 mod shape;
 mod text;
 mod tier;
 
+pub use crate::record_size::MAX_RECORD;
+use absence::{is_false, is_once, is_zero, is_zero_64, once};
 pub use analysis::{AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis};
 pub use attribution::{Attribution, EndUserId, TraceId};
 use compact::Fields;
+pub use id::{ConfigDigests, ConfigId, SaltId, SettingsDigest, ShredKeyId};
 use shape::Shape;
 use text::{base64_hash, hex};
 pub use tier::TierName;
 
-/// Largest encoded record in bytes: tlog-tiles entries carry a 16-bit length.
-pub const MAX_RECORD: usize = 65_535;
 /// The only version of the record format.
 pub const VERSION: u8 = 1;
-
-/// Which configuration was in force: the first 8 bytes of its SHA-256, in hex. The `open` or `config` record with the
-/// whole digest comes before it in the same log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConfigId(#[serde(with = "hex")] pub [u8; 8]);
-
-/// SHA-256 of what a configuration's file says, in hex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettingsDigest(#[serde(with = "hex")] pub Hash);
-
-/// Which configuration is in force, as `open` and `config` tell it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfigDigests {
-    /// Of all of it.
-    pub config: Hash,
-    /// Of what its file says, where that is not all.
-    pub settings: Option<SettingsDigest>,
-}
-
-impl ConfigDigests {
-    /// Of a configuration that its file tells whole.
-    #[must_use]
-    pub fn of(config: Hash) -> Self {
-        Self {
-            config,
-            settings: None,
-        }
-    }
-
-    /// Its short name in records.
-    #[must_use]
-    pub fn id(&self) -> ConfigId {
-        ConfigId::from(&self.config)
-    }
-}
-
-impl From<&Hash> for ConfigId {
-    fn from(digest: &Hash) -> Self {
-        let mut id = [0; 8];
-        id.copy_from_slice(&digest[..8]);
-        Self(id)
-    }
-}
-
-/// Which salt the commitments of an exchange have: the first 8 bytes of a digest of it, in hex. It tells a salt that was
-/// changed, and nothing of the salt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SaltId(#[serde(with = "hex")] pub [u8; 8]);
-
-/// Which [`ShredKey`](crate::ShredKey) a salt needs: the first 8 bytes of a digest of it, in hex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ShredKeyId(#[serde(with = "hex")] pub [u8; 8]);
-
-impl std::str::FromStr for ShredKeyId {
-    type Err = LedgerError;
-
-    /// Reads 16 lower-case hex digits.
-    fn from_str(text: &str) -> Result<Self, LedgerError> {
-        let id = hex::read(text).ok_or(LedgerError::ShredKeysMalformed(
-            "an id is 16 lower-case hex digits",
-        ))?;
-        Ok(Self(id))
-    }
-}
-
-impl std::fmt::Display for ShredKeyId {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
-    }
-}
 
 /// What the policy saw in one direction of an exchange; absent where no rule matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -207,30 +140,6 @@ impl<'a> PolicyNote<'a> {
             ..self
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
-fn is_false(flag: &bool) -> bool {
-    !*flag
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
-fn is_once(count: &u32) -> bool {
-    *count == 1
-}
-
-fn once() -> u32 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
-fn is_zero_64(count: &u64) -> bool {
-    *count == 0
 }
 
 /// The first record of every log: who writes it, with what configuration, and which log came before it on the shard.

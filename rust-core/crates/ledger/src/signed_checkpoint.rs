@@ -1,11 +1,11 @@
 //! A checkpoint as it is handed to a witness: whoever signed it, and with extension lines if its log writes any.
 
 use crate::note::{Note, signature_line};
-use crate::{Checkpoint, Cosignature, CosignatureKey, LedgerError, VerifyingKey};
+use crate::{Checkpoint, LedgerError, VerifyingKey};
 
 /// The signed note of a checkpoint, taken apart and not yet believed.
 pub struct SignedCheckpoint<'a> {
-    note: Note<'a>,
+    pub(crate) note: Note<'a>,
     checkpoint: Checkpoint,
 }
 
@@ -50,20 +50,5 @@ impl<'a> SignedCheckpoint<'a> {
         signatures
             .map(|signature| signature_line(key.name(), key.id(), signature))
             .collect()
-    }
-
-    /// The newest cosignature by a witness; `None` when it has not cosigned.
-    ///
-    /// # Errors
-    /// [`LedgerError::BadSignature`] when a line claims to be by this key and does not verify.
-    pub fn cosignature(&self, key: &CosignatureKey) -> Result<Option<Cosignature>, LedgerError> {
-        let mut newest: Option<Cosignature> = None;
-        for signature in self.note.signatures_of(key.name(), key.id()) {
-            let found = key.check(self.note.text, signature)?;
-            if newest.as_ref().is_none_or(|newest| newest.time < found.time) {
-                newest = Some(found);
-            }
-        }
-        Ok(newest)
     }
 }

@@ -1,12 +1,8 @@
 //! What is configured: limits, and the names of those they are for.
 
-use crate::exceeded::Scope;
-use crate::policies;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 
 /// What one tenant, or one API key, may use. `None` is no limit; a limit is at least 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -56,107 +52,6 @@ pub struct ModelBudget {
     pub nanodollars_per_day: Option<NonZeroU64>,
     /// Nanodollars in one UTC month.
     pub nanodollars_per_month: Option<NonZeroU64>,
-}
-
-/// The limits of a tenant and of its keys, in the form in which they are compared; tenants of one plan share them.
-#[derive(Debug)]
-pub struct Quotas {
-    /// Whether requests are counted at all.
-    pub(crate) counted: bool,
-    /// Whether those of each key are.
-    pub(crate) keys_counted: bool,
-    pub(crate) ceilings: Ceilings,
-    pub(crate) key_ceilings: Ceilings,
-    /// Whether what requests cost counts whatever their model.
-    pub(crate) money_counted: bool,
-    /// Whether tokens or money are limited at all.
-    use_counted: bool,
-    /// Budgets of models, sorted by name.
-    pub(crate) models: Box<[(Arc<str>, Ceilings)]>,
-    /// What the tenants of one namespace share, and the name of the plan by which they do.
-    pub(crate) shared: Option<(Arc<str>, Ceilings)>,
-    /// Value of `RateLimit-Policy`.
-    pub(crate) policies: Box<[u8]>,
-}
-
-impl Quotas {
-    /// `limits` for all requests of a tenant together, `key_limits` for each of its API keys, and each subject of its
-    /// tokens, by itself.
-    #[must_use]
-    pub fn new(limits: &Limits, key_limits: &Limits) -> Self {
-        Self::with_budgets(limits, key_limits, &[])
-    }
-
-    /// The same with what may be spent on models; of several budgets of one model the last counts.
-    #[must_use]
-    pub fn with_budgets(limits: &Limits, key_limits: &Limits, budgets: &[ModelBudget]) -> Self {
-        let keys_counted = !key_limits.is_empty();
-        let models: BTreeMap<Arc<str>, Ceilings> = budgets
-            .iter()
-            .map(|budget| (budget.model.as_str().into(), Ceilings::from(budget)))
-            .collect();
-        Self {
-            counted: keys_counted || !limits.is_empty() || !models.is_empty(),
-            keys_counted,
-            money_counted: limits.has_budget() || key_limits.has_budget(),
-            use_counted: [limits, key_limits].iter().any(|limits| limits.counts_use()) || !models.is_empty(),
-            models: models.into_iter().collect(),
-            ceilings: Ceilings::from(limits),
-            key_ceilings: Ceilings::from(key_limits),
-            shared: None,
-            policies: policies::describe(limits, key_limits),
-        }
-    }
-
-    /// The same for the tenants of a plan that share `limits` within each namespace, besides what each may use itself. A
-    /// tenant's namespace is its name up to the first `/`; a tenant without one shares nothing.
-    #[must_use]
-    pub fn shared_in_namespaces(mut self, plan: &str, limits: &Limits) -> Self {
-        if limits.is_empty() {
-            return self;
-        }
-        self.counted = true;
-        self.money_counted |= limits.has_budget();
-        self.use_counted |= limits.counts_use();
-        self.policies = policies::with(&self.policies, Scope::Namespace, limits);
-        self.shared = Some((plan.into(), Ceilings::from(limits)));
-        self
-    }
-
-    /// Whether nothing is limited.
-    #[must_use]
-    pub fn is_unlimited(&self) -> bool {
-        !self.counted
-    }
-
-    /// Whether tokens or money are limited, of the tenant, of its keys or for a model: what only the provider's answers tell.
-    #[must_use]
-    pub fn counts_use(&self) -> bool {
-        self.use_counted
-    }
-
-    /// Whether what a request for this model costs is limited, so that its price has to be known.
-    #[inline]
-    #[must_use]
-    pub fn has_budget_for(&self, model: &str) -> bool {
-        self.money_counted || self.model(model).is_some()
-    }
-
-    /// The budget of a model, if it has one.
-    #[inline]
-    pub(crate) fn model(&self, model: &str) -> Option<&(Arc<str>, Ceilings)> {
-        let at = self.models.binary_search_by(|(name, _)| (**name).cmp(model));
-        self.models.get(at.ok()?)
-    }
-}
-
-/// One tenant's limits.
-#[derive(Clone, Debug)]
-pub struct TenantLimits {
-    /// Name in the manifest.
-    pub name: Arc<str>,
-    /// What it may use.
-    pub quotas: Arc<Quotas>,
 }
 
 /// One of a tenant's credentials, as limits and records name it. Credentials of one tenant that share it share their

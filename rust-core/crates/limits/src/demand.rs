@@ -1,6 +1,9 @@
 //! What a request asks for, and what it turns out to have used.
 
-use crate::{MAX_COST, MAX_TOKENS};
+/// The most tokens that are booked for one request, so that sums stay far from their ends. No model answers with as many.
+pub const MAX_TOKENS: u64 = 1 << 40;
+/// The most nanodollars that are booked for one request, some nine million dollars.
+pub const MAX_COST: u64 = 1 << 53;
 
 /// What a request can use at most.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,13 +1,12 @@
 //! What all other origins have consumed.
 
-use crate::snapshot::{Origin, Second, Snapshot, SubjectName, Usage};
-use crate::subject::{Moment, Totals};
+use crate::moment::Moment;
+use crate::snapshot::{Origin, Snapshot};
+use crate::subject::Totals;
+use crate::usage::{SubjectName, Usage};
+use crate::window::Second;
 use crate::{DAY_SECONDS, MICROS};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// How long an origin's requests in flight are believed after its last snapshot. A worker that lives publishes more
-/// often while it has any; one that was killed without a successor must not hold a tenant's places for ever.
-pub const IN_FLIGHT_FRESH_SECONDS: u64 = 60;
 
 /// The newest snapshot of every other origin, and which sums they have changed. It belongs on a slow thread.
 ///

@@ -1,6 +1,7 @@
 //! The table of all subjects, owned by one thread.
 
 mod grant;
+mod group;
 mod hand_over;
 mod keys;
 mod sharing;
@@ -8,25 +9,20 @@ mod sharing;
 pub use grant::Grant;
 
 use crate::MICROS;
-use crate::config::{Ceilings, CredentialId, Quotas, TenantLimits};
-use crate::demand::{Demand, Used};
+use crate::config::{Ceilings, CredentialId};
+use crate::demand::{Demand, MAX_COST, MAX_TOKENS, Used};
 use crate::exceeded::{Exceeded, Scope};
-use crate::snapshot::{Part, SubjectName};
+use crate::moment::Moment;
+use crate::quotas::{Quotas, TenantLimits};
 use crate::standing::Standing;
-use crate::subject::{Consumption, Moment, Subject, Totals, waits_longer};
+use crate::subject::{Consumption, Subject, Totals, waits_longer};
+use crate::usage::{Part, SubjectName};
 use crate::window::Window;
-use grant::Booking;
+use grant::{Booking, NONE};
+use group::Group;
 use keys::KeyMap;
-use sharing::Group;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The most tokens that are booked for one request, so that sums stay far from their ends. No model answers with as many.
-pub const MAX_TOKENS: u64 = 1 << 40;
-/// The most nanodollars that are booked for one request, some nine million dollars.
-pub const MAX_COST: u64 = 1 << 53;
-
-const NONE: u32 = u32::MAX;
 
 /// A tenant of a limiter; the same for the same name across [`Limiter::set_limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

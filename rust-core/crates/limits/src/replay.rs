@@ -1,8 +1,9 @@
 //! What a dead incarnation consumed after its last snapshot, from its ledger.
 
 use crate::demand::Used;
-use crate::snapshot::{Part, Snapshot, SubjectName, Usage};
-use crate::subject::Moment;
+use crate::moment::Moment;
+use crate::snapshot::Snapshot;
+use crate::usage::{Part, SubjectName, Usage};
 use crate::{CredentialId, HELD_SECONDS, MICROS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

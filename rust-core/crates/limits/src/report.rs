@@ -5,7 +5,8 @@ use crate::config::Ceilings;
 use crate::demand::Used;
 use crate::exceeded::Limit;
 use crate::limiter::{Limiter, TenantId};
-use crate::subject::{Moment, Totals};
+use crate::moment::Moment;
+use crate::subject::Totals;
 use std::sync::Arc;
 
 /// What was used of one thing that is counted.

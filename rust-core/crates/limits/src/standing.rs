@@ -4,8 +4,9 @@ use crate::DAY_SECONDS;
 use crate::config::Ceilings;
 use crate::demand::Used;
 use crate::exceeded::{Limit, Scope};
+use crate::moment::Moment;
 use crate::policies;
-use crate::subject::{Moment, Totals};
+use crate::subject::Totals;
 use crate::text::{push_integer, push_number, push_seconds};
 use crate::window::HELD_SECONDS;
 

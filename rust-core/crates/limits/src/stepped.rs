@@ -4,7 +4,7 @@
 //! was consumed there is remembered when the clock is set, and counts again once it is back, whichever way it went.
 
 use crate::demand::Used;
-use crate::subject::Moment;
+use crate::moment::Moment;
 
 /// Days and months that are remembered of one subject: more than anybody sets a clock by hand.
 const MOST: usize = 8;

@@ -1,50 +1,14 @@
 //! One subject's consumption, and whether a request fits into its limits.
 
-use crate::calendar;
+use crate::MICROS;
 use crate::config::Ceilings;
 use crate::demand::Used;
 use crate::exceeded::{Exceeded, Limit, RESERVED_WAIT, Scope};
-use crate::snapshot::{Second, SubjectName, Usage};
+use crate::moment::Moment;
 use crate::stepped::{Periods, Stepped};
-use crate::window::{HELD_SECONDS, Window};
-use crate::{DAY_SECONDS, MICROS};
+use crate::usage::{SubjectName, Usage};
+use crate::window::{HELD_SECONDS, Second, Window};
 use std::time::Duration;
-
-/// A moment as it is counted: its second, its UTC day, and its UTC month.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
-    pub(crate) second: u64,
-    pub(crate) day: u64,
-    /// In months since January 1970.
-    pub(crate) month: u64,
-}
-
-impl Moment {
-    #[inline]
-    pub(crate) fn of_micros(micros: u64) -> Self {
-        Self::of_second(micros / MICROS)
-    }
-
-    #[inline]
-    pub(crate) fn of_second(second: u64) -> Self {
-        let day = second / DAY_SECONDS;
-        Self {
-            second,
-            day,
-            month: calendar::month_of(day),
-        }
-    }
-
-    /// The second in which the next day begins.
-    pub(crate) fn next_day(self) -> u64 {
-        (self.day + 1).saturating_mul(DAY_SECONDS)
-    }
-
-    /// The second in which the next month begins.
-    pub(crate) fn next_month(self) -> u64 {
-        calendar::first_day_of(self.month + 1).saturating_mul(DAY_SECONDS)
-    }
-}
 
 /// A minute's ring, counts of a day and a month, and the requests in flight.
 #[derive(Debug, Default)]

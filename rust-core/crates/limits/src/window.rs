@@ -1,10 +1,19 @@
 //! What was consumed in the last minute, by the second.
 
-use crate::snapshot::Second;
-
 /// Seconds for which consumption counts. A span of 60 seconds touches up to 61 clock seconds, so the current one and the
 /// 60 before it are held: then no 60 seconds, wherever they begin, hold more than is counted.
 pub const HELD_SECONDS: u64 = 61;
+
+/// What was consumed in one second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Second {
+    /// Unix seconds.
+    pub second: u64,
+    /// Requests admitted.
+    pub requests: u32,
+    /// Tokens reserved or used.
+    pub tokens: u64,
+}
 
 /// Slots in the ring, one bit of `occupied` for each; the three that are not held are always empty.
 const SLOTS: usize = 64;

@@ -18,7 +18,7 @@ use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
 
 use crate::ledger_keys::LedgerKeys;
-use crate::recorder::CLOCK_STEP;
+use crate::recorder::clock_steps::CLOCK_STEP;
 
 /// How often the files of others are looked at.
 const POLL: Duration = Duration::from_secs(1);

@@ -25,7 +25,8 @@ use latency::Latencies;
 pub use payloads::PayloadMetrics;
 pub use signal::Signal;
 use traffic::Shown;
-pub use traffic::{Report, RequestOutcome, Series, Traffic};
+pub use traffic::report::Report;
+pub use traffic::{RequestOutcome, Series, Traffic};
 
 /// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
 #[derive(Clone)]

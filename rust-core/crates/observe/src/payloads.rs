@@ -10,6 +10,8 @@
 
 mod desk;
 mod keeping;
+mod order;
+mod state;
 mod thread;
 
 use std::path::Path;
@@ -26,7 +28,7 @@ pub use keeping::{Asked, Keeping};
 pub use thread::PayloadThread;
 
 use crate::metrics::PayloadMetrics;
-use desk::State;
+use state::State;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 mod changeover;
-mod clock_steps;
+pub(crate) mod clock_steps;
+mod log_history;
+mod refusal_budget;
 mod refusals;
-
-pub(crate) use clock_steps::CLOCK_STEP;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -24,8 +24,8 @@ use tokio::sync::Notify;
 use crate::analysis::Finding;
 use crate::ledger_delay::LedgerDelay;
 use crate::rotation::Desk;
-use changeover::{Former, Marked};
-use refusals::Refusals;
+use log_history::{Former, Marked};
+use refusal_budget::Refusals;
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
 const EXCHANGE_BYTES: u64 = 5472 + ATTRIBUTION_BYTES as u64;

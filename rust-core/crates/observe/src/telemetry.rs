@@ -6,6 +6,7 @@
 //! the data-plane thread puts it into a bounded queue; what finds no room there is counted and dropped.
 
 mod access_log;
+mod entry;
 mod exchange;
 mod outlet;
 mod trace_context;

@@ -2,6 +2,7 @@
 
 mod stream_options;
 mod tools;
+mod usage_edit;
 mod walk;
 
 use std::borrow::Cow;
@@ -12,19 +13,15 @@ use proofgate_policy::Scope;
 
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
-use crate::call_fields::{Fields, Read, field};
+use crate::call_fields::{Fields, Read, boolean, field, integer, is_short};
 use crate::client_ids::{ClientIds, IdField, IdObject};
 use crate::dialect::Dialect;
 use crate::field_names::{Meaning, meaning};
 use crate::hosted_tools::Tools;
-use crate::prompt_size::{PromptSize, has_additions};
+use crate::prompt_size::{ATTACHMENT, PromptSize, has_additions};
 use crate::service_tier::AskedTier;
 use stream_options::StreamOptions;
 use walk::Walk;
-
-/// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
-/// tokens whatever its encoded size.
-const ATTACHMENT: usize = 8_000;
 
 /// What is read from the body of a request to route it and to limit it.
 #[derive(Debug, PartialEq, Eq)]
@@ -331,7 +328,11 @@ impl<'b> Call<'b> {
             }
             Read::StreamOptions => match event {
                 Event::Null => self.stream_options = StreamOptions::Null(walk.behind("null")),
-                Event::ObjectStart => self.stream_options(walk)?,
+                Event::ObjectStart => {
+                    let (options, include_usage) = StreamOptions::read(walk)?;
+                    self.stream_options = options;
+                    self.include_usage = include_usage.unwrap_or(self.include_usage);
+                }
                 _ => return Err(BadRequest::InvalidField(Field::StreamOptions)),
             },
             Read::MaxTokens(field) => {
@@ -402,30 +403,5 @@ impl<'b> Call<'b> {
     pub fn estimated_prompt_tokens(&self) -> u64 {
         let messages = (self.messages as u64).saturating_mul(4);
         (self.counted_bytes as u64).div_ceil(4).saturating_add(messages)
-    }
-}
-
-/// Whether what is written to a cache is kept no longer than at the price of every write: Anthropic's five minutes, OpenAI's
-/// half an hour and its memory.
-fn is_short(kept: &str) -> bool {
-    matches!(kept, "5m" | "30m" | "in_memory" | "in-memory")
-}
-
-fn boolean(event: Event<'_>, field: Field) -> Result<bool, BadRequest> {
-    match event {
-        Event::Bool(value) => Ok(value),
-        Event::Null => Ok(false),
-        _ => Err(BadRequest::InvalidField(field)),
-    }
-}
-
-fn integer(event: Event<'_>, field: Field) -> Result<Option<u64>, BadRequest> {
-    match event {
-        Event::Null => Ok(None),
-        Event::Number(number) => number
-            .parse()
-            .map(Some)
-            .map_err(|_| BadRequest::InvalidField(field)),
-        _ => Err(BadRequest::InvalidField(field)),
     }
 }

@@ -1,6 +1,6 @@
 //! What is read of a request's body, by the names of its fields.
 
-use proofgate_json::equals_but_for_case;
+use proofgate_json::{Event, equals_but_for_case};
 
 use crate::bad_request::{BadRequest, Field};
 use crate::client_ids::{IdField, IdObject};
@@ -323,5 +323,38 @@ pub(crate) fn field(fields: Fields, name: &str) -> Result<Read, BadRequest> {
     match alike.find(|(field, _)| equals_but_for_case(name, field)) {
         Some((field, _)) => Err(BadRequest::AmbiguousName(field)),
         None => Ok(Read::Text),
+    }
+}
+
+/// Whether what is written to a cache is kept no longer than at the price of every write: Anthropic's five minutes, OpenAI's
+/// half an hour and its memory.
+pub(crate) fn is_short(kept: &str) -> bool {
+    matches!(kept, "5m" | "30m" | "in_memory" | "in-memory")
+}
+
+/// The value of a field that is true or not.
+///
+/// # Errors
+/// [`BadRequest::InvalidField`].
+pub(crate) fn boolean(event: Event<'_>, field: Field) -> Result<bool, BadRequest> {
+    match event {
+        Event::Bool(value) => Ok(value),
+        Event::Null => Ok(false),
+        _ => Err(BadRequest::InvalidField(field)),
+    }
+}
+
+/// The value of a field that is a number; `None` when it is `null`.
+///
+/// # Errors
+/// [`BadRequest::InvalidField`].
+pub(crate) fn integer(event: Event<'_>, field: Field) -> Result<Option<u64>, BadRequest> {
+    match event {
+        Event::Null => Ok(None),
+        Event::Number(number) => number
+            .parse()
+            .map(Some)
+            .map_err(|_| BadRequest::InvalidField(field)),
+        _ => Err(BadRequest::InvalidField(field)),
     }
 }

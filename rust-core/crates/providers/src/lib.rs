@@ -11,6 +11,7 @@
 
 mod attachment;
 mod bad_request;
+mod batch;
 mod beginning;
 mod beside;
 mod beta_features;
@@ -53,6 +54,7 @@ mod usage;
 
 pub use attachment::Attachments;
 pub use bad_request::{BadRequest, Field};
+pub use batch::{BadBatch, batch_endpoint, line_endpoint};
 pub use beginning::{Beginning, BeginningReader};
 pub use beta_features::{is_beta, leave_out_features};
 pub use body_kind::{BYTE_ORDER_MARK, BodyKind};
@@ -75,7 +77,7 @@ pub use segment::Kind as StringKind;
 pub use service_tier::{AskedTier, ServiceTier};
 pub use set_fields::SetFields;
 pub use splice::{Offsets, Place, Rewriter};
-pub use stored::{BadBatch, Stored, batch_endpoint, is_object_id, line_endpoint};
+pub use stored::{Stored, is_object_id};
 pub use stream_events::{EventEnds, EventMeaning, event_parts, is_usage_alone};
 pub use stream_finish::StreamFinish;
 pub use too_long::says_prompt_is_too_long;

@@ -9,6 +9,10 @@ const MOST_OF_IMAGE: u64 = 10_000;
 /// The most tokens that a provider adds to a prompt with tools or a schema for its answer (Anthropic, "Tool use": some 700).
 const MOST_ADDED: u64 = 1024;
 
+/// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
+/// tokens whatever its encoded size.
+pub(crate) const ATTACHMENT: usize = 8_000;
+
 /// Fields of a request for which a provider adds instructions of its own to the prompt.
 const WITH_ADDITIONS: [&str; 9] = [
     "tools",

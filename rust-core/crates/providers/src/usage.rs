@@ -7,6 +7,7 @@ mod google;
 mod lenient;
 mod member;
 mod openai;
+mod tokens;
 
 use serde::Deserialize;
 
@@ -16,64 +17,11 @@ use self::anywhere::Anywhere;
 use self::google::UsageMetadata;
 use self::member::Member;
 use self::openai::{ResponseUsage, ToolUsage, UsageEvent};
+use self::tokens::UNTOLD;
+pub use self::tokens::Usage;
 use crate::dialect::Dialect;
 use crate::service_tier::ServiceTier;
 use crate::stream_events::{data_of, is_usage_alone};
-
-/// Tokens that an answer says it cost. What is counted apart is part of the totals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Tokens of the prompt, those read from a cache and written to one included.
-    pub prompt_tokens: u64,
-    /// Tokens of the answer, reasoning included.
-    pub completion_tokens: u64,
-    /// Of the prompt, those read from a cache.
-    pub cached_prompt_tokens: u64,
-    /// Of the prompt, those written to a cache.
-    pub cache_write_tokens: u64,
-    /// Of those written to a cache, those that it keeps for longer than five minutes.
-    pub cache_write_1h_tokens: u64,
-    /// Of the prompt, those of audio.
-    pub audio_prompt_tokens: u64,
-    /// Of the answer, those of reasoning.
-    pub reasoning_tokens: u64,
-    /// Of the answer, those of audio.
-    pub audio_completion_tokens: u64,
-    /// Searches of the web that the provider has run; `None` where nothing is told of them.
-    pub web_search_requests: Option<u64>,
-    /// Pages that the provider has fetched; `None` where nothing is told of them.
-    pub web_fetch_requests: Option<u64>,
-    /// Whether the answer has not been counted yet: its tokens are what was said of its beginning.
-    pub is_partial: bool,
-    /// The tier of service, where the answer says it.
-    pub tier: Option<ServiceTier>,
-}
-
-impl Usage {
-    /// The same with the total that the provider tells, too: what that has beyond its parts has been generated.
-    fn with_total(self, total_tokens: Option<u64>) -> Usage {
-        let beyond_prompt = total_tokens.and_then(|total| total.checked_sub(self.prompt_tokens));
-        Usage {
-            completion_tokens: self.completion_tokens.max(beyond_prompt.unwrap_or(0)),
-            ..self
-        }
-    }
-
-    /// The same with no part larger than its total, and no token both read from a cache and written to one.
-    fn with_parts_within(self) -> Usage {
-        let cached = self.cached_prompt_tokens.min(self.prompt_tokens);
-        let written = self.cache_write_tokens.min(self.prompt_tokens - cached);
-        Usage {
-            cached_prompt_tokens: cached,
-            cache_write_tokens: written,
-            cache_write_1h_tokens: self.cache_write_1h_tokens.min(written),
-            audio_prompt_tokens: self.audio_prompt_tokens.min(self.prompt_tokens),
-            reasoning_tokens: self.reasoning_tokens.min(self.completion_tokens),
-            audio_completion_tokens: self.audio_completion_tokens.min(self.completion_tokens),
-            ..self
-        }
-    }
-}
 
 /// Reads the usage of an answer as the answer passes. Of the answer no more is kept than what may be the beginning of a
 /// usage, at most 4 KiB.
@@ -369,9 +317,6 @@ impl UsageReader {
         usage.map(Usage::with_parts_within)
     }
 }
-
-/// Stands for a number of tokens of which nothing is told.
-const UNTOLD: u64 = u64::MAX;
 
 /// The name of what a response tells of the tools that its provider has run.
 const TOOLS: &[u8] = b"tool_usage";

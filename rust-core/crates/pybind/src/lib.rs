@@ -18,6 +18,7 @@ mod served;
 mod shred_keys;
 mod signature;
 mod telemetry;
+mod timeout;
 mod tree;
 mod witness;
 mod worker;

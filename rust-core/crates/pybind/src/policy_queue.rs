@@ -6,7 +6,7 @@ use proofgate_dataplane::{self as dataplane, Failure, Replacement, Verdict};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::worker::seconds;
+use crate::timeout::seconds;
 
 /// One policy's queue; see `_core.pyi`.
 #[pyclass(frozen)]

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use proofgate_dataplane::ShardFiles;
 use proofgate_providers::sigv4::Credentials;
 use proofgate_stages::Interval;
@@ -10,6 +8,7 @@ use pyo3::pybacked::PyBackedBytes;
 use crate::errors::worker_error;
 use crate::policy_queue::PolicyQueue;
 use crate::telemetry::ExchangeQueue;
+use crate::timeout::seconds;
 
 /// One worker; see `_core.pyi`.
 #[pyclass(frozen)]
@@ -212,9 +211,4 @@ impl Worker {
         let timeout = seconds(timeout_seconds)?;
         Ok(python.detach(|| self.0.join(timeout)))
     }
-}
-
-pub(crate) fn seconds(value: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(value)
-        .map_err(|_| PyValueError::new_err("a timeout is a number of seconds from 0 on"))
 }

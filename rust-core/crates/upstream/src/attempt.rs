@@ -15,7 +15,7 @@ use proofgate_wire::{
     BodyDecoder, HeadScanner, Limits, MAX_HEADERS, Method, ResponseFraming, ResponseHead, parse_response,
 };
 
-use crate::delivery::{Leading, deliver};
+use crate::delivery::{Executed, Leading, deliver};
 use crate::failure::Failure;
 use crate::upstream::{Upstream, UpstreamStream};
 
@@ -50,16 +50,6 @@ pub fn upstream_body<'b>(
     let name = replacement.filter(|_| !model.is_empty());
     let name = name.map(|name| (model, name));
     (UpstreamBody::new(body, [name, usage.clone()]), usage.is_some())
-}
-
-/// Whether the upstream can have acted on a request of which it has said nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Executed {
-    /// Not all of it has left: of a body with a length, no upstream may act on a part (RFC 9112 section 8).
-    #[default]
-    No,
-    /// All of it has left.
-    Maybe,
 }
 
 /// How far an attempt has come. It is kept outside of it, so that it is known also when nobody waits for its end.

@@ -27,10 +27,11 @@ use proofgate_wire::encode;
 use crate::access_token::Token;
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
-use crate::routes::{MAX_TARGETS, Model, Target, WILDCARD, asked_name, stands_for};
+use crate::routes::{MAX_TARGETS, Model, Target};
 use crate::signer::{Keys, Signer, SignerPlan};
 use crate::terms::Terms;
 use crate::upstream::{Egress, Pool, Proxy, Route as UpstreamRoute, Trust, Upstream};
+use crate::wildcard::{WILDCARD, asked_name, stands_for};
 
 /// A configuration, checked whole and compiled.
 pub struct Blueprint {

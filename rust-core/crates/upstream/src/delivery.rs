@@ -12,12 +12,21 @@ use proofgate_stages::{Span, Stage};
 use proofgate_wire::{HeadScanner, Limits, Method, parse_response};
 use tokio::io::AsyncWrite;
 
-use crate::attempt::Executed;
 use crate::failure::{Failure, Timeout};
 use crate::upstream::{ConnectError, Upstream, UpstreamStream};
 
 /// How much of an answer is read before the request has left, in bytes.
 const EARLY: usize = 16 * 1024;
+
+/// Whether the upstream can have acted on a request of which it has said nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Executed {
+    /// Not all of it has left: of a body with a length, no upstream may act on a part (RFC 9112 section 8).
+    #[default]
+    No,
+    /// All of it has left.
+    Maybe,
+}
 
 /// What came of sending a request.
 #[derive(Debug, PartialEq, Eq)]

@@ -20,139 +20,25 @@
 
 mod key;
 mod log;
+mod recovered;
 mod replay;
+mod shard;
 
 pub(crate) use self::key::key_of;
+pub use self::recovered::{Left, Missing, Recovered, TornTail, Unended};
 pub use self::replay::{life, place_to_resume, replay};
+pub use self::shard::Shard;
 
 use self::log::{Log, corruption, predecessor, read};
+use self::shard::incarnations;
 use crate::{Storage, WalError};
 use proofgate_evidence::TreeFile;
-use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_evidence::segment::SegmentName;
-use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, consistency_proof, leaf_hash, verify_consistency};
-use serde::{Deserialize, Serialize};
+use proofgate_ledger::{Checkpoint, Hash, Mmr, consistency_proof, leaf_hash, verify_consistency};
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use ulid::Ulid;
-
-/// The shard that a successor starts on, and the key that speaks for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Shard<'a> {
-    /// Its directory.
-    pub dir: &'a Path,
-    /// Name of the ledger, the first part of every origin.
-    pub ledger: &'a str,
-    /// Its number, the second part.
-    pub number: u32,
-    /// The ledger's key.
-    pub key: &'a SigningKey,
-    /// The one before it, for as long as the newest log of the shard may be that one's. The ledger's key then knows its line.
-    pub former: Option<&'a SigningKey>,
-}
-
-impl Shard<'_> {
-    /// The origin of an incarnation's checkpoints.
-    #[must_use]
-    pub fn origin(&self, incarnation: Ulid) -> String {
-        format!("{}/{}/{incarnation}", self.ledger, self.number)
-    }
-}
-
-/// An exchange that was admitted and has no end in any log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unended {
-    /// The incarnation that admitted it.
-    pub incarnation: Ulid,
-    /// Number of its admission record there.
-    pub admission: u64,
-    /// When it was admitted, in unix microseconds.
-    pub ts: u64,
-    /// Request id.
-    pub id: String,
-    /// Tenant.
-    pub tenant: String,
-    /// Its key or subject, as in the admission record.
-    pub key: String,
-    /// Tokens set aside for it in its tenant's limits; `None` when the tenant has none.
-    pub reserved: Option<u64>,
-    /// Nanodollars set aside for it in its tenant's budgets; `None` when it counts in none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reserved_nanodollars: Option<u64>,
-    /// The plan whose limits the tenants of its namespace share; `None` when it counts in none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared_plan: Option<String>,
-    /// Model asked for; empty where a version before this one noted the exchange.
-    #[serde(default)]
-    pub model: String,
-}
-
-/// The end of a log that was cut short.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TornTail {
-    /// The segment.
-    pub path: PathBuf,
-    /// First byte that is not part of the log.
-    pub offset: u64,
-    /// What is there.
-    pub reason: String,
-}
-
-/// A log as its last writer left it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// Which one.
-    pub incarnation: Ulid,
-    /// Its directory.
-    pub dir: PathBuf,
-    /// Its number of records.
-    pub size: u64,
-    /// Its root at that size.
-    pub root: Hash,
-    /// Whether its last record is a seal.
-    pub sealed: bool,
-    /// Records that its checkpoint covers.
-    pub checkpointed: u64,
-    /// Where it was cut, if it was.
-    pub torn: Option<TornTail>,
-    /// Records that were written and are gone, as far as the tree remembers them.
-    pub lost: u64,
-}
-
-/// A log that is named and not there: moved away, or removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// Which one.
-    pub incarnation: Ulid,
-    /// The log whose `open` names it as its predecessor.
-    pub named_by: Ulid,
-}
-
-/// What recovery found on a shard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
-    /// The newest log that served.
-    pub newest: Left,
-    /// Logs that it continues and whose end it did not live to tell, newest first.
-    pub untold: Vec<Left>,
-    /// Exchanges to close with `aborted` records, oldest first.
-    pub unended: Vec<Unended>,
-    /// Records that had to be read.
-    pub read: u64,
-    /// The log before the oldest of those that were read, if it is not there.
-    pub missing: Option<Missing>,
-}
-
-impl Recovered {
-    /// Records that were written and are gone with the power: the tree knows of them, the logs do not hold them.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        let lost = self.untold.iter().map(|left| left.lost);
-        lost.fold(self.newest.lost, u64::saturating_add)
-    }
-}
 
 /// Inspects a shard before the incarnation `own` starts on it. `None` when nothing ever served there. Time and memory
 /// grow with the number of open exchanges and with what lies behind the newest `resume` file, not with the log.
@@ -223,21 +109,6 @@ fn missing(
     let names = storage.list(&dir).map_err(WalError::io("list", &dir))?;
     let holds_records = names.iter().any(|name| SegmentName::parse(name).is_some());
     Ok((!holds_records).then_some(missing))
-}
-
-/// The incarnations that have a directory on the shard, oldest first, without `own`.
-fn incarnations(storage: &dyn Storage, dir: &Path, own: Option<Ulid>) -> Result<Vec<Ulid>, WalError> {
-    let names = match storage.list(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        other => other.map_err(WalError::io("list", dir))?,
-    };
-    let mut found: Vec<Ulid> = names
-        .iter()
-        .filter_map(|name| parse_incarnation(name))
-        .filter(|incarnation| Some(*incarnation) != own)
-        .collect();
-    found.sort_unstable();
-    Ok(found)
 }
 
 /// What the newest log and those before it that it continues, newest first, come to together.

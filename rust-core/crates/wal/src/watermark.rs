@@ -2,21 +2,13 @@
 //! durable, and whether it has stopped. Atomics only; neither side ever waits for the other's lock.
 
 use crate::WalError;
-use crate::writer::Mark;
+use crate::mark::Marked;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
 type Wake = Box<dyn Fn() + Send + Sync>;
-
-/// What the data-plane thread says of the records up to a place.
-#[derive(Debug)]
-pub(crate) struct Marked {
-    /// How many records lie before it; none behind it is written yet when this is said.
-    pub(crate) size: u64,
-    pub(crate) mark: Mark,
-}
 
 /// Progress of one incarnation's log. All counts are numbers of records: record `seq` is written when
 /// `written() > seq` and durable when `durable() > seq`.

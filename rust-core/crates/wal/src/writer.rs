@@ -8,10 +8,9 @@
 
 use crate::authenticity::FrameTags;
 use crate::hand_over::{HandOver, Segment};
-use crate::recovery::Unended;
+use crate::mark::{Mark, Marked};
 use crate::salts::Salts;
 use crate::storage::write_full;
-use crate::watermark::Marked;
 use crate::{WalError, Watermark};
 use proofgate_evidence::frame::{
     FRAME_HEADER, SEGMENT_HEADER, SegmentHeader, SegmentKey, frame_bytes, seal_frame,
@@ -61,17 +60,6 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         self.spend(self.bytes);
     }
-}
-
-/// What cannot be read from the records behind a place.
-#[derive(Debug)]
-pub struct Mark {
-    /// Exchanges that are open there, also such as were admitted in a log before.
-    pub open: Vec<Unended>,
-    /// The log that this one continues.
-    pub continues: Option<Ulid>,
-    /// Whether this one has told how that one ended; true where it continues none.
-    pub settled: bool,
 }
 
 /// A run of the batch that goes to one segment with one write.

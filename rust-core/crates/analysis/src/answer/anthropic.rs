@@ -1,7 +1,7 @@
 //! Answers of Anthropic's messages, which tell no probabilities: <https://docs.anthropic.com/en/api/messages>.
 
-use super::Reading;
 use super::part::Part;
+use super::reading::Reading;
 use crate::Refusal;
 
 /// A whole message.

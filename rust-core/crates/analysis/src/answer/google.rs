@@ -1,7 +1,7 @@
 //! Answers of Gemini's: <https://ai.google.dev/api/generate-content>.
 
 use super::part::Part;
-use super::{Reading, first, outcome};
+use super::reading::{Reading, first, outcome};
 use crate::Refusal;
 
 /// A `GenerateContentResponse`: a whole answer, or the next part of one.

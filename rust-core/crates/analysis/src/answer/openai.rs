@@ -1,7 +1,7 @@
 //! Answers of OpenAI's: <https://platform.openai.com/docs/api-reference>.
 
 use super::part::Part;
-use super::{Reading, first, outcome};
+use super::reading::{Reading, first, outcome};
 use crate::{Refusal, TokenId};
 
 /// `chat.completion` and `chat.completion.chunk`.

@@ -1,4 +1,4 @@
-use crate::tenants::{ApiKey, KeyHash};
+use crate::api_key::{ApiKey, KeyHash};
 
 /// The longest line, in bytes: a digest, a tenant's name of 63 + 1 + 253 bytes, a key's name, an end.
 pub(super) const MAX_LINE: usize = 512;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::line::{BadLine, MAX_LINE, key_line, tenant_line};
-use super::place_of;
+use super::tenant_name::place_of;
 use crate::AuthError;
+use crate::api_key::KeyHash;
 use crate::key_index::KeyIndex;
-use crate::tenants::KeyHash;
 use crate::well_known_keys::is_well_known;
 
 /// The longest file that is read: as much as a Secret can hold.

@@ -3,8 +3,8 @@
 use proofgate_base::response_head::AnswerHead;
 use proofgate_upstream::attempt::Begun;
 
+use super::heard::Heard;
 use crate::reply::Reply;
-use crate::sender::{Heard, Sender};
 
 /// An answer whose head is read. If nobody else is sent the request, its client gets it as it came.
 pub struct SetAside {
@@ -16,25 +16,22 @@ pub struct SetAside {
     answer: Vec<u8>,
 }
 
-impl Sender<'_, '_> {
+impl SetAside {
     /// Keeps an answer, with the buffers that it stands in.
-    pub(super) fn set_aside(
-        &self,
+    pub(super) fn new(
         begun: Begun<AnswerHead>,
         keeps_usage: bool,
         head: &mut Vec<u8>,
         answer: &mut Vec<u8>,
-    ) {
-        self.set_aside.set(Some(Box::new(SetAside {
+    ) -> Self {
+        SetAside {
             begun,
             keeps_usage,
             head: std::mem::take(head),
             answer: std::mem::take(answer),
-        })));
+        }
     }
-}
 
-impl SetAside {
     /// Puts it back, to be relayed.
     pub fn restore(self, reply: &mut Reply<'_>) -> Heard {
         reply.buffers.head = self.head;

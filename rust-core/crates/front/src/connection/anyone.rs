@@ -3,36 +3,11 @@
 use proofgate_base::answer::{AnswerOptions, write_response};
 use proofgate_base::client::After;
 use proofgate_base::routing::Routed;
-use proofgate_config::Cors;
-use proofgate_exchange::endpoint::Route;
 use proofgate_providers::Family;
-use proofgate_wire::{Method, RequestHead};
 
 use super::Connection;
+use super::asked_by_anyone::AskedByAnyone;
 use crate::cors;
-
-/// What is asked without a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum AskedByAnyone {
-    /// For a web page, what the page may send.
-    Preflight,
-    /// Whether anything answers: by this method.
-    Probe { options: bool, head_only: bool },
-}
-
-impl AskedByAnyone {
-    /// What a request with this head asks that needs no key, if it does.
-    pub(super) fn of(route: &Route, head: &RequestHead<'_>, cors: Option<&Cors>) -> Option<Self> {
-        match route {
-            _ if cors::is_preflight(head, cors) => Some(AskedByAnyone::Preflight),
-            Route::Probe => Some(AskedByAnyone::Probe {
-                options: head.method == Method::Options,
-                head_only: head.method == Method::Head,
-            }),
-            _ => None,
-        }
-    }
-}
 
 impl Connection {
     /// Tells a browser what its page may send, or a client that something answers. A load balancer could not route it, because it

@@ -11,22 +11,11 @@ use proofgate_exchange::exchange;
 use proofgate_exchange::incoming_call::IncomingCall;
 use proofgate_exchange::reply::Reply;
 use proofgate_exchange::upload::Upload;
-use proofgate_multipart::{Boundary, MultipartError};
+use proofgate_multipart::Boundary;
 use proofgate_stages::{Span, Stage};
-use proofgate_wire::{Headers, parse_request};
+use proofgate_wire::parse_request;
 
 use super::{Connection, Request, RequestSoFar};
-
-/// The boundary of a form.
-pub(super) fn boundary(headers: &Headers<'_>) -> Result<Boundary, MultipartError> {
-    let mut types = headers
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-    match (types.next(), types.next()) {
-        (Some((_, value)), None) => Boundary::of(value),
-        _ => Err(MultipartError::ContentType),
-    }
-}
 
 impl Connection {
     /// Serves a request with a form behind a head of `length` bytes.

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use h2::server::Builder;
 use proofgate_base::client::linger;
 use proofgate_base::lifecycle::Lifecycle;
-use proofgate_base::rejection::Rejection;
 use proofgate_base::routing::Peer;
 use proofgate_exchange::gateway::Gateway;
 use proofgate_observe::rejected_request::RejectedRequest;
@@ -25,6 +24,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
+use self::request::MALFORMED;
 use self::session::{Ending, MAX_STREAMS, Session};
 
 /// Bytes of request bodies that a client may send ahead, on one stream and on all of a connection.
@@ -36,13 +36,6 @@ const SEND_BUFFER: usize = 16 * 1024;
 const MAX_EARLY_RESETS: usize = 20;
 /// Streams that broke the protocol; one more ends the connection (CVE-2025-8671).
 const MAX_BROKEN_STREAMS: usize = 100;
-
-/// What `h2` refuses where there is no request yet, or in the middle of one.
-const MALFORMED: Rejection = Rejection::new(
-    400,
-    "malformed_http2",
-    "The client broke the rules of HTTP/2 (RFC 9113).",
-);
 
 /// Serves one client until either side has had enough; says whether a stream ended by a panic, which costs that
 /// stream alone. Every stream but a connection's only one takes a permit of `room`.

@@ -1,6 +1,7 @@
 //! What the analysis of answers found, in integers: a record holds no fraction that two writers could write differently.
 
-use super::{ConfigId, is_false};
+use super::absence::is_false;
+use super::id::ConfigId;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 

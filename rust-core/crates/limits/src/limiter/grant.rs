@@ -1,9 +1,11 @@
 //! What was given to a request.
 
-use super::NONE;
 use crate::demand::Used;
-use crate::subject::Moment;
+use crate::moment::Moment;
 use std::sync::Arc;
+
+/// The index of no subject, for what is not counted.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// A request that was admitted: one request, one place among the concurrent ones, and tokens.
 ///

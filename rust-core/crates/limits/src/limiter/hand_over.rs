@@ -1,9 +1,10 @@
 //! The limiter's side of the hand-over: what it tells and what it is told. And forgetting.
 
-use super::grant::{Booking, Share};
-use super::{Limiter, NONE, TenantId, spare_window};
-use crate::snapshot::{Change, Changes, Part, SubjectName, Usage};
+use super::grant::{Booking, NONE, Share};
+use super::{Limiter, TenantId, spare_window};
+use crate::snapshot::{Change, Changes};
 use crate::subject::Subject;
+use crate::usage::{Part, SubjectName, Usage};
 use crate::window::Window;
 use std::sync::Arc;
 

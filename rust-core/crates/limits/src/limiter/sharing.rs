@@ -1,21 +1,16 @@
 //! What the tenants of one namespace share that have the same plan.
 
-use super::{Limiter, NONE, TenantId};
-use crate::config::{Ceilings, Quotas};
+use super::grant::NONE;
+use super::group::Group;
+use super::{Limiter, TenantId};
+use crate::config::Ceilings;
 use crate::demand::Used;
 use crate::exceeded::{Exceeded, Scope};
-use crate::snapshot::SubjectName;
-use crate::subject::{Moment, Totals};
+use crate::moment::Moment;
+use crate::quotas::Quotas;
+use crate::subject::Totals;
+use crate::usage::SubjectName;
 use std::sync::Arc;
-
-/// Tenants that share limits.
-#[derive(Debug)]
-pub(super) struct Group {
-    pub(super) subject: u32,
-    pub(super) ceilings: Ceilings,
-    /// How many tenants are in it. What one that left has used still counts.
-    tenants: u32,
-}
 
 impl Limiter {
     /// Puts a tenant into the group that its quotas name, and out of the one that it was in.
@@ -33,17 +28,11 @@ impl Limiter {
 
     fn join(&mut self, name: SubjectName, ceilings: Ceilings) -> u32 {
         if let Some(group) = self.groups.get_mut(&name) {
-            group.ceilings = ceilings;
-            group.tenants += 1;
+            group.join(ceilings);
             return group.subject;
         }
         let subject = self.insert(name.clone());
-        let group = Group {
-            subject,
-            ceilings,
-            tenants: 1,
-        };
-        self.groups.insert(name, group);
+        self.groups.insert(name, Group::new(subject, ceilings));
         subject
     }
 
@@ -51,13 +40,13 @@ impl Limiter {
         if let Some(subject) = self.subjects.get(subject as usize)
             && let Some(group) = self.groups.get_mut(&subject.name)
         {
-            group.tenants = group.tenants.saturating_sub(1);
+            group.leave();
         }
     }
 
     /// Forgets a group of which nothing counts; says whether it did: one that has tenants stays.
     pub(super) fn forget_group(&mut self, name: &SubjectName) -> bool {
-        let is_empty = self.groups.get(name).is_none_or(|group| group.tenants == 0);
+        let is_empty = self.groups.get(name).is_none_or(Group::is_empty);
         if is_empty {
             self.groups.remove(name);
         }

@@ -8,7 +8,7 @@
 //! tenant [`OTHER`], with its model and provider, so that sums over a model are whole.
 
 mod exposition;
-mod report;
+pub(super) mod report;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,8 +17,6 @@ use std::sync::{Arc, Mutex, TryLockError};
 use proofgate_base::single_writer::{Count, Histogram};
 use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_limits::MAX_TOKENS;
-
-pub use self::report::Report;
 
 /// Stands for all tenants that have no series of their own. No name of a tenant has a bracket.
 const OTHER: &str = "(other)";

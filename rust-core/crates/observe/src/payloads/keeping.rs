@@ -1,8 +1,9 @@
 //! What is to be stored of one exchange, while it is open.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use proofgate_base::bounded_copy::BoundedCopy;
+use proofgate_base::bounded_copy::{BoundedCopy, STEP};
 use proofgate_evidence::payloads::Field;
 use proofgate_ledger::record::{Kept, Payloads};
 use proofgate_payloads::PayloadKey;
@@ -10,7 +11,8 @@ use proofgate_wal::Ulid;
 use tokio::sync::oneshot;
 
 use super::desk::PayloadDesk;
-use super::thread::Body;
+use super::order::{Body, Of};
+use crate::recorder::Unavailable;
 
 /// How long the end of an answer waits until its bodies are stored; what is not stored then counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -71,14 +73,6 @@ impl Storing {
     }
 }
 
-/// Which body it is, and what it is sealed with.
-pub(super) struct Of {
-    pub(super) incarnation: Ulid,
-    pub(super) seq: u64,
-    pub(super) field: Field,
-    pub(super) key: PayloadKey,
-}
-
 /// What is to be stored of an exchange.
 pub struct Keeping {
     request: Storing,
@@ -90,7 +84,53 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    pub(super) fn new(request: Result<BoundedCopy, Kept>, response: BoundedCopy) -> Self {
+    /// Copies a request of a tenant that is to be admitted, and begins a copy of its answer, each of at most `most` bytes. A
+    /// tenant takes at most half of all memory, or two bodies of this length, so that it leaves space to the others.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when it could not be stored: it is not to be admitted then.
+    pub fn begin(
+        desk: &PayloadDesk,
+        tenant: &Arc<str>,
+        most: usize,
+        request: Asked<'_>,
+    ) -> Result<Box<Self>, Unavailable> {
+        let begun = Self::copy(desk, tenant, most, request);
+        if begun.is_err() {
+            desk.refused();
+        }
+        begun
+    }
+
+    fn copy(
+        desk: &PayloadDesk,
+        tenant: &Arc<str>,
+        most: usize,
+        request: Asked<'_>,
+    ) -> Result<Box<Self>, Unavailable> {
+        let room = desk.room_for(tenant, most.saturating_mul(2))?;
+        let copy = || BoundedCopy::new(most, Arc::clone(&room));
+        let request = match request {
+            Asked::Coming => Err(Kept::Streamed),
+            Asked::Whole(body) if body.len() > most => Err(Kept::TooLarge),
+            Asked::Whole(body) => {
+                let mut copied = copy();
+                copied.take(body);
+                copied.take_least();
+                match copied.is_lost {
+                    false => Ok(copied),
+                    true => return Err(Unavailable::Payloads),
+                }
+            }
+        };
+        // Its answer needs space, too, as far as can be known.
+        if !room.has(most.max(STEP)) {
+            return Err(Unavailable::Payloads);
+        }
+        Ok(Box::new(Self::new(request, copy())))
+    }
+
+    fn new(request: Result<BoundedCopy, Kept>, response: BoundedCopy) -> Self {
         Keeping {
             request: match request {
                 Ok(copy) => Storing::Copied(copy),

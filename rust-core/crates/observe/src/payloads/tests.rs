@@ -78,7 +78,7 @@ impl Bench {
     }
 
     fn begin_of(&self, tenant: &str, request: Asked<'_>) -> Result<Box<Keeping>, Unavailable> {
-        let mut keeping = self.desk.begin(&tenant.into(), MOST, request)?;
+        let mut keeping = Keeping::begin(&self.desk, &tenant.into(), MOST, request)?;
         self.admit(&mut keeping);
         Ok(keeping)
     }
@@ -242,7 +242,7 @@ fn a_tenant_with_many_short_bodies_leaves_the_others_places_in_the_queue() {
 fn all_that_may_be_admitted_have_a_place_in_the_queue_beside_looks_that_wait() {
     let bench = Bench::idle(LARGE_BUDGET);
     let acme = "acme".into();
-    let begun = || bench.desk.begin(&acme, MOST, Asked::Whole(b"")).ok();
+    let begun = || Keeping::begin(&bench.desk, &acme, MOST, Asked::Whole(b"")).ok();
     let mut open: Vec<_> = std::iter::from_fn(begun).take(LARGE_BUDGET / STEP).collect();
     assert!(open.len() > 1024);
     for keeping in &mut open {

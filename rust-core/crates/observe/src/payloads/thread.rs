@@ -4,31 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proofgate_base::bounded_copy::BoundedCopy;
 use proofgate_base::priority;
 use proofgate_ledger::record::Kept;
 use proofgate_payloads::{Payload, PayloadError, PayloadWriter};
 use proofgate_wal::Storage;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use super::desk::State;
-use super::keeping::Of;
+use super::order::{Body, Order};
+use super::state::State;
 use crate::metrics::PayloadMetrics;
-
-/// A body that is to be stored.
-pub(super) struct Body {
-    pub(super) of: Of,
-    pub(super) copy: BoundedCopy,
-    /// Where it is told what became of it.
-    pub(super) done: oneshot::Sender<Kept>,
-}
-
-/// What the thread is to do.
-pub(super) enum Order {
-    Store(Body),
-    /// Look how much room the volume has.
-    Look,
-}
 
 /// Stores bodies until nobody has any.
 pub struct PayloadThread {

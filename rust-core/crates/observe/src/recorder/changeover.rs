@@ -1,12 +1,12 @@
 //! The change from one log to the next while the worker serves, and what is noted for a successor.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofgate_base::clock::unix_micros;
 use proofgate_ledger::record::{Seal, Takeover};
-use proofgate_wal::{Left, Mark, Ulid, Watermark};
+use proofgate_wal::{Left, Mark};
 
+use super::log_history::{Former, Marked};
 use super::{RECORD_BYTES, Recorder, Stopped, follow_progress};
 use crate::rotation::Next;
 
@@ -15,31 +15,6 @@ const MARK_RECORDS: u64 = 1 << 16;
 const MARK_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked whether the end of the former log is known, while only that is waited for.
 const SETTLE_EVERY: Duration = Duration::from_millis(5);
-
-/// A log of this life of the worker that is not in service any more.
-pub(super) struct Former {
-    pub(super) base: u64,
-    pub(super) incarnation: Ulid,
-    pub(super) watermark: Arc<Watermark>,
-    /// Whether its end is told in the log that followed it.
-    told: bool,
-}
-
-/// Where the log was last marked.
-#[derive(Clone, Copy)]
-pub(super) struct Marked {
-    position: u64,
-    at: Instant,
-}
-
-impl Marked {
-    pub(super) fn none() -> Self {
-        Self {
-            position: 0,
-            at: Instant::now(),
-        }
-    }
-}
 
 impl Recorder {
     /// What is done about the log once a second: tells how the one before ended, goes over to the next one if it is

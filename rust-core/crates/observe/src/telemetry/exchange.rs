@@ -1,4 +1,4 @@
-//! What is told of one exchange.
+//! What is gathered of an exchange while it is under way.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,72 +11,14 @@ use proofgate_base::request_id::RequestId;
 use proofgate_config::{AccessLogMode, Settings};
 use proofgate_ledger::record::{Attribution, Outcome, Usage};
 use proofgate_wire::Headers;
-use serde::{Serialize, Serializer};
 
+use super::entry::{Exchange, Spans};
 use super::outlet::{Outlet, Wanted};
 use super::trace_context::Trace;
 use crate::metrics::RequestOutcome;
 
 /// Of a longer name the beginning is told, in bytes.
 const MOST_OF_A_NAME: usize = 128;
-
-/// One exchange, or a request that was refused, as the access log shows it and traces are made of it. Times are in
-/// microseconds; names come from outside, so they are cut, and only JSON escapes them.
-#[derive(Debug, Default, Serialize)]
-pub struct Exchange {
-    /// When its head was complete, since 1970.
-    ts: u64,
-    id: String,
-    #[serde(serialize_with = "as_text")]
-    tenant: Arc<str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    endpoint: Option<&'static str>,
-    /// As the client named it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    stream: bool,
-    /// Where it was sent last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream_model: Option<String>,
-    /// 499: its client left before an answer began.
-    status: u16,
-    outcome: &'static str,
-    /// A machine code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'static str>,
-    attempts: u32,
-    duration_us: u64,
-    /// From its head until it was first sent to a provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sent_us: Option<u64>,
-    /// From its head to the first byte of a provider's answer that may go to the client.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_byte_us: Option<u64>,
-    request_bytes: u64,
-    response_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_nanodollars: Option<u64>,
-    /// Whom it is for, as its client says.
-    #[serde(flatten)]
-    attribution: Option<Attribution<'static>>,
-    #[serde(flatten)]
-    spans: Option<Spans>,
-}
-
-/// Ids of W3C's Trace Context, in hex.
-#[derive(Debug, Serialize)]
-struct Spans {
-    trace_id: String,
-    span_id: String,
-    client_span_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_span_id: Option<String>,
-    sampled: bool,
-}
 
 /// An exchange under way of which something will be told.
 pub struct Observed {
@@ -260,10 +202,6 @@ impl Observed {
         });
         outlet.tell(exchange, wanted);
     }
-}
-
-fn as_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(text)
 }
 
 /// The beginning of a name.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::exchange::Exchange;
+use super::entry::Exchange;
 use crate::metrics::{Metrics, Signal};
 
 /// Exchanges that may wait in each queue: at 1 KiB for each, at most, 4 MiB.

@@ -5,17 +5,17 @@ use std::ops::Range;
 use proofgate_json::{Event, Reader, Str, Workspace, equals_but_for_case};
 use proofgate_policy::Scope;
 
-use super::{ATTACHMENT, is_short};
 use crate::bad_request::BadRequest;
 use crate::beside::Beside;
 use crate::body_text::BodyText;
+use crate::call_fields::is_short;
 use crate::client_ids::{ClientIds, IdObject};
 use crate::dialect::{Dialect, Family};
 use crate::field_names::{Meaning, is_free, is_schema_type, is_word, meaning};
 use crate::hosted_tools::Tools;
 use crate::kept_item::{Item, Member};
 use crate::passages::Mark;
-use crate::prompt_size::{Attached, PromptSize, is_web_address};
+use crate::prompt_size::{ATTACHMENT, Attached, PromptSize, is_web_address};
 use crate::scopes::scope_of_role;
 use crate::segment::Kind;
 

@@ -2,8 +2,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::Usage;
 use super::openai::Counted;
+use super::tokens::Usage;
 
 const NAME: &[u8] = b"\"usage\"";
 /// A usage, from its name on, has at most so many bytes; a longer one is passed over.

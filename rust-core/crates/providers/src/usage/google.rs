@@ -1,8 +1,8 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::Usage;
 use super::lenient::{AudioTokens, Lenient};
+use super::tokens::Usage;
 use crate::service_tier::ServiceTier;
 
 /// The usage of a generated content, or of a piece of it: later ones count what came before, too.

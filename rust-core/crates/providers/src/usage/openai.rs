@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use super::lenient::Lenient;
-use super::{UNTOLD, Usage};
+use super::tokens::{UNTOLD, Usage};
 use crate::service_tier::ServiceTier;
 
 /// The usage of a chat completion, a completion or an embedding.

@@ -1,19 +1,17 @@
 //! Connecting to a provider: TCP to it, or a tunnel through a forward proxy, then TLS and the HTTP that it chooses.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use proofgate_base::descriptors::{Shortage, Sockets};
+use proofgate_base::descriptors::Shortage;
 use proofgate_config::Http;
-use tokio::net::TcpStream;
 
 use super::http2::{self, Sessions};
-use super::names::Names;
+use super::pool::Pool;
+use super::stream::UpstreamStream;
+use super::tcp::connect_to;
 use super::tunnel::{ProxyFailure, Tunnels};
 use super::wire::{Socket, Wire};
-use super::{Pool, UpstreamStream, happy_eyeballs};
 
 /// How often one provider's failures are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -121,44 +119,4 @@ impl Pool {
         }
         connect_to(&addresses, &self.names, &self.sockets).await
     }
-}
-
-/// A connection to one of the addresses that `names` has for a host.
-///
-/// # Errors
-/// A [`Shortage`], of which the addresses are not to blame, or that of the attempt that failed last.
-pub(super) async fn connect_to(
-    addresses: &[SocketAddr],
-    names: &Names,
-    sockets: &Rc<Sockets>,
-) -> io::Result<Socket> {
-    let attempt = |address| connect_once(address, Rc::clone(sockets));
-    let connected = happy_eyeballs::connect(addresses, attempt).await;
-    connected.inspect_err(|error| {
-        if Shortage::of(error).is_none() {
-            names.distrust();
-        }
-    })
-}
-
-async fn connect_once(address: SocketAddr, sockets: Rc<Sockets>) -> io::Result<Socket> {
-    let taken = sockets.take()?;
-    let tcp = TcpStream::connect(address).await.map_err(|error| {
-        // A machine that has no address of that family answers the same.
-        match error.kind() == io::ErrorKind::AddrNotAvailable && has_source_for(address) {
-            true => Shortage::Ports.into(),
-            false => error,
-        }
-    })?;
-    tcp.set_nodelay(true)?;
-    Ok(Socket::new(tcp, taken))
-}
-
-/// Whether the machine has an address to reach another one from: a datagram socket asks the routes and sends nothing.
-fn has_source_for(address: SocketAddr) -> bool {
-    let local: IpAddr = match address {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    UdpSocket::bind((local, 0)).is_ok_and(|socket| socket.connect(address).is_ok())
 }

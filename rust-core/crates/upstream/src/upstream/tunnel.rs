@@ -15,10 +15,10 @@ use proofgate_providers::BaseUrl;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-use super::connect::connect_to;
+use super::egress::{self, Egress};
 use super::names::{Names, Resolver};
+use super::tcp::connect_to;
 use super::wire::Socket;
-use super::{Egress, egress};
 
 /// Bytes of an answer's head, at most.
 const HEAD_BYTES: usize = 16 * 1024;

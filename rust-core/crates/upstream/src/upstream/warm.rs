@@ -1,23 +1,15 @@
 //! Connections that are made before anybody asks for one.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::{Pool, Sessions, Upstream};
+use super::Upstream;
+use super::pool::Pool;
 
 /// Connections that are being made at a time, at most, for nobody.
 const AT_ONCE: usize = 8;
 /// How long none is made after one that failed.
 const PAUSE: Duration = Duration::from_secs(10);
-
-/// What is being made.
-#[derive(Default)]
-pub(super) struct Warming {
-    under_way: Cell<usize>,
-    /// Until when none is made, because one failed.
-    paused_until: Cell<Option<Instant>>,
-}
 
 impl Upstream {
     /// Makes up for what is missing of the idle connections that are to be there; to be called once a second. None is made
@@ -61,11 +53,5 @@ impl Pool {
                 }
             });
         }
-    }
-
-    /// Connections that wait for a request; every session of HTTP/2 does.
-    pub fn idle_count(&self) -> usize {
-        let sessions = self.sessions.as_ref().map_or(0, Sessions::count);
-        self.idle.borrow().len() + sessions
     }
 }

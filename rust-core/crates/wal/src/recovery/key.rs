@@ -1,7 +1,7 @@
 //! Which key a log is of: the ledger's, or the one before it. A log has one key for ever, also for what a successor signs
 //! of its end.
 
-use super::Shard;
+use super::shard::Shard;
 use crate::authenticity::FrameTags;
 use crate::{Storage, WalError};
 use proofgate_evidence::checkpoint_file;

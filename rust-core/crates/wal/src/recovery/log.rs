@@ -1,6 +1,8 @@
 //! One log as it was left: read once, from where its `resume` file says or from its beginning.
 
-use super::{Left, Shard, TornTail, Unended, key_of};
+use super::key::key_of;
+use super::recovered::{Left, TornTail, Unended};
+use super::shard::Shard;
 use crate::authenticity::FrameTags;
 use crate::resume::{self, Resume, ResumeKey};
 use crate::{Storage, WalError};

@@ -1,7 +1,9 @@
 //! What a successor reads of logs that [`inspect`](super::inspect) has verified, to work out anew what they knew.
 
+use super::key::key_of;
 use super::log::believe;
-use super::{Shard, Unended, incarnations, key_of};
+use super::recovered::Unended;
+use super::shard::{Shard, incarnations};
 use crate::resume::{self, ResumeKey};
 use crate::{Storage, WalError};
 use proofgate_evidence::checkpoint_file::{self, CHECKPOINT};

@@ -23,6 +23,13 @@ const WRONG_SCHEME: Rejection = Rejection::new(
     "The :scheme of a request on this connection is https.",
 );
 
+/// What `h2` refuses where there is no request yet, or in the middle of one.
+pub(super) const MALFORMED: Rejection = Rejection::new(
+    400,
+    "malformed_http2",
+    "The client broke the rules of HTTP/2 (RFC 9113).",
+);
+
 /// Appends the head of a request to `out`; `ended` says that no body follows it. Returns whether the body behind it is
 /// chunked; otherwise it follows as it is, as long as Content-Length says, or there is none.
 ///

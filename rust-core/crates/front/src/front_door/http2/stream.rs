@@ -19,8 +19,7 @@ use proofgate_providers::Family;
 use tokio::io::{AsyncRead, duplex, split};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::MALFORMED;
-use super::request::{self, IncompleteRequest, write_head};
+use super::request::{self, IncompleteRequest, MALFORMED, write_head};
 use super::response::{IncompleteResponse, relay};
 use crate::connection;
 

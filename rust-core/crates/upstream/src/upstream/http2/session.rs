@@ -17,17 +17,18 @@ use tokio::task::coop::unconstrained;
 use tokio::task::spawn_local;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-use super::stream::Http2Stream;
-use super::{
+use super::limits::{
     HEADER_LIST, MAX_BROKEN_STREAMS, MAX_STREAMS, SEND_BUFFER, SESSION_WINDOW, SMALL_FRAMES, STREAM_WINDOW,
 };
+use super::load::{Load, Place};
+use super::stream::Http2Stream;
 
 /// How often a session with requests under way is asked for a sign of life, and how long it has for one: a network that has
 /// lost a connection tells nobody.
 const PING: Duration = Duration::from_secs(10);
 
 /// The sessions with a provider.
-pub(in crate::upstream) struct Sessions {
+pub(crate) struct Sessions {
     open: RefCell<Vec<Session>>,
     /// How many there may be.
     most: usize,
@@ -40,7 +41,7 @@ pub(in crate::upstream) struct Sessions {
 }
 
 /// A session, for as long as it takes requests.
-pub(in crate::upstream) struct Session {
+pub(crate) struct Session {
     requests: SendRequest<Bytes>,
     over_tls: bool,
     load: Rc<Load>,
@@ -59,27 +60,8 @@ struct Carried<T>(RefCell<Option<Connection<T, Bytes>>>)
 where
     T: AsyncRead + AsyncWrite + Unpin;
 
-/// What a session carries.
-struct Load {
-    streams: Cell<usize>,
-    /// Whether it has been given a stream since the second began.
-    used: Cell<bool>,
-    room: Rc<Notify>,
-}
-
-/// A stream's place in its session; given back when it is dropped.
-pub(super) struct Place(Rc<Load>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let Load { streams, room, .. } = &*self.0;
-        streams.set(streams.get().saturating_sub(1));
-        room.notify_one();
-    }
-}
-
 impl Sessions {
-    pub(in crate::upstream) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Sessions {
             most,
             open: RefCell::default(),
@@ -90,7 +72,7 @@ impl Sessions {
     }
 
     /// A stream of a session that has room for it.
-    pub(in crate::upstream) fn stream(&self) -> Option<Http2Stream> {
+    pub(crate) fn stream(&self) -> Option<Http2Stream> {
         let mut open = self.open.borrow_mut();
         let mut at = 0;
         while let Some(session) = open.get_mut(at) {
@@ -111,10 +93,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Those of `make`.
-    pub(in crate::upstream) async fn stream_or<T>(
-        &self,
-        make: impl AsyncFn() -> io::Result<T>,
-    ) -> io::Result<T>
+    pub(crate) async fn stream_or<T>(&self, make: impl AsyncFn() -> io::Result<T>) -> io::Result<T>
     where
         T: From<Http2Stream>,
     {
@@ -138,7 +117,7 @@ impl Sessions {
     }
 
     /// Notes which protocol the provider chose.
-    pub(in crate::upstream) fn chose(&self, http1: bool) {
+    pub(crate) fn chose(&self, http1: bool) {
         self.chose_http1.set(http1);
     }
 
@@ -147,7 +126,7 @@ impl Sessions {
     ///
     /// # Errors
     /// The provider does not speak HTTP/2, or goes away.
-    pub(in crate::upstream) async fn begin<T>(&self, connection: T, over_tls: bool) -> io::Result<Session>
+    pub(crate) async fn begin<T>(&self, connection: T, over_tls: bool) -> io::Result<Session>
     where
         T: AsyncRead + AsyncWrite + Unpin + 'static,
     {
@@ -182,20 +161,20 @@ impl Sessions {
     }
 
     /// Keeps a session for the next requests.
-    pub(in crate::upstream) fn keep(&self, session: Session) {
+    pub(crate) fn keep(&self, session: Session) {
         self.open.borrow_mut().push(session);
         self.room.notify_one();
     }
 
     /// How many sessions take requests.
-    pub(in crate::upstream) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let mut open = self.open.borrow_mut();
         open.retain_mut(Session::is_open);
         open.len()
     }
 
     /// Ends sessions that carry nothing and have not for `limit`; to be called once a second.
-    pub(in crate::upstream) fn close_expired(&self, now: Instant, limit: Duration) {
+    pub(crate) fn close_expired(&self, now: Instant, limit: Duration) {
         self.open.borrow_mut().retain_mut(|session| {
             if session.load.used.take() || session.load.streams.get() > 0 {
                 session.idle_since = now;
@@ -205,7 +184,7 @@ impl Sessions {
     }
 
     /// Closes the session that has carried nothing for longest, at once; `false` when each of them carries something.
-    pub(in crate::upstream) fn close_one(&self) -> bool {
+    pub(crate) fn close_one(&self) -> bool {
         let mut open = self.open.borrow_mut();
         let idle = open.iter().enumerate();
         let idle = idle.filter(|(_, session)| session.load.streams.get() == 0);
@@ -224,7 +203,7 @@ impl Sessions {
     }
 
     /// Gives no stream of these sessions any more; they end with the requests that they carry.
-    pub(in crate::upstream) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.open.borrow_mut().clear();
         self.room.notify_one();
     }
@@ -242,7 +221,7 @@ impl Session {
         self.load.streams.get() < most
     }
 
-    pub(in crate::upstream) fn stream(&self) -> Http2Stream {
+    pub(crate) fn stream(&self) -> Http2Stream {
         let load = &self.load;
         load.streams.set(load.streams.get().saturating_add(1));
         load.used.set(true);

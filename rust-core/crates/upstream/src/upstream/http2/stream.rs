@@ -12,13 +12,13 @@ use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use super::head;
-use super::session::Place;
+use super::load::Place;
 
 /// How long the end of a stream is waited for whose answer is whole.
 const END: Duration = Duration::from_secs(1);
 
 /// A stream of a session. Dropped before its end it is reset (CANCEL).
-pub(in crate::upstream) struct Http2Stream {
+pub(crate) struct Http2Stream {
     session: SendRequest<Bytes>,
     over_tls: bool,
     sending: Option<Sending>,
@@ -65,7 +65,7 @@ impl Http2Stream {
     ///
     /// # Errors
     /// The session takes no more streams, or the head is none of ours.
-    pub(in crate::upstream) fn begin(&mut self, head: &[u8]) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, head: &[u8]) -> io::Result<()> {
         let (request, length) = head::request(head, self.over_tls)?;
         let ended = length == Some(0);
         let (answer, body) = self.session.send_request(request, ended).map_err(error)?;
@@ -79,7 +79,7 @@ impl Http2Stream {
     }
 
     /// Ends a body whose length was not known.
-    pub(in crate::upstream) fn end_body(&mut self) {
+    pub(crate) fn end_body(&mut self) {
         if let Some(sending) = &mut self.sending
             && !std::mem::replace(&mut sending.ended, true)
         {
@@ -90,12 +90,12 @@ impl Http2Stream {
 
     /// Whether the provider has said that it has not acted on the request, nor will: it may be sent elsewhere (RFC 9113
     /// section 8.7).
-    pub(in crate::upstream) fn is_unprocessed(&self) -> bool {
+    pub(crate) fn is_unprocessed(&self) -> bool {
         self.unprocessed
     }
 
     /// Appends what there is of the answer to `buffer`, about `room` bytes; 0 at its end.
-    pub(in crate::upstream) fn poll_fill(
+    pub(crate) fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut Vec<u8>,
@@ -157,7 +157,7 @@ impl Http2Stream {
 
     /// Leaves a stream whose answer is whole and whose end may be still on its way: for that it waits a little, because a
     /// provider may count streams that are reset.
-    pub(in crate::upstream) fn finish(mut self: Box<Self>) {
+    pub(crate) fn finish(mut self: Box<Self>) {
         let mut rest = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
         if self.poll_fill(&mut context, &mut rest, 1).is_pending() {
@@ -169,11 +169,7 @@ impl Http2Stream {
     }
 
     /// Hands over as much of `piece` as the provider takes now.
-    pub(in crate::upstream) fn poll_write(
-        &mut self,
-        context: &mut Context<'_>,
-        piece: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_write(&mut self, context: &mut Context<'_>, piece: &[u8]) -> Poll<io::Result<usize>> {
         let Some(sending) = self.sending.as_mut().filter(|sending| !sending.ended) else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };

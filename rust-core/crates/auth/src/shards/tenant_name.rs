@@ -1,0 +1,26 @@
+//! How a tenant is found by its name.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::key_index::prefix;
+
+/// A tenant's name and the beginning of its SHA-256, by which it is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TenantName {
+    pub(crate) text: Arc<str>,
+    pub(crate) place: u64,
+}
+
+impl TenantName {
+    pub(crate) fn new(text: Arc<str>) -> Self {
+        let place = place_of(&text);
+        TenantName { text, place }
+    }
+}
+
+/// The first eight bytes of the SHA-256 of a tenant's name.
+pub(super) fn place_of(name: &str) -> u64 {
+    prefix(&Sha256::digest(name).into())
+}

@@ -1,0 +1,15 @@
+//! How checkpoints and hashes stand in questions and answers.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use proofgate_ledger::{Checkpoint, Hash};
+use serde_json::{Value, json};
+
+pub(crate) fn told(checkpoint: &Checkpoint) -> Value {
+    json!({
+        "origin": checkpoint.origin, "size": checkpoint.size.to_string(), "root": STANDARD.encode(checkpoint.root),
+    })
+}
+
+pub(crate) fn hash_of(text: &str) -> Option<Hash> {
+    STANDARD.decode(text).ok()?.try_into().ok()
+}

@@ -1,0 +1,22 @@
+//! The outcome of an attempt, on which depends what happens next.
+
+use proofgate_base::rejection::Rejection;
+use proofgate_base::response_head::AnswerHead;
+use proofgate_ledger::record::Outcome;
+use proofgate_upstream::attempt::Begun;
+use proofgate_upstream::failure::Failure;
+
+/// What came of an attempt.
+pub enum Heard {
+    /// The answer has started.
+    Begun {
+        begun: Begun<AnswerHead>,
+        /// Whether the gateway asked for usage and the client did not.
+        keeps_usage: bool,
+    },
+    Nothing(Failure),
+    /// The client did not wait for it.
+    ClientGone,
+    /// What was still coming of the request is not taken.
+    Refused(Rejection, Outcome),
+}

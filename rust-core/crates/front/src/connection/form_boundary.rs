@@ -1,0 +1,15 @@
+//! What separates the parts of a form.
+
+use proofgate_multipart::{Boundary, MultipartError};
+use proofgate_wire::Headers;
+
+/// The boundary of a form.
+pub(super) fn boundary(headers: &Headers<'_>) -> Result<Boundary, MultipartError> {
+    let mut types = headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    match (types.next(), types.next()) {
+        (Some((_, value)), None) => Boundary::of(value),
+        _ => Err(MultipartError::ContentType),
+    }
+}

@@ -1,0 +1,86 @@
+//! The text form of a key, and what a key may be named.
+
+use crate::LedgerError;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use sha2::{Digest, Sha256};
+
+/// The algorithm of a log's key.
+pub(crate) const LOG: u8 = 0x01;
+/// The algorithm of a witness's key.
+pub(crate) const WITNESS: u8 = 0x04;
+
+/// The first bytes of SHA-256 over a key's name, a newline, its algorithm and the public key.
+pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8; 32]) -> [u8; 4] {
+    let mut sha = Sha256::new();
+    sha.update(name.as_bytes());
+    sha.update([b'\n', algorithm]);
+    sha.update(public);
+    let digest = sha.finalize();
+    [digest[0], digest[1], digest[2], digest[3]]
+}
+
+/// `<name>+<hash8>+<base64(algorithm ‖ key)>`.
+pub(crate) fn key_text(name: &str, id: [u8; 4], algorithm: u8, key: &[u8; 32]) -> String {
+    let mut body = [0u8; 33];
+    body[0] = algorithm;
+    body[1..].copy_from_slice(key);
+    let text = format!("{name}+{:08x}+{}", u32::from_be_bytes(id), STANDARD.encode(body));
+    body.fill(0);
+    text
+}
+
+pub(crate) fn check_name(name: &str) -> Result<(), LedgerError> {
+    if name.is_empty()
+        || name
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || c == '+')
+    {
+        return Err(LedgerError::KeyText(
+            "a key name holds no white space, control character or '+'",
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_origin(name: &str, origin: &str) -> Result<(), LedgerError> {
+    let below = origin
+        .strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if !below {
+        return Err(LedgerError::OriginNotBelowKey {
+            key: name.to_owned(),
+            origin: origin.to_owned(),
+        });
+    }
+    check_name(origin)
+}
+
+/// Splits `<name>+<hash8>+<base64(algorithm ‖ 32 bytes)>`.
+pub(crate) fn split_key_text(text: &str, algorithm: u8) -> Result<(String, [u8; 4], [u8; 32]), LedgerError> {
+    let form = || LedgerError::KeyText("not of the form name+hash+base64");
+    // The base64 alphabet has a '+', a name has none.
+    let mut parts = text.splitn(3, '+');
+    let (name, id, body) = match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), Some(id), Some(body)) => (name, id, body),
+        _ => return Err(form()),
+    };
+    if id.len() != 8
+        || !id
+            .bytes()
+            .all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
+    {
+        return Err(form());
+    }
+    let id = u32::from_str_radix(id, 16).map_err(|_| form())?.to_be_bytes();
+    let mut body = STANDARD.decode(body).map_err(|_| form())?;
+    let key = match body.split_first() {
+        Some((found, key)) if *found == algorithm => <[u8; 32]>::try_from(key).map_err(|_| form()),
+        Some((&LOG, _)) => Err(LedgerError::KeyText(
+            "an Ed25519 key of a log, and no witness's (type 0x04)",
+        )),
+        Some((&WITNESS, _)) => Err(LedgerError::KeyText("a witness's key (type 0x04), and no log's")),
+        _ => Err(LedgerError::KeyText("not an Ed25519 key")),
+    };
+    body.fill(0);
+    Ok((name.to_owned(), id, key?))
+}

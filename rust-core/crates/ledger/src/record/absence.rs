@@ -1,0 +1,25 @@
+//! Values that a record leaves out, and what a reader takes in their place.
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+pub(super) fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+pub(super) fn is_once(count: &u32) -> bool {
+    *count == 1
+}
+
+pub(super) fn once() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+pub(super) fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+pub(super) fn is_zero_64(count: &u64) -> bool {
+    *count == 0
+}

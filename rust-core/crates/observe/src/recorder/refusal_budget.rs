@@ -1,0 +1,217 @@
+//! How many refusals are recorded one by one in a second, and which are missing.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use proofgate_base::routing::Sender;
+
+use crate::rejected_request::RejectedRequest;
+
+/// Refusals of one sender without a tenant that are recorded one by one in each second.
+const OF_A_SENDER: u32 = 100;
+/// Those of all such senders together.
+const OF_SENDERS: u32 = 500;
+/// Those of one tenant that the rules have not judged.
+const OF_A_TENANT: u32 = 200;
+/// Senders that are counted apart in each second; beyond them `OF_SENDERS` is reached in any case.
+const MOST_SENDERS: usize = OF_SENDERS as usize;
+/// Pairs of a tenant and a code whose missing refusals are counted apart until they are recorded.
+const MOST_MISSED: usize = 256;
+/// Stands for codes beyond them.
+const OTHERS: &str = "others";
+
+/// What became of the refusals of the current second.
+pub(super) struct Refusals {
+    second: Instant,
+    of_senders: u32,
+    by_sender: HashMap<Sender, u32>,
+    by_tenant: HashMap<Box<str>, u32>,
+    pub(super) missed: HashMap<What, Missed>,
+}
+
+/// What is counted as one.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct What {
+    pub(super) tenant: Option<Box<str>>,
+    pub(super) code: &'static str,
+    pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Missed {
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) count: u64,
+}
+
+impl Refusals {
+    pub(super) fn none() -> Self {
+        Self {
+            second: Instant::now(),
+            of_senders: 0,
+            by_sender: HashMap::new(),
+            by_tenant: HashMap::new(),
+            missed: HashMap::new(),
+        }
+    }
+
+    /// Whether a refusal may have a record of its own; it counts as one that has.
+    pub(super) fn allows(&mut self, refused: &RejectedRequest<'_>) -> bool {
+        match (refused.tenant, refused.sender) {
+            (Some(_), _) if refused.policy.is_some() => true,
+            (Some(tenant), _) => {
+                if let Some(recorded) = self.by_tenant.get_mut(tenant) {
+                    return counts(recorded, OF_A_TENANT);
+                }
+                self.by_tenant.insert(tenant.into(), 1);
+                true
+            }
+            (None, Some(sender)) => {
+                let is_known = self.by_sender.contains_key(&sender);
+                let of_sender = match is_known || self.by_sender.len() < MOST_SENDERS {
+                    true => self.by_sender.entry(sender).or_default(),
+                    false => return false,
+                };
+                counts(of_sender, OF_A_SENDER) && counts(&mut self.of_senders, OF_SENDERS)
+            }
+            (None, None) => counts(&mut self.of_senders, OF_SENDERS),
+        }
+    }
+
+    pub(super) fn miss(&mut self, now: u64, tenant: Option<&str>, code: &'static str, reason: &'static str) {
+        let what = What {
+            tenant: tenant.map(Into::into),
+            code,
+            reason,
+        };
+        let is_known = self.missed.contains_key(&what);
+        let what = match is_known || self.missed.len() < MOST_MISSED {
+            true => what,
+            false => What {
+                tenant: None,
+                code: OTHERS,
+                reason,
+            },
+        };
+        let new = Missed {
+            first: now,
+            last: now,
+            count: 0,
+        };
+        let missed = self.missed.entry(what).or_insert(new);
+        missed.last = now;
+        missed.count += 1;
+    }
+
+    pub(super) fn turn(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
+            self.second = now;
+            self.of_senders = 0;
+            self.by_sender.clear();
+            self.by_tenant.clear();
+        }
+    }
+}
+
+/// Counts one more, unless there were `most`.
+fn counts(recorded: &mut u32, most: u32) -> bool {
+    let is_within = *recorded < most;
+    *recorded += u32::from(is_within);
+    is_within
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+    use proofgate_ledger::record::PolicyNote;
+
+    use super::*;
+
+    const FLOOD: &str = "refusal_flood";
+
+    fn sender(number: u32) -> Sender {
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::from_bits(number)), 1).into()
+    }
+
+    fn of_tenant(tenant: &str) -> RejectedRequest<'_> {
+        RejectedRequest {
+            tenant: Some(tenant),
+            ..RejectedRequest::default()
+        }
+    }
+
+    fn denied(tenant: &str) -> RejectedRequest<'_> {
+        RejectedRequest {
+            policy: Some(PolicyNote::default()),
+            ..of_tenant(tenant)
+        }
+    }
+
+    fn allowed(refusals: &mut Refusals, of: &RejectedRequest<'_>, attempts: usize) -> usize {
+        (0..attempts).filter(|_| refusals.allows(of)).count()
+    }
+
+    #[test]
+    fn a_flood_takes_nothing_from_another_sender_from_a_tenant_or_from_what_was_judged() {
+        let mut refusals = Refusals::none();
+        let flood = RejectedRequest::of(sender(1));
+        assert_eq!(allowed(&mut refusals, &flood, 10_000), OF_A_SENDER as usize);
+        let other = RejectedRequest::of(sender(2));
+        assert_eq!(allowed(&mut refusals, &other, 10), 10);
+        assert_eq!(
+            allowed(&mut refusals, &of_tenant("loud"), 10_000),
+            OF_A_TENANT as usize
+        );
+        assert_eq!(allowed(&mut refusals, &of_tenant("acme"), 10), 10);
+        assert_eq!(allowed(&mut refusals, &denied("loud"), 10_000), 10_000);
+    }
+
+    #[test]
+    fn however_many_addresses_a_flood_has_it_gets_what_all_senders_have_and_no_more_memory() {
+        let mut refusals = Refusals::none();
+        let recorded = (0..100_000).filter(|number| refusals.allows(&RejectedRequest::of(sender(*number))));
+        assert_eq!(recorded.count(), OF_SENDERS as usize);
+        assert!(refusals.by_sender.len() <= MOST_SENDERS);
+        assert_eq!(allowed(&mut refusals, &of_tenant("acme"), 10), 10);
+        assert_eq!(allowed(&mut refusals, &denied("acme"), 10), 10);
+    }
+
+    #[test]
+    fn a_second_later_the_budgets_are_whole_again() {
+        let mut refusals = Refusals::none();
+        let flood = RejectedRequest::of(sender(1));
+        allowed(&mut refusals, &flood, 1000);
+        let begun = refusals.second;
+        refusals.turn(begun + Duration::from_millis(999));
+        assert_eq!(allowed(&mut refusals, &flood, 1), 0);
+        refusals.turn(begun + Duration::from_secs(1));
+        assert_eq!(allowed(&mut refusals, &flood, 1000), OF_A_SENDER as usize);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_code_and_tenant_within_a_bound() {
+        let mut refusals = Refusals::none();
+        for now in 1..=3 {
+            refusals.miss(now, None, "unauthorized", FLOOD);
+            refusals.miss(now, Some("acme"), "rate_limited", FLOOD);
+        }
+        let told = |refusals: &Refusals, tenant: Option<&str>, code| {
+            let what = What {
+                tenant: tenant.map(Into::into),
+                code,
+                reason: FLOOD,
+            };
+            (refusals.missed.get(&what)).map(|missed| (missed.first, missed.last, missed.count))
+        };
+        assert_eq!(told(&refusals, None, "unauthorized"), Some((1, 3, 3)));
+        assert_eq!(told(&refusals, Some("acme"), "rate_limited"), Some((1, 3, 3)));
+        for tenant in 0..1000 {
+            refusals.miss(9, Some(&tenant.to_string()), "rate_limited", FLOOD);
+        }
+        assert!(refusals.missed.len() <= MOST_MISSED + 2);
+        let all: u64 = refusals.missed.values().map(|missed| missed.count).sum();
+        assert_eq!(all, 1006, "not one is lost");
+        assert_eq!(told(&refusals, None, "unauthorized"), Some((1, 3, 3)));
+    }
+}

@@ -1,0 +1,68 @@
+//! One exchange, as the access log and traces have it.
+
+use std::sync::Arc;
+
+use proofgate_ledger::record::{Attribution, Usage};
+use serde::{Serialize, Serializer};
+
+/// One exchange, or a request that was refused, as the access log shows it and traces are made of it. Times are in
+/// microseconds; names come from outside, so they are cut, and only JSON escapes them.
+#[derive(Debug, Default, Serialize)]
+pub struct Exchange {
+    /// When its head was complete, since 1970.
+    pub(super) ts: u64,
+    pub(super) id: String,
+    #[serde(serialize_with = "as_text")]
+    pub(super) tenant: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) endpoint: Option<&'static str>,
+    /// As the client named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    pub(super) stream: bool,
+    /// Where it was sent last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) upstream_model: Option<String>,
+    /// 499: its client left before an answer began.
+    pub(super) status: u16,
+    pub(super) outcome: &'static str,
+    /// A machine code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<&'static str>,
+    pub(super) attempts: u32,
+    pub(super) duration_us: u64,
+    /// From its head until it was first sent to a provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sent_us: Option<u64>,
+    /// From its head to the first byte of a provider's answer that may go to the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_byte_us: Option<u64>,
+    pub(super) request_bytes: u64,
+    pub(super) response_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cost_nanodollars: Option<u64>,
+    /// Whom it is for, as its client says.
+    #[serde(flatten)]
+    pub(super) attribution: Option<Attribution<'static>>,
+    #[serde(flatten)]
+    pub(super) spans: Option<Spans>,
+}
+
+/// Ids of W3C's Trace Context, in hex.
+#[derive(Debug, Serialize)]
+pub(super) struct Spans {
+    pub(super) trace_id: String,
+    pub(super) span_id: String,
+    pub(super) client_span_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parent_span_id: Option<String>,
+    pub(super) sampled: bool,
+}
+
+fn as_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}

@@ -1,0 +1,238 @@
+//! The connections that lead to one provider, and how it is reached.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::{Duration, Instant};
+
+use proofgate_base::descriptors::{KeepsIdle, Sockets};
+use proofgate_config::Http;
+use proofgate_providers::BaseUrl;
+
+use super::egress::Egress;
+use super::health::Health;
+use super::http2::{MAX_SESSIONS, Sessions};
+use super::names::{Names, Resolver};
+use super::stream::UpstreamStream;
+use super::tls::{Tls, Trust};
+use super::tunnel::{Proxy, Tunnels};
+use crate::refusals::RefusalLog;
+
+/// Idle connections kept for each provider, and how long they may idle.
+const MAX_IDLE: usize = 1024;
+const IDLE_LIMIT: Duration = Duration::from_secs(30);
+
+/// How a provider is reached.
+pub struct Route {
+    pub(super) base: BaseUrl,
+    trust: Trust,
+    pub(super) http: Http,
+    pub(super) tls: Option<Tls>,
+    pub(super) connect_timeout: Duration,
+    pub(super) egress: Egress,
+    /// `None` where connections are made to the provider itself.
+    proxy: Option<Proxy>,
+}
+
+impl Route {
+    /// Prepares the route to a base URL, through `proxy` where there is one.
+    ///
+    /// # Errors
+    /// What TLS has against `trust`; never with a key.
+    pub fn new(
+        base: BaseUrl,
+        trust: Trust,
+        http: Http,
+        connect_timeout: Duration,
+        egress: Egress,
+        proxy: Option<Proxy>,
+    ) -> Result<Self, String> {
+        let tls = base.tls.then(|| Tls::new(&base.host, &trust, http)).transpose()?;
+        Ok(Route {
+            base,
+            trust,
+            http,
+            tls,
+            connect_timeout,
+            egress,
+            proxy,
+        })
+    }
+}
+
+/// Connections to one place, and those of them that wait for the next request.
+pub struct Pool {
+    pub(super) route: Route,
+    /// How the provider is; it outlives a configuration, as the connections do.
+    pub health: Rc<Health>,
+    pub(super) names: Rc<Names>,
+    pub(super) tunnels: Option<Tunnels>,
+    pub(super) sockets: Rc<Sockets>,
+    pub(super) idle: RefCell<Vec<Idle>>,
+    /// Those of HTTP/2, where that may be spoken.
+    pub(super) sessions: Option<Sessions>,
+    pub(super) warming: Warming,
+    /// Whether another way has taken its place: no connection is kept any more.
+    pub(super) left: Cell<bool>,
+    /// When [`Pool::close_expired`] was called last: near enough to know how long a connection has idled.
+    second: Cell<Instant>,
+    pub(super) reported: Cell<Option<Instant>>,
+    /// When it refused a key or a model.
+    pub(crate) refusals: RefusalLog,
+}
+
+pub(super) struct Idle {
+    pub(super) stream: UpstreamStream,
+    since: Instant,
+}
+
+/// Connections that are being made for nobody.
+#[derive(Default)]
+pub(super) struct Warming {
+    pub(super) under_way: Cell<usize>,
+    /// Until when none is made, because one failed.
+    pub(super) paused_until: Cell<Option<Instant>>,
+}
+
+impl Pool {
+    pub fn new(route: Route, sockets: &Rc<Sockets>) -> Self {
+        // Without TLS nobody chooses.
+        let may_be_http2 = match route.http {
+            Http::Http1 => false,
+            Http::Auto => route.base.tls,
+            Http::Http2 => true,
+        };
+        Pool {
+            sessions: may_be_http2.then(|| Sessions::new(MAX_SESSIONS)),
+            names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
+            tunnels: route.proxy.clone().map(Tunnels::new),
+            route,
+            sockets: Rc::clone(sockets),
+            health: Rc::default(),
+            idle: RefCell::default(),
+            warming: Warming::default(),
+            left: Cell::default(),
+            second: Cell::new(Instant::now()),
+            reported: Cell::default(),
+            refusals: RefusalLog::default(),
+        }
+    }
+
+    /// The connections of a provider that is reached over `route` from now on: those that it has, where they lead there,
+    /// else new ones, and those that it has end with the requests that they carry. Where only the way has changed, the
+    /// provider is as it was.
+    pub fn follow(before: Option<&Rc<Self>>, route: Route, sockets: &Rc<Sockets>) -> Rc<Self> {
+        let Some(before) = before else {
+            return Pool::new(route, sockets).shared();
+        };
+        if before.leads_as(&route) {
+            return Rc::clone(before);
+        }
+        before.left.set(true);
+        before.idle.borrow_mut().clear();
+        if let Some(sessions) = &before.sessions {
+            sessions.clear();
+        }
+        let is_same = before.route.base == route.base;
+        let mut pool = Pool::new(route, sockets);
+        if is_same {
+            pool.health = Rc::clone(&before.health);
+        }
+        pool.shared()
+    }
+
+    /// Shares it, also with what closes idle connections when sockets are short.
+    fn shared(self) -> Rc<Self> {
+        let pool = Rc::new(self);
+        let keeper: Weak<Self> = Rc::downgrade(&pool);
+        pool.sockets.ask(keeper);
+        pool
+    }
+
+    /// Whether it leads to the place that `route` leads to, whatever the way.
+    pub(crate) fn has_base_of(&self, route: &Route) -> bool {
+        self.route.base == route.base
+    }
+
+    /// Whether its connections lead where those of `route` would, over the same trust.
+    pub(crate) fn leads_as(&self, route: &Route) -> bool {
+        let Route {
+            base,
+            trust,
+            http,
+            connect_timeout,
+            egress,
+            proxy,
+            tls: _,
+        } = &self.route;
+        *base == route.base
+            && *trust == route.trust
+            && *http == route.http
+            && *connect_timeout == route.connect_timeout
+            && *egress == route.egress
+            && *proxy == route.proxy
+    }
+
+    /// A connection on which others have been answered, if one of them can serve again; of HTTP/2 a stream of one that is
+    /// there.
+    pub fn idle(&self) -> Option<UpstreamStream> {
+        if let Some(sessions) = &self.sessions
+            && let Some(stream) = sessions.stream()
+        {
+            return Some(stream.into());
+        }
+        loop {
+            let mut idle = self.idle.borrow_mut().pop()?;
+            if self.second.get() - idle.since < IDLE_LIMIT && idle.stream.can_serve_again() {
+                return Some(idle.stream);
+            }
+        }
+    }
+
+    /// Keeps a connection whose last exchange ended cleanly, unless its request had not left whole.
+    pub fn put_back(&self, stream: UpstreamStream) {
+        let Some(stream) = stream.into_kept() else {
+            return;
+        };
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < MAX_IDLE && !self.left.get() {
+            idle.push(Idle {
+                stream,
+                since: self.second.get(),
+            });
+        }
+    }
+
+    /// Connections that wait for a request; every session of HTTP/2 does.
+    pub fn idle_count(&self) -> usize {
+        let sessions = self.sessions.as_ref().map_or(0, Sessions::count);
+        self.idle.borrow().len() + sessions
+    }
+
+    /// Closes connections that have idled too long; to be called once a second.
+    pub fn close_expired(&self) {
+        let now = Instant::now();
+        self.second.set(now);
+        self.idle
+            .borrow_mut()
+            .retain(|idle| now - idle.since < IDLE_LIMIT);
+        if let Some(sessions) = &self.sessions {
+            sessions.close_expired(now, IDLE_LIMIT);
+        }
+    }
+}
+
+impl KeepsIdle for Pool {
+    fn close_one(&self) -> bool {
+        let before = self.sockets.open();
+        let oldest = {
+            let mut idle = self.idle.borrow_mut();
+            (!idle.is_empty()).then(|| idle.remove(0))
+        };
+        drop(oldest);
+        if self.sockets.open() < before {
+            return true;
+        }
+        let sessions = self.sessions.as_ref();
+        sessions.is_some_and(Sessions::close_one) && self.sockets.open() < before
+    }
+}

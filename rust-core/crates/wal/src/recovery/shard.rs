@@ -1,0 +1,50 @@
+//! The shard that recovery looks at.
+
+use crate::{Storage, WalError};
+use proofgate_evidence::layout::parse_incarnation;
+use proofgate_ledger::SigningKey;
+use std::io;
+use std::path::Path;
+use ulid::Ulid;
+
+/// The shard that a successor starts on, and the key that speaks for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shard<'a> {
+    /// Its directory.
+    pub dir: &'a Path,
+    /// Name of the ledger, the first part of every origin.
+    pub ledger: &'a str,
+    /// Its number, the second part.
+    pub number: u32,
+    /// The ledger's key.
+    pub key: &'a SigningKey,
+    /// The one before it, for as long as the newest log of the shard may be that one's. The ledger's key then knows its line.
+    pub former: Option<&'a SigningKey>,
+}
+
+impl Shard<'_> {
+    /// The origin of an incarnation's checkpoints.
+    #[must_use]
+    pub fn origin(&self, incarnation: Ulid) -> String {
+        format!("{}/{}/{incarnation}", self.ledger, self.number)
+    }
+}
+
+/// The incarnations that have a directory on the shard, oldest first, without `own`.
+pub(super) fn incarnations(
+    storage: &dyn Storage,
+    dir: &Path,
+    own: Option<Ulid>,
+) -> Result<Vec<Ulid>, WalError> {
+    let names = match storage.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        other => other.map_err(WalError::io("list", dir))?,
+    };
+    let mut found: Vec<Ulid> = names
+        .iter()
+        .filter_map(|name| parse_incarnation(name))
+        .filter(|incarnation| Some(*incarnation) != own)
+        .collect();
+    found.sort_unstable();
+    Ok(found)
+}
