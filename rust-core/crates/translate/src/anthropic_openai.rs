@@ -35,12 +35,14 @@ pub(crate) mod json;
 mod left_out;
 mod messages;
 mod misfit;
+mod refused_blocks;
 mod request;
 mod results;
 mod sealed;
 pub(crate) mod stop;
 mod stream;
 mod tools;
+mod turns;
 pub(crate) mod usage;
 mod way;
 

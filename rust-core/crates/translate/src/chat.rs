@@ -13,6 +13,7 @@ mod messages;
 mod parts;
 mod place;
 mod reasoning;
+mod request;
 mod settings;
 mod tools;
 mod turns;
@@ -25,37 +26,12 @@ pub(crate) use media::{Media, document_extension, media_type_of};
 pub(crate) use messages::Role;
 pub(crate) use parts::{Piece, Said};
 pub(crate) use place::Place;
+pub(crate) use request::Chat;
 pub(crate) use settings::{Format, JSON_OBJECT};
 pub(crate) use tools::{Choice, Kind, NO_ARGUMENTS, Named, Offered};
 pub(crate) use turns::{Side, Turns};
 
-use crate::unreadable::unreadable;
 use crate::{Asked, Target, Untranslatable};
-use serde::Deserialize;
-
-/// A request, and the text that it was read from.
-pub(crate) struct Chat<'b> {
-    text: &'b str,
-    body: body::Body<'b>,
-}
-
-impl<'b> std::ops::Deref for Chat<'b> {
-    type Target = body::Body<'b>;
-
-    fn deref(&self) -> &body::Body<'b> {
-        &self.body
-    }
-}
-
-impl<'b> Chat<'b> {
-    /// Reads a value of the request into what it has to be.
-    ///
-    /// # Errors
-    /// [`Untranslatable`] names the field that is of another type.
-    pub(crate) fn parse<T: Deserialize<'b>>(&self, value: &'b str) -> Result<T, Untranslatable> {
-        serde_json::from_str(value).map_err(|error| unreadable(self.text, value, &error))
-    }
-}
 
 /// Reads a request and has it written behind what `out` has, by a writer that says the fields with these keys itself. `out` is as
 /// it was when the request is refused.
@@ -70,8 +46,7 @@ pub(crate) fn translate(
     write: impl FnOnce(&Chat<'_>, &mut Losses, &mut Vec<u8>) -> Result<(), Untranslatable>,
 ) -> Result<Asked, Untranslatable> {
     let text = std::str::from_utf8(body).map_err(|_| Untranslatable::new("", "the body is not UTF-8"))?;
-    let body = serde_json::from_str(text).map_err(|error| unreadable(text, text, &error))?;
-    let chat = Chat { text, body };
+    let chat = Chat::read(text)?;
     let model = chat.model.as_deref().filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| Untranslatable::new("model", "model is missing"))?;
     let mut losses = Losses::new(target.untranslatable, says);

@@ -5,9 +5,6 @@ use std::borrow::Cow;
 use crate::losses::{Class, find};
 use crate::{Untranslatable, UntranslatableFields};
 
-/// The name under which fields are noted that no list knows.
-pub(crate) const OTHER_FIELDS: &str = "other fields";
-
 /// The longest name of a field that an error repeats, in bytes: nothing that a client calls a field is longer.
 const LONGEST_NAME: usize = 64;
 

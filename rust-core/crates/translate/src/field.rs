@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::dropped::{Dropped, OTHER_FIELDS, plain_name};
-use crate::losses::has_effect;
+use crate::dropped::{Dropped, plain_name};
+use crate::losses::{OTHER_FIELDS, has_effect};
 use crate::{Untranslatable, UntranslatableFields};
 
 /// From how many members on a set finds those that appear twice.

@@ -65,3 +65,8 @@ pub(crate) fn write_member(out: &mut Vec<u8>, name: &str, json: Option<&str>) {
         write_all(out, &[",\"", name, "\":", json]);
     }
 }
+
+/// A truth value as JSON.
+pub(crate) fn literal(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}

@@ -27,6 +27,7 @@ pub mod openai_gemini;
 pub mod openai_responses;
 pub mod responses_openai;
 
+pub mod abilities;
 pub mod chat_customs;
 pub mod constraints;
 pub mod invoke_client;

@@ -2,7 +2,8 @@
 //! same loss has the same name and the same verdict wherever the request goes. Below the fields of chat requests stand those that
 //! only a Responses request has.
 
-use crate::dropped::OTHER_FIELDS;
+/// The name under which fields are noted that no list knows.
+pub(crate) const OTHER_FIELDS: &str = "other fields";
 
 /// What becomes of a field that cannot be said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,7 @@
 //! told twice: its text in `reasoning_content`, and with its signature in `reasoning_details`, which the client sends back.
 
 mod answer;
+mod cache_points;
 mod chunks;
 mod error;
 mod files;

@@ -29,6 +29,7 @@ mod conversation;
 mod error;
 mod events;
 mod input;
+mod item;
 mod keeper;
 mod message;
 mod output;

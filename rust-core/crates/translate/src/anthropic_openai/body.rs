@@ -207,3 +207,8 @@ impl<'a> Content<'a> {
         text.into_iter().chain(blocks.iter().map(Piece::Block))
     }
 }
+
+/// Whether a block is of this type.
+pub(super) fn is(block: &Block<'_>, kind: &str) -> bool {
+    block.kind.as_ref().is_some_and(|name| name.0 == kind)
+}

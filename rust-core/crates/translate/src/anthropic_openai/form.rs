@@ -1,9 +1,8 @@
 //! How much work an answer is worth, what is thought for it, and which form it has.
 
 use super::body::{Body, Format, OutputConfig, Thinking};
-use super::json::{Text, put};
+use super::json::{Text, put, put_field};
 use super::left_out::{LeftOut, Place};
-use super::request::put_field;
 use super::way::Way;
 use crate::Untranslatable;
 use crate::constraints::{Effort, effort, effort_of_budget};

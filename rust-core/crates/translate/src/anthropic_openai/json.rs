@@ -156,3 +156,13 @@ pub(crate) fn inside_quotes(value: Option<&RawValue>) -> Option<&str> {
     let inside = value?.get().strip_prefix('"')?.strip_suffix('"')?;
     (!inside.is_empty()).then_some(inside)
 }
+
+/// A field whose value is JSON already.
+pub(super) fn put_field(name: &str, json: Option<&str>, out: &mut Vec<u8>) {
+    if let Some(json) = json {
+        put(out, ",\"");
+        put(out, name);
+        put(out, "\":");
+        put(out, json);
+    }
+}

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::dropped::{Dropped, OTHER_FIELDS, no_counterpart, plain_name};
+use crate::dropped::{Dropped, no_counterpart, plain_name};
+use crate::losses::OTHER_FIELDS;
 use crate::{Untranslatable, UntranslatableFields};
 
 /// A place in a request; written as `messages[3].content[0].type`.

@@ -1,41 +1,20 @@
 //! The turns of a conversation.
 
-use super::body::{Block, Content, Message, Piece};
-use super::content::{Joined, Parts, block_refused, only_text_of, put_text_only, text_of};
+use super::body::{Block, Content, Message, Piece, is};
+use super::content::{Joined, Parts, only_text_of, put_text_only, text_of};
 use super::json::{inside_quotes, put};
-use super::left_out::{LeftOut, Place};
-use super::way::Way;
+use super::left_out::Place;
+use super::refused_blocks::block_refused;
+use super::turns::Turns;
 use super::{results, sealed};
 use crate::Untranslatable;
-use crate::constraints::{Constraint, has};
 use crate::json::write_string;
 
 /// What the line begins with by which Claude Code says who sends a request. It differs from session to session, and before
 /// everything else it would keep other providers from reading a prompt out of their caches (code.claude.com, LLM gateways).
 const ATTRIBUTION: &str = "x-anthropic-billing-header:";
 
-/// Writes messages, each behind a comma.
-#[derive(Debug)]
-pub(super) struct Turns<'o> {
-    pub(super) left_out: &'o mut LeftOut,
-    pub(super) out: &'o mut Vec<u8>,
-    begun: bool,
-    /// Whether the model may be sent what it thought: OpenAI's own take no such field.
-    keeps_thoughts: bool,
-    pub(super) way: Way,
-}
-
-impl<'o> Turns<'o> {
-    pub(super) fn new(model: &str, way: Way, left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
-        Turns {
-            left_out,
-            out,
-            begun: false,
-            keeps_thoughts: !has(model, Constraint::MaxCompletionTokens),
-            way,
-        }
-    }
-
+impl Turns<'_> {
     /// Writes all messages of a request: those of one role in a row are one turn.
     pub(super) fn conversation(&mut self, messages: &[Message<'_>]) -> Result<(), Untranslatable> {
         let place = &Place::Body.field("messages");
@@ -70,13 +49,6 @@ impl<'o> Turns<'o> {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn begin(&mut self, json: &str) {
-        if std::mem::replace(&mut self.begun, true) {
-            self.out.push(b',');
-        }
-        put(self.out, json);
     }
 
     /// Writes the instructions of the request, but for the line that says who sends it; nothing if they are empty.
@@ -325,8 +297,4 @@ fn without_attribution(text: &str) -> &str {
         true => text.split_once('\n').map_or("", |(_, rest)| rest.trim_start()),
         false => text,
     }
-}
-
-pub(super) fn is(block: &Block<'_>, kind: &str) -> bool {
-    block.kind.as_ref().is_some_and(|name| name.0 == kind)
 }

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use super::body::{
     Block, Body, Content, Format, Message, Metadata, OutputConfig, Source, Thinking, Tool, ToolChoice,
 };
-use super::content::blocks_elsewhere;
 use super::json::Text;
 use super::left_out::Place;
+use super::refused_blocks::blocks_elsewhere;
 use crate::Untranslatable;
 
 /// Why a body cannot be read.

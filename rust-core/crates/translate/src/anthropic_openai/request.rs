@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 
 use super::body::{Body, Metadata, Thinking};
 use super::form::put_form;
-use super::json::{Number, inside_quotes, put};
+use super::json::{Number, inside_quotes, put, put_field};
 use super::left_out::{LeftOut, Place};
-use super::messages::Turns;
 use super::misfit::misfit;
 use super::tools::put_tools;
+use super::turns::Turns;
 use super::way::Way;
 use crate::constraints::{Constraint, has};
 use crate::json::write_string;
@@ -144,16 +144,6 @@ fn put_request(
         keeps_signatures: way == Way::Gemini && body.thinking.as_ref().is_some_and(thinks),
         response: None,
     })
-}
-
-/// A field whose value is JSON already.
-pub(super) fn put_field(name: &str, json: Option<&str>, out: &mut Vec<u8>) {
-    if let Some(json) = json {
-        put(out, ",\"");
-        put(out, name);
-        put(out, "\":");
-        put(out, json);
-    }
 }
 
 fn put_limit(limit: Option<Number<'_>>, model: &str, out: &mut Vec<u8>) -> Result<(), Untranslatable> {

@@ -1,11 +1,11 @@
 //! Results of tools. Chat completions take text alone there: only the user can show a picture or a document.
 
-use super::body::{Block, Piece};
+use super::body::{Block, Piece, is};
 use super::content::{Joined, Parts, only_text_of};
 use super::json::put;
 use super::left_out::Place;
-use super::messages::{Turns, is};
 use super::misfit::content_within;
+use super::turns::Turns;
 use crate::Untranslatable;
 use crate::json::write_string;
 

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use crate::Untranslatable;
 use crate::chat::body::{Call, Message};
 use crate::chat::losses::{Losses, json};
-use crate::chat::{Chat, Place};
+use crate::chat::place::Place;
+use crate::chat::request::Chat;
 use crate::json_text::JsonText;
 use crate::object::Word;
 

@@ -1,8 +1,8 @@
 //! `reasoning_effort`, as a Claude model is asked for it.
 
 use crate::Untranslatable;
-use crate::chat::Chat;
 use crate::chat::losses::Losses;
+use crate::chat::request::Chat;
 use crate::constraints::{Constraint, Effort, LEAST_BUDGET, effort, has};
 use crate::object::Number;
 

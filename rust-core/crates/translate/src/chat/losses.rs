@@ -1,7 +1,7 @@
 use serde_json::value::RawValue;
 
-use crate::dropped::{Dropped, OTHER_FIELDS};
-use crate::losses::has_effect;
+use crate::dropped::Dropped;
+use crate::losses::{OTHER_FIELDS, has_effect};
 use crate::object::Unknown;
 use crate::{Untranslatable, UntranslatableFields};
 

@@ -4,8 +4,8 @@ use crate::Untranslatable;
 use crate::chat::Place;
 use crate::chat::body::Message;
 use crate::chat::losses::{Losses, json};
-use crate::dropped::OTHER_FIELDS;
 use crate::json_text::JsonText;
+use crate::losses::OTHER_FIELDS;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

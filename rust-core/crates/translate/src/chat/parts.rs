@@ -6,9 +6,10 @@ use crate::Untranslatable;
 use crate::chat::body::{Audio, File, Image, Message, Part};
 use crate::chat::losses::{Losses, json};
 use crate::chat::media::Media;
-use crate::chat::{Chat, Place};
-use crate::dropped::OTHER_FIELDS;
+use crate::chat::place::Place;
+use crate::chat::request::Chat;
 use crate::json_text::JsonText;
+use crate::losses::OTHER_FIELDS;
 
 /// A part of a message, or the text that it is as a whole.
 pub(crate) struct Piece<'b> {

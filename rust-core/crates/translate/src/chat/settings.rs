@@ -5,10 +5,11 @@ use serde_json::value::RawValue;
 use crate::Untranslatable;
 use crate::chat::body::JsonSchema;
 use crate::chat::losses::{Losses, json};
-use crate::chat::{Chat, tools};
+use crate::chat::request::Chat;
+use crate::chat::tools;
 use crate::constraints::{Constraint, has};
-use crate::dropped::OTHER_FIELDS;
 use crate::json_text::JsonText;
+use crate::losses::OTHER_FIELDS;
 use crate::object::{Flag, Number, Object};
 
 /// What asks for JSON where a provider has no mode for it. A forced tool would exclude the client's own tools and, on some

@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
-use crate::chat::Chat;
 use crate::chat::body::{self, AllowedTool, Custom, Function, Tool, ToolChoice};
 use crate::chat::losses::{Losses, json};
+use crate::chat::request::Chat;
 use crate::json_text::JsonText;
 use crate::object::{Flag, Object, Word};
 

@@ -5,10 +5,10 @@ use serde_json::value::RawValue;
 
 use crate::chat::{Call, Custom, Tool, ToolChoice};
 use crate::custom_tools::{HOW_TO_CALL, described_by_grammar, parameters};
-use crate::dropped::OTHER_FIELDS;
 use crate::edits::Edits;
 use crate::json::{write_all, write_member, write_string};
 use crate::json_text::{JsonText, inside};
+use crate::losses::OTHER_FIELDS;
 use crate::{Asked, Untranslatable};
 
 const CUSTOM: &str = "custom";

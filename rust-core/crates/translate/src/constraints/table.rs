@@ -1,6 +1,6 @@
 //! The table: what is known, and where from.
 
-use super::{Constraint, Models, Row};
+use super::row::{Constraint, Models, Row};
 
 const fn row(models: Models, constraint: Constraint, source: &'static str) -> Row {
     Row {

@@ -1,7 +1,5 @@
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use crate::Untranslatable;
 use crate::chat::{
     Called, Chat, Losses, Message, Piece, Place, Role, Said, Side, Turns, call_id, document_extension,
@@ -9,16 +7,10 @@ use crate::chat::{
 use crate::chat::{Image, Media};
 use crate::json::write_all;
 use crate::json_text::JsonText;
-use crate::object::{Word, object};
+use crate::openai_converse::cache_points::{ttl, write_cache_point};
 use crate::openai_converse::files::DocumentNames;
 use crate::openai_converse::reasoning;
-use crate::openai_converse::request::is_claude;
 use crate::openai_converse::tools::tool_name;
-
-object! {
-    /// Anthropic's mark of a prefix that may be cached, which clients send to OpenAI's API too.
-    CacheControl { ttl: Word<'b> }
-}
 
 /// What is kept while the messages of a request are written.
 struct Conversation<'o> {
@@ -32,7 +24,7 @@ struct Conversation<'o> {
 /// Writes `messages`; what system and developer messages say goes to `system` as blocks, a comma behind each.
 pub(super) fn write(
     chat: &Chat<'_>,
-    model: &str,
+    is_claude: bool,
     losses: &mut Losses,
     system: &mut Vec<u8>,
     out: &mut Vec<u8>,
@@ -52,8 +44,7 @@ pub(super) fn write(
             Role::System => write_system(message, &pieces, system)?,
             Role::User => conversation.write_user(message, &pieces)?,
             Role::Assistant => {
-                let signed = is_claude(model);
-                conversation.write_assistant(message, &pieces, place, signed, losses)?;
+                conversation.write_assistant(message, &pieces, place, is_claude, losses)?;
             }
             Role::Tool => conversation.write_result(message, &pieces, place)?,
         }
@@ -281,20 +272,4 @@ fn write_text(text: JsonText<'_>, out: &mut Vec<u8>) {
 /// The [`ttl`] of a cache that ends behind a part.
 fn piece_ttl(piece: &Piece<'_>) -> Option<&'static str> {
     (piece.cache.is_some() || piece.breakpoint.is_some()).then(|| ttl(piece.cache))
-}
-
-/// How long a prefix is cached, as a field of a cache point.
-pub(super) fn ttl(control: Option<&RawValue>) -> &'static str {
-    let control: Option<CacheControl<'_>> =
-        control.and_then(|control| serde_json::from_str(control.get()).ok());
-    match control.and_then(|control| control.ttl).as_deref() {
-        Some("5m") => r#","ttl":"5m""#,
-        Some("1h") => r#","ttl":"1h""#,
-        _ => "",
-    }
-}
-
-/// Writes the end of a prefix that may be cached.
-pub(super) fn write_cache_point(ttl: &str, out: &mut Vec<u8>) {
-    write_all(out, &[r#"{"cachePoint":{"type":"default""#, ttl, "}}"]);
 }

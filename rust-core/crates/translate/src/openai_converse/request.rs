@@ -33,7 +33,7 @@ fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -
     out.push(b'{');
     let format = chat.format(losses)?;
     let mut system = Vec::new();
-    messages::write(chat, model, losses, &mut system, out)?;
+    messages::write(chat, is_claude(model), losses, &mut system, out)?;
     if matches!(format, Format::Json) {
         write_all(&mut system, &[r#"{"text":""#, JSON_OBJECT, "\"},"]);
     }
@@ -44,7 +44,7 @@ fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -
         out.push(b']');
     }
     write_inference(chat, model, losses, out)?;
-    tools::write(chat, model, losses, out)?;
+    tools::write(chat, is_claude(model), losses, out)?;
     let effort = write_thinking(chat, model, losses, out)?;
     write_tier(chat, losses, out)?;
     write_output(&format, model, effort, out);
@@ -174,6 +174,6 @@ fn write_output(format: &Format<'_, '_>, model: &str, effort: Option<&str>, out:
 }
 
 /// Whether a model is known to be one of Anthropic's.
-pub(super) fn is_claude(model: &str) -> bool {
+fn is_claude(model: &str) -> bool {
     model.contains("anthropic.") || model.contains("claude")
 }

@@ -2,8 +2,7 @@ use crate::Untranslatable;
 use crate::chat::{Chat, Choice, Function, Losses, NO_ARGUMENTS, Offered, json};
 use crate::json::{write_all, write_member};
 use crate::json_text::JsonText;
-use crate::openai_converse::messages::{ttl, write_cache_point};
-use crate::openai_converse::request::is_claude;
+use crate::openai_converse::cache_points::{ttl, write_cache_point};
 use crate::schema::{write_arguments, write_for_claude};
 
 /// What stands for the tools that a conversation with tool calls had, in a request that has none: Converse demands one (its
@@ -13,7 +12,7 @@ const NOT_TO_BE_CALLED: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"n
 /// Writes `toolConfig` if there are tools, or were any.
 pub(super) fn write(
     chat: &Chat<'_>,
-    model: &str,
+    is_claude: bool,
     losses: &mut Losses,
     out: &mut Vec<u8>,
 ) -> Result<(), Untranslatable> {
@@ -36,7 +35,7 @@ pub(super) fn write(
     let mut before = r#","toolConfig":{"tools":["#;
     for (tool, function) in tools.functions() {
         write_all(out, &[std::mem::replace(&mut before, ",")]);
-        write_tool(tool, function, model, out)?;
+        write_tool(tool, function, is_claude, out)?;
     }
     out.push(b']');
     match &tools.choice {
@@ -64,7 +63,7 @@ pub(super) fn tool_name(name: &str, path: impl Fn() -> String) -> Result<&str, U
 fn write_tool(
     tool: &Offered<'_, '_>,
     function: &Function<'_>,
-    model: &str,
+    is_claude: bool,
     out: &mut Vec<u8>,
 ) -> Result<(), Untranslatable> {
     let name = tool_name(tool.name, || tool.field("function.name"))?;
@@ -73,7 +72,7 @@ fn write_tool(
     write_all(out, &[r#","inputSchema":{"json":"#]);
     match function.arguments() {
         None => write_all(out, &[NO_ARGUMENTS]),
-        Some(schema) if function.is_strict() && is_claude(model) => write_for_claude(schema, out),
+        Some(schema) if function.is_strict() && is_claude => write_for_claude(schema, out),
         Some(schema) => write_arguments(schema, out),
     }
     out.push(b'}');

@@ -1,6 +1,6 @@
 use crate::chat::{Chat, Format, Losses, json, translate};
 use crate::constraints::{Constraint, effort_of_budget, has};
-use crate::json::{write_all, write_member, write_number, write_string};
+use crate::json::{literal, write_all, write_member, write_number, write_string};
 use crate::json_text::JsonText;
 use crate::object::{Flag, Number, Word, object};
 use crate::openai_responses::{input, tools};
@@ -174,7 +174,7 @@ fn write_text(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result
             write_member(out, "name", described.name.map(JsonText::raw));
             write_member(out, "description", described.description.map(JsonText::raw));
             write_member(out, "schema", Some(schema.json()));
-            write_member(out, "strict", Some(word(described.strict == Some(true))));
+            write_member(out, "strict", Some(literal(described.strict == Some(true))));
             out.push(b'}');
         }
     }
@@ -185,11 +185,6 @@ fn write_text(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result
         out.push(b'}');
     }
     Ok(())
-}
-
-/// A truth value as JSON.
-pub(super) fn word(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
 }
 
 /// What both APIs have under one name.

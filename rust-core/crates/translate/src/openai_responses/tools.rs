@@ -2,10 +2,9 @@
 
 use crate::Untranslatable;
 use crate::chat::{Chat, Choice, Custom, Function, Kind, Losses, NO_ARGUMENTS, Named, Offered};
-use crate::json::{write_all, write_member, write_string};
+use crate::json::{literal, write_all, write_member, write_string};
 use crate::json_text::JsonText;
 use crate::object::{Flag, Object};
-use crate::openai_responses::request::word;
 
 /// Writes `tools`, `tool_choice` and `parallel_tool_calls`, a comma before each. Without tools the last two ask for nothing.
 pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
@@ -46,7 +45,7 @@ fn write_tool(tool: &Offered<'_, '_>, losses: &mut Losses, out: &mut Vec<u8>) ->
 
 fn write_function(function: &Function<'_>, out: &mut Vec<u8>) {
     write_member(out, "parameters", function.arguments().or(Some(NO_ARGUMENTS)));
-    write_member(out, "strict", Some(word(function.is_strict())));
+    write_member(out, "strict", Some(literal(function.is_strict())));
 }
 
 fn write_format(

@@ -1,9 +1,9 @@
 //! What a message or a result of a tool says, in parts.
 
 use crate::Untranslatable;
-use crate::dropped::OTHER_FIELDS;
 use crate::field::{Field, Losses};
 use crate::json::write_string;
+use crate::losses::OTHER_FIELDS;
 use crate::responses_openai::tools::{inside, put};
 
 /// A part of a chat message.

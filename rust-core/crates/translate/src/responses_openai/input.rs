@@ -7,33 +7,10 @@ use crate::Untranslatable;
 use crate::field::{Field, Losses};
 use crate::responses_openai::content::{self, Part, required};
 use crate::responses_openai::conversation::Conversation;
+use crate::responses_openai::item::Item;
 use crate::responses_openai::tool_calls::{call, result};
 use crate::responses_openai::tool_names::Kind;
 use crate::responses_openai::tools::{Tools, inside};
-
-/// The members of an item, by name; what only marks it for its provider is not read.
-#[derive(Default)]
-pub(super) struct Item<'b, 'p> {
-    kind: Option<Field<'b, 'p>>,
-    role: Option<Field<'b, 'p>>,
-    content: Option<Field<'b, 'p>>,
-    summary: Option<Field<'b, 'p>>,
-    encrypted_content: Option<Field<'b, 'p>>,
-    tools: Option<Field<'b, 'p>>,
-    execution: Option<Field<'b, 'p>>,
-    pub(super) id: Option<Field<'b, 'p>>,
-    pub(super) call_id: Option<Field<'b, 'p>>,
-    pub(super) name: Option<Field<'b, 'p>>,
-    pub(super) namespace: Option<Field<'b, 'p>>,
-    pub(super) arguments: Option<Field<'b, 'p>>,
-    pub(super) input: Option<Field<'b, 'p>>,
-    pub(super) action: Option<Field<'b, 'p>>,
-    pub(super) operation: Option<Field<'b, 'p>>,
-    pub(super) output: Option<Field<'b, 'p>>,
-    result: Option<Field<'b, 'p>>,
-    output_format: Option<Field<'b, 'p>>,
-    pub(super) status: Option<Field<'b, 'p>>,
-}
 
 const REFERENCE: &str =
     "The provider of this model keeps no items: send the item itself. Clients do so with store: false.";

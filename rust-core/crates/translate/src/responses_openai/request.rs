@@ -1,8 +1,8 @@
 //! A Responses request as a chat request.
 
-use crate::dropped::OTHER_FIELDS;
 use crate::field::{Field, Losses};
 use crate::json::write_string;
+use crate::losses::OTHER_FIELDS;
 use crate::losses::is_known;
 use crate::responses_openai::asked::AskedResponse;
 use crate::responses_openai::choice::Choice;

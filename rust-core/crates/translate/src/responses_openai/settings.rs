@@ -2,9 +2,9 @@
 
 use crate::Untranslatable;
 use crate::constraints::{Constraint, Effort, effort, has};
-use crate::dropped::OTHER_FIELDS;
 use crate::field::{Field, Losses};
 use crate::json::write_string;
+use crate::losses::OTHER_FIELDS;
 use crate::openai_gemini::show_thoughts;
 use crate::responses_openai::tools::put;
 use crate::schema::can_be_strict;

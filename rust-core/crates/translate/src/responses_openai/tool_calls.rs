@@ -7,7 +7,7 @@ use crate::field::{Field, Losses};
 use crate::json::write_string;
 use crate::responses_openai::content::{self, Part, required};
 use crate::responses_openai::conversation::Call;
-use crate::responses_openai::input::Item;
+use crate::responses_openai::item::Item;
 use crate::responses_openai::response::put_compact;
 use crate::responses_openai::tool_names::{Kind, Names};
 use crate::responses_openai::tools::{inside, put};

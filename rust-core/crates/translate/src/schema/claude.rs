@@ -1,5 +1,4 @@
-use super::DEEPEST;
-use super::members::{Members, elements};
+use super::members::{DEEPEST, Members, elements};
 use super::strict::names_object;
 use crate::json::write_string;
 

@@ -6,6 +6,9 @@ use serde_json::value::RawValue;
 
 use crate::json::Text;
 
+/// How deep a schema is looked into. What lies deeper passes as it came, and no stack is used up.
+pub(super) const DEEPEST: usize = 48;
+
 /// The members of an object in their order, values as they came.
 pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
 

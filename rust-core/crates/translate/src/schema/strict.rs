@@ -1,5 +1,4 @@
-use super::DEEPEST;
-use super::members::{Members, elements};
+use super::members::{DEEPEST, Members, elements};
 
 /// Keywords that a strict schema may have (platform.openai.com, Structured outputs: supported schemas).
 const KEYWORDS: [&str; 25] = [

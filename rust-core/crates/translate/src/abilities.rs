@@ -1,6 +1,6 @@
 //! What models can do, as far as that is known: what lists of models say of them.
 
-use super::{Constraint, Models, levels, of};
+use crate::constraints::{Constraint, Models, levels, of};
 
 /// What a model can do; `None` is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
