@@ -26,7 +26,13 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:|//")
 #: A page of docs/, by its path or by its address.
 _MENTION = re.compile(r"(?<![\w./-])(?:https://github\.com/proofgate/proofgate/blob/main/)?(docs/[\w/-]+\.md)\b")
 #: Texts that were written elsewhere.
-_FOREIGN = ("rust-core/fuzz/corpus/", "rust-core/crates/translate/tests/", "rust-core/crates/policy/", "bench/")
+_FOREIGN = (
+    "rust-core/fuzz/corpus/",
+    "rust-core/crates/chat-clients/tests/",
+    "rust-core/crates/chat-providers/tests/",
+    "rust-core/crates/policy/",
+    "bench/",
+)
 
 
 def without_code(page: str) -> str:

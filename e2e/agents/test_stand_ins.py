@@ -128,7 +128,7 @@ def test_what_the_table_says_of_a_model_is_refused(name: str) -> None:
 
 
 def test_every_constraint_of_the_table_is_refused_by_a_stand_in() -> None:
-    table = (ROOT / "rust-core/crates/translate/src/constraints.rs").read_text()
+    table = (ROOT / "rust-core/crates/dialect/src/constraints/row.rs").read_text()
     listed = re.search(r"pub enum Constraint \{(.*?)\n\}", table, re.DOTALL)
     assert listed is not None
     assert set(re.findall(r"^    ([A-Z]\w+)[,(]", listed[1], re.MULTILINE)) == REFUSED_BY_CONSTRAINT.keys()

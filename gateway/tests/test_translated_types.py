@@ -13,7 +13,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "rust-core" / "crates" / "translate" / "tests" / "golden" / "responses_openai"
+GOLDEN = ROOT / "rust-core" / "crates" / "chat-providers" / "tests" / "golden" / "responses_openai"
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 STREAMS = sorted(GOLDEN.glob("*/received.sse"), key=str)
 WHOLE_STREAMS = [stream for stream in STREAMS if not stream.parent.name.startswith("failing_")]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 FUZZ = Path(__file__).parent
 CASES = FUZZ.parent.parent / "e2e" / "framing" / "cases.json"
-VECTORS = FUZZ.parent / "crates" / "ledger" / "tests" / "vectors"
-GOLDEN = FUZZ.parent / "crates" / "translate" / "tests" / "golden"
+CRATES = FUZZ.parent / "crates"
+VECTORS = CRATES / "ledger" / "tests" / "vectors"
 LARGEST_SEED = 2048  # bytes
 
 POLICY = b"""# two of three, in a way
@@ -300,14 +300,14 @@ def _translations() -> Iterator[tuple[str, int, bytes]]:
     pairs = ["openai_anthropic", "anthropic_openai", "openai_gemini"]
     ways = ["request.json", "answer.json", "stream.sse", "error.json"]
     for pair in pairs:
-        for case in sorted((GOLDEN / pair).iterdir()):
+        for case in sorted(_golden(pair).iterdir()):
             for way, name in enumerate(ways):
                 path = case / name
                 if not path.is_file():
                     continue
                 yield f"{pair}_{case.name}", way * len(pairs) + pairs.index(pair), _data(path)
     # Their modes follow on all others.
-    for case in sorted((GOLDEN / "responses_openai").iterdir()):
+    for case in sorted(_golden("responses_openai").iterdir()):
         for mode, name in ((20, "request.json"), (21, "answer.json"), (22, "stream.sse")):
             path = case / name
             if path.is_file():
@@ -317,9 +317,15 @@ def _translations() -> Iterator[tuple[str, int, bytes]]:
 def _chat_requests() -> Iterator[tuple[str, bytes]]:
     """Each golden request of chat completions, without the blanks between its parts."""
     for pair in ("openai_anthropic", "openai_converse", "openai_gemini", "openai_responses"):
-        for path in sorted((GOLDEN / pair).glob("*/request.json")):
+        for path in sorted(_golden(pair).glob("*/request.json")):
             request = json.loads(path.read_text())
             yield f"{pair}_{path.parent.name}", json.dumps(request, separators=(",", ":")).encode()
+
+
+def _golden(pair: str) -> Path:
+    """The folder of a pair's golden cases: it stands in the crate that has the pair."""
+    (folder,) = CRATES.glob(f"*/tests/golden/{pair}")
+    return folder
 
 
 def _data(path: Path) -> bytes:

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use proofgate_auth::AuthError;
+use proofgate_dialect::Untranslatable;
 use proofgate_limits::{Exceeded, Limit};
 use proofgate_multipart::MultipartError;
 use proofgate_policy::{Fault, Scope};
 use proofgate_providers::{BadBatch, BadRequest, Call, Dialect, Family, MessagePlace};
-use proofgate_translate::Untranslatable;
 use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use proofgate_auth::{Endpoint, Issuer};
 use proofgate_base::Error;
+use proofgate_dialect::UntranslatableFields;
 use proofgate_external_policies::Hooks;
 use proofgate_policy::{PolicyConfig, TenantPolicy};
-use proofgate_translate::UntranslatableFields;
 use serde::{Deserialize, Deserializer};
 
 pub use analysis::AnalysisConfig;

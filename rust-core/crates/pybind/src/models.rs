@@ -1,4 +1,4 @@
-use proofgate_translate::constraints::rows;
+use proofgate_dialect::constraints::rows;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -9,7 +9,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[derive(Serialize)]
 struct Known {
-    constraint: proofgate_translate::constraints::Constraint,
+    constraint: proofgate_dialect::constraints::Constraint,
     source: &'static str,
 }
 

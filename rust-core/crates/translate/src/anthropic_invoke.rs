@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use crate::AnswerError;
+use proofgate_dialect::AnswerError;
 
 /// Whether a model of Bedrock takes Anthropic's messages, as far as its id tells: that of a Claude model names its vendor
 /// (`us.anthropic.claude-…`). An ARN of an inference profile or of provisioned throughput that names no model may be anything.

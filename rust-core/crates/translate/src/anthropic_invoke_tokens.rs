@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::anthropic_invoke::carried;
-use crate::{AnswerError, Asked, Untranslatable};
+use proofgate_dialect::{AnswerError, Asked, Untranslatable};
 
 /// The version of Anthropic's API that every Claude model of Bedrock knows.
 const VERSION: &str = "bedrock-2023-05-31";

@@ -3,15 +3,17 @@
 //! in the head. Whether the answer is streamed stands in both.
 //!
 //! Clients of Anthropic's messages are passed on otherwise as they came; those of chat completions are
-//! [translated](crate::openai_anthropic) before. Answers and events are Anthropic's own, and so is the way back. Errors may be
-//! Google's.
+//! [translated](proofgate_chat_clients::openai_anthropic) before. Answers and events are Anthropic's own, and so is the way
+//! back. Errors may be Google's.
 //!
 //! Source: Google Cloud's reference, Request predictions with Claude models; `AnthropicVertex` of Anthropic's client.
 
+use crate::anthropic_invoke;
 use crate::anthropic_invoke::carried;
-use crate::json::write_string;
-use crate::{AnswerError, Asked, EventKind, Step, Target, Untranslatable};
-use crate::{anthropic_invoke, anthropic_openai, openai_anthropic};
+use proofgate_chat_clients::openai_anthropic;
+use proofgate_chat_providers::anthropic_openai;
+use proofgate_dialect::json::write_string;
+use proofgate_dialect::{AnswerError, Asked, EventKind, Step, Target, Untranslatable};
 
 /// The version of Anthropic's API that Vertex AI knows.
 const VERSION: &str = "vertex-2023-10-16";

@@ -8,7 +8,7 @@
 use serde_json::value::RawValue;
 
 use crate::anthropic_invoke::Fields;
-use crate::json::write_string;
+use proofgate_dialect::json::write_string;
 
 /// What a path says of a request.
 #[derive(Debug, Clone, Copy)]

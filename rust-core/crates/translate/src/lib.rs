@@ -19,43 +19,12 @@
 
 pub mod anthropic_invoke;
 pub mod anthropic_invoke_tokens;
-pub mod anthropic_openai;
 pub mod anthropic_raw_predict;
-pub mod openai_anthropic;
-pub mod openai_converse;
-pub mod openai_gemini;
-pub mod openai_responses;
-pub mod responses_openai;
-
-pub mod chat_customs;
-pub mod constraints;
 pub mod invoke_client;
-pub mod own_thoughts;
 
-mod asked;
-mod bedrock_error;
-mod call_name;
-mod chat;
-mod chat_error;
-mod chunks;
-mod custom_tools;
-mod dropped;
-mod edits;
-mod error;
-mod events;
-mod field;
-mod json;
-mod json_text;
-mod losses;
-mod nesting;
-mod object;
-mod reasoning_details;
-mod schema;
-mod thought_signature;
-mod unreadable;
-mod usage;
-
-pub use asked::{Asked, Target, UntranslatableFields};
-pub use error::{AnswerError, Untranslatable};
-pub use events::{EventKind, Step, write_data, write_event};
-pub use usage::Usage;
+pub use proofgate_chat_clients::{openai_anthropic, openai_converse, openai_gemini, openai_responses};
+pub use proofgate_chat_providers::{anthropic_openai, chat_customs, own_thoughts, responses_openai};
+pub use proofgate_dialect::{
+    AnswerError, Asked, EventKind, Step, Target, Untranslatable, UntranslatableFields, Usage, abilities,
+    constraints, write_data, write_event,
+};

@@ -1,6 +1,6 @@
 //! What the models of a list can do, in the words of each API. What is not known is not said.
 
-use proofgate_translate::constraints::{Abilities, abilities, common_efforts};
+use proofgate_translate::abilities::{Abilities, abilities, common_efforts};
 use serde::Serialize;
 
 use crate::routes::Model;

@@ -1,5 +1,5 @@
-use crate::bedrock_error::{BedrockError, Said};
-use crate::json::write_string;
+use proofgate_dialect::bedrock_error::{BedrockError, Said};
+use proofgate_dialect::json::write_string;
 
 /// Appends Anthropic's error body for one of Bedrock.
 ///

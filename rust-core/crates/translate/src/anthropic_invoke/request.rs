@@ -4,8 +4,8 @@ use std::fmt::Formatter;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::json::{Text, write_string};
-use crate::{Asked, Target, Untranslatable};
+use proofgate_dialect::json::{Text, write_string};
+use proofgate_dialect::{Asked, Target, Untranslatable};
 
 /// The version of Anthropic's API that every Claude model of Bedrock knows.
 const VERSION: &str = "bedrock-2023-05-31";

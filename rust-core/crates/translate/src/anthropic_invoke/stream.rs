@@ -1,5 +1,5 @@
 use super::error;
-use crate::{AnswerError, EventKind, Step, write_event};
+use proofgate_dialect::{AnswerError, EventKind, Step, write_event};
 
 /// A streamed answer, whose events are the client's already. Nothing is kept of it.
 #[derive(Debug, Default)]

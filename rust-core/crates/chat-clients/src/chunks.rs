@@ -1,0 +1,200 @@
+//! The chunks of a streamed chat completion with one choice.
+
+use crate::openai_anthropic::tokens::write_usage;
+use proofgate_dialect::json::{write_all, write_number, write_string};
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::{Usage, write_data};
+
+/// Writes the chunks of one streamed chat completion. All of them begin alike.
+#[derive(Debug, Default)]
+pub(crate) struct Chunks {
+    /// A chunk up to its `choices`.
+    head: Vec<u8>,
+    include_usage: bool,
+}
+
+/// What kind of tool is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Called {
+    Function,
+    Custom,
+}
+
+impl Called {
+    /// The kind of a call, by whether it is of a custom tool.
+    pub(crate) fn of(is_custom: bool) -> Self {
+        if is_custom {
+            Called::Custom
+        } else {
+            Called::Function
+        }
+    }
+
+    /// The member that a call has for its type, and the name of what the tool is given there.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Called::Function => ("function", "arguments"),
+            Called::Custom => ("custom", "input"),
+        }
+    }
+}
+
+impl Chunks {
+    /// Chunks of the answer with this id, which is JSON already.
+    pub(crate) fn of(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
+        let mut head = Vec::with_capacity(id.len() + model.len() + 96);
+        write_all(
+            &mut head,
+            &[
+                "{\"id\":",
+                id,
+                ",\"object\":\"chat.completion.chunk\",\"created\":",
+            ],
+        );
+        write_number(&mut head, created);
+        write_all(&mut head, &[",\"model\":"]);
+        write_string(&mut head, model);
+        write_all(&mut head, &[",\"choices\":["]);
+        Chunks { head, include_usage }
+    }
+
+    /// The first chunk, which says who speaks.
+    pub(crate) fn role(&self, out: &mut Vec<u8>) {
+        self.delta(out, |out| {
+            write_all(out, &["\"role\":\"assistant\",\"content\":\"\",\"refusal\":null"]);
+        });
+    }
+
+    /// Text of the answer; `text` is JSON, and `logprobs` are the elements of a list.
+    pub(crate) fn text(&self, text: &str, logprobs: Option<&str>, out: &mut Vec<u8>) {
+        self.write(out, None, logprobs, |out| write_all(out, &["\"content\":", text]));
+    }
+
+    /// By which the model declines.
+    pub(crate) fn refusal(&self, refusal: JsonText<'_>, out: &mut Vec<u8>) {
+        self.delta(out, |out| write_all(out, &["\"refusal\":", refusal.raw()]));
+    }
+
+    /// What the text cites.
+    pub(crate) fn annotation(&self, out: &mut Vec<u8>, annotation: impl FnOnce(&mut Vec<u8>)) {
+        self.delta(out, |out| {
+            write_all(out, &["\"annotations\":["]);
+            annotation(out);
+            out.push(b']');
+        });
+    }
+
+    /// Reasoning, or a fragment of it, for those who read it (`read` is JSON) and for those who send it back.
+    pub(crate) fn reasoning(
+        &self,
+        read: Option<&str>,
+        out: &mut Vec<u8>,
+        detail: Option<impl FnOnce(&mut Vec<u8>)>,
+    ) {
+        self.delta(out, |out| {
+            if let Some(read) = read {
+                write_all(out, &["\"reasoning_content\":", read]);
+            }
+            if let Some(detail) = detail {
+                let before = if read.is_some() { "," } else { "" };
+                write_all(out, &[before, "\"reasoning_details\":["]);
+                detail(out);
+                out.push(b']');
+            }
+        });
+    }
+
+    /// The begin of a call, counted among the calls.
+    pub(crate) fn call(
+        &self,
+        number: u64,
+        called: Called,
+        id: JsonText<'_>,
+        name: JsonText<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let (kind, argument) = called.names();
+        self.of_call(number, out, |out| {
+            write_all(out, &[",\"id\":", id.raw(), ",\"type\":\"", kind, "\",\"", kind]);
+            write_all(out, &["\":{\"name\":", name.raw(), ",\"", argument, "\":\"\"}"]);
+        });
+    }
+
+    /// A fragment of a call's arguments or input, which is written as JSON.
+    pub(crate) fn argument(
+        &self,
+        number: u64,
+        called: Called,
+        out: &mut Vec<u8>,
+        fragment: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let (kind, argument) = called.names();
+        self.of_call(number, out, |out| {
+            write_all(out, &[",\"", kind, "\":{\"", argument, "\":"]);
+            fragment(out);
+            out.push(b'}');
+        });
+    }
+
+    /// The end: why, what it cost for a client that asked for it, and the mark behind which nothing comes.
+    pub(crate) fn end(&self, reason: &str, usage: Option<&Usage>, out: &mut Vec<u8>) {
+        self.write(out, Some(reason), None, |_| {});
+        if let Some(usage) = usage.filter(|_| self.include_usage) {
+            write_data(out, |out| {
+                out.extend_from_slice(&self.head);
+                write_all(out, &["],\"usage\":"]);
+                write_usage(usage, out);
+                out.push(b'}');
+            });
+        }
+        write_data(out, |out| write_all(out, &["[DONE]"]));
+    }
+
+    fn of_call(&self, number: u64, out: &mut Vec<u8>, members: impl FnOnce(&mut Vec<u8>)) {
+        self.delta(out, |out| {
+            write_all(out, &["\"tool_calls\":[{\"index\":"]);
+            write_number(out, number);
+            members(out);
+            write_all(out, &["}]"]);
+        });
+    }
+
+    fn delta(&self, out: &mut Vec<u8>, delta: impl FnOnce(&mut Vec<u8>)) {
+        self.write(out, None, None, delta);
+    }
+
+    fn write(
+        &self,
+        out: &mut Vec<u8>,
+        finish: Option<&str>,
+        logprobs: Option<&str>,
+        delta: impl FnOnce(&mut Vec<u8>),
+    ) {
+        write_data(out, |out| {
+            out.extend_from_slice(&self.head);
+            write_all(out, &["{\"index\":0,\"delta\":{"]);
+            delta(out);
+            out.push(b'}');
+            if let Some(logprobs) = logprobs {
+                write_all(
+                    out,
+                    &[",\"logprobs\":{\"content\":[", logprobs, "],\"refusal\":null}"],
+                );
+            }
+            write_all(out, &[",\"finish_reason\":"]);
+            match finish {
+                Some(reason) => write_string(out, reason),
+                None => write_all(out, &["null"]),
+            }
+            // As OpenAI has it: only the chunk behind the last choice tells the usage.
+            write_all(
+                out,
+                &[if self.include_usage {
+                    "}],\"usage\":null}"
+                } else {
+                    "}]}"
+                }],
+            );
+        });
+    }
+}

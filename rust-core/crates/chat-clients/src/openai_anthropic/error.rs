@@ -1,0 +1,193 @@
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::chat_error::{self, Message};
+use proofgate_dialect::json_text::JsonText;
+
+/// Anthropic's error, whole or as the data of the event `error`.
+#[derive(Default, Deserialize)]
+struct ErrorBody<'b> {
+    #[serde(borrow)]
+    error: Option<&'b RawValue>,
+    /// Where clouds that host Anthropic's models have it.
+    #[serde(borrow)]
+    message: Option<&'b RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct ErrorObject<'b> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'b RawValue>,
+    #[serde(borrow)]
+    message: Option<&'b RawValue>,
+    #[serde(borrow)]
+    details: Option<&'b RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct ErrorDetails<'b> {
+    #[serde(borrow)]
+    error_code: Option<&'b RawValue>,
+}
+
+/// Writes what Anthropic says of a failure as OpenAI's error body.
+///
+/// Its `message` passes; type and code are OpenAI's for Anthropic's type, or for the `status` (HTTP) when the body has no
+/// type that is known. A body that cannot be read becomes a general message.
+pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+    write_error(Some(status), body, out);
+}
+
+/// The same of an error in a stream, where the status has said that all is well.
+pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
+    let body: ErrorBody<'_> = serde_json::from_slice(body).unwrap_or_default();
+    let object = body
+        .error
+        .and_then(|error| serde_json::from_str(error.get()).ok());
+    let ErrorObject {
+        kind,
+        message,
+        details,
+    } = object.unwrap_or_default();
+    let message = message.or(body.message).and_then(JsonText::of);
+    let is_word = |value: &Option<&RawValue>, word: &str| {
+        value
+            .and_then(JsonText::of)
+            .is_some_and(|text| text.inner() == word)
+    };
+    let known = KINDS.iter().find(|known| is_word(&kind, known.anthropic));
+    let by_status = || KINDS.iter().find(|known| Some(known.status) == status);
+    let general = if status.is_some_and(|status| (400..500).contains(&status)) {
+        &KINDS[0]
+    } else {
+        &SERVER
+    };
+    let found = known.or_else(by_status).unwrap_or(general);
+    let details: ErrorDetails<'_> = details
+        .and_then(|details| serde_json::from_str(details.get()).ok())
+        .unwrap_or_default();
+    let spent = SPENT.iter().any(|code| is_word(&details.error_code, code));
+    let (kind, code) = match spent {
+        true => (INSUFFICIENT_QUOTA, Some(INSUFFICIENT_QUOTA)),
+        false => (found.kind, found.code),
+    };
+
+    let message = message.filter(|message| !message.is_empty());
+    let message = message.map_or(Message::Text(found.message), |message| {
+        Message::Json(message.raw())
+    });
+    chat_error::write_error(out, message, kind, code);
+}
+
+/// A kind of failure in both dialects.
+struct Kind {
+    status: u16,
+    anthropic: &'static str,
+    kind: &'static str,
+    code: Option<&'static str>,
+    /// What is said when the provider says nothing.
+    message: &'static str,
+}
+
+const INVALID: &str = "invalid_request_error";
+const INSUFFICIENT_QUOTA: &str = "insufficient_quota";
+
+/// Limits of spending that come as 429 and that no retry gets past.
+const SPENT: [&str; 3] = [
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
+];
+
+const SERVER: Kind = kind(500, "api_error", "server_error", None, "the provider failed");
+
+/// Anthropic's types and their statuses (platform.claude.com, errors), the general one of a client's fault first.
+const KINDS: [Kind; 11] = [
+    kind(
+        400,
+        "invalid_request_error",
+        INVALID,
+        None,
+        "the provider refused the request",
+    ),
+    kind(
+        401,
+        "authentication_error",
+        INVALID,
+        Some("invalid_api_key"),
+        "the provider refused the key",
+    ),
+    kind(
+        402,
+        "billing_error",
+        INSUFFICIENT_QUOTA,
+        Some(INSUFFICIENT_QUOTA),
+        "the provider's account is spent",
+    ),
+    kind(
+        403,
+        "permission_error",
+        INVALID,
+        Some("permission_denied"),
+        "the provider does not permit this",
+    ),
+    kind(
+        404,
+        "not_found_error",
+        INVALID,
+        Some("model_not_found"),
+        "the provider does not know this model",
+    ),
+    kind(
+        409,
+        "conflict_error",
+        INVALID,
+        Some("conflict"),
+        "the request conflicts with another",
+    ),
+    kind(
+        413,
+        "request_too_large",
+        INVALID,
+        Some("request_too_large"),
+        "the request is too large",
+    ),
+    kind(
+        429,
+        "rate_limit_error",
+        "rate_limit_error",
+        Some("rate_limit_exceeded"),
+        "too many requests",
+    ),
+    SERVER,
+    kind(
+        504,
+        "timeout_error",
+        "server_error",
+        Some("timeout"),
+        "the provider took too long",
+    ),
+    kind(
+        529,
+        "overloaded_error",
+        "server_error",
+        Some("server_is_overloaded"),
+        "the provider is overloaded",
+    ),
+];
+
+const fn kind(
+    status: u16,
+    anthropic: &'static str,
+    kind: &'static str,
+    code: Option<&'static str>,
+    message: &'static str,
+) -> Kind {
+    Kind {
+        status,
+        anthropic,
+        kind,
+        code,
+        message,
+    }
+}

@@ -1,0 +1,27 @@
+//! Cache points: ends of prefixes that may be cached.
+
+use serde_json::value::RawValue;
+
+use proofgate_dialect::json::write_all;
+use proofgate_dialect::object::{Word, object};
+
+object! {
+    /// Anthropic's mark of a prefix that may be cached, which clients send to OpenAI's API too.
+    CacheControl { ttl: Word<'b> }
+}
+
+/// How long a prefix is cached, as a field of a cache point.
+pub(super) fn ttl(control: Option<&RawValue>) -> &'static str {
+    let control: Option<CacheControl<'_>> =
+        control.and_then(|control| serde_json::from_str(control.get()).ok());
+    match control.and_then(|control| control.ttl).as_deref() {
+        Some("5m") => r#","ttl":"5m""#,
+        Some("1h") => r#","ttl":"1h""#,
+        _ => "",
+    }
+}
+
+/// Writes the end of a prefix that may be cached.
+pub(super) fn write_cache_point(ttl: &str, out: &mut Vec<u8>) {
+    write_all(out, &[r#"{"cachePoint":{"type":"default""#, ttl, "}}"]);
+}

@@ -1,0 +1,49 @@
+use crate::chat_error::{Message, write_error};
+use proofgate_dialect::bedrock_error::{BedrockError, Said};
+
+/// Appends OpenAI's error body for one of Converse.
+///
+/// `kind` is the value of `x-amzn-errortype`, if the answer has one. The status is the provider's, and also tells what it is if
+/// neither the header nor the body does.
+pub fn error(status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
+    let said = Said::of(body);
+    let error = BedrockError::of(kind.or(said.name()).unwrap_or_default(), status);
+    write(out, error, &said);
+}
+
+/// Appends OpenAI's error object for an exception within a stream, of its `:exception-type` and its payload.
+pub(super) fn write_exception(out: &mut Vec<u8>, name: &str, data: &[u8]) {
+    write(out, BedrockError::of(name, 500), &Said::of(data));
+}
+
+/// Appends OpenAI's error object for output of the model that the provider could not read.
+pub(super) fn write_malformed(out: &mut Vec<u8>) {
+    write(out, BedrockError::Model, &Said::default());
+}
+
+/// What OpenAI's API calls it: its type and its code.
+fn names(error: BedrockError) -> (&'static str, Option<&'static str>) {
+    match error {
+        BedrockError::Invalid | BedrockError::Refused => ("invalid_request_error", None),
+        BedrockError::UnknownModel => ("invalid_request_error", Some("model_not_found")),
+        BedrockError::Throttled => ("rate_limit_error", Some("rate_limit_exceeded")),
+        BedrockError::NotReady => ("rate_limit_error", Some("model_not_ready")),
+        BedrockError::Quota => ("rate_limit_error", Some("insufficient_quota")),
+        BedrockError::ModelTimeout => ("api_error", Some("model_timeout")),
+        BedrockError::Model => ("api_error", Some("model_error")),
+        BedrockError::Unavailable => ("api_error", Some("server_is_overloaded")),
+        BedrockError::Denied => ("api_error", Some("provider_denied_access")),
+        BedrockError::Failed => ("api_error", None),
+    }
+}
+
+fn write(out: &mut Vec<u8>, error: BedrockError, said: &Said<'_>) {
+    let (kind, code) = names(error);
+    let said = said.message_on(error);
+    write_error(
+        out,
+        said.map_or(Message::Text(error.message()), Message::Json),
+        kind,
+        code,
+    );
+}

@@ -1,0 +1,181 @@
+use crate::openai_converse::messages;
+use crate::openai_converse::tools;
+use proofgate_chat_request::{
+    Chat, Format, JSON_OBJECT, Losses, Thought, json, thinks_if_asked, thought, translate,
+};
+use proofgate_dialect::json::{write_all, write_member, write_number, write_string};
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::schema::write_for_claude;
+use proofgate_dialect::{Asked, Target, Untranslatable};
+
+/// What Converse has words for, beside what every provider has.
+const SAYS: &[&str] = &[
+    "stop",
+    "service_tier",
+    "response_format.json_schema.description",
+    "messages[].cache_control",
+    "messages[].content[].cache_control",
+    "messages[].content[].prompt_cache_breakpoint",
+    "messages[].content[].file.filename",
+    "tools[].cache_control",
+    "tools[].function.strict",
+];
+
+/// Appends the body of a request to Converse or ConverseStream, of that of a request for a chat completion.
+///
+/// # Errors
+/// [`Untranslatable`] names the field that cannot be said to Converse; nothing is appended then.
+pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    translate(body, target, out, SAYS, |chat, losses, out| {
+        write(chat, target.model, losses, out)
+    })
+}
+
+fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    out.push(b'{');
+    let format = chat.format(losses)?;
+    let mut system = Vec::new();
+    messages::write(chat, is_claude(model), losses, &mut system, out)?;
+    if matches!(format, Format::Json) {
+        write_all(&mut system, &[r#"{"text":""#, JSON_OBJECT, "\"},"]);
+    }
+    // Each block has a comma behind it.
+    if system.pop().is_some() {
+        write_all(out, &[r#","system":["#]);
+        out.append(&mut system);
+        out.push(b']');
+    }
+    write_inference(chat, model, losses, out)?;
+    tools::write(chat, is_claude(model), losses, out)?;
+    let effort = write_thinking(chat, model, losses, out)?;
+    write_tier(chat, losses, out)?;
+    write_output(&format, model, effort, out);
+    out.push(b'}');
+    Ok(())
+}
+
+/// The fields of an object, and the object itself only if it has any.
+struct Fields<'o> {
+    out: &'o mut Vec<u8>,
+    name: &'static str,
+    begun: bool,
+}
+
+impl<'o> Fields<'o> {
+    fn of(name: &'static str, out: &'o mut Vec<u8>) -> Self {
+        Fields {
+            out,
+            name,
+            begun: false,
+        }
+    }
+
+    fn field(&mut self, name: &str) -> &mut Vec<u8> {
+        match self.begun {
+            true => write_all(self.out, &[",\"", name, "\":"]),
+            false => write_all(self.out, &[",\"", self.name, "\":{\"", name, "\":"]),
+        }
+        self.begun = true;
+        self.out
+    }
+
+    fn end(self) {
+        if self.begun {
+            self.out.push(b'}');
+        }
+    }
+}
+
+/// Writes `inferenceConfig` if there is any.
+fn write_inference(
+    chat: &Chat<'_>,
+    model: &str,
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let mut fields = Fields::of("inferenceConfig", out);
+    if let Some((_, _, most)) = chat.most_tokens(losses)? {
+        write_number(fields.field("maxTokens"), most);
+    }
+    let sampling = chat.sampling(model, 1.0, losses)?;
+    for (name, value) in [("temperature", sampling.temperature), ("topP", sampling.top_p)] {
+        if let Some(value) = value {
+            write_all(fields.field(name), &[value]);
+        }
+    }
+    let stops = chat.stops(usize::MAX, |stop| !stop.is_empty(), losses)?;
+    if !stops.is_empty() {
+        let texts: Vec<&str> = stops.into_iter().map(JsonText::raw).collect();
+        write_all(fields.field("stopSequences"), &["[", &texts.join(","), "]"]);
+    }
+    fields.end();
+    Ok(())
+}
+
+/// Writes a budget of thought as `additionalModelRequestFields`, a comma before it, for a model that takes that; returns the
+/// effort of a model that takes one.
+fn write_thinking<'b>(
+    chat: &Chat<'b>,
+    model: &str,
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<Option<&'b str>, Untranslatable> {
+    // Without a limit of the client's the model has its own, which is above every budget.
+    let most = chat.most_tokens(losses)?.map_or(u64::MAX, |(_, _, most)| most);
+    match thought(chat, model, most, false, losses)? {
+        Thought::Level(level) => return Ok(Some(level)),
+        Thought::Budget(tokens) => {
+            let before = r#","additionalModelRequestFields":{"thinking":{"type":"enabled","budget_tokens":"#;
+            write_all(out, &[before]);
+            write_number(out, tokens);
+            write_all(out, &["}}"]);
+        }
+        Thought::Off if !thinks_if_asked(model) => {
+            let effort = chat.reasoning_effort.map(JsonText::raw);
+            losses.lose_field("reasoning_effort", effort.unwrap_or_default())?;
+        }
+        Thought::Off | Thought::Unsaid => {}
+    }
+    Ok(None)
+}
+
+fn write_tier(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    match json(chat.service_tier) {
+        Some(tier @ ("\"default\"" | "\"flex\"" | "\"priority\"")) => {
+            write_all(out, &[r#","serviceTier":{"type":"#, tier, "}"]);
+            Ok(())
+        }
+        Some(tier) => losses.lose_field("service_tier", tier),
+        None => Ok(()),
+    }
+}
+
+/// Writes `outputConfig` if there is any. An instruction asks for JSON without a schema.
+fn write_output(format: &Format<'_, '_>, model: &str, effort: Option<&str>, out: &mut Vec<u8>) {
+    let mut fields = Fields::of("outputConfig", out);
+    if let Format::Schema(described, schema) = format {
+        let out = fields.field("textFormat");
+        write_all(
+            out,
+            &[r#"{"type":"json_schema","structure":{"jsonSchema":{"schema":"#],
+        );
+        let mut taken = Vec::new();
+        if is_claude(model) {
+            write_for_claude(schema.json(), &mut taken);
+        }
+        let taken = String::from_utf8(taken).unwrap_or_default();
+        write_string(out, if taken.is_empty() { schema.json() } else { &taken });
+        write_member(out, "name", described.name.map(JsonText::raw));
+        write_member(out, "description", described.description.map(JsonText::raw));
+        write_all(out, &["}}}"]);
+    }
+    if let Some(level) = effort {
+        write_all(fields.field("effort"), &["\"", level, "\""]);
+    }
+    fields.end();
+}
+
+/// Whether a model is known to be one of Anthropic's.
+fn is_claude(model: &str) -> bool {
+    model.contains("anthropic.") || model.contains("claude")
+}

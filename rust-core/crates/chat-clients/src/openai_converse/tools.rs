@@ -1,0 +1,86 @@
+use crate::openai_converse::cache_points::{ttl, write_cache_point};
+use proofgate_chat_request::{Chat, Choice, Function, Losses, NO_ARGUMENTS, Offered, json};
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::json::{write_all, write_member};
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::schema::{write_arguments, write_for_claude};
+
+/// What stands for the tools that a conversation with tool calls had, in a request that has none: Converse demands one (its
+/// error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
+const NOT_TO_BE_CALLED: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"no_tool_available","description":"There is no tool to call. Answer without one.","inputSchema":{"json":{"type":"object","properties":{}}}}}]}"#;
+
+/// Writes `toolConfig` if there are tools, or were any.
+pub(super) fn write(
+    chat: &Chat<'_>,
+    is_claude: bool,
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let mut tools = chat.offered(losses)?;
+    if tools.offered.is_empty() {
+        if chat.has_calls() {
+            write_all(out, &[NOT_TO_BE_CALLED]);
+        }
+        return Ok(());
+    }
+    tools.restrict();
+    if matches!(tools.choice, Choice::None) {
+        if !chat.has_calls() {
+            return Ok(());
+        }
+        // Converse refuses a conversation with tool calls if no tools are defined.
+        let reason = "Converse cannot forbid the use of tools where the conversation has tool calls.";
+        losses.lose_for(reason, "tool_choice", json(chat.tool_choice).unwrap_or_default())?;
+    }
+    let mut before = r#","toolConfig":{"tools":["#;
+    for (tool, function) in tools.functions() {
+        write_all(out, &[std::mem::replace(&mut before, ",")]);
+        write_tool(tool, function, is_claude, out)?;
+    }
+    out.push(b']');
+    match &tools.choice {
+        Choice::Required => write_all(out, &[r#","toolChoice":{"any":{}}"#]),
+        Choice::One(named) => {
+            let name = tool_name(&named.name, || "tool_choice.function.name".to_owned())?;
+            write_all(out, &[r#","toolChoice":{"tool":{"name":""#, name, "\"}}"]);
+        }
+        Choice::Unsaid | Choice::Auto | Choice::None | Choice::Some(..) => {}
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// The name of a tool, if Converse allows it.
+pub(super) fn tool_name(name: &str, path: impl Fn() -> String) -> Result<&str, Untranslatable> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if !(1..=64).contains(&name.len()) || !name.bytes().all(allowed) {
+        let reason = "A tool's name has 1 to 64 letters, digits, underscores and hyphens.";
+        return Err(Untranslatable::new(path(), reason));
+    }
+    Ok(name)
+}
+
+fn write_tool(
+    tool: &Offered<'_, '_>,
+    function: &Function<'_>,
+    is_claude: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let name = tool_name(tool.name, || tool.field("function.name"))?;
+    write_all(out, &[r#"{"toolSpec":{"name":""#, name, "\""]);
+    write_member(out, "description", function.purpose().map(JsonText::raw));
+    write_all(out, &[r#","inputSchema":{"json":"#]);
+    match function.arguments() {
+        None => write_all(out, &[NO_ARGUMENTS]),
+        Some(schema) if function.is_strict() && is_claude => write_for_claude(schema, out),
+        Some(schema) => write_arguments(schema, out),
+    }
+    out.push(b'}');
+    write_member(out, "strict", function.is_strict().then_some("true"));
+    write_all(out, &["}}"]);
+    if tool.cache.is_some() {
+        out.push(b',');
+        write_cache_point(ttl(tool.cache), out);
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+use crate::openai_gemini::generated::{Candidate, Finish, Generated, UsageMetadata, inside};
+use crate::openai_gemini::said::{CallIds, Said, write_joined, write_logprobs, write_usage};
+use proofgate_dialect::json::{write_number, write_string};
+use proofgate_dialect::{AnswerError, Asked, Usage};
+
+/// The longest id of an answer that is used, in bytes; an answer with a longer one counts as one without.
+pub(super) const LONGEST_ID: usize = 256;
+
+/// Appends a whole answer of `generateContent` as a chat completion.
+///
+/// `created` is the time in seconds since 1970. Without an id of the provider's, ids are made of it. The usage is zero, and
+/// not written, if the provider named none.
+///
+/// # Errors
+/// [`AnswerError::Malformed`] when it is no answer, or one that has not ended; [`AnswerError::Failed`] when it is an error. Nothing is
+/// appended then.
+pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+    let start = out.len();
+    let usage = write(body, asked, created, out);
+    if usage.is_err() {
+        out.truncate(start);
+    }
+    usage
+}
+
+fn write(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+    let generated = parse(body)?;
+    if generated.error.is_some() {
+        return Err(AnswerError::Failed("error"));
+    }
+    let id = answer_id(&generated, created);
+    write_head(&id, "chat.completion", created, &asked.model, out);
+    match generated.candidates.as_deref().unwrap_or_default() {
+        [] if generated.is_blocked() => write_blocked(out),
+        [] => return Err(AnswerError::Malformed("it has no candidates")),
+        candidates => {
+            for (candidate, position) in candidates.iter().zip(0..) {
+                if position > 0 {
+                    out.push(b',');
+                }
+                write_choice(candidate, candidate.index.unwrap_or(position), &id, out)?;
+            }
+        }
+    }
+    out.push(b']');
+    let usage = generated.usage_metadata.as_ref().and_then(UsageMetadata::usage);
+    if let Some(usage) = &usage {
+        out.extend_from_slice(br#","usage":"#);
+        write_usage(usage, out);
+    }
+    out.push(b'}');
+    Ok(usage.unwrap_or_default())
+}
+
+fn write_choice(
+    candidate: &Candidate<'_>,
+    index: u32,
+    id: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), AnswerError> {
+    let finish = candidate
+        .finish()?
+        .ok_or(AnswerError::Malformed("a candidate has not ended"))?;
+    let said = Said::read(candidate)?;
+    out.extend_from_slice(br#"{"index":"#);
+    write_number(out, u64::from(index));
+    out.extend_from_slice(br#","message":{"role":"assistant","content":"#);
+    if said.text.is_empty() && !said.calls.is_empty() {
+        out.extend_from_slice(b"null");
+    } else {
+        write_joined(&said.text, out);
+    }
+    out.extend_from_slice(br#","refusal":null"#);
+    let ids = CallIds {
+        answer: id,
+        choice: index,
+    };
+    said.write_more(ids, 0, false, out);
+    out.extend_from_slice(br#"},"logprobs":"#);
+    write_logprobs(candidate.logprobs_result.as_ref(), out);
+    finish.write(!said.calls.is_empty(), out);
+    out.push(b'}');
+    Ok(())
+}
+
+/// The one choice of an answer to a prompt that was not let through.
+fn write_blocked(out: &mut Vec<u8>) {
+    out.extend_from_slice(
+        br#"{"index":0,"message":{"role":"assistant","content":"","refusal":null},"logprobs":null"#,
+    );
+    Finish::Filtered.write(false, out);
+    out.push(b'}');
+}
+
+pub(super) fn parse(body: &[u8]) -> Result<Generated<'_>, AnswerError> {
+    let text = std::str::from_utf8(body).map_err(|_| AnswerError::Malformed("it is no UTF-8"))?;
+    serde_json::from_str(text).map_err(|_| AnswerError::Malformed("it is no answer in JSON"))
+}
+
+/// What tells an answer from others, as the inside of a JSON string.
+pub(super) fn answer_id(generated: &Generated<'_>, created: u64) -> String {
+    let id = generated.response_id.and_then(|id| inside(id).ok());
+    match id.filter(|id| (1..=LONGEST_ID).contains(&id.len())) {
+        Some(id) => id.to_owned(),
+        None => created.to_string(),
+    }
+}
+
+/// Appends an answer or chunk up to its choices.
+pub(super) fn write_head(id: &str, object: &str, created: u64, model: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"id":"chatcmpl-"#);
+    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(br#"","object":""#);
+    out.extend_from_slice(object.as_bytes());
+    out.extend_from_slice(br#"","created":"#);
+    write_number(out, created);
+    out.extend_from_slice(br#","model":"#);
+    write_string(out, model);
+    out.extend_from_slice(br#","choices":["#);
+}

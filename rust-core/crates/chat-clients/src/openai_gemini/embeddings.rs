@@ -1,0 +1,298 @@
+//! OpenAI's embeddings, and those of Google's Gemini.
+//!
+//! A client of OpenAI's API is answered by `batchEmbedContents`: one request for each text, in their order. What cannot pass:
+//! texts that are there as the numbers of their tokens. A client of Google's API is passed on, but for the name of the model,
+//! which stands in each of its requests and not in the path alone.
+//!
+//! Sources: openai 3.54.0 (`resources/embeddings.py`, which asks for base64 unless it is told otherwise), google-genai 3.4.0
+//! (`models.py`), the discovery document of generativelanguage v1beta, revision 20260529.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use proofgate_dialect::field::{Field, Losses};
+use proofgate_dialect::json::{write_number, write_string};
+use proofgate_dialect::{AnswerError, Asked, Target, Untranslatable, Usage};
+
+/// Most texts of a request, as OpenAI's API has it: each becomes a request that names the model.
+pub const MOST_TEXTS: usize = 2048;
+
+const TOO_MANY: &str = "It may have 2048 elements at most.";
+const TOKENS: &str = "The provider takes texts alone, and not the numbers of their tokens.";
+
+/// Appends the body of `batchEmbedContents` that says what a body of `POST /v1/embeddings` says.
+///
+/// # Errors
+/// [`Untranslatable`] when the body is no such request, or asks for what Gemini has no word for. Nothing is appended then.
+pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    let body = Field::body(body)?;
+    let mut asked = Asked::default();
+    let mut losses = Losses::new(target.untranslatable);
+    let (mut input, mut dimensions, mut has_model) = (Vec::new(), None, false);
+    for (name, value) in body.members()? {
+        let field = body.member(&name, value);
+        match &*name {
+            "model" => {
+                asked.model = field.text()?.into_owned();
+                has_model = true;
+            }
+            "input" => input = texts(&field)?,
+            "dimensions" => dimensions = Some(field.number()?),
+            "encoding_format" => {
+                asked.base64 = match &*field.text()? {
+                    "float" => false,
+                    "base64" => true,
+                    _ => return Err(field.refuse("It must be float or base64.")),
+                }
+            }
+            "user" => losses.lose("user", &field)?,
+            _ => losses.unknown(&field)?,
+        }
+    }
+    if !has_model {
+        return Err(Untranslatable::new("model", "A model is required."));
+    }
+    if input.is_empty() {
+        return Err(Untranslatable::new("input", "A text is required."));
+    }
+    out.extend_from_slice(br#"{"requests":["#);
+    for (position, text) in input.into_iter().enumerate() {
+        out.extend_from_slice(if position == 0 {
+            br#"{"model":"#
+        } else {
+            br#",{"model":"#
+        });
+        write_model(target.model, out);
+        out.extend_from_slice(br#","content":{"parts":[{"text":"#);
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(b"}]}");
+        if let Some(dimensions) = dimensions {
+            out.extend_from_slice(br#","outputDimensionality":"#);
+            out.extend_from_slice(dimensions.as_bytes());
+        }
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"]}");
+    asked.dropped = losses.names();
+    Ok(asked)
+}
+
+/// The texts of an input, as they stand in the body.
+fn texts<'b>(input: &Field<'b, '_>) -> Result<Vec<&'b str>, Untranslatable> {
+    if input.is_string() {
+        return Ok(vec![input.literal()?]);
+    }
+    let texts = input.elements()?;
+    if texts.len() > MOST_TEXTS {
+        return Err(input.refuse(TOO_MANY));
+    }
+    let texts = texts.into_iter().enumerate();
+    texts
+        .map(|(index, text)| {
+            let text = input.element(index, text);
+            match text.is_string() {
+                true => text.literal(),
+                false => Err(text.refuse(TOKENS)),
+            }
+        })
+        .collect()
+}
+
+fn write_model(model: &str, out: &mut Vec<u8>) {
+    write_string(out, &format!("models/{model}"));
+}
+
+/// An answer of `batchEmbedContents`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Embedded<'b> {
+    #[serde(borrow)]
+    embeddings: Vec<Embedding<'b>>,
+    usage_metadata: Option<Counted>,
+}
+
+#[derive(Deserialize)]
+struct Embedding<'b> {
+    #[serde(borrow)]
+    values: Vec<&'b RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Counted {
+    prompt_token_count: Option<u64>,
+    total_token_count: Option<u64>,
+}
+
+/// Appends an answer of `batchEmbedContents` as the list of OpenAI's API. `prompt_tokens`: about how many the texts have, which
+/// stands in the answer where the provider counts none.
+///
+/// # Errors
+/// [`AnswerError::Malformed`] when it is no such answer. Nothing is appended then.
+pub fn answer(
+    body: &[u8],
+    asked: &Asked,
+    prompt_tokens: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, AnswerError> {
+    let start = out.len();
+    let usage = write(body, asked, prompt_tokens, out);
+    if usage.is_err() {
+        out.truncate(start);
+    }
+    usage
+}
+
+fn write(body: &[u8], asked: &Asked, prompt_tokens: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+    let answer: Embedded<'_> =
+        serde_json::from_slice(body).map_err(|_| AnswerError::Malformed("it has no embeddings"))?;
+    out.extend_from_slice(br#"{"object":"list","data":["#);
+    for (embedding, index) in answer.embeddings.iter().zip(0..) {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(br#"{"object":"embedding","index":"#);
+        write_number(out, index);
+        out.extend_from_slice(br#","embedding":"#);
+        match asked.base64 {
+            true => write_base64(&embedding.values, out)?,
+            false => write_numbers(&embedding.values, out)?,
+        }
+        out.push(b'}');
+    }
+    out.extend_from_slice(br#"],"model":"#);
+    write_string(out, &asked.model);
+    let counted = answer
+        .usage_metadata
+        .and_then(|usage| usage.prompt_token_count.or(usage.total_token_count));
+    let tokens = counted.unwrap_or(prompt_tokens);
+    out.extend_from_slice(br#","usage":{"prompt_tokens":"#);
+    write_number(out, tokens);
+    out.extend_from_slice(br#","total_tokens":"#);
+    write_number(out, tokens);
+    out.extend_from_slice(b"}}");
+    Ok(Usage {
+        input: counted.unwrap_or(0),
+        ..Usage::default()
+    })
+}
+
+/// The numbers with their digits.
+fn write_numbers(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    out.push(b'[');
+    for (position, value) in values.iter().enumerate() {
+        number(value)?;
+        if position > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(value.get().as_bytes());
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// The numbers as clients of OpenAI's read them from base64: four bytes each (IEEE 754 binary32), the lowest first.
+fn write_base64(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    let mut bytes = Vec::with_capacity(values.len().saturating_mul(4));
+    for value in values {
+        bytes.extend_from_slice(&number(value)?.to_le_bytes());
+    }
+    out.push(b'"');
+    out.extend_from_slice(BASE64_STANDARD.encode(bytes).as_bytes());
+    out.push(b'"');
+    Ok(())
+}
+
+fn number(value: &RawValue) -> Result<f32, AnswerError> {
+    let number = serde_json::from_str(value.get()).ok();
+    number.ok_or(AnswerError::Malformed("an embedding is not of numbers"))
+}
+
+/// Appends a body of `batchEmbedContents` with the provider's name of the model in each of its requests. `asked_for`: the
+/// client's, which the path has.
+///
+/// # Errors
+/// [`Untranslatable`] when the body has no requests, or one is for another model than the path names. Nothing is appended then.
+pub fn renamed(
+    body: &[u8],
+    asked_for: &str,
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    let start = out.len();
+    let written = write_renamed(&Field::body(body)?, asked_for, target, out);
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written.map(|()| Asked::default())
+}
+
+fn write_renamed(
+    body: &Field<'_, '_>,
+    asked_for: &str,
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let mut has_requests = false;
+    out.push(b'{');
+    for (position, (name, value)) in body.members()?.into_iter().enumerate() {
+        let field = body.member(&name, value);
+        write_name(position, &name, out);
+        if name != "requests" {
+            out.extend_from_slice(field.json().as_bytes());
+            continue;
+        }
+        has_requests = true;
+        let requests = field.elements()?;
+        if requests.len() > MOST_TEXTS {
+            return Err(field.refuse(TOO_MANY));
+        }
+        out.push(b'[');
+        for (index, request) in requests.into_iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            write_request(&field.element(index, request), asked_for, target, out)?;
+        }
+        out.push(b']');
+    }
+    out.push(b'}');
+    match has_requests {
+        true => Ok(()),
+        false => Err(Untranslatable::new("requests", "A request is required.")),
+    }
+}
+
+fn write_request(
+    request: &Field<'_, '_>,
+    asked_for: &str,
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    out.extend_from_slice(br#"{"model":"#);
+    write_model(target.model, out);
+    for (name, value) in request.members()? {
+        let field = request.member(&name, value);
+        if name == "model" {
+            let model = field.text()?;
+            if model.strip_prefix("models/").unwrap_or(&model) != asked_for {
+                return Err(field.refuse("The path names another model."));
+            }
+            continue;
+        }
+        write_name(1, &name, out);
+        out.extend_from_slice(field.json().as_bytes());
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn write_name(position: usize, name: &str, out: &mut Vec<u8>) {
+    if position > 0 {
+        out.push(b',');
+    }
+    write_string(out, name);
+    out.push(b':');
+}

@@ -1,0 +1,279 @@
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use proofgate_dialect::{AnswerError, Usage};
+
+/// A `GenerateContentResponse`: a whole answer, or an event of a streamed one. Strings are kept as the JSON that they are.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Generated<'b> {
+    #[serde(borrow)]
+    pub candidates: Option<Vec<Candidate<'b>>>,
+    #[serde(borrow)]
+    pub prompt_feedback: Option<PromptFeedback<'b>>,
+    pub usage_metadata: Option<UsageMetadata>,
+    #[serde(borrow)]
+    pub response_id: Option<&'b RawValue>,
+    /// What the provider sends in place of an answer when it failed after its head was sent.
+    pub error: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate<'b> {
+    pub index: Option<u32>,
+    #[serde(borrow)]
+    pub content: Option<Content<'b>>,
+    #[serde(borrow)]
+    finish_reason: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub logprobs_result: Option<Logprobs<'b>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Content<'b> {
+    #[serde(borrow)]
+    pub parts: Option<Vec<Part<'b>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Part<'b> {
+    #[serde(borrow)]
+    pub text: Option<&'b RawValue>,
+    pub thought: Option<bool>,
+    #[serde(borrow)]
+    pub thought_signature: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub function_call: Option<FunctionCall<'b>>,
+    #[serde(borrow)]
+    pub inline_data: Option<InlineData<'b>>,
+    #[serde(borrow)]
+    pub file_data: Option<FileData<'b>>,
+}
+
+/// Data in the answer itself, in base64.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InlineData<'b> {
+    #[serde(borrow)]
+    pub mime_type: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub data: Option<&'b RawValue>,
+}
+
+/// Data at an address.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FileData<'b> {
+    #[serde(borrow)]
+    pub mime_type: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub file_uri: Option<&'b RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FunctionCall<'b> {
+    #[serde(borrow)]
+    pub id: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub name: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub args: Option<&'b RawValue>,
+    /// Fragments of the arguments, which come only when they are asked for.
+    pub partial_args: Option<IgnoredAny>,
+    pub will_continue: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptFeedback<'b> {
+    #[serde(borrow)]
+    block_reason: Option<&'b RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Logprobs<'b> {
+    #[serde(borrow)]
+    pub chosen_candidates: Option<Vec<Token<'b>>>,
+    #[serde(borrow)]
+    pub top_candidates: Option<Vec<Alternatives<'b>>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Alternatives<'b> {
+    #[serde(borrow)]
+    pub candidates: Option<Vec<Token<'b>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Token<'b> {
+    #[serde(borrow)]
+    pub token: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub log_probability: Option<&'b RawValue>,
+}
+
+/// Tokens so far. Every event has those of the whole answer up to it, so that a later one replaces an earlier.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageMetadata {
+    /// Those read from a cache included.
+    prompt_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
+    /// Thoughts not included.
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+    total_token_count: Option<u64>,
+}
+
+/// Why a candidate ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finish {
+    /// At its end. Gemini says so of function calls as well.
+    Stop,
+    Length,
+    Filtered,
+    /// In a way that OpenAI's API has no word for, as Gemini calls it.
+    Abnormal(&'static str),
+}
+
+impl Finish {
+    /// OpenAI's `finish_reason`.
+    pub fn name(self, has_calls: bool) -> &'static str {
+        match self {
+            Finish::Stop if has_calls => "tool_calls",
+            Finish::Stop => "stop",
+            Finish::Length => "length",
+            Finish::Filtered | Finish::Abnormal(_) => "content_filter",
+        }
+    }
+
+    /// Appends a choice's `finish_reason`, and Gemini's own where that says more.
+    pub fn write(self, has_calls: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#","finish_reason":""#);
+        out.extend_from_slice(self.name(has_calls).as_bytes());
+        out.push(b'"');
+        if let Finish::Abnormal(native) = self {
+            out.extend_from_slice(br#","native_finish_reason":""#);
+            out.extend_from_slice(native.as_bytes());
+            out.push(b'"');
+        }
+    }
+}
+
+impl Candidate<'_> {
+    /// Why it ended; `None` while it has not.
+    ///
+    /// # Errors
+    /// [`AnswerError::Malformed`] when the reason is no word.
+    pub fn finish(&self) -> Result<Option<Finish>, AnswerError> {
+        let Some(reason) = self.finish_reason else {
+            return Ok(None);
+        };
+        Ok(Some(match inside(reason)? {
+            "FINISH_REASON_UNSPECIFIED" => return Ok(None),
+            "MAX_TOKENS" | "CONTINUATION" => Finish::Length,
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "MODEL_ARMOR"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION"
+            | "IMAGE_OTHER" => Finish::Filtered,
+            reason => match ABNORMAL.iter().find(|known| **known == reason) {
+                Some(known) => Finish::Abnormal(known),
+                // A reason of a later version: the answer has ended, and nothing says that it failed.
+                None => Finish::Stop,
+            },
+        }))
+    }
+}
+
+/// Ends at which the model, and not a filter, went wrong.
+const ABNORMAL: [&str; 9] = [
+    "MALFORMED_FUNCTION_CALL",
+    "MALFORMED_RESPONSE",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+    "MISSING_THOUGHT_SIGNATURE",
+    "NO_IMAGE",
+    "ESCALATION",
+    "PUP_LIMITED_DISABLED",
+    "OTHER",
+];
+
+impl Generated<'_> {
+    /// Whether the prompt was not let through to the model.
+    pub fn is_blocked(&self) -> bool {
+        let reason = self
+            .prompt_feedback
+            .as_ref()
+            .and_then(|feedback| feedback.block_reason);
+        reason.is_some_and(|reason| reason.get() != r#""BLOCKED_REASON_UNSPECIFIED""#)
+    }
+}
+
+impl UsageMetadata {
+    /// Takes what a later event says.
+    pub fn update(&mut self, later: &UsageMetadata) {
+        for (now, later) in [
+            (&mut self.prompt_token_count, later.prompt_token_count),
+            (
+                &mut self.cached_content_token_count,
+                later.cached_content_token_count,
+            ),
+            (
+                &mut self.tool_use_prompt_token_count,
+                later.tool_use_prompt_token_count,
+            ),
+            (&mut self.candidates_token_count, later.candidates_token_count),
+            (&mut self.thoughts_token_count, later.thoughts_token_count),
+            (&mut self.total_token_count, later.total_token_count),
+        ] {
+            *now = later.or(*now);
+        }
+    }
+
+    /// Tokens as they are counted here; `None` if none were named.
+    ///
+    /// Some models count thoughts only in the total: what prompt and candidates leave of it is reasoning.
+    pub fn usage(&self) -> Option<Usage> {
+        let prompt = self.prompt_token_count;
+        prompt
+            .or(self.candidates_token_count)
+            .or(self.total_token_count)?;
+        let input = prompt
+            .unwrap_or(0)
+            .saturating_add(self.tool_use_prompt_token_count.unwrap_or(0));
+        let thoughts = self.thoughts_token_count.unwrap_or(0);
+        let output = self.candidates_token_count.unwrap_or(0).saturating_add(thoughts);
+        let total = self.total_token_count.filter(|_| prompt.is_some()).unwrap_or(0);
+        let unnamed = total.saturating_sub(input.saturating_add(output));
+        Some(Usage {
+            input,
+            cache_read: self.cached_content_token_count.unwrap_or(0).min(input),
+            cache_write: 0,
+            output: output.saturating_add(unnamed),
+            reasoning: thoughts.saturating_add(unnamed),
+        })
+    }
+}
+
+/// What stands between the quotes of a string, escapes as they are.
+pub(super) fn inside(string: &RawValue) -> Result<&str, AnswerError> {
+    let text = string
+        .get()
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    text.ok_or(AnswerError::Malformed("a string was expected"))
+}

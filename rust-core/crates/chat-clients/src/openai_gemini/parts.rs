@@ -1,0 +1,104 @@
+use proofgate_chat_request::{Losses, Media, Piece, Said, media_type_of};
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::json::{write_all, write_string};
+use proofgate_dialect::json_text::JsonText;
+
+/// Where the provider keeps files of the gateway's key, of whichever tenant.
+const KEPT: [&str; 2] = ["generativelanguage.googleapis.com", "aiplatform.googleapis.com"];
+
+/// Appends a part of what the user says.
+pub(super) fn write_piece(
+    piece: &Piece<'_>,
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let place = piece.place;
+    match &piece.said {
+        Said::Text(text) => {
+            write_text(text.raw(), out);
+            Ok(())
+        }
+        Said::Image(image) => {
+            let media = image.media(place)?;
+            let refused = |message| Untranslatable::new(place.field("image_url.url"), message);
+            write_media(&media, media.image_type(), "image/jpeg", out).map_err(refused)
+        }
+        Said::File(file) => {
+            let media = file.media(place)?;
+            let refused = |message| Untranslatable::new(place.field("file.file_data"), message);
+            let name = file.name();
+            write_media(&media, media.document_type(&name), "application/pdf", out).map_err(refused)?;
+            match file.filename.map(JsonText::raw) {
+                Some(name) => losses.lose("messages[].content[].file.filename", name, || {
+                    place.field("file.filename")
+                }),
+                None => Ok(()),
+            }
+        }
+        Said::Audio(audio, format) => {
+            let media_type = ["audio/", format].concat();
+            let refused = |message| Untranslatable::new(place.field("input_audio.data"), message);
+            write_media(&audio.media(place)?, &media_type, "", out).map_err(refused)
+        }
+    }
+}
+
+/// Appends data, or an address that the provider fetches; Vertex AI demands a media type of each address, which is `otherwise` if it
+/// does not show its own.
+fn write_media(
+    media: &Media<'_>,
+    media_type: &str,
+    otherwise: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), &'static str> {
+    next(out);
+    match media {
+        Media::Data { .. } if media_type.is_empty() => return Err("its media type has to be said"),
+        Media::Data { data, .. } => {
+            write_all(out, &[r#"{"inlineData":{"mimeType":"#]);
+            write_string(out, media_type);
+            write_all(out, &[r#","data":""#, data, r#""}}"#]);
+        }
+        Media::Web(url) if is_kept(url) => return Err("a file that the provider keeps is not within reach"),
+        Media::Web(url) => {
+            let media_type = media_type_of(url).unwrap_or(otherwise);
+            write_all(
+                out,
+                &[r#"{"fileData":{"mimeType":""#, media_type, r#"","fileUri":"#],
+            );
+            write_string(out, url);
+            write_all(out, &["}}"]);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an address is one at which the provider keeps files.
+fn is_kept(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let name = host.split(':').next().unwrap_or_default();
+    KEPT.iter().any(|kept| ends_with(name, kept))
+}
+
+fn ends_with(name: &str, suffix: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let begin = name.len().checked_sub(suffix.len());
+    begin
+        .and_then(|begin| name.get(begin..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+}
+
+/// Appends a part that is a text; `literal` is a string as JSON.
+pub(super) fn write_text(literal: &str, out: &mut Vec<u8>) {
+    next(out);
+    write_all(out, &[r#"{"text":"#, literal, "}"]);
+}
+
+/// Appends the comma before another element, if there is one before it.
+pub(super) fn next(out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+}

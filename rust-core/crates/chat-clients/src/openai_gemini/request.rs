@@ -1,0 +1,54 @@
+use crate::openai_gemini::messages::Conversation;
+use crate::openai_gemini::settings;
+use crate::openai_gemini::tools;
+use proofgate_chat_request::{Chat, Losses, translate};
+use proofgate_dialect::constraints::{Constraint, has};
+use proofgate_dialect::json::write_all;
+use proofgate_dialect::{Asked, Target, Untranslatable};
+
+/// What Gemini has words for, beside what every provider has.
+const SAYS: &[&str] = &[
+    "n",
+    "stop",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "logprobs",
+    "top_logprobs",
+    "top_k",
+    "modalities",
+    "extra_body",
+    "messages[].reasoning_content",
+    "messages[].extra_content",
+    "messages[].images",
+];
+
+/// Appends the body of `generateContent` that says what a body of `POST /v1/chat/completions` says.
+///
+/// `target.max_output_tokens` is not used: Gemini demands no maximum. Of `target.model` only the generation is read, which
+/// decides how thinking is asked for.
+///
+/// # Errors
+/// [`Untranslatable`] when the body is no chat request, or asks for what Gemini cannot do or, where `target.untranslatable` refuses
+/// it, for what it has no word for. Nothing is appended then.
+pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    translate(body, target, out, SAYS, |chat, losses, out| {
+        write(chat, target.model, losses, out)
+    })
+}
+
+fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    write_all(out, &[r#"{"contents":["#]);
+    let needs_signatures = has(model, Constraint::SignedCalls);
+    let instructions = Conversation::write(chat, needs_signatures, losses, out)?;
+    out.push(b']');
+    if !instructions.is_empty() {
+        write_all(out, &[r#","systemInstruction":{"parts":["#]);
+        out.extend_from_slice(&instructions);
+        write_all(out, &["]}"]);
+    }
+    tools::write(chat, losses, out)?;
+    settings::write(chat, model, losses, out)?;
+    out.push(b'}');
+    Ok(())
+}

@@ -1,0 +1,299 @@
+use crate::openai_gemini::generated::{Candidate, FunctionCall, Logprobs, Part, Token, inside};
+use proofgate_dialect::json::write_number;
+use proofgate_dialect::{AnswerError, Usage};
+
+/// OpenAI's word for a token that is as good as impossible.
+const IMPOSSIBLE: &str = "-9999.0";
+
+/// What a candidate says, in a whole answer or one event. Strings are the insides of JSON strings.
+#[derive(Debug, Default)]
+pub(super) struct Said<'b> {
+    pub text: Vec<&'b str>,
+    pub reasoning: Vec<&'b str>,
+    pub calls: Vec<Call<'b>>,
+    /// Pictures, and other data at addresses.
+    pub images: Vec<Image<'b>>,
+    /// The signature of a part that is no call.
+    pub signature: Option<&'b str>,
+}
+
+#[derive(Debug)]
+pub(super) enum Image<'b> {
+    /// Its media type and its data in base64.
+    Data(&'b str, &'b str),
+    Address(&'b str),
+}
+
+#[derive(Debug)]
+pub(super) struct Call<'b> {
+    id: Option<&'b str>,
+    name: &'b str,
+    /// An object.
+    arguments: &'b str,
+    signature: Option<&'b str>,
+}
+
+/// Makes up the ids of calls that have none: the same for the same call of the same answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallIds<'a> {
+    /// Tells the answer from others.
+    pub answer: &'a str,
+    pub choice: u32,
+}
+
+impl<'b> Said<'b> {
+    /// Reads a candidate's parts. Parts of unknown kinds are passed over.
+    ///
+    /// # Errors
+    /// [`AnswerError::Malformed`] when a part is not as Gemini describes it.
+    pub fn read(candidate: &Candidate<'b>) -> Result<Self, AnswerError> {
+        let mut said = Said::default();
+        let parts = candidate
+            .content
+            .as_ref()
+            .and_then(|content| content.parts.as_deref());
+        for part in parts.unwrap_or_default() {
+            let signature = part.thought_signature.map(inside).transpose()?;
+            if part.thought != Some(true) {
+                said.images.extend(Image::read(part)?);
+            }
+            if let Some(call) = &part.function_call {
+                said.calls.push(Call::read(call, signature)?);
+                continue;
+            }
+            let text = part.text.map(inside).transpose()?.filter(|text| !text.is_empty());
+            if part.thought == Some(true) {
+                said.reasoning.extend(text);
+            } else {
+                said.text.extend(text);
+            }
+            said.signature = signature
+                .filter(|signature| !signature.is_empty())
+                .or(said.signature);
+        }
+        Ok(said)
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+            && self.reasoning.is_empty()
+            && self.calls.is_empty()
+            && self.images.is_empty()
+            && self.signature.is_none()
+    }
+
+    /// Appends the members of a message or delta that not every one has, each with a comma before it. Calls are numbered from
+    /// `first` on, and say so in a delta.
+    pub fn write_more(&self, ids: CallIds<'_>, first: u32, in_delta: bool, out: &mut Vec<u8>) {
+        if !self.reasoning.is_empty() {
+            out.extend_from_slice(br#","reasoning_content":"#);
+            write_joined(&self.reasoning, out);
+        }
+        for (position, image) in self.images.iter().enumerate() {
+            out.extend_from_slice(if position == 0 { br#","images":["# } else { b"," });
+            image.write(out);
+        }
+        if !self.images.is_empty() {
+            out.push(b']');
+        }
+        if !self.calls.is_empty() {
+            out.extend_from_slice(br#","tool_calls":["#);
+            let last = out.len();
+            for (call, number) in self.calls.iter().zip(first..) {
+                if out.len() > last {
+                    out.push(b',');
+                }
+                call.write(ids, number, in_delta, out);
+            }
+            out.push(b']');
+        }
+        if let Some(signature) = self.signature {
+            write_signature(signature, out);
+        }
+    }
+}
+
+impl<'b> Image<'b> {
+    /// The picture that a part is, if it is one. Data of other kinds come only when they are asked for.
+    fn read(part: &Part<'b>) -> Result<Option<Self>, AnswerError> {
+        if let Some(data) = &part.inline_data {
+            let media_type = data.mime_type.map(inside).transpose()?.unwrap_or_default();
+            let data = data.data.map(inside).transpose()?.unwrap_or_default();
+            let is_image = media_type.starts_with("image/") && !data.is_empty();
+            return Ok(is_image.then_some(Image::Data(media_type, data)));
+        }
+        let Some(file) = &part.file_data else {
+            return Ok(None);
+        };
+        let media_type = file.mime_type.map(inside).transpose()?.unwrap_or("image/");
+        let address = file.file_uri.map(inside).transpose()?.unwrap_or_default();
+        Ok((media_type.starts_with("image/") && !address.is_empty()).then_some(Image::Address(address)))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"type":"image_url","image_url":{"url":""#);
+        match self {
+            Image::Data(media_type, data) => {
+                for piece in ["data:", media_type, ";base64,", data] {
+                    out.extend_from_slice(piece.as_bytes());
+                }
+            }
+            Image::Address(address) => out.extend_from_slice(address.as_bytes()),
+        }
+        out.extend_from_slice(br#""}}"#);
+    }
+}
+
+impl<'b> Call<'b> {
+    fn read(call: &FunctionCall<'b>, signature: Option<&'b str>) -> Result<Self, AnswerError> {
+        if call.partial_args.is_some() || call.will_continue == Some(true) {
+            return Err(AnswerError::Malformed("a function call came in pieces"));
+        }
+        let name = call
+            .name
+            .ok_or(AnswerError::Malformed("a function call has no name"))?;
+        let arguments = call.args.map_or("{}", |arguments| arguments.get());
+        if !arguments.starts_with('{') {
+            return Err(AnswerError::Malformed(
+                "the arguments of a function call are no object",
+            ));
+        }
+        Ok(Call {
+            id: call.id.map(inside).transpose()?.filter(|id| !id.is_empty()),
+            name: inside(name)?,
+            arguments,
+            signature,
+        })
+    }
+
+    fn write(&self, ids: CallIds<'_>, number: u32, in_delta: bool, out: &mut Vec<u8>) {
+        out.push(b'{');
+        if in_delta {
+            out.extend_from_slice(br#""index":"#);
+            write_number(out, u64::from(number));
+            out.push(b',');
+        }
+        out.extend_from_slice(br#""id":""#);
+        match self.id {
+            Some(id) => out.extend_from_slice(id.as_bytes()),
+            None => ids.write(number, out),
+        }
+        out.extend_from_slice(br#"","type":"function","function":{"name":""#);
+        out.extend_from_slice(self.name.as_bytes());
+        out.extend_from_slice(br#"","arguments":""#);
+        write_in_string(self.arguments, out);
+        out.extend_from_slice(br#""}"#);
+        if let Some(signature) = self.signature {
+            write_signature(signature, out);
+        }
+        out.push(b'}');
+    }
+}
+
+impl CallIds<'_> {
+    fn write(&self, number: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"call_");
+        out.extend_from_slice(self.answer.as_bytes());
+        out.push(b'_');
+        write_number(out, u64::from(self.choice));
+        out.push(b'_');
+        write_number(out, u64::from(number));
+    }
+}
+
+fn write_signature(signature: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#","extra_content":{"google":{"thought_signature":""#);
+    out.extend_from_slice(signature.as_bytes());
+    out.extend_from_slice(br#""}}"#);
+}
+
+/// Appends OpenAI's `logprobs`. Gemini says nothing of the bytes of a token.
+pub(super) fn write_logprobs(logprobs: Option<&Logprobs<'_>>, out: &mut Vec<u8>) {
+    let chosen = logprobs.and_then(|logprobs| logprobs.chosen_candidates.as_deref());
+    let Some(chosen) = chosen else {
+        out.extend_from_slice(b"null");
+        return;
+    };
+    let mut alternatives = logprobs
+        .and_then(|logprobs| logprobs.top_candidates.as_deref())
+        .unwrap_or_default()
+        .iter();
+    out.extend_from_slice(br#"{"content":["#);
+    for (index, token) in chosen.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_token(token, out);
+        out.extend_from_slice(br#","top_logprobs":["#);
+        let tokens = alternatives
+            .next()
+            .and_then(|at_this_place| at_this_place.candidates.as_deref());
+        for (index, token) in tokens.unwrap_or_default().iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            write_token(token, out);
+            out.push(b'}');
+        }
+        out.extend_from_slice(b"]}");
+    }
+    out.extend_from_slice(br#"],"refusal":null}"#);
+}
+
+/// Appends a token without its closing brace.
+fn write_token(token: &Token<'_>, out: &mut Vec<u8>) {
+    let text = token.token.and_then(|text| inside(text).ok()).unwrap_or_default();
+    out.extend_from_slice(br#"{"token":""#);
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(br#"","logprob":"#);
+    // Protobuf's JSON leaves zeros out, and writes infinity as a string.
+    let probability = token.log_probability.map_or("0", |number| number.get());
+    let is_number = probability.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    out.extend_from_slice(if is_number { probability } else { IMPOSSIBLE }.as_bytes());
+    out.extend_from_slice(br#","bytes":null"#);
+}
+
+/// Appends OpenAI's `usage`.
+pub(super) fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
+    for (name, tokens) in [
+        (r#"{"prompt_tokens":"#, usage.input),
+        (r#","completion_tokens":"#, usage.output),
+        (r#","total_tokens":"#, usage.input.saturating_add(usage.output)),
+        (r#","prompt_tokens_details":{"cached_tokens":"#, usage.cache_read),
+        (
+            r#"},"completion_tokens_details":{"reasoning_tokens":"#,
+            usage.reasoning,
+        ),
+    ] {
+        out.extend_from_slice(name.as_bytes());
+        write_number(out, tokens);
+    }
+    out.extend_from_slice(b"}}");
+}
+
+/// Appends pieces of a string's inside as one string.
+pub(super) fn write_joined(pieces: &[&str], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for piece in pieces {
+        out.extend_from_slice(piece.as_bytes());
+    }
+    out.push(b'"');
+}
+
+/// Appends JSON as the inside of a string, without the blanks between its parts: Gemini indents whole answers.
+fn write_in_string(json: &str, out: &mut Vec<u8>) {
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in json.as_bytes() {
+        match byte {
+            b'"' => {
+                in_string ^= !escaped;
+                out.extend_from_slice(br#"\""#);
+            }
+            b'\\' => out.extend_from_slice(br"\\"),
+            b' ' | b'\n' | b'\r' | b'\t' if !in_string => {}
+            _ => out.push(byte),
+        }
+        escaped = byte == b'\\' && !escaped;
+    }
+}

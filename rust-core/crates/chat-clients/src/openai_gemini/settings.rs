@@ -1,0 +1,230 @@
+//! The `generationConfig` of a request.
+
+use serde_json::value::RawValue;
+
+use proofgate_chat_request::{Chat, Format, Losses};
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::constraints::{Constraint, has, levels, nearest};
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::object::{Flag, Number, object};
+
+/// How many texts may stop an answer.
+const MOST_STOPS: usize = 5;
+
+const EFFORT: &str = "reasoning_effort";
+
+object! {
+    /// What Google's endpoint for OpenAI's clients takes beside their own fields.
+    ExtraBody { google: Google<'b> }
+}
+
+object! {
+    Google { thinking_config: ThinkingConfig<'b>, cached_content: &'b RawValue }
+}
+
+object! {
+    ThinkingConfig {
+        include_thoughts: Flag<'b>,
+        thinking_budget: Number<'b>,
+        thinking_level: JsonText<'b>,
+    }
+}
+
+/// An object's members that are written already, each with a comma behind it.
+struct Members(Vec<u8>);
+
+impl Members {
+    fn add(&mut self, name: &str, json: Option<&str>) {
+        if let Some(json) = json {
+            proofgate_dialect::json::write_all(&mut self.0, &["\"", name, "\":", json, ","]);
+        }
+    }
+
+    /// The object, if it has members.
+    fn into_object(mut self) -> Option<String> {
+        self.0.pop()?;
+        let members = String::from_utf8(self.0).ok()?;
+        Some(["{", &members, "}"].concat())
+    }
+}
+
+/// Writes the settings of an answer, a comma before them, if there are any.
+pub(super) fn write(
+    chat: &Chat<'_>,
+    model: &str,
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let mut config = Members(Vec::new());
+    let most = chat.most_tokens(losses)?;
+    config.add("maxOutputTokens", most.map(|(_, json, _)| json));
+    let sampling = chat.sampling(model, 2.0, losses)?;
+    config.add("temperature", sampling.temperature);
+    config.add("topP", sampling.top_p);
+    config.add("topK", sampling.top_k);
+    let stops: Vec<&str> = chat
+        .stops(MOST_STOPS, |stop| !stop.is_empty(), losses)?
+        .into_iter()
+        .map(JsonText::raw)
+        .collect();
+    let stops = (!stops.is_empty()).then(|| ["[", &stops.join(","), "]"].concat());
+    config.add("stopSequences", stops.as_deref());
+    write_candidates(chat, model, losses, &mut config)?;
+    config.add("responseModalities", modalities(chat, losses)?.as_deref());
+    match chat.format(losses)? {
+        Format::Text => {}
+        Format::Json => config.add("responseMimeType", Some(r#""application/json""#)),
+        Format::Schema(_, schema) => {
+            config.add("responseJsonSchema", Some(schema.json()));
+            config.add("responseMimeType", Some(r#""application/json""#));
+        }
+    }
+    config.add("thinkingConfig", thinking(chat, model, losses)?.as_deref());
+    proofgate_dialect::json::write_member(out, "generationConfig", config.into_object().as_deref());
+    Ok(())
+}
+
+/// How many answers there are to be, how their words are drawn, and what is told of that.
+fn write_candidates(
+    chat: &Chat<'_>,
+    model: &str,
+    losses: &mut Losses,
+    config: &mut Members,
+) -> Result<(), Untranslatable> {
+    let several = chat.n.map(Number::json).filter(|n| *n != "1");
+    config.add("candidateCount", several);
+    for (name, own, value) in [
+        ("presence_penalty", "presencePenalty", chat.presence_penalty),
+        ("frequency_penalty", "frequencyPenalty", chat.frequency_penalty),
+    ] {
+        let Some(value) = value.map(Number::json) else {
+            continue;
+        };
+        if has(model, Constraint::NoPenalties) {
+            losses.lose_field(name, value)?;
+        } else {
+            config.add(own, Some(value));
+        }
+    }
+    match chat.seed.map(Number::json) {
+        // Gemini's is of 32 bits.
+        Some(seed) if seed.parse::<i32>().is_err() => losses.lose_field("seed", seed)?,
+        seed => config.add("seed", seed),
+    }
+    let logprobs = chat.logprobs.is_some_and(Flag::is_true);
+    config.add("responseLogprobs", logprobs.then_some("true"));
+    config.add("logprobs", chat.top_logprobs.map(Number::json));
+    Ok(())
+}
+
+/// Text is what a model answers with anyway; one that makes images may be asked for them, too.
+fn modalities(chat: &Chat<'_>, losses: &mut Losses) -> Result<Option<String>, Untranslatable> {
+    let Some(asked) = chat.modalities else {
+        return Ok(None);
+    };
+    let listed: Vec<JsonText<'_>> = chat.parse(asked.get())?;
+    if listed.iter().all(|modality| modality.inner() == "text") {
+        return Ok(None);
+    }
+    let mut modalities = Vec::new();
+    for modality in listed {
+        modalities.push(match modality.inner() {
+            "text" => r#""TEXT""#,
+            "image" => r#""IMAGE""#,
+            _ => {
+                losses.lose_field("modalities", asked.get())?;
+                return Ok(None);
+            }
+        });
+    }
+    Ok(Some(["[", &modalities.join(","), "]"].concat()))
+}
+
+/// The `thinkingConfig`: what the client says itself, and what stands for its effort.
+fn thinking(chat: &Chat<'_>, model: &str, losses: &mut Losses) -> Result<Option<String>, Untranslatable> {
+    let own = match chat.extra_body {
+        Some(extra) => own_thinking(chat, extra, losses)?,
+        None => ThinkingConfig::default(),
+    };
+    let mut config = Members(Vec::new());
+    config.add("includeThoughts", own.include_thoughts.map(Flag::json));
+    config.add("thinkingBudget", own.thinking_budget.map(Number::json));
+    config.add("thinkingLevel", own.thinking_level.map(JsonText::raw));
+    let has_measure = own.thinking_budget.is_some() || own.thinking_level.is_some();
+    match effort(chat, model, losses)? {
+        Some(_) if has_measure => {
+            let why = "it and `extra_body.google.thinking_config` each say how much to think";
+            return Err(Untranslatable::new(EFFORT, why));
+        }
+        Some((name, value)) => config.add(name, Some(value)),
+        None => {}
+    }
+    Ok(config.into_object())
+}
+
+fn own_thinking<'b>(
+    chat: &Chat<'b>,
+    extra: &'b RawValue,
+    losses: &mut Losses,
+) -> Result<ThinkingConfig<'b>, Untranslatable> {
+    let extra: ExtraBody<'b> = chat.parse(extra.get())?;
+    losses.unknown(extra.unknown.as_ref());
+    let google = extra.google.unwrap_or_default();
+    losses.unknown(google.unknown.as_ref());
+    if google.cached_content.is_some() {
+        let why = "what the provider keeps is not within reach";
+        return Err(Untranslatable::new("extra_body.google.cached_content", why));
+    }
+    let config = google.thinking_config.unwrap_or_default();
+    losses.unknown(config.unknown.as_ref());
+    Ok(config)
+}
+
+/// The member that stands for `reasoning_effort`, and its value. The levels and numbers of tokens are those of Google's endpoint for
+/// OpenAI's clients (ai.google.dev, "OpenAI compatibility"); Gemini 2 takes a number of tokens.
+fn effort(
+    chat: &Chat<'_>,
+    model: &str,
+    losses: &mut Losses,
+) -> Result<Option<(&'static str, &'static str)>, Untranslatable> {
+    let Some(value) = chat.reasoning_effort else {
+        return Ok(None);
+    };
+    let asked = value.inner();
+    let budget = match asked {
+        "none" => "0",
+        "minimal" | "low" => "1024",
+        "medium" => "8192",
+        "high" | "xhigh" | "max" => "24576",
+        _ => {
+            losses.lose_field(EFFORT, value.raw())?;
+            return Ok(None);
+        }
+    };
+    if has(model, Constraint::NoThinking) {
+        if asked != "none" {
+            losses.note(EFFORT, value.raw());
+        }
+        return Ok(None);
+    }
+    if has(model, Constraint::ThinkingBudget) {
+        return Ok(Some(("thinkingBudget", budget)));
+    }
+    if asked == "none" {
+        // These models cannot be kept from thinking.
+        losses.lose_field(EFFORT, value.raw())?;
+        return Ok(None);
+    }
+    let said = levels(model).map_or(asked, |levels| nearest(levels, asked));
+    if said != asked {
+        losses.note(EFFORT, value.raw());
+    }
+    let level = match said {
+        "minimal" => "\"MINIMAL\"",
+        "low" => "\"LOW\"",
+        "medium" => "\"MEDIUM\"",
+        "high" => "\"HIGH\"",
+        _ => "\"XHIGH\"",
+    };
+    Ok(Some(("thinkingLevel", level)))
+}

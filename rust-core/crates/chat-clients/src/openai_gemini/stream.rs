@@ -1,0 +1,263 @@
+use crate::openai_gemini::answer::{answer_id, parse, write_head};
+use crate::openai_gemini::error::write_reported;
+use crate::openai_gemini::generated::{Candidate, Finish, UsageMetadata};
+use crate::openai_gemini::said::{CallIds, Said, write_joined, write_logprobs, write_usage};
+use proofgate_dialect::json::write_number;
+use proofgate_dialect::{AnswerError, Asked, Step, Usage, write_data};
+
+/// How many candidates of one answer are told apart. Gemini makes eight at most.
+const MOST_CHOICES: usize = 16;
+
+/// A streamed answer of `streamGenerateContent?alt=sse`, as the chunks of a streamed chat completion.
+///
+/// What is held of it is its id, of 256 bytes at most, the usage, and for each of at most sixteen candidates how far it is.
+#[derive(Debug)]
+pub struct Stream {
+    model: String,
+    include_usage: bool,
+    created: u64,
+    /// What every chunk begins with, and the answer's id, which ids of calls are made of. Empty before the first event.
+    head: Vec<u8>,
+    id: String,
+    choices: Vec<Choice>,
+    is_blocked: bool,
+    usage: UsageMetadata,
+    state: State,
+}
+
+#[derive(Debug)]
+struct Choice {
+    index: u32,
+    has_begun: bool,
+    calls: u32,
+    finish: Option<Finish>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Ended,
+    Failed,
+}
+
+impl Stream {
+    /// A stream of which nothing has come; `created` is the time in seconds since 1970.
+    pub fn new(asked: &Asked, created: u64) -> Self {
+        Stream {
+            model: asked.model.clone(),
+            include_usage: asked.include_usage,
+            created,
+            head: Vec::new(),
+            id: String::new(),
+            choices: Vec::new(),
+            is_blocked: false,
+            usage: UsageMetadata::default(),
+            state: State::Open,
+        }
+    }
+
+    /// Takes an event and appends the chunks that it makes; Gemini's events have no names. An object of the provider's that
+    /// says that it failed counts as an event, however it was framed.
+    ///
+    /// It is never [`Step::Ended`]: a reason to finish may stand in an event that is not the last, so that only the end of the
+    /// provider's stream is the end. At [`Step::Failed`] an event with the error was appended, and events behind it are
+    /// passed over.
+    ///
+    /// # Errors
+    /// [`AnswerError::Malformed`] when it is no event of Gemini's, [`AnswerError::TooLarge`] at more candidates than are told
+    /// apart. Nothing is appended then, and the stream has no good end any more.
+    pub fn event(&mut self, _name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+        match self.state {
+            State::Open => {}
+            State::Failed => return Ok(Step::Failed),
+            State::Ended => return Err(AnswerError::Malformed("an event came behind the end")),
+        }
+        let start = out.len();
+        let step = self.read(data, out);
+        if !matches!(step, Ok(Step::Continues)) {
+            self.state = State::Failed;
+        }
+        step.inspect_err(|_| out.truncate(start))
+    }
+
+    fn read(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+        if write_reported_if_array(data, out) {
+            return Ok(Step::Failed);
+        }
+        let generated = parse(data)?;
+        if generated.error.is_some() {
+            write_data(out, |out| write_reported(data, out));
+            return Ok(Step::Failed);
+        }
+        if self.head.is_empty() {
+            self.id = answer_id(&generated, self.created);
+            write_head(
+                &self.id,
+                "chat.completion.chunk",
+                self.created,
+                &self.model,
+                &mut self.head,
+            );
+        }
+        if let Some(later) = &generated.usage_metadata {
+            self.usage.update(later);
+        }
+        self.is_blocked |= generated.is_blocked();
+        for candidate in generated.candidates.as_deref().unwrap_or_default() {
+            self.candidate(candidate, out)?;
+        }
+        Ok(Step::Continues)
+    }
+
+    fn candidate(&mut self, candidate: &Candidate<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+        let index = candidate.index.unwrap_or(0);
+        let finish = candidate.finish()?;
+        let said = Said::read(candidate)?;
+        let place = match self.choices.iter().position(|choice| choice.index == index) {
+            Some(place) => place,
+            None if self.choices.len() == MOST_CHOICES => return Err(AnswerError::TooLarge),
+            None => {
+                self.choices.push(Choice {
+                    index,
+                    has_begun: false,
+                    calls: 0,
+                    finish: None,
+                });
+                self.choices.len() - 1
+            }
+        };
+        let Some(choice) = self.choices.get_mut(place) else {
+            return Ok(());
+        };
+        choice.finish = finish.or(choice.finish);
+        if said.is_empty() && candidate.logprobs_result.is_none() {
+            return Ok(());
+        }
+        let (first, begins) = (choice.calls, !choice.has_begun);
+        choice.has_begun = true;
+        choice.calls = choice
+            .calls
+            .saturating_add(u32::try_from(said.calls.len()).unwrap_or(u32::MAX));
+        let ids = CallIds {
+            answer: &self.id,
+            choice: index,
+        };
+        self.write_chunk(index, None, out, |out| {
+            write_begin(begins, &said.text, out);
+            said.write_more(ids, first, true, out);
+            out.extend_from_slice(br#"},"logprobs":"#);
+            write_logprobs(candidate.logprobs_result.as_ref(), out);
+        });
+        Ok(())
+    }
+
+    /// The provider's stream has ended: appends the end of the client's, which is a chunk with the reason for each choice, the
+    /// usage if it was asked for and is known, and `[DONE]`. Nothing is appended after a failure, or a second time.
+    ///
+    /// # Errors
+    /// [`AnswerError::Failed`] when a candidate has no reason to finish yet, or there is none. Nothing is appended then.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+        match self.state {
+            State::Open => {}
+            State::Failed => return Ok(Step::Failed),
+            State::Ended => return Ok(Step::Ended),
+        }
+        if self.is_blocked {
+            self.end_as_blocked();
+        }
+        if self.choices.is_empty() || self.choices.iter().any(|choice| choice.finish.is_none()) {
+            self.state = State::Failed;
+            return Err(AnswerError::Failed("ended early"));
+        }
+        for choice in &self.choices {
+            let end = choice.finish.map(|finish| (finish, choice.calls > 0));
+            self.write_chunk(choice.index, end, out, |out| {
+                if !choice.has_begun {
+                    out.extend_from_slice(br#""role":"assistant","content":"""#);
+                }
+                out.extend_from_slice(br#"},"logprobs":null"#);
+            });
+        }
+        if let Some(usage) = self.usage().filter(|_| self.include_usage) {
+            write_data(out, |out| {
+                out.extend_from_slice(&self.head);
+                out.extend_from_slice(br#"],"usage":"#);
+                write_usage(&usage, out);
+                out.push(b'}');
+            });
+        }
+        write_data(out, |out| out.extend_from_slice(b"[DONE]"));
+        self.state = State::Ended;
+        Ok(Step::Ended)
+    }
+
+    /// A prompt that was not let through has no candidate, and its answer one empty choice.
+    fn end_as_blocked(&mut self) {
+        if self.choices.is_empty() {
+            self.choices.push(Choice {
+                index: 0,
+                has_begun: false,
+                calls: 0,
+                finish: None,
+            });
+        }
+        for choice in &mut self.choices {
+            choice.finish = choice.finish.or(Some(Finish::Filtered));
+        }
+    }
+
+    /// Appends a chunk of one choice. `write` writes the members of the delta, its brace and the logprobs.
+    fn write_chunk(
+        &self,
+        index: u32,
+        end: Option<(Finish, bool)>,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        write_data(out, |out| {
+            out.extend_from_slice(&self.head);
+            out.extend_from_slice(br#"{"index":"#);
+            write_number(out, u64::from(index));
+            out.extend_from_slice(br#","delta":{"#);
+            write(out);
+            match end {
+                Some((finish, has_calls)) => {
+                    finish.write(has_calls, out);
+                    out.extend_from_slice(b"}]");
+                }
+                None => out.extend_from_slice(br#","finish_reason":null}]"#),
+            }
+            if self.include_usage {
+                out.extend_from_slice(br#","usage":null"#);
+            }
+            out.push(b'}');
+        });
+    }
+
+    /// The usage as far as it is known: that of the last event that named any.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage.usage()
+    }
+}
+
+/// Appends the members that a delta begins with: its text, and the role in a choice's first.
+fn write_begin(begins: bool, text: &[&str], out: &mut Vec<u8>) {
+    if begins {
+        out.extend_from_slice(br#""role":"assistant","#);
+    }
+    out.extend_from_slice(br#""content":"#);
+    if text.is_empty() {
+        out.extend_from_slice(b"null");
+    } else {
+        write_joined(text, out);
+    }
+}
+
+/// Appends the error of a provider that reports it as an array; whether it did.
+fn write_reported_if_array(data: &[u8], out: &mut Vec<u8>) -> bool {
+    let is_array = data.trim_ascii_start().starts_with(b"[");
+    if is_array {
+        write_data(out, |out| write_reported(data, out));
+    }
+    is_array
+}

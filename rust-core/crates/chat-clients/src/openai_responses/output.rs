@@ -1,0 +1,314 @@
+//! The shape of a response and of its items (openai 3.54.0, `types/responses/response.py`), as far as they are read. Members whose
+//! type depends on that of their item are left raw.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use proofgate_dialect::json::write_member;
+use proofgate_dialect::json::{write_number, write_string};
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::object::Word;
+use proofgate_dialect::reasoning_details::{ENCRYPTED, RESPONSES, SUMMARY, TEXT};
+use proofgate_dialect::{AnswerError, Usage};
+
+/// A response, whole or as an event has it.
+#[derive(Default, Deserialize)]
+pub(super) struct Response<'b> {
+    #[serde(borrow)]
+    pub(super) id: Option<JsonText<'b>>,
+    #[serde(borrow)]
+    created_at: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub(super) status: Option<Word<'b>>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'b RawValue>,
+    #[serde(borrow)]
+    incomplete_details: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub(super) output: Option<Vec<Item<'b>>>,
+    pub(super) usage: Option<Tokens>,
+    #[serde(borrow)]
+    service_tier: Option<&'b RawValue>,
+}
+
+/// An item of the output, of any type.
+#[derive(Default, Deserialize)]
+pub(super) struct Item<'b> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Option<Word<'b>>,
+    #[serde(borrow)]
+    id: Option<&'b RawValue>,
+    #[serde(borrow)]
+    call_id: Option<&'b RawValue>,
+    #[serde(borrow)]
+    name: Option<&'b RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'b RawValue>,
+    #[serde(borrow)]
+    input: Option<&'b RawValue>,
+    #[serde(borrow)]
+    content: Option<&'b RawValue>,
+    #[serde(borrow)]
+    summary: Option<&'b RawValue>,
+    #[serde(borrow)]
+    encrypted_content: Option<&'b RawValue>,
+}
+
+/// A part of a message, of a summary or of reasoning.
+#[derive(Default, Deserialize)]
+pub(super) struct Part<'b> {
+    #[serde(borrow)]
+    text: Option<&'b RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'b RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'b RawValue>,
+    #[serde(borrow)]
+    pub(super) logprobs: Option<&'b RawValue>,
+}
+
+/// What a part of a text cites.
+#[derive(Default, Deserialize)]
+pub(super) struct Annotation<'b> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Word<'b>>,
+    start_index: Option<u64>,
+    end_index: Option<u64>,
+    #[serde(borrow)]
+    title: Option<&'b RawValue>,
+    #[serde(borrow)]
+    url: Option<&'b RawValue>,
+}
+
+/// A count of tokens in the names of Responses.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(super) struct Tokens {
+    input_tokens: Option<u64>,
+    input_tokens_details: Option<InputDetails>,
+    output_tokens: Option<u64>,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct InputDetails {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct OutputDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+impl Tokens {
+    /// The count in parts.
+    pub(super) fn usage(self) -> Usage {
+        let cached = self.input_tokens_details.unwrap_or_default();
+        let input = self.input_tokens.unwrap_or(0);
+        let cache_read = cached.cached_tokens.unwrap_or(0).min(input);
+        let output = self.output_tokens.unwrap_or(0);
+        let thought = self.output_tokens_details.unwrap_or_default();
+        Usage {
+            input,
+            cache_read,
+            cache_write: cached
+                .cache_write_tokens
+                .unwrap_or(0)
+                .min(input.saturating_sub(cache_read)),
+            output,
+            reasoning: thought.reasoning_tokens.unwrap_or(0).min(output),
+        }
+    }
+}
+
+impl<'b> Response<'b> {
+    /// When it was made, in seconds since 1970; some write the number as a fraction.
+    pub(super) fn created(&self) -> Option<u64> {
+        let digits = self.created_at?.get();
+        digits.split('.').next()?.parse().ok()
+    }
+
+    /// The tier that served it, if it is named.
+    pub(super) fn service_tier(&self) -> Option<JsonText<'b>> {
+        self.service_tier.and_then(JsonText::of)
+    }
+
+    /// Why an answer of chat completions would have ended.
+    pub(super) fn finish_reason(&self, has_calls: bool) -> &'static str {
+        #[derive(Deserialize)]
+        struct Details<'b> {
+            #[serde(borrow)]
+            reason: Option<Word<'b>>,
+        }
+        if self.status.as_deref() == Some("incomplete") {
+            let details = self.incomplete_details;
+            let details: Option<Details<'_>> =
+                details.and_then(|details| serde_json::from_str(details.get()).ok());
+            let reason = details.and_then(|details| details.reason);
+            return match reason.as_deref() {
+                Some("content_filter") => "content_filter",
+                // The limit of tokens, and any other end before the answer's own.
+                _ => "length",
+            };
+        }
+        if has_calls { "tool_calls" } else { "stop" }
+    }
+}
+
+/// A call by what chat completions have of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call<'b> {
+    pub(super) is_custom: bool,
+    pub(super) id: JsonText<'b>,
+    pub(super) name: JsonText<'b>,
+    /// The arguments of a function, or the input of a custom tool; a whole item alone has them.
+    pub(super) argument: Option<JsonText<'b>>,
+}
+
+impl<'b> Item<'b> {
+    /// The call that it is. `None` for an item of another type.
+    pub(super) fn call(&self) -> Option<Result<Call<'b>, AnswerError>> {
+        let text = |value: Option<&'b RawValue>| value.and_then(JsonText::of);
+        let (is_custom, argument) = match self.kind.as_deref() {
+            Some("function_call") => (false, text(self.arguments)),
+            Some("custom_tool_call") => (true, text(self.input)),
+            _ => return None,
+        };
+        let (Some(id), Some(name)) = (text(self.call_id), text(self.name)) else {
+            return Some(Err(AnswerError::Malformed("a call without call_id or name")));
+        };
+        Some(Ok(Call {
+            is_custom,
+            id,
+            name,
+            argument: argument.filter(|argument| !argument.is_empty()),
+        }))
+    }
+
+    pub(super) fn id(&self) -> Option<JsonText<'b>> {
+        self.id.and_then(JsonText::of)
+    }
+
+    /// The parts of its content; none where it has no content.
+    ///
+    /// # Errors
+    /// [`AnswerError::Malformed`] when the content is no list of parts.
+    pub(super) fn parts(&self) -> Result<Vec<Part<'b>>, AnswerError> {
+        parts(self.content)
+    }
+
+    /// The parts of its summary.
+    ///
+    /// # Errors
+    /// As for [`parts`](Item::parts).
+    pub(super) fn summary(&self) -> Result<Vec<Part<'b>>, AnswerError> {
+        parts(self.summary)
+    }
+
+    pub(super) fn encrypted_content(&self) -> Option<JsonText<'b>> {
+        let content = self.encrypted_content.and_then(JsonText::of);
+        content.filter(|content| !content.is_empty())
+    }
+}
+
+fn parts(list: Option<&RawValue>) -> Result<Vec<Part<'_>>, AnswerError> {
+    let Some(list) = list else { return Ok(Vec::new()) };
+    serde_json::from_str(list.get()).map_err(|_| AnswerError::Malformed("the parts of an item"))
+}
+
+impl<'b> Part<'b> {
+    /// Its text, if it has any.
+    pub(super) fn text(&self) -> Option<JsonText<'b>> {
+        let text = self.text.and_then(JsonText::of);
+        text.filter(|text| !text.is_empty())
+    }
+
+    /// By which the model declines, if it does.
+    pub(super) fn refusal(&self) -> Option<JsonText<'b>> {
+        let refusal = self.refusal.and_then(JsonText::of);
+        refusal.filter(|refusal| !refusal.is_empty())
+    }
+
+    /// What it cites, as far as that is known.
+    pub(super) fn annotations(&self) -> Vec<Annotation<'b>> {
+        let list = self.annotations.map_or("[]", RawValue::get);
+        let list: Vec<&RawValue> = serde_json::from_str(list).unwrap_or_default();
+        let read = list
+            .iter()
+            .map(|annotation| serde_json::from_str(annotation.get()));
+        read.filter_map(Result::ok).collect()
+    }
+}
+
+impl Annotation<'_> {
+    /// Whether chat completions have it: they have addresses on the web alone.
+    pub(super) fn is_of_chat(&self) -> bool {
+        self.kind.as_deref() == Some("url_citation")
+    }
+
+    /// Writes it as chat completions have it. `before` is how many characters stand before its text.
+    pub(super) fn write(&self, before: u64, out: &mut Vec<u8>) {
+        let index = |at: Option<u64>| at.unwrap_or(0).saturating_add(before).to_string();
+        let text = |value: Option<&'_ RawValue>| {
+            let text = value.and_then(|value| JsonText::of(value).map(JsonText::raw));
+            text.unwrap_or("\"\"").to_owned()
+        };
+        out.extend_from_slice(b"{\"type\":\"url_citation\",\"url_citation\":{\"start_index\":");
+        for piece in [
+            &index(self.start_index),
+            ",\"end_index\":",
+            &index(self.end_index),
+            ",\"title\":",
+            &text(self.title),
+            ",\"url\":",
+            &text(self.url),
+            "}}",
+        ] {
+            out.extend_from_slice(piece.as_bytes());
+        }
+    }
+}
+
+/// How many characters a JSON string means: an escape is one, and a pair of surrogates is one.
+pub(super) fn characters(text: JsonText<'_>) -> u64 {
+    let mut count = 0_u64;
+    let mut chars = text.inner().chars();
+    while let Some(char) = chars.next() {
+        let is_second_half = char == '\\' && chars.next() == Some('u') && {
+            let half = chars.as_str().as_bytes().first_chunk::<2>();
+            chars.nth(3);
+            half.is_some_and(|[first, second]| {
+                matches!(first, b'd' | b'D') && matches!(second, b'c'..=b'f' | b'C'..=b'F')
+            })
+        };
+        count = count.saturating_add(u64::from(!is_second_half));
+    }
+    count
+}
+
+/// An element of `reasoning_details`, or a fragment of one.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Detail<'b> {
+    Summary(JsonText<'b>),
+    /// Reasoning itself, which open models give.
+    Text(JsonText<'b>),
+    Encrypted(JsonText<'b>),
+}
+
+/// Writes an element of `reasoning_details`, whose item has an id that stands in JSON as `id`.
+pub(super) fn write_detail(detail: Detail<'_>, index: u64, id: Option<&str>, out: &mut Vec<u8>) {
+    let (kind, name, value) = match detail {
+        Detail::Summary(text) => (SUMMARY, "summary", text),
+        Detail::Text(text) => (TEXT, "text", text),
+        Detail::Encrypted(data) => (ENCRYPTED, "data", data),
+    };
+    out.extend_from_slice(b"{\"type\":");
+    write_string(out, kind);
+    out.extend_from_slice(b",\"index\":");
+    write_number(out, index);
+    write_member(out, "id", id);
+    out.extend_from_slice(b",\"format\":");
+    write_string(out, RESPONSES);
+    write_member(out, name, Some(value.raw()));
+    out.push(b'}');
+}

@@ -1,0 +1,36 @@
+//! Reasoning that a client sends back, as the items that it came from.
+
+use proofgate_chat_request::{Losses, Message, json};
+use proofgate_dialect::json::write_all;
+use proofgate_dialect::reasoning_details::{self, ResponseDetail};
+
+/// Writes the items of the reasoning of a message, a comma behind each; whether there are any.
+///
+/// Those of other providers are left out, as is what came without its encrypted content: the provider has kept nothing that an id
+/// could refer to.
+pub(super) fn write(message: &Message<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> bool {
+    let (items, lost) = reasoning_details::read_responses(message.reasoning_details);
+    if lost {
+        let details = json(message.reasoning_details);
+        losses.note("messages[].reasoning_details", details.unwrap_or_default());
+    }
+    for item in &items {
+        write_item(item, out);
+    }
+    !items.is_empty()
+}
+
+fn write_item(item: &ResponseDetail<'_>, out: &mut Vec<u8>) {
+    write_all(out, &["{\"type\":\"reasoning\","]);
+    if let Some(id) = item.id {
+        write_all(out, &["\"id\":\"", id, "\","]);
+    }
+    write_all(out, &["\"summary\":["]);
+    for (at, fragments) in item.summary.iter().enumerate() {
+        let before = if at > 0 { "," } else { "" };
+        write_all(out, &[before, "{\"type\":\"summary_text\",\"text\":\""]);
+        write_all(out, fragments);
+        write_all(out, &["\"}"]);
+    }
+    write_all(out, &["],\"encrypted_content\":\"", item.data, "\"},"]);
+}

@@ -1,0 +1,217 @@
+use crate::openai_responses::{input, tools};
+use proofgate_chat_request::{Chat, Format, Losses, json, translate};
+use proofgate_dialect::constraints::{Constraint, effort_of_budget, has};
+use proofgate_dialect::json::{literal, write_all, write_member, write_number, write_string};
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::object::{Flag, Number, Word, object};
+use proofgate_dialect::{Asked, Target, Untranslatable};
+
+/// The fewest tokens that `max_output_tokens` may be (OpenAI's API reference, Responses).
+const LEAST_OUTPUT_TOKENS: u64 = 16;
+
+/// What Responses have words for, beside what every provider has.
+const SAYS: &[&str] = &[
+    "parallel_tool_calls",
+    "logprobs",
+    "top_logprobs",
+    "verbosity",
+    "thinking",
+    "service_tier",
+    "user",
+    "safety_identifier",
+    "metadata",
+    "moderation",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "stream_options.include_obfuscation",
+    "response_format.json_schema.description",
+    "messages[].content[].image_url.detail",
+    "messages[].content[].file.filename",
+    "messages[].content[].prompt_cache_breakpoint",
+    "messages[].tool_calls[].custom",
+    "tools[].custom",
+    "tools[].function.strict",
+];
+
+object! {
+    /// Anthropic's field for what the model thinks.
+    Thinking { kind("type"): Word<'b>, budget_tokens: u64, display: Word<'b> }
+}
+
+/// Writes the request to `/v1/responses` that means what a chat-completions request means.
+///
+/// `out` gets the JSON body; it is as it was when the request is refused.
+///
+/// # Errors
+/// [`Untranslatable`] when the body is not such a request, when it asks for something that Responses do not have and that cannot be
+/// left out without asking for something else, or when [`Target::untranslatable`] refuses what has no counterpart.
+///
+/// Source: openai 3.54.0, `types/responses/response_create_params.py`.
+pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    translate(body, target, out, SAYS, |chat, losses, out| {
+        write(chat, target.model, losses, out)
+    })
+}
+
+fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    write_all(out, &["{\"model\":"]);
+    write_string(out, model);
+    write_all(out, &[",\"store\":false"]);
+    write_include(chat, model, out);
+    input::write(chat, losses, out)?;
+    tools::write(chat, losses, out)?;
+    write_limit(chat, losses, out)?;
+    write_reasoning(chat, model, losses, out)?;
+    write_text(chat, losses, out)?;
+    let sampling = chat.sampling(model, f64::INFINITY, losses)?;
+    write_member(out, "temperature", sampling.temperature);
+    write_member(out, "top_p", sampling.top_p);
+    write_rest(chat, out);
+    out.push(b'}');
+    Ok(())
+}
+
+/// What the answer is to have besides: the reasoning, which comes encrypted because the provider keeps nothing. Models that
+/// do not reason refuse to be asked for it ("Encrypted content is not supported with this model").
+fn write_include(chat: &Chat<'_>, model: &str, out: &mut Vec<u8>) {
+    let reasons = !has(model, Constraint::NoThinking) && !model.contains("-chat");
+    let wanted = [
+        (reasons, "\"reasoning.encrypted_content\""),
+        (
+            chat.logprobs.is_some_and(Flag::is_true),
+            "\"message.output_text.logprobs\"",
+        ),
+    ];
+    let mut before = ",\"include\":[";
+    for (_, name) in wanted.into_iter().filter(|(is_wanted, _)| *is_wanted) {
+        write_all(out, &[std::mem::replace(&mut before, ","), name]);
+    }
+    if before == "," {
+        out.push(b']');
+    }
+}
+
+fn write_limit(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    if let Some((name, json, limit)) = chat.most_tokens(losses)? {
+        if limit < LEAST_OUTPUT_TOKENS {
+            losses.note(name, json);
+        }
+        write_all(out, &[",\"max_output_tokens\":"]);
+        write_number(out, limit.max(LEAST_OUTPUT_TOKENS));
+    }
+    Ok(())
+}
+
+/// `reasoning_effort` as the client has it: both APIs have the same levels. `thinking` asks for a summary, and for an effort where
+/// nothing else does.
+fn write_reasoning(
+    chat: &Chat<'_>,
+    model: &str,
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let thinking: Thinking<'_> = match chat.thinking {
+        Some(thinking) => chat.parse(thinking.json())?,
+        None => Thinking::default(),
+    };
+    losses.unknown(thinking.unknown.as_ref());
+    let effort = chat.reasoning_effort.filter(|effort| !effort.is_empty());
+    let mut before = ",\"reasoning\":{";
+    if let Some(effort) = effort {
+        put(&mut before, "\"effort\":", effort.raw(), out);
+    } else if let Some(effort) = thinking.effort(model) {
+        put(&mut before, "\"effort\":\"", effort, out);
+        out.push(b'"');
+    }
+    if thinking.is_shown() {
+        put(&mut before, "\"summary\":", "\"auto\"", out);
+    }
+    if before == "," {
+        out.push(b'}');
+    }
+    Ok(())
+}
+
+fn put(before: &mut &str, name: &str, value: &str, out: &mut Vec<u8>) {
+    write_all(out, &[std::mem::replace(before, ","), name, value]);
+}
+
+impl Thinking<'_> {
+    /// Whether the client wants to see what the model thinks. Where it does not say so, a summary is not asked for: OpenAI refuses it
+    /// to organizations that are not verified (windmill-labs/windmill#10147), and the newest models of Anthropic show none either.
+    fn is_shown(&self) -> bool {
+        match (self.kind.as_deref(), self.display.as_deref()) {
+            (Some("disabled"), _) => false,
+            (_, Some(display)) => display == "summarized",
+            (kind, None) => kind == Some("enabled"),
+        }
+    }
+
+    /// The effort that a client asks for by `thinking` alone.
+    fn effort(&self, model: &str) -> Option<&'static str> {
+        match self.kind.as_deref() {
+            // Models that take tools without an effort have the level `none`.
+            Some("disabled")
+                if has(model, Constraint::ToolsWithoutEffort) && !has(model, Constraint::ResponsesOnly) =>
+            {
+                Some("none")
+            }
+            Some("disabled") => None,
+            _ => self.budget_tokens.map(|budget| effort_of_budget(model, budget)),
+        }
+    }
+}
+
+/// `response_format` and `verbosity`.
+fn write_text(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let mut before = ",\"text\":{";
+    match chat.format(losses)? {
+        Format::Text => {}
+        Format::Json => put(&mut before, "\"format\":", "{\"type\":\"json_object\"}", out),
+        Format::Schema(described, schema) => {
+            put(&mut before, "\"format\":", "{\"type\":\"json_schema\"", out);
+            write_member(out, "name", described.name.map(JsonText::raw));
+            write_member(out, "description", described.description.map(JsonText::raw));
+            write_member(out, "schema", Some(schema.json()));
+            write_member(out, "strict", Some(literal(described.strict == Some(true))));
+            out.push(b'}');
+        }
+    }
+    if let Some(verbosity) = chat.verbosity {
+        put(&mut before, "\"verbosity\":", verbosity.get(), out);
+    }
+    if before == "," {
+        out.push(b'}');
+    }
+    Ok(())
+}
+
+/// What both APIs have under one name.
+fn write_rest(chat: &Chat<'_>, out: &mut Vec<u8>) {
+    write_member(out, "top_logprobs", chat.top_logprobs.map(Number::json));
+    for (name, value) in [
+        ("metadata", chat.metadata),
+        ("moderation", chat.moderation),
+        ("prompt_cache_options", chat.prompt_cache_options),
+        ("prompt_cache_retention", chat.prompt_cache_retention),
+        ("user", chat.user),
+        ("safety_identifier", chat.safety_identifier),
+        ("prompt_cache_key", chat.prompt_cache_key),
+        ("service_tier", chat.service_tier),
+    ] {
+        write_member(out, name, json(value));
+    }
+    if chat.stream != Some(true) {
+        return;
+    }
+    write_all(out, &[",\"stream\":true"]);
+    let options = chat.stream_options.as_ref();
+    if let Some(obfuscation) = options.and_then(|options| options.include_obfuscation) {
+        let obfuscation = obfuscation.get();
+        write_all(
+            out,
+            &[",\"stream_options\":{\"include_obfuscation\":", obfuscation, "}"],
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Tools, and which of them the model is to call.
+
+use proofgate_chat_request::{Chat, Choice, Custom, Function, Kind, Losses, NO_ARGUMENTS, Named, Offered};
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::json::{literal, write_all, write_member, write_string};
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::object::{Flag, Object};
+
+/// Writes `tools`, `tool_choice` and `parallel_tool_calls`, a comma before each. Without tools the last two ask for nothing.
+pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let tools = chat.offered(losses)?;
+    if tools.offered.is_empty() {
+        return Ok(());
+    }
+    let mut before = ",\"tools\":[";
+    for tool in &tools.offered {
+        write_all(out, &[std::mem::replace(&mut before, ",")]);
+        write_tool(tool, losses, out)?;
+    }
+    out.push(b']');
+    write_choice(&tools.choice, out);
+    write_member(
+        out,
+        "parallel_tool_calls",
+        chat.parallel_tool_calls.map(Flag::json),
+    );
+    Ok(())
+}
+
+fn write_tool(tool: &Offered<'_, '_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let (kind, description) = match tool.kind {
+        Kind::Function(function) => ("function", function.description),
+        Kind::Custom(custom) => ("custom", custom.description),
+    };
+    write_all(out, &["{\"type\":\"", kind, "\",\"name\":"]);
+    write_string(out, tool.name);
+    write_member(out, "description", description.map(JsonText::raw));
+    match tool.kind {
+        Kind::Function(function) => write_function(function, out),
+        Kind::Custom(custom) => write_format(custom, tool, losses, out)?,
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn write_function(function: &Function<'_>, out: &mut Vec<u8>) {
+    write_member(out, "parameters", function.arguments().or(Some(NO_ARGUMENTS)));
+    write_member(out, "strict", Some(literal(function.is_strict())));
+}
+
+fn write_format(
+    custom: &Custom<'_>,
+    tool: &Offered<'_, '_>,
+    losses: &mut Losses,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let Some(format) = &custom.format else {
+        return Ok(());
+    };
+    losses.unknown(format.unknown.as_ref());
+    match (format.kind.as_deref(), format.grammar.map(Object::json)) {
+        (Some("text"), _) => write_member(out, "format", Some("{\"type\":\"text\"}")),
+        (Some("grammar"), Some(grammar)) => {
+            let members = grammar.strip_prefix('{').unwrap_or("}");
+            let before = if members.trim_start() == "}" { "" } else { "," };
+            write_all(out, &[",\"format\":{\"type\":\"grammar\"", before, members]);
+        }
+        _ => {
+            let message = "a format is text, or a grammar with a definition and a syntax";
+            return Err(Untranslatable::new(tool.field("custom.format"), message));
+        }
+    }
+    Ok(())
+}
+
+fn write_choice(choice: &Choice<'_>, out: &mut Vec<u8>) {
+    let word = match choice {
+        Choice::Unsaid => return,
+        Choice::Auto => "\"auto\"",
+        Choice::None => "\"none\"",
+        Choice::Required => "\"required\"",
+        Choice::One(named) => {
+            write_all(out, &[",\"tool_choice\":"]);
+            return write_named(named, out);
+        }
+        Choice::Some(names, is_required) => {
+            let mode = if *is_required { "required" } else { "auto" };
+            write_all(
+                out,
+                &[",\"tool_choice\":{\"type\":\"allowed_tools\",\"mode\":\"", mode],
+            );
+            let mut before = "\",\"tools\":[";
+            for named in names {
+                write_all(out, &[std::mem::replace(&mut before, ",")]);
+                write_named(named, out);
+            }
+            return write_all(out, &["]}"]);
+        }
+    };
+    write_member(out, "tool_choice", Some(word));
+}
+
+/// Writes a tool by its name.
+fn write_named(named: &Named<'_>, out: &mut Vec<u8>) {
+    let kind = if named.is_custom { "custom" } else { "function" };
+    write_all(out, &["{\"type\":\"", kind, "\",\"name\":"]);
+    write_string(out, &named.name);
+    out.push(b'}');
+}

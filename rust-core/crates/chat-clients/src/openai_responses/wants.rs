@@ -1,0 +1,60 @@
+//! Which requests have to reach OpenAI's own models by `/v1/responses`.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use proofgate_dialect::constraints::{Constraint, has, wants_responses};
+use proofgate_dialect::json_text::JsonText;
+
+/// What decides of a request: chat completions and Anthropic's messages have it under these names.
+#[derive(Deserialize)]
+struct Wishes<'b> {
+    #[serde(borrow)]
+    tools: Option<&'b RawValue>,
+    #[serde(borrow)]
+    reasoning_effort: Option<&'b RawValue>,
+    #[serde(borrow)]
+    output_config: Option<&'b RawValue>,
+    #[serde(borrow)]
+    thinking: Option<&'b RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct Inner<'b> {
+    #[serde(borrow)]
+    effort: Option<&'b RawValue>,
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'b RawValue>,
+}
+
+/// Whether a request of chat completions or of Anthropic's messages has to reach this model of OpenAI's own by `/v1/responses`
+/// ([`wants_responses`]). `model` is the provider's name of it; a body that cannot be read has no wishes.
+///
+/// Only models from `gpt-5.4` on, and those that exist nowhere else, have their bodies read.
+#[must_use]
+pub fn wants(model: &str, body: &[u8]) -> bool {
+    if has(model, Constraint::ResponsesOnly) {
+        return true;
+    }
+    if !has(model, Constraint::ToolsWithoutEffort) {
+        return false;
+    }
+    let Ok(wishes) = serde_json::from_slice::<Wishes<'_>>(body) else {
+        return false;
+    };
+    let has_tools = wishes.tools.is_some_and(|tools| {
+        serde_json::from_str(tools.get()).is_ok_and(|tools: Vec<&RawValue>| !tools.is_empty())
+    });
+    let text = |value: Option<&RawValue>| {
+        let text = value.and_then(JsonText::of).filter(|text| !text.is_empty())?;
+        text.decoded().map(|text| text.into_owned())
+    };
+    let inner = |value: Option<&RawValue>| -> (Option<String>, Option<String>) {
+        let inner: Option<Inner<'_>> = value.and_then(|value| serde_json::from_str(value.get()).ok());
+        inner.map_or((None, None), |inner| (text(inner.effort), text(inner.kind)))
+    };
+    // To think is to have an effort, whichever it is.
+    let thinks = inner(wishes.thinking).1.filter(|kind| kind != "disabled");
+    let effort = text(wishes.reasoning_effort).or(inner(wishes.output_config).0);
+    wants_responses(model, has_tools, effort.or(thinks).as_deref())
+}

@@ -1,0 +1,162 @@
+//! What a client of OpenAI's chat completions says to Amazon Bedrock's Converse, and what it hears.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "openai_converse/answers.rs"]
+mod answers;
+#[path = "openai_converse/mutations.rs"]
+mod mutations;
+#[path = "openai_converse/refusals.rs"]
+mod refusals;
+#[path = "openai_converse/requests.rs"]
+mod requests;
+#[path = "openai_converse/streams.rs"]
+mod streams;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proofgate_chat_clients::openai_converse::{EventKind, Stream, answer, request};
+use proofgate_dialect::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
+use serde_json::{Value, json};
+
+const CREATED: u64 = 1_764_000_000;
+
+fn target(drop: UntranslatableFields) -> Target<'static> {
+    Target {
+        model: "anthropic.claude-opus-9-v1:0",
+        max_output_tokens: 4096,
+        untranslatable: drop,
+    }
+}
+
+fn asked() -> Asked {
+    Asked {
+        model: "claude".to_owned(),
+        stream: true,
+        include_usage: true,
+        ..Asked::default()
+    }
+}
+
+/// What is sent for a request, by a gateway that leaves nothing out.
+fn sent(body: &Value) -> Result<Value, Untranslatable> {
+    sent_with(body, UntranslatableFields::Refuse).map(|(sent, _)| sent)
+}
+
+fn sent_with(body: &Value, drop: UntranslatableFields) -> Result<(Value, Asked), Untranslatable> {
+    let mut out = Vec::new();
+    let asked = request(body.to_string().as_bytes(), &target(drop), &mut out)?;
+    Ok((serde_json::from_slice(&out).unwrap(), asked))
+}
+
+/// A request with one message more than a greeting, or with other fields.
+fn chat(fields: Value) -> Value {
+    let mut body = json!({"model": "claude", "messages": [{"role": "user", "content": "Hi"}]});
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+fn refused(fields: Value) -> String {
+    sent(&chat(fields)).unwrap_err().param.into_owned()
+}
+
+fn user(content: Value) -> Value {
+    json!({"messages": [{"role": "user", "content": content}]})
+}
+
+/// What a client hears of a stream, given as lines of kind, name and data; and how it went.
+fn hear(events: &str, asked: &Asked) -> (String, Result<Step, AnswerError>, Option<Usage>) {
+    let (mut stream, mut out, mut last) = (Stream::new(asked, CREATED), Vec::new(), Ok(Step::Continues));
+    for line in events.lines() {
+        let mut parts = line.splitn(3, ' ');
+        let kind = match parts.next().unwrap() {
+            "event" => EventKind::Event,
+            _ => EventKind::Exception,
+        };
+        last = stream.event(
+            kind,
+            parts.next().unwrap(),
+            parts.next().unwrap().as_bytes(),
+            &mut out,
+        );
+        if last.is_err() {
+            break;
+        }
+    }
+    let finished = stream.finish(&mut out);
+    assert_eq!(
+        finished.is_ok(),
+        last == Ok(Step::Ended),
+        "only a good end is one"
+    );
+    (String::from_utf8(out).unwrap(), last, stream.usage())
+}
+
+/// The chunks that a client hears, without the end.
+fn chunks(events: &str) -> Vec<Value> {
+    let (heard, ..) = hear(events, &asked());
+    let data = heard
+        .split("\n\n")
+        .filter_map(|event| event.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect()
+}
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/openai_converse");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut cases: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    cases.sort();
+    cases
+}
+
+/// Compares with a golden file. One that is not there is written, to be looked at before it is committed.
+fn compare(case: &Path, file: &str, actual: &[u8]) {
+    let path = case.join(file);
+    let actual = [actual, if actual.ends_with(b"\n") { b"" } else { b"\n" }].concat();
+    if !path.exists() {
+        fs::write(&path, &actual).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap();
+    assert_eq!(String::from_utf8(actual).unwrap(), expected, "{}", path.display());
+}
+
+#[test]
+fn goldens_are_translated_as_they_say() {
+    let mut seen = 0;
+    for case in cases() {
+        let mut out = Vec::new();
+        if let Ok(body) = fs::read(case.join("request.json")) {
+            let dropped = fs::read(case.join("dropped.json")).ok();
+            let drop = match dropped {
+                Some(_) => UntranslatableFields::Drop,
+                None => UntranslatableFields::Refuse,
+            };
+            let asked = request(&body, &target(drop), &mut out).unwrap();
+            let names: Vec<String> = dropped
+                .map(|names| serde_json::from_slice(&names).unwrap())
+                .unwrap_or_default();
+            assert_eq!(asked.dropped, names, "{}", case.display());
+            compare(&case, "sent.json", &out);
+            seen += 1;
+        } else if let Ok(body) = fs::read(case.join("answer.json")) {
+            answer(&body, &asked(), CREATED, &mut out).unwrap();
+            compare(&case, "received.json", &out);
+            seen += 1;
+        } else if let Ok(events) = fs::read_to_string(case.join("stream.events")) {
+            let (heard, last, _) = hear(&events, &asked());
+            let expected = if events.contains("\nexception") {
+                Step::Failed
+            } else {
+                Step::Ended
+            };
+            assert_eq!(last, Ok(expected), "{}", case.display());
+            compare(&case, "received.sse", heard.as_bytes());
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 16);
+}

@@ -1,0 +1,90 @@
+//! OpenAI's chat completions said to Gemini, and what Gemini says back.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use proofgate_chat_clients::openai_gemini::{Stream, answer, error, request, retry_after};
+use proofgate_dialect::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
+use serde_json::{Value, json};
+
+#[path = "openai_gemini/answers.rs"]
+mod answers;
+#[path = "openai_gemini/any_input.rs"]
+mod any_input;
+#[path = "openai_gemini/golden.rs"]
+mod golden;
+#[path = "openai_gemini/requests.rs"]
+mod requests;
+#[path = "openai_gemini/streams.rs"]
+mod streams;
+
+/// Seconds since 1970.
+const CREATED: u64 = 1_700_000_000;
+
+fn target(model: &str) -> Target<'_> {
+    Target {
+        model,
+        max_output_tokens: 4096,
+        untranslatable: UntranslatableFields::Refuse,
+    }
+}
+
+fn asked() -> Asked {
+    Asked {
+        model: "assistant".into(),
+        stream: true,
+        include_usage: true,
+        ..Asked::default()
+    }
+}
+
+fn sent(body: &Value) -> Result<Value, Untranslatable> {
+    let mut out = Vec::new();
+    request(body.to_string().as_bytes(), &target("gemini-9-pro"), &mut out)?;
+    Ok(serde_json::from_slice(&out).unwrap())
+}
+
+/// A request of one message, and these fields.
+fn with(fields: Value) -> Value {
+    let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "x"}]});
+    body.as_object_mut()
+        .unwrap()
+        .extend(fields.as_object().unwrap().clone());
+    body
+}
+
+fn refused(body: &Value) -> (String, String) {
+    let refused = sent(body).expect_err("it is refused");
+    (refused.param.into_owned(), refused.message.into_owned())
+}
+
+/// The data of a stream's events; what stands outside of events is taken as the caller takes it, as data.
+fn events(stream: &str) -> Vec<String> {
+    let stream = stream.replace("\r\n", "\n");
+    let events = stream.split("\n\n").filter(|event| !event.trim().is_empty());
+    events
+        .map(|event| event.strip_prefix("data: ").unwrap_or(event).trim().to_owned())
+        .collect()
+}
+
+fn streamed(events: &[String], asked: &Asked) -> (Vec<u8>, Result<Step, AnswerError>, Option<Usage>) {
+    let mut stream = Stream::new(asked, CREATED);
+    let mut out = Vec::new();
+    for event in events {
+        if let Err(error) = stream.event("", event.as_bytes(), &mut out) {
+            return (out, Err(error), stream.usage());
+        }
+    }
+    let end = stream.finish(&mut out);
+    (out, end, stream.usage())
+}
+
+fn streamed_events(events: &[Value]) -> (String, Result<Step, AnswerError>) {
+    let events: Vec<String> = events.iter().map(Value::to_string).collect();
+    let (out, end, _) = streamed(&events, &asked());
+    (String::from_utf8(out).unwrap(), end)
+}

@@ -1,0 +1,214 @@
+//! The shape of a Messages request (anthropic-py 2.12.0, `types/message_create_params.py` and what it names).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::json::{Number, Object, Text, object};
+
+object! {
+    /// A whole request.
+    Body<'a> {
+        "model" => model: Text<'a>,
+        "max_tokens" => max_tokens: Number<'a>,
+        "messages" => messages: Vec<Message<'a>>,
+        "system" => system: Content<'a>,
+        "stream" => stream: bool,
+        "stop_sequences" => stop_sequences: Vec<Text<'a>>,
+        "temperature" => temperature: Number<'a>,
+        "top_p" => top_p: Number<'a>,
+        "tools" => tools: Vec<Tool<'a>>,
+        "tool_choice" => tool_choice: ToolChoice<'a>,
+        "output_config" => output_config: OutputConfig<'a>,
+        "output_format" => output_format: Format<'a>,
+        "thinking" => thinking: Thinking<'a>,
+        "metadata" => metadata: Metadata<'a>,
+        "service_tier" => service_tier: Text<'a>,
+        "speed" => speed: Text<'a>,
+        "mcp_servers" => mcp_servers: Vec<IgnoredAny>,
+        "container" => container: IgnoredAny,
+        "thread" => thread: IgnoredAny,
+        "inference_geo" => inference_geo: IgnoredAny,
+        "top_k" => top_k: Number<'a>,
+        "cache_control" => cache_control: IgnoredAny,
+        "context_management" => context_management: &'a RawValue,
+        "compaction" => compaction: IgnoredAny,
+        "fallbacks" => fallbacks: IgnoredAny,
+        "diagnostics" => diagnostics: IgnoredAny,
+    }
+}
+
+impl Body<'_> {
+    /// Whether the model has tools to call.
+    pub(super) fn has_tools(&self) -> bool {
+        self.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+    }
+}
+
+object! {
+    /// A message of the conversation.
+    Message<'a> {
+        "role" => role: Text<'a>,
+        "content" => content: Content<'a>,
+    }
+}
+
+object! {
+    /// A block of content, of any type.
+    Block<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+        "source" => source: Source<'a>,
+        "title" => title: Text<'a>,
+        "context" => context: Text<'a>,
+        "id" => id: Text<'a>,
+        "name" => name: Text<'a>,
+        "input" => input: Object<'a>,
+        "caller" => caller: Caller<'a>,
+        "tool_use_id" => tool_use_id: Text<'a>,
+        "content" => content: &'a RawValue,
+        "is_error" => is_error: bool,
+        "citations" => citations: &'a RawValue,
+        "cache_control" => cache_control: IgnoredAny,
+        "toolset_name" => toolset_name: IgnoredAny,
+        "transformations" => transformations: IgnoredAny,
+        "thinking" => thinking: &'a RawValue,
+        "signature" => signature: &'a RawValue,
+        "data" => data: IgnoredAny,
+    }
+}
+
+object! {
+    /// Where an image or a document is.
+    Source<'a> {
+        "type" => kind: Text<'a>,
+        "media_type" => media_type: Text<'a>,
+        "data" => data: Text<'a>,
+        "url" => url: Text<'a>,
+        "content" => content: &'a RawValue,
+        "file_id" => file_id: IgnoredAny,
+    }
+}
+
+object! {
+    /// Who called a tool: the model itself, or code that it wrote.
+    Caller<'a> {
+        "type" => kind: Text<'a>,
+        "tool_id" => tool_id: IgnoredAny,
+    }
+}
+
+object! {
+    /// A tool; one that Anthropic defines has a type of its own.
+    Tool<'a> {
+        "type" => kind: Text<'a>,
+        "name" => name: Text<'a>,
+        "description" => description: Text<'a>,
+        "input_schema" => input_schema: Object<'a>,
+        "strict" => strict: bool,
+        "input_examples" => input_examples: IgnoredAny,
+        "defer_loading" => defer_loading: bool,
+        "eager_input_streaming" => eager_input_streaming: bool,
+        "allowed_callers" => allowed_callers: IgnoredAny,
+        "cache_control" => cache_control: IgnoredAny,
+    }
+}
+
+object! {
+    /// Which tool the model may or must use.
+    ToolChoice<'a> {
+        "type" => kind: Text<'a>,
+        "name" => name: Text<'a>,
+        "disable_parallel_tool_use" => disable_parallel_tool_use: bool,
+    }
+}
+
+object! {
+    /// How much work an answer is worth, and its form.
+    OutputConfig<'a> {
+        "effort" => effort: Text<'a>,
+        "format" => format: Format<'a>,
+    }
+}
+
+object! {
+    /// The form of an answer.
+    Format<'a> {
+        "type" => kind: Text<'a>,
+        "schema" => schema: Object<'a>,
+    }
+}
+
+object! {
+    /// Whether the model is to think, and how much.
+    Thinking<'a> {
+        "type" => kind: Text<'a>,
+        "budget_tokens" => budget_tokens: Number<'a>,
+        "display" => display: Text<'a>,
+    }
+}
+
+object! {
+    /// Whose request it is.
+    Metadata<'a> {
+        "user_id" => user_id: Text<'a>,
+    }
+}
+
+/// A text, or blocks.
+#[derive(Debug)]
+pub(super) enum Content<'a> {
+    Text(Cow<'a, str>),
+    Blocks(Vec<Block<'a>>),
+}
+
+impl<'a> Deserialize<'a> for Content<'a> {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'a> Visitor<'a> for Either {
+            type Value = Content<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or an array")
+            }
+            fn visit_borrowed_str<E>(self, text: &'a str) -> Result<Content<'a>, E> {
+                Ok(Content::Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Content<'a>, E> {
+                Ok(Content::Text(Cow::Owned(text.to_owned())))
+            }
+            fn visit_seq<A: SeqAccess<'a>>(self, mut blocks: A) -> Result<Content<'a>, A::Error> {
+                let mut content = Vec::new();
+                while let Some(block) = blocks.next_element()? {
+                    content.push(block);
+                }
+                Ok(Content::Blocks(content))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// A part of a content.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Piece<'c, 'a> {
+    Text(&'c str),
+    Block(&'c Block<'a>),
+}
+
+impl<'a> Content<'a> {
+    /// Its parts: a text is one of them.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_, 'a>> {
+        let (text, blocks) = match self {
+            Content::Text(text) => (Some(Piece::Text(text)), &[][..]),
+            Content::Blocks(blocks) => (None, &blocks[..]),
+        };
+        text.into_iter().chain(blocks.iter().map(Piece::Block))
+    }
+}
+
+/// Whether a block is of this type.
+pub(super) fn is(block: &Block<'_>, kind: &str) -> bool {
+    block.kind.as_ref().is_some_and(|name| name.0 == kind)
+}

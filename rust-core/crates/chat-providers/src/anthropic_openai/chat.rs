@@ -1,0 +1,351 @@
+//! The shape of chat answers and of the chunks of streamed ones, as far as they are read. Strings stay as they came, so that
+//! they pass byte for byte; what some provider sends in another type than OpenAI does is left raw.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
+use serde_json::value::RawValue;
+
+use super::json::inside_quotes;
+use super::sealed::{Detail, Sealed, details};
+use crate::thought_signature::signature;
+use proofgate_dialect::AnswerError;
+
+/// A whole answer, or a chunk.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Answer<'a> {
+    #[serde(borrow)]
+    pub id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub choices: Option<Vec<Choice<'a>>>,
+    pub usage: Option<TokenUsage>,
+    #[serde(borrow)]
+    pub x_groq: Option<Groq<'a>>,
+    #[serde(borrow)]
+    pub error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+}
+
+/// What Groq says besides.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Groq<'a> {
+    pub usage: Option<TokenUsage>,
+    #[serde(borrow)]
+    pub error: Option<&'a RawValue>,
+}
+
+/// One of the answers that were asked for.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Choice<'a> {
+    index: Option<u64>,
+    #[serde(borrow)]
+    pub message: Option<Said<'a>>,
+    #[serde(borrow)]
+    pub delta: Option<Said<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub logprobs: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub error: Option<&'a RawValue>,
+}
+
+/// What the model said, or a piece of it.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Said<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub reasoning: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub images: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub extra_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub tool_calls: Option<Vec<ToolCall<'a>>>,
+}
+
+/// A call of a tool, or a piece of one.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ToolCall<'a> {
+    pub index: Option<u64>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+    #[serde(borrow)]
+    pub extra_content: Option<&'a RawValue>,
+}
+
+/// Which tool is called, and with what.
+#[derive(Debug, Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Tokens, in the names of chat completions.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct TokenUsage {
+    #[serde(default)]
+    pub prompt_tokens: Count,
+    #[serde(default)]
+    pub completion_tokens: Count,
+    #[serde(default)]
+    pub total_tokens: Count,
+    pub prompt_tokens_details: Option<PromptDetails>,
+    pub completion_tokens_details: Option<CompletionDetails>,
+    /// DeepSeek's name for cached tokens.
+    #[serde(default)]
+    pub prompt_cache_hit_tokens: Count,
+}
+
+/// Parts of the prompt's tokens.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct PromptDetails {
+    #[serde(default)]
+    pub cached_tokens: Count,
+    #[serde(default)]
+    pub cache_write_tokens: Count,
+}
+
+/// Parts of the answer's tokens.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct CompletionDetails {
+    #[serde(default)]
+    pub reasoning_tokens: Count,
+}
+
+/// A number of tokens; `null` and what is less than nothing are 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Count(pub u64);
+
+impl<'a> Deserialize<'a> for Count {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Lenient;
+        impl Visitor<'_> for Lenient {
+            type Value = Count;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+            fn visit_u64<E>(self, count: u64) -> Result<Count, E> {
+                Ok(Count(count))
+            }
+            fn visit_i64<E>(self, count: i64) -> Result<Count, E> {
+                Ok(Count(u64::try_from(count).unwrap_or(0)))
+            }
+            fn visit_f64<E>(self, count: f64) -> Result<Count, E> {
+                // The conversion saturates: what is negative or no number becomes 0.
+                Ok(Count(count as u64))
+            }
+            fn visit_unit<E>(self) -> Result<Count, E> {
+                Ok(Count(0))
+            }
+        }
+        deserializer.deserialize_any(Lenient)
+    }
+}
+
+impl<'a> Answer<'a> {
+    /// Reads an answer or a chunk.
+    pub(crate) fn read(data: &'a [u8]) -> Result<Self, AnswerError> {
+        serde_json::from_slice(data).map_err(|_| AnswerError::Malformed("no chat completion"))
+    }
+
+    /// The error that it reports, if it does; the whole of it if it is an error itself.
+    pub(crate) fn error<'e>(&'e self, whole: &'e str) -> Option<&'e str> {
+        let groq = self.x_groq.as_ref().and_then(|groq| groq.error);
+        let chosen = self.choice().and_then(|choice| choice.error);
+        let error = self.error.or(groq).or(chosen).map(RawValue::get);
+        let error = error.filter(|error| !matches!(*error, "\"\"" | "false"));
+        error.or_else(|| (inside_quotes(self.object) == Some("error")).then_some(whole))
+    }
+
+    /// The answer among those that were asked for: there is one.
+    pub(crate) fn choice(&self) -> Option<&Choice<'a>> {
+        let choices = self.choices.as_deref().unwrap_or_default();
+        choices.iter().find(|choice| choice.index.unwrap_or(0) == 0)
+    }
+
+    /// What it says of usage. Groq says it twice.
+    pub(crate) fn usage(&self) -> Option<TokenUsage> {
+        self.usage.or(self.x_groq.as_ref().and_then(|groq| groq.usage))
+    }
+}
+
+impl Choice<'_> {
+    /// Why the model stopped, if it did.
+    pub(crate) fn finish_reason(&self) -> Option<&str> {
+        inside_quotes(self.finish_reason)
+    }
+}
+
+/// A piece of what the model says, as it stands between quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spoken<'a> {
+    Thinking(&'a str),
+    Text(&'a str),
+    /// Text by which the model declines.
+    Refusal(&'a str),
+    /// Encrypted reasoning, which belongs to the thinking before it.
+    Sealed(Sealed<'a>),
+}
+
+/// What stands between two parts of one thought.
+const BETWEEN: Spoken<'_> = Spoken::Thinking("\\n\\n");
+
+impl<'a> Said<'a> {
+    /// Visits thinking and text in the order in which they are meant; none of them is empty.
+    pub(crate) fn each<E: From<AnswerError>>(
+        &self,
+        mut visit: impl FnMut(Spoken<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let details = details(self.reasoning_details);
+        // Some send their reasoning again as details.
+        if !details.iter().any(|detail| matches!(detail, Detail::Read(_))) {
+            self.plain_thinking(&mut visit)?;
+        }
+        let mut goes_on = false;
+        for detail in details {
+            match detail {
+                Detail::Read(text) => {
+                    if std::mem::replace(&mut goes_on, true) {
+                        visit(BETWEEN)?;
+                    }
+                    visit(Spoken::Thinking(text))?;
+                }
+                Detail::Sealed(sealed) => {
+                    goes_on = false;
+                    visit(Spoken::Sealed(sealed))?;
+                }
+            }
+        }
+        self.each_content(&mut visit)
+    }
+
+    /// The same without `reasoning_details`, for whoever reads those.
+    pub(crate) fn each_but_details<E: From<AnswerError>>(
+        &self,
+        mut visit: impl FnMut(Spoken<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.plain_thinking(&mut visit)?;
+        self.each_content(&mut visit)
+    }
+
+    fn plain_thinking<E>(&self, visit: &mut impl FnMut(Spoken<'a>) -> Result<(), E>) -> Result<(), E> {
+        // Some send their reasoning under both names.
+        let reasoning = inside_quotes(self.reasoning_content).or(inside_quotes(self.reasoning));
+        reasoning.map_or(Ok(()), |thinking| visit(Spoken::Thinking(thinking)))
+    }
+
+    fn each_content<E: From<AnswerError>>(
+        &self,
+        visit: &mut impl FnMut(Spoken<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self
+            .content
+            .map(|content| (content.get().as_bytes().first(), content))
+        {
+            None => {}
+            Some((Some(b'"'), content)) => {
+                if let Some(text) = inside_quotes(Some(content)) {
+                    visit(Spoken::Text(text))?;
+                }
+            }
+            Some((Some(b'['), content)) => each_chunk(content, visit)?,
+            Some(_) => return Err(AnswerError::Malformed("content").into()),
+        }
+        match inside_quotes(self.refusal) {
+            Some(refusal) => visit(Spoken::Refusal(refusal)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A part of a content that is a list, as Mistral has it.
+#[derive(Debug, Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thinking: Option<&'a RawValue>,
+}
+
+fn each_chunk<'a, E: From<AnswerError>>(
+    content: &'a RawValue,
+    visit: &mut impl FnMut(Spoken<'a>) -> Result<(), E>,
+) -> Result<(), E> {
+    for chunk in chunks(content)? {
+        match chunk.thinking {
+            Some(thinking) if thinking.get().starts_with('[') => {
+                for chunk in chunks(thinking)? {
+                    if let Some(text) = inside_quotes(chunk.text) {
+                        visit(Spoken::Thinking(text))?;
+                    }
+                }
+            }
+            thinking => {
+                if let Some(text) = inside_quotes(thinking) {
+                    visit(Spoken::Thinking(text))?;
+                }
+            }
+        }
+        if let Some(text) = inside_quotes(chunk.text) {
+            visit(Spoken::Text(text))?;
+        }
+    }
+    Ok(())
+}
+
+fn chunks(list: &RawValue) -> Result<Vec<Chunk<'_>>, AnswerError> {
+    serde_json::from_str(list.get()).map_err(|_| AnswerError::Malformed("content"))
+}
+
+impl<'a> ToolCall<'a> {
+    /// What Gemini has signed of it.
+    pub(super) fn sealed(&self) -> Option<Sealed<'a>> {
+        Some(Sealed::of_call(self.id()?, signature(self.extra_content)?))
+    }
+
+    pub(crate) fn id(&self) -> Option<&'a str> {
+        inside_quotes(self.id)
+    }
+
+    pub(crate) fn name(&self) -> Option<&'a str> {
+        inside_quotes(self.function.as_ref()?.name)
+    }
+
+    /// The arguments as JSON has them: a string, an object (as old versions of TGI send them), or nothing.
+    pub(crate) fn arguments(&self) -> Result<Arguments<'a>, AnswerError> {
+        let Some(arguments) = self.function.as_ref().and_then(|function| function.arguments) else {
+            return Ok(Arguments::None);
+        };
+        match arguments.get().as_bytes().first() {
+            Some(b'"') => Ok(inside_quotes(Some(arguments)).map_or(Arguments::None, Arguments::String)),
+            Some(b'{') => Ok(Arguments::Object(arguments.get())),
+            _ => Err(AnswerError::Malformed("arguments of a tool")),
+        }
+    }
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Arguments<'a> {
+    None,
+    /// What stands between the quotes of the string that holds them.
+    String(&'a str),
+    /// The object itself.
+    Object(&'a str),
+}

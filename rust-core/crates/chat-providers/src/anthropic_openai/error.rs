@@ -1,0 +1,169 @@
+//! An error of a chat provider as Anthropic's.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::json::{inside_quotes, put};
+use proofgate_dialect::json::write_number;
+
+/// Appends to `out` the error body that says what a provider's says.
+///
+/// Its type is that of the status; a status that is none of an error (some providers answer so with 200) leaves it to the
+/// error itself. The message is the provider's `message`, and nothing else of the body; where a key was refused it is ours,
+/// since that of the provider is about the gateway's key.
+///
+/// Source: Anthropic's API reference, Errors; OpenAI's API reference, Error codes.
+pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+    let told = std::str::from_utf8(body).map(Told::of).unwrap_or_default();
+    let kind = kind_of_status(status)
+        .or_else(|| told.kind())
+        .unwrap_or("api_error");
+    match told.message_under(kind) {
+        Some(message) => put_error(kind, |out| put(out, message), out),
+        None => put_error(
+            kind,
+            |out| {
+                put(out, "The provider answered with status ");
+                write_number(out, u64::from(status));
+                out.push(b'.');
+            },
+            out,
+        ),
+    }
+}
+
+/// Writes an error; `message` writes what stands between its quotes.
+pub(crate) fn put_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    put(out, "{\"type\":\"error\",\"error\":{\"type\":\"");
+    put(out, kind);
+    put(out, "\",\"message\":\"");
+    message(out);
+    put(out, "\"}}");
+}
+
+/// What a provider says of an error.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Told<'a> {
+    /// As it stands between quotes.
+    message: Option<&'a str>,
+    kind: Option<&'a str>,
+    code: Option<&'a RawValue>,
+}
+
+/// An error, or what one stands in.
+#[derive(Debug, Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error_type: Option<&'a RawValue>,
+}
+
+impl<'a> Told<'a> {
+    /// Reads an error: `{"error":{…}}` (OpenAI), `{"error":"…"}` (Ollama, TGI), `{"message":…}` (Mistral, vLLM) or the
+    /// message itself.
+    pub(crate) fn of(json: &'a str) -> Self {
+        if let Ok(text) = serde_json::from_str::<&RawValue>(json)
+            && let Some(message) = inside_quotes(Some(text))
+        {
+            return Told {
+                message: Some(message),
+                ..Told::default()
+            };
+        }
+        let Ok(fields) = serde_json::from_str::<Fields<'a>>(json) else {
+            return Told::default();
+        };
+        let kind = inside_quotes(fields.kind.or(fields.error_type));
+        match fields.error {
+            Some(error) if error.get().starts_with('"') => Told {
+                message: inside_quotes(Some(error)),
+                kind,
+                code: fields.code,
+            },
+            // An error in an error's place is not looked for further in.
+            Some(error) => match serde_json::from_str::<Fields<'a>>(error.get()) {
+                Ok(inner) => Told {
+                    message: inside_quotes(inner.message),
+                    kind: inside_quotes(inner.kind),
+                    code: inner.code,
+                },
+                Err(_) => Told::default(),
+            },
+            None => Told {
+                message: inside_quotes(fields.message),
+                kind,
+                code: fields.code,
+            },
+        }
+    }
+
+    /// Its message, as it stands between quotes.
+    pub(crate) fn message(&self) -> Option<&'a str> {
+        self.message
+    }
+
+    /// Its type, as it stands between quotes.
+    pub(crate) fn type_name(&self) -> Option<&'a str> {
+        self.kind
+    }
+
+    /// Its code, a word or a number.
+    pub(crate) fn code_name(&self) -> Option<&'a str> {
+        let code = self.code.map(RawValue::get)?;
+        Some(code.trim_matches('"'))
+    }
+
+    /// What a client may read of it, as it stands between quotes, if its type is `kind`.
+    pub(crate) fn message_under(&self, kind: &str) -> Option<&'a str> {
+        self.message.filter(|_| kind != "authentication_error")
+    }
+
+    /// Anthropic's type for it, from a code that is a status or from the names that OpenAI and kin use.
+    pub(crate) fn kind(&self) -> Option<&'static str> {
+        let code = self.code.map(RawValue::get).unwrap_or_default();
+        let status = code.trim_matches('"').parse().ok().and_then(kind_of_status);
+        status.or_else(|| {
+            [code.trim_matches('"'), self.kind.unwrap_or_default()]
+                .into_iter()
+                .find_map(kind_of_name)
+        })
+    }
+}
+
+fn kind_of_name(name: &str) -> Option<&'static str> {
+    match name {
+        "rate_limit_exceeded" | "insufficient_quota" | "slow_down" | "rate_limit_error" => {
+            Some("rate_limit_error")
+        }
+        "server_is_overloaded" | "overloaded_error" | "overloaded" => Some("overloaded_error"),
+        "invalid_request_error" | "BadRequestError" | "context_length_exceeded" => {
+            Some("invalid_request_error")
+        }
+        "invalid_api_key" => Some("authentication_error"),
+        _ => None,
+    }
+}
+
+fn kind_of_status(status: u16) -> Option<&'static str> {
+    match status {
+        401 => Some("authentication_error"),
+        402 => Some("billing_error"),
+        403 => Some("permission_error"),
+        404 => Some("not_found_error"),
+        409 => Some("conflict_error"),
+        413 => Some("request_too_large"),
+        429 => Some("rate_limit_error"),
+        408 | 504 => Some("timeout_error"),
+        503 | 529 => Some("overloaded_error"),
+        400..500 => Some("invalid_request_error"),
+        500..600 => Some("api_error"),
+        _ => None,
+    }
+}

@@ -1,0 +1,52 @@
+//! Blocks that are refused: those that chat completions have nothing like, and those at a place where they cannot stand.
+
+use std::borrow::Cow;
+
+use super::body::Block;
+use super::json::Text;
+use super::left_out::Place;
+use proofgate_dialect::Untranslatable;
+
+/// Types of blocks that chat completions have nothing like (anthropic-py 2.12.0, `types/beta/beta_content_block_param.py`).
+const ELSEWHERE: [&str; 19] = [
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "advisor_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "mcp_tool_listing",
+    "tool_addition",
+    "tool_removal",
+    "tool_reference",
+    "container_upload",
+    "compaction",
+    "fallback",
+    "search_result",
+    "browser_state",
+];
+
+/// The refusal of a block that has no counterpart, if a type is that of one.
+pub(super) fn blocks_elsewhere(place: &Place<'_>, kind: Option<Text<'_>>) -> Option<Untranslatable> {
+    let kind = kind?;
+    let name = ELSEWHERE.iter().find(|name| **name == kind.0)?;
+    let message = format!("A block of type {name} has no counterpart at the provider of this model.");
+    Some(place.field("type").refused(message))
+}
+
+/// The refusal of a block at a place where its type cannot stand.
+pub(super) fn block_refused(place: &Place<'_>, block: &Block<'_>) -> Untranslatable {
+    let Some(kind) = &block.kind else {
+        return place.field("type").required();
+    };
+    let kind = Some(Text(Cow::Borrowed(&*kind.0)));
+    blocks_elsewhere(place, kind).unwrap_or_else(|| {
+        place
+            .field("type")
+            .refused("A block of this type cannot be sent here to the provider of this model.")
+    })
+}

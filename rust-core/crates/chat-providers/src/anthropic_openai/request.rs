@@ -1,0 +1,317 @@
+//! A Messages request as a chat request.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::body::{Body, Metadata, Thinking};
+use super::form::put_form;
+use super::json::{Number, inside_quotes, put, put_field};
+use super::left_out::{LeftOut, Place};
+use super::misfit::misfit;
+use super::tools::put_tools;
+use super::turns::Turns;
+use super::way::Way;
+use proofgate_dialect::constraints::{Constraint, has};
+use proofgate_dialect::json::write_string;
+use proofgate_dialect::{Asked, Target, Untranslatable};
+
+/// The longest `user` that OpenAI takes, in characters (its error `string_above_max_length`).
+const LONGEST_USER: usize = 64;
+
+/// Appends to `out` the chat request that says what a Messages request says.
+///
+/// A streamed answer is asked for with its usage. `out` stays as it was when the request is refused.
+///
+/// # Errors
+/// [`Untranslatable`] names the field that is malformed, or that the provider has no counterpart for. A preference without
+/// counterpart (`top_k`, `thinking`, `cache_control`, citations, a `user_id` of more than 64 characters …) and a field that
+/// is not known are refused or left out as [`Target::untranslatable`] says; what would change the meaning of the request is refused
+/// always.
+///
+/// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
+pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    translate(body, target, Way::Chat, out)
+}
+
+/// Appends to `out` the chat request that `openai_responses::request` makes one of Responses of.
+///
+/// It is as that of [`request`], but for what Responses take and chat completions do not: an effort beside tools, `thinking`,
+/// pictures and documents in the results of tools, documents by URL, and reasoning that came encrypted. `stop_sequences` are a
+/// preference without counterpart.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_for_responses(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    translate(body, target, Way::Responses, out)
+}
+
+/// Appends to `out` the chat request that a writer of the crate `chat-clients` says to its provider.
+///
+/// It is as that of [`request`], except for what those writers read and providers of chat completions do not: pictures and documents
+/// in the results of tools, documents by URL, and reasoning that came encrypted. A budget of thinking is an effort.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_for_others(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    translate(body, target, Way::Others, out)
+}
+
+/// Appends to `out` the chat request that `openai_gemini::request` makes one of Gemini's of.
+///
+/// It is as that of [`request_for_others`], but for thinking that is to be seen: Gemini shows its thoughts only where it is asked to.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_for_gemini(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    translate(body, target, Way::Gemini, out)
+}
+
+fn translate(body: &[u8], target: &Target<'_>, way: Way, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    let start = out.len();
+    let asked = match serde_json::from_slice(body) {
+        Ok(body) => put_request(&body, target, way, out),
+        Err(_) => Err(misfit(body)),
+    };
+    if asked.is_err() {
+        out.truncate(start);
+    }
+    asked
+}
+
+fn put_request(
+    body: &Body<'_>,
+    target: &Target<'_>,
+    way: Way,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    let mut left_out = LeftOut::new(target.untranslatable);
+    let model = body
+        .model
+        .as_ref()
+        .ok_or_else(|| Place::Body.field("model").required())?;
+    put(out, "{\"model\":");
+    write_string(out, target.model);
+    put(out, ",\"messages\":[");
+    let mut turns = Turns::new(target.model, way, &mut left_out, out);
+    if let Some(system) = &body.system {
+        turns.system(system)?;
+    }
+    let messages = body.messages.as_ref();
+    turns.conversation(messages.ok_or_else(|| Place::Body.field("messages").required())?)?;
+    out.push(b']');
+    put_limit(body.max_tokens, target.model, out)?;
+    put_tools(
+        body.tools.as_deref().unwrap_or_default(),
+        body.tool_choice.as_ref(),
+        &mut left_out,
+        out,
+    )?;
+    put_sampling(body, target.model, way, &mut left_out, out)?;
+    put_form(body, target.model, way, &mut left_out, out)?;
+    if let Some(metadata) = &body.metadata {
+        put_user(metadata, &mut left_out, out)?;
+    }
+    refuse(body)?;
+    leave_out(body, target.model, way, &mut left_out)?;
+    let stream = body.stream == Some(true);
+    if stream {
+        put(
+            out,
+            ",\"stream\":true,\"stream_options\":{\"include_usage\":true}",
+        );
+    }
+    out.push(b'}');
+    Ok(Asked {
+        model: model.0.clone().into_owned(),
+        stream,
+        include_usage: stream,
+        json_by_tool: false,
+        base64: false,
+        dropped: left_out.into_names(),
+        customs: Vec::new(),
+        keeps_signatures: way == Way::Gemini && body.thinking.as_ref().is_some_and(thinks),
+        response: None,
+    })
+}
+
+fn put_limit(limit: Option<Number<'_>>, model: &str, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let place = &Place::Body.field("max_tokens");
+    let limit = limit.ok_or_else(|| place.required())?;
+    match limit.0.parse::<u64>() {
+        Ok(0) => Err(place.refused("Warming a cache has no counterpart at the provider of this model.")),
+        Ok(_) => {
+            let name = if has(model, Constraint::MaxCompletionTokens) {
+                "max_completion_tokens"
+            } else {
+                "max_tokens"
+            };
+            put_field(name, Some(limit.0), out);
+            Ok(())
+        }
+        Err(_) => Err(place.refused("A whole number of at least 1 is expected here.")),
+    }
+}
+
+/// How words are chosen and where the answer stops, as far as the model lets a client say so.
+fn put_sampling(
+    body: &Body<'_>,
+    model: &str,
+    way: Way,
+    left_out: &mut LeftOut,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let is_fixed = has(model, Constraint::DefaultSampling);
+    for (name, value) in [("temperature", body.temperature), ("top_p", body.top_p)] {
+        let Some(value) = value else { continue };
+        if !is_fixed {
+            put_field(name, Some(value.0), out);
+        } else if value.0.parse() != Ok(1.0) {
+            left_out.preference(&Place::Body.field(name), name)?;
+        }
+    }
+    if way.has_top_k() {
+        // Not a field of chat completions, but those who go on know it.
+        put_field("top_k", body.top_k.map(|top_k| top_k.0), out);
+    }
+    let stops = body
+        .stop_sequences
+        .as_ref()
+        .is_some_and(|stops| !stops.is_empty());
+    if stops && (way == Way::Responses || has(model, Constraint::NoStop)) {
+        return left_out.preference(&Place::Body.field("stop_sequences"), "stop_sequences");
+    }
+    put_stop(body, out);
+    Ok(())
+}
+
+fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
+    let mut before = ",\"stop\":[";
+    let sequences = body.stop_sequences.as_deref().unwrap_or_default();
+    for sequence in sequences {
+        put(out, std::mem::replace(&mut before, ","));
+        write_string(out, &sequence.0);
+    }
+    if !sequences.is_empty() {
+        out.push(b']');
+    }
+}
+
+fn put_user(
+    metadata: &Metadata<'_>,
+    left_out: &mut LeftOut,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let place = &Place::Body.field("metadata");
+    left_out.unknown(place, metadata.unknown.as_deref())?;
+    match &metadata.user_id {
+        Some(user) if user.0.chars().nth(LONGEST_USER).is_some() => {
+            left_out.preference(&place.field("user_id"), "metadata.user_id")
+        }
+        Some(user) => {
+            put(out, ",\"user\":");
+            write_string(out, &user.0);
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses what would mean something else if it were left out: tools on other servers, state of Anthropic's, and where
+/// data may be processed.
+fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
+    let refused = [
+        (
+            "mcp_servers",
+            body.mcp_servers
+                .as_ref()
+                .is_some_and(|servers| !servers.is_empty()),
+        ),
+        ("container", body.container.is_some()),
+        ("thread", body.thread.is_some()),
+        ("inference_geo", body.inference_geo.is_some()),
+    ];
+    match refused.into_iter().find(|(_, given)| *given) {
+        Some((name, _)) => {
+            let place = Place::Body.field(name);
+            Err(place.refused(
+                "This field has no counterpart at the provider of this model, and cannot be left out.",
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Leaves out preferences, where they ask for something else than is done anyway.
+fn leave_out(body: &Body<'_>, model: &str, way: Way, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
+    let has_tools = body.has_tools();
+    let is = |text: &Option<super::json::Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
+    let preferences = [
+        (
+            "thinking",
+            body.thinking
+                .as_ref()
+                .is_some_and(|thinking| thinks(thinking) && !way.says(thinking, model, has_tools)),
+        ),
+        (
+            "service_tier",
+            body.service_tier.is_some()
+                && !is(&body.service_tier, "auto")
+                && !is(&body.service_tier, "standard_only"),
+        ),
+        ("speed", body.speed.is_some() && !is(&body.speed, "standard")),
+        ("top_k", !way.has_top_k() && body.top_k.is_some()),
+        ("cache_control", body.cache_control.is_some()),
+        (
+            "context_management",
+            body.context_management.is_some_and(|edits| !keeps_all(edits)),
+        ),
+        ("compaction", body.compaction.is_some()),
+        ("fallbacks", body.fallbacks.is_some()),
+        ("diagnostics", body.diagnostics.is_some()),
+    ];
+    for (name, given) in preferences {
+        if given {
+            left_out.preference(&Place::Body.field(name), name)?;
+        }
+    }
+    left_out.unknown(&Place::Body, body.unknown.as_deref())
+}
+
+fn thinks(thinking: &Thinking<'_>) -> bool {
+    thinking.kind.as_ref().is_none_or(|kind| kind.0 != "disabled")
+}
+
+/// Whether a management of the context changes nothing: Claude Code asks for all thinking to be kept, which is so without it.
+fn keeps_all(management: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Management<'a> {
+        #[serde(borrow)]
+        edits: Option<Vec<Edit<'a>>>,
+    }
+    #[derive(Deserialize)]
+    struct Edit<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Option<&'a RawValue>,
+        #[serde(borrow)]
+        keep: Option<&'a RawValue>,
+    }
+    let keeps = |edit: &Edit<'_>| {
+        inside_quotes(edit.kind).is_some_and(|kind| kind.starts_with("clear_thinking_"))
+            && edit.keep.is_some_and(|keep| keep.get() == "\"all\"")
+    };
+    let management: Result<Management<'_>, _> = serde_json::from_str(management.get());
+    let edits = management.ok().and_then(|management| management.edits);
+    edits.is_some_and(|edits| !edits.is_empty() && edits.iter().all(keeps))
+}

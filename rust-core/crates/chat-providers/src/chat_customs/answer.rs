@@ -1,0 +1,90 @@
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::anthropic_openai::chat::{Arguments, ToolCall};
+use crate::custom_tools::input_of;
+use crate::edits::Edits;
+use proofgate_dialect::json::{write_all, write_member, write_string};
+use proofgate_dialect::{AnswerError, Asked};
+
+#[derive(Deserialize)]
+struct Answer<'b> {
+    #[serde(borrow)]
+    choices: Vec<Choice<'b>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'b> {
+    #[serde(borrow)]
+    message: Message<'b>,
+}
+
+#[derive(Deserialize)]
+struct Message<'b> {
+    #[serde(borrow)]
+    tool_calls: Option<Vec<&'b RawValue>>,
+}
+
+const NO_ANSWER: AnswerError = AnswerError::Malformed("no chat completion");
+
+/// Appends a whole chat completion in which calls of the functions that stand for custom tools are calls of these.
+///
+/// # Errors
+/// [`AnswerError::Malformed`] when it is no chat completion. Nothing is appended then.
+pub fn answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    let text = std::str::from_utf8(body).map_err(|_| NO_ANSWER)?;
+    let answer: Answer<'_> = serde_json::from_str(text).map_err(|_| NO_ANSWER)?;
+    let mut edits = Edits::default();
+    for raw in answer
+        .choices
+        .iter()
+        .flat_map(|choice| choice.message.tool_calls.iter().flatten())
+    {
+        let call: ToolCall<'_> = serde_json::from_str(raw.get()).map_err(|_| NO_ANSWER)?;
+        if is_custom(&call, asked) {
+            edits.put(text, raw, custom(&call)?);
+        }
+    }
+    let start = out.len();
+    edits
+        .write(text, out)
+        .ok_or(NO_ANSWER)
+        .inspect_err(|_| out.truncate(start))
+}
+
+/// Whether a call is of a function that stands for a custom tool.
+pub(super) fn is_custom(call: &ToolCall<'_>, asked: &Asked) -> bool {
+    call.name().is_some_and(|name| {
+        let name: Result<String, _> = serde_json::from_str(&["\"", name, "\""].concat());
+        name.is_ok_and(|name| asked.customs.contains(&name))
+    })
+}
+
+fn custom(call: &ToolCall<'_>) -> Result<String, AnswerError> {
+    let mut out = b"{\"id\":\"".to_vec();
+    let (id, name) = (call.id().unwrap_or_default(), call.name().unwrap_or_default());
+    write_all(
+        &mut out,
+        &[
+            id,
+            "\",\"type\":\"custom\",\"custom\":{\"name\":\"",
+            name,
+            "\",\"input\":",
+        ],
+    );
+    write_string(&mut out, &input_of(&arguments(call)?));
+    out.push(b'}');
+    write_member(&mut out, "extra_content", call.extra_content.map(RawValue::get));
+    out.push(b'}');
+    Ok(String::from_utf8(out).unwrap_or_default())
+}
+
+/// The arguments as the text that they are; none are an empty object.
+fn arguments(call: &ToolCall<'_>) -> Result<String, AnswerError> {
+    match call.arguments()? {
+        Arguments::None => Ok("{}".to_owned()),
+        Arguments::Object(object) => Ok(object.to_owned()),
+        Arguments::String(inside) => serde_json::from_str(&["\"", inside, "\""].concat())
+            .map_err(|_| AnswerError::Malformed("arguments of a tool")),
+    }
+}

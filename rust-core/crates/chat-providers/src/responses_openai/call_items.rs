@@ -1,0 +1,146 @@
+//! Calls as the items that a client knows.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::custom_tools::members;
+use crate::responses_openai::response::put_compact;
+use crate::responses_openai::tools::put;
+use proofgate_dialect::json::write_string;
+use proofgate_dialect::{SentTool, ToolKind};
+
+/// A call for the client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallItem<'c> {
+    pub(super) kind: ToolKind,
+    pub(super) tool: Option<&'c SentTool>,
+    /// Insides of strings: the item's id, the call's, and the name at the provider.
+    pub(super) id: &'c str,
+    pub(super) call_id: &'c str,
+    pub(super) name: &'c str,
+}
+
+/// What the ids of such items begin with.
+pub(super) fn prefix(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Function => "fc",
+        ToolKind::Custom => "ctc",
+        ToolKind::LocalShell => "lsh",
+        ToolKind::Shell => "sh",
+        ToolKind::ApplyPatch => "apc",
+        ToolKind::ToolSearch => "tsc",
+    }
+}
+
+impl CallItem<'_> {
+    /// The item, with the members that only its kind has, a comma before each.
+    pub(super) fn write(&self, status: &str, members: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(members.len() + 256);
+        let kind = match self.kind {
+            ToolKind::Function => "function_call",
+            ToolKind::Custom => "custom_tool_call",
+            ToolKind::LocalShell => "local_shell_call",
+            ToolKind::Shell => "shell_call",
+            ToolKind::ApplyPatch => "apply_patch_call",
+            ToolKind::ToolSearch => "tool_search_call",
+        };
+        for piece in ["{\"id\":\"", self.id, "\",\"type\":\"", kind] {
+            put(&mut out, piece);
+        }
+        for piece in [
+            "\",\"status\":\"",
+            status,
+            "\",\"call_id\":\"",
+            self.call_id,
+            "\"",
+        ] {
+            put(&mut out, piece);
+        }
+        if matches!(self.kind, ToolKind::Function | ToolKind::Custom) {
+            put(&mut out, ",\"name\":");
+            match self.tool {
+                Some(tool) => write_string(&mut out, &tool.name),
+                None => {
+                    for piece in ["\"", self.name, "\""] {
+                        put(&mut out, piece);
+                    }
+                }
+            }
+            if let Some(namespace) = self.tool.and_then(|tool| tool.namespace.as_deref()) {
+                put(&mut out, ",\"namespace\":");
+                write_string(&mut out, namespace);
+            }
+        }
+        out.extend_from_slice(members);
+        out.push(b'}');
+        out
+    }
+}
+
+/// The members that a call of a tool of OpenAI's has, a comma before each; `None` where the arguments are not such a call's.
+pub(super) fn own_members(kind: ToolKind, arguments: &str) -> Option<Vec<u8>> {
+    let members = members(arguments)?;
+    let mut out = Vec::new();
+    match kind {
+        ToolKind::Function | ToolKind::Custom => return None,
+        ToolKind::LocalShell => {
+            let command = members.get("command").filter(|command| is_strings(command))?;
+            put(&mut out, ",\"action\":{\"type\":\"exec\",\"command\":");
+            put_compact(command.get(), &mut out);
+            put(&mut out, ",\"env\":");
+            put_compact(members.get("env").map_or("{}", |env| env.get()), &mut out);
+            for name in ["timeout_ms", "user", "working_directory"] {
+                put_member(name, members.get(name), &mut out);
+            }
+            out.push(b'}');
+        }
+        ToolKind::Shell => {
+            let commands = members.get("commands").filter(|commands| is_strings(commands))?;
+            put(&mut out, ",\"action\":{\"commands\":");
+            put_compact(commands.get(), &mut out);
+            for name in ["timeout_ms", "max_output_length"] {
+                put_member(name, members.get(name), &mut out);
+            }
+            put(&mut out, "},\"environment\":{\"type\":\"local\"}");
+        }
+        ToolKind::ApplyPatch => {
+            let is_string = |name: &str| {
+                members
+                    .get(name)
+                    .is_some_and(|value| value.get().starts_with('"'))
+            };
+            let needs_diff = members
+                .get("type")
+                .is_some_and(|kind| kind.get() != "\"delete_file\"");
+            if !is_string("type") || !is_string("path") || (needs_diff && !is_string("diff")) {
+                return None;
+            }
+            let mut before = ",\"operation\":{\"";
+            for name in ["type", "path", "diff"] {
+                let Some(value) = members.get(name) else { continue };
+                for piece in [std::mem::replace(&mut before, ",\""), name, "\":", value.get()] {
+                    put(&mut out, piece);
+                }
+            }
+            out.push(b'}');
+        }
+        ToolKind::ToolSearch => {
+            put(&mut out, ",\"execution\":\"client\",\"arguments\":");
+            put_compact(arguments, &mut out);
+        }
+    }
+    Some(out)
+}
+
+fn is_strings(value: &RawValue) -> bool {
+    serde_json::from_str::<Vec<Cow<'_, str>>>(value.get()).is_ok()
+}
+
+/// Appends a member, a comma before it, or that there is none.
+fn put_member(name: &str, value: Option<&&RawValue>, out: &mut Vec<u8>) {
+    for piece in [",\"", name, "\":"] {
+        put(out, piece);
+    }
+    put_compact(value.map_or("null", |value| value.get()), out);
+}

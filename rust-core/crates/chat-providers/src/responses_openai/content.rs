@@ -1,0 +1,212 @@
+//! What a message or a result of a tool says, in parts.
+
+use crate::responses_openai::tools::{inside, put};
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::field::{Field, Losses};
+use proofgate_dialect::json::write_string;
+use proofgate_dialect::losses::OTHER_FIELDS;
+
+/// A part of a chat message.
+pub(super) enum Part<'b> {
+    /// The inside of a string.
+    Text(&'b str),
+    /// One that is made of something else.
+    Owned(String),
+    Refusal(&'b str),
+    /// A part as chat has it: a picture, a file, or sound.
+    Media(Vec<u8>),
+}
+
+impl Part<'_> {
+    /// The inside of its text.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Part::Text(text) | Part::Refusal(text) => Some(text),
+            Part::Owned(text) => Some(text),
+            Part::Media(_) => None,
+        }
+    }
+}
+
+/// The members of a part.
+#[derive(Default)]
+struct Members<'b, 'p> {
+    kind: Option<Field<'b, 'p>>,
+    text: Option<Field<'b, 'p>>,
+    refusal: Option<Field<'b, 'p>>,
+    image_url: Option<Field<'b, 'p>>,
+    file_url: Option<Field<'b, 'p>>,
+    file_data: Option<Field<'b, 'p>>,
+    filename: Option<Field<'b, 'p>>,
+    audio: Option<Field<'b, 'p>>,
+    detail: Option<Field<'b, 'p>>,
+}
+
+/// A member that has to be there.
+pub(super) fn required<'m, 'b, 'p>(
+    object: &Field<'_, '_>,
+    member: Option<&'m Field<'b, 'p>>,
+    why: &'static str,
+) -> Result<&'m Field<'b, 'p>, Untranslatable> {
+    member.ok_or_else(|| object.refuse(why))
+}
+
+/// Reads a string, or an array of parts.
+pub(super) fn read<'b>(field: &Field<'b, '_>, losses: &mut Losses) -> Result<Vec<Part<'b>>, Untranslatable> {
+    if field.is_string() {
+        return Ok(vec![Part::Text(inside(field.json()))]);
+    }
+    let elements = field.elements();
+    let elements = elements.map_err(|_| field.refuse("It must be a string or an array of parts."))?;
+    let mut parts = Vec::with_capacity(elements.len());
+    for (index, part) in elements.into_iter().enumerate() {
+        parts.extend(read_part(&field.element(index, part), losses)?);
+    }
+    Ok(parts)
+}
+
+fn read_part<'b>(part: &Field<'b, '_>, losses: &mut Losses) -> Result<Option<Part<'b>>, Untranslatable> {
+    let listed = part.members()?;
+    let mut members = Members::default();
+    for (name, value) in &listed {
+        let member = part.member(name, value);
+        match &**name {
+            "type" => members.kind = Some(member),
+            "text" => members.text = Some(member),
+            "refusal" => members.refusal = Some(member),
+            "image_url" => members.image_url = Some(member),
+            "file_url" => members.file_url = Some(member),
+            "file_data" => members.file_data = Some(member),
+            "filename" => members.filename = Some(member),
+            "input_audio" => members.audio = Some(member),
+            "detail" => members.detail = Some(member),
+            "file_id" => {
+                return Err(member.refuse("A file that OpenAI keeps is not within reach: send its data."));
+            }
+            "prompt_cache_breakpoint" => {
+                losses.lose("input[].content[].prompt_cache_breakpoint", &member)?;
+            }
+            // Of what the model said: whence it has it, and how sure it was.
+            "annotations" | "logprobs" => {}
+            _ => losses.note(OTHER_FIELDS, &member),
+        }
+    }
+    let kind = members.kind.as_ref().map(Field::text).transpose()?;
+    match kind.as_deref() {
+        Some("input_text" | "output_text" | "text" | "summary_text" | "reasoning_text") => {
+            let text = required(part, members.text.as_ref(), "It must have a text.")?;
+            text.literal().map(|text| Some(Part::Text(inside(text))))
+        }
+        Some("refusal") => {
+            let text = required(part, members.refusal.as_ref(), "It must have a refusal.")?;
+            text.literal().map(|text| Some(Part::Refusal(inside(text))))
+        }
+        Some("input_image") => {
+            let url = required(part, members.image_url.as_ref(), "It must have an image_url.")?;
+            image(url, members.detail.as_ref(), losses).map(Some)
+        }
+        Some("input_file") => file(part, &members, losses).map(Some),
+        Some("input_audio") => {
+            let audio = required(part, members.audio.as_ref(), "It must have input_audio.")?;
+            let json = [r#"{"type":"input_audio","input_audio":"#, audio.json(), "}"].concat();
+            Ok(Some(Part::Media(json.into_bytes())))
+        }
+        _ => losses.lose("input[].content[].type", part).map(|()| None),
+    }
+}
+
+fn image<'b>(
+    url: &Field<'b, '_>,
+    detail: Option<&Field<'b, '_>>,
+    losses: &mut Losses,
+) -> Result<Part<'b>, Untranslatable> {
+    let mut out = Vec::new();
+    put(&mut out, r#"{"type":"image_url","image_url":{"url":"#);
+    put(&mut out, url.literal()?);
+    if let Some(detail) = detail {
+        match &*detail.text()? {
+            "auto" => {}
+            said @ ("low" | "high") => {
+                put(&mut out, r#","detail":"#);
+                write_string(&mut out, said);
+            }
+            // As much as there is: chat's most.
+            _ => {
+                losses.note("input[].content[].detail", detail);
+                put(&mut out, r#","detail":"high""#);
+            }
+        }
+    }
+    put(&mut out, "}}");
+    Ok(Part::Media(out))
+}
+
+/// An address stands in the place of the data: providers that fetch it are told so there.
+fn file<'b>(
+    part: &Field<'b, '_>,
+    members: &Members<'b, '_>,
+    losses: &mut Losses,
+) -> Result<Part<'b>, Untranslatable> {
+    let data = members.file_data.as_ref().or(members.file_url.as_ref());
+    let data = data.ok_or_else(|| part.refuse("It must have file_data or a file_url."))?;
+    if let Some(detail) = &members.detail {
+        losses.lose("input[].content[].detail", detail)?;
+    }
+    let mut out = Vec::new();
+    put(&mut out, r#"{"type":"file","file":{"#);
+    if let Some(filename) = &members.filename {
+        put(&mut out, r#""filename":"#);
+        put(&mut out, filename.literal()?);
+        out.push(b',');
+    }
+    put(&mut out, r#""file_data":"#);
+    put(&mut out, data.literal()?);
+    put(&mut out, "}}");
+    Ok(Part::Media(out))
+}
+
+/// Appends a content: a string where there is one text, an array of parts else.
+pub(super) fn write(parts: &[Part<'_>], out: &mut Vec<u8>) {
+    match parts {
+        [] => put(out, "\"\""),
+        [Part::Media(json)] => {
+            out.push(b'[');
+            out.extend_from_slice(json);
+            out.push(b']');
+        }
+        [_] => write_texts(parts, out),
+        parts => {
+            let mut before = "[";
+            for part in parts {
+                put(out, std::mem::replace(&mut before, ","));
+                write_part(part, out);
+            }
+            out.push(b']');
+        }
+    }
+}
+
+fn write_part(part: &Part<'_>, out: &mut Vec<u8>) {
+    match part {
+        Part::Media(json) => out.extend_from_slice(json),
+        part => {
+            for piece in [
+                r#"{"type":"text","text":""#,
+                part.text().unwrap_or_default(),
+                r#""}"#,
+            ] {
+                put(out, piece);
+            }
+        }
+    }
+}
+
+/// Appends the texts as one string, each on lines of its own.
+pub(super) fn write_texts(parts: &[Part<'_>], out: &mut Vec<u8>) {
+    let mut before = "\"";
+    for text in parts.iter().filter_map(Part::text) {
+        put(out, std::mem::replace(&mut before, "\\n"));
+        put(out, text);
+    }
+    put(out, if before == "\"" { "\"\"" } else { "\"" });
+}

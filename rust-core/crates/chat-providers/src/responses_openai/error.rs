@@ -1,0 +1,76 @@
+//! An error of a chat provider as OpenAI says it to clients of Responses: both dialects have the same.
+
+use crate::anthropic_openai::error::Told;
+use crate::responses_openai::tools::put;
+use proofgate_dialect::json::write_number;
+
+/// Appends to `out` the error body that says what a provider's says.
+///
+/// Its `message`, and where they are words its type and its code, are the provider's, and nothing else of the body; where a key was
+/// refused the message is ours, since that of the provider is about the gateway's key.
+///
+/// Source: OpenAI's API reference, Error codes.
+pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+    let told = std::str::from_utf8(body).map(Told::of).unwrap_or_default();
+    let is_of_key = status == 401 || failure_code(&told).1;
+    put(out, "{\"error\":{\"message\":\"");
+    match told.message().filter(|_| !is_of_key) {
+        Some(message) => put(out, message),
+        None => {
+            put(out, "The provider answered with status ");
+            write_number(out, u64::from(status));
+            out.push(b'.');
+        }
+    }
+    let kind = told
+        .type_name()
+        .filter(|kind| is_word(kind))
+        .unwrap_or(match status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            429 => "rate_limit_error",
+            400..500 => "invalid_request_error",
+            _ => "server_error",
+        });
+    for piece in ["\",\"type\":\"", kind, "\",\"param\":null,\"code\":"] {
+        put(out, piece);
+    }
+    match told.code_name().filter(|code| is_word(code)) {
+        Some(code) => {
+            for piece in ["\"", code, "\""] {
+                put(out, piece);
+            }
+        }
+        None => put(out, "null"),
+    }
+    put(out, "}}");
+}
+
+fn is_word(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+/// The code of a failed Response that says what an error says: one of OpenAI's, or of those that Codex acts on; and whether the error
+/// is about a key.
+pub(super) fn failure_code(told: &Told<'_>) -> (&'static str, bool) {
+    let names = [told.code_name(), told.type_name()];
+    let code = names.into_iter().flatten().find_map(|name| match name {
+        "context_length_exceeded" | "string_above_max_length" => Some("context_length_exceeded"),
+        "insufficient_quota" => Some("insufficient_quota"),
+        "rate_limit_exceeded" | "rate_limit_error" | "429" => Some("rate_limit_exceeded"),
+        "server_is_overloaded" | "overloaded_error" | "overloaded" | "slow_down" | "503" | "529" => {
+            Some("server_is_overloaded")
+        }
+        "invalid_request_error" | "BadRequestError" | "invalid_prompt" | "400" => Some("invalid_prompt"),
+        _ => None,
+    });
+    let is_of_key = names
+        .into_iter()
+        .flatten()
+        .any(|name| matches!(name, "invalid_api_key" | "authentication_error" | "401"));
+    (code.unwrap_or("server_error"), is_of_key)
+}

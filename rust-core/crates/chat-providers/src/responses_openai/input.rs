@@ -1,0 +1,283 @@
+//! The items of a request's `input`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::responses_openai::content::{self, Part, required};
+use crate::responses_openai::conversation::Conversation;
+use crate::responses_openai::item::Item;
+use crate::responses_openai::tool_calls::{call, result};
+use crate::responses_openai::tools::{Tools, inside};
+use proofgate_dialect::ToolKind;
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::field::{Field, Losses};
+
+const REFERENCE: &str =
+    "The provider of this model keeps no items: send the item itself. Clients do so with store: false.";
+const COMPACTION: &str = "What OpenAI has compacted only OpenAI can read: send the conversation itself, or a summary of it as a message.";
+const COMPUTER: &str = "The provider of this model has no tool that uses a computer.";
+
+/// Takes the tools that stand among the items: those that a search found, and those that were added later.
+pub(super) fn read_tools<'b>(
+    input: &Field<'b, '_>,
+    tools: &mut Tools<'b>,
+    losses: &mut Losses,
+) -> Result<(), Untranslatable> {
+    let may_hold =
+        |json: &str| json.contains("\"tool_search_output\"") || json.contains("\"additional_tools\"");
+    if input.is_string() || !may_hold(input.json()) {
+        return Ok(());
+    }
+    for (index, item) in input.elements()?.into_iter().enumerate() {
+        // Most items hold no tools, and need not be read twice.
+        if !may_hold(item.get()) {
+            continue;
+        }
+        let item = input.element(index, item);
+        let members = item.members()?;
+        let of_tools = |(name, kind): &(Cow<'_, str>, &serde_json::value::RawValue)| {
+            name == "type" && matches!(kind.get(), "\"tool_search_output\"" | "\"additional_tools\"")
+        };
+        if members.iter().any(of_tools)
+            && let Some((name, found)) = members.iter().find(|(name, _)| name == "tools")
+        {
+            tools.read(&item.member(name, found), losses)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the body's `input`: a string, or items.
+pub(super) fn read<'b>(
+    input: &Field<'b, '_>,
+    tools: &Tools<'b>,
+    conversation: &mut Conversation<'b>,
+    losses: &mut Losses,
+) -> Result<(), Untranslatable> {
+    if input.is_string() {
+        conversation.user(&[Part::Text(inside(input.json()))]);
+        return Ok(());
+    }
+    let items = input.elements();
+    let items = items.map_err(|_| input.refuse("It must be a string or an array of items."))?;
+    let mut reader = Reader {
+        tools,
+        conversation,
+        losses,
+        shells: HashMap::new(),
+    };
+    for (index, item) in items.into_iter().enumerate() {
+        reader.item(&input.element(index, item))?;
+    }
+    Ok(())
+}
+
+struct Reader<'r, 'b> {
+    tools: &'r Tools<'b>,
+    conversation: &'r mut Conversation<'b>,
+    losses: &'r mut Losses,
+    /// Ids of items that are calls of a local shell, and the ids of the calls: their results may name either.
+    shells: HashMap<Cow<'b, str>, Cow<'b, str>>,
+}
+
+impl<'b> Reader<'_, 'b> {
+    fn item(&mut self, field: &Field<'b, '_>) -> Result<(), Untranslatable> {
+        let members = field.members()?;
+        let mut item = Item::default();
+        for (name, value) in &members {
+            let place = match &**name {
+                "type" => &mut item.kind,
+                "role" => &mut item.role,
+                "content" => &mut item.content,
+                "summary" => &mut item.summary,
+                "encrypted_content" => &mut item.encrypted_content,
+                "tools" => &mut item.tools,
+                "execution" => &mut item.execution,
+                "id" => &mut item.id,
+                "call_id" => &mut item.call_id,
+                "name" => &mut item.name,
+                "namespace" => &mut item.namespace,
+                "arguments" => &mut item.arguments,
+                "input" => &mut item.input,
+                "action" => &mut item.action,
+                "operation" => &mut item.operation,
+                "output" => &mut item.output,
+                "status" => &mut item.status,
+                "result" => &mut item.result,
+                "output_format" => &mut item.output_format,
+                // Who called it, in which phase, and what else its provider notes of it.
+                _ => continue,
+            };
+            *place = Some(field.member(name, value));
+        }
+        let kind = item.kind.as_ref().map(Field::text).transpose()?;
+        match kind.as_deref() {
+            Some("message") => self.message(field, &item),
+            None if item.role.is_some() => self.message(field, &item),
+            None if item.id.is_some() => Err(field.refuse(REFERENCE)),
+            Some("item_reference") => Err(field.refuse(REFERENCE)),
+            Some("reasoning") => self.reasoning(&item),
+            Some("function_call") => self.call(ToolKind::Function, field, &item),
+            Some("custom_tool_call") => self.call(ToolKind::Custom, field, &item),
+            Some("local_shell_call") => self.call(ToolKind::LocalShell, field, &item),
+            Some("shell_call") => self.call(ToolKind::Shell, field, &item),
+            Some("apply_patch_call") => self.call(ToolKind::ApplyPatch, field, &item),
+            Some("tool_search_call" | "tool_search_output") if !self.is_of_client(&item)? => Ok(()),
+            Some("tool_search_call") => self.call(ToolKind::ToolSearch, field, &item),
+            Some("tool_search_output") => self.found(field, &item),
+            Some("function_call_output") => self.result(ToolKind::Function, field, &item),
+            Some("custom_tool_call_output") => self.result(ToolKind::Custom, field, &item),
+            Some("local_shell_call_output") => self.result(ToolKind::LocalShell, field, &item),
+            Some("shell_call_output") => self.result(ToolKind::Shell, field, &item),
+            Some("apply_patch_call_output") => self.result(ToolKind::ApplyPatch, field, &item),
+            Some("image_generation_call") if item.result.is_some() => self.picture(&item),
+            // They are among the tools.
+            Some("additional_tools") => Ok(()),
+            Some("compaction" | "compaction_summary" | "compaction_trigger") => Err(field.refuse(COMPACTION)),
+            Some("computer_call" | "computer_call_output") => Err(field.refuse(COMPUTER)),
+            // What OpenAI's own tools did, of which the model said what it made of it; what is no part of the conversation; and
+            // what is not known.
+            _ => self.losses.lose("input[].type", field),
+        }
+    }
+
+    fn message(&mut self, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let role = required(field, item.role.as_ref(), "It must have a role.")?;
+        let content = required(field, item.content.as_ref(), "It must have a content.")?;
+        let said = role.text()?;
+        let parts = content::read(content, self.losses)?;
+        let takes_media = said == "user";
+        if !takes_media && parts.iter().any(|part| part.text().is_none()) {
+            self.losses.lose("input[].content[].type", content)?;
+        }
+        match &*said {
+            "user" => self.conversation.user(&parts),
+            "assistant" => self.conversation.assistant(&parts),
+            "system" | "developer" => self.conversation.system(&parts),
+            _ => return Err(role.refuse("It must be user, assistant, system or developer.")),
+        }
+        Ok(())
+    }
+
+    fn reasoning(&mut self, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let mut texts = Vec::new();
+        // What was thought itself, where there is no summary of it.
+        for said in [&item.summary, &item.content].into_iter().flatten() {
+            if texts.is_empty() {
+                texts = content::read(said, self.losses)?;
+            }
+        }
+        let texts: Vec<&str> = texts.iter().filter_map(Part::text).collect();
+        let encrypted = item.encrypted_content.as_ref();
+        let kept = encrypted.map(Field::text).transpose()?;
+        let is_read = self.conversation.thoughts().take(&texts, kept.as_deref());
+        match encrypted {
+            Some(encrypted) if !is_read => self.losses.lose("input[].encrypted_content", encrypted),
+            _ => Ok(()),
+        }
+    }
+
+    /// A picture that was made: only the user can show it.
+    fn picture(&mut self, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let Some(result) = &item.result else { return Ok(()) };
+        let format = item
+            .output_format
+            .as_ref()
+            .map_or(Ok("\"png\""), Field::literal)?;
+        let url = [
+            "data:image/",
+            inside(format),
+            ";base64,",
+            inside(result.literal()?),
+        ]
+        .concat();
+        let picture = [r#"{"type":"image_url","image_url":{"url":""#, &url, r#""}}"#].concat();
+        self.conversation.user(&[Part::Media(picture.into_bytes())]);
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        kind: ToolKind,
+        field: &Field<'b, '_>,
+        item: &Item<'b, '_>,
+    ) -> Result<(), Untranslatable> {
+        let call = call(kind, field, item, &self.tools.names)?;
+        if let (ToolKind::LocalShell, Some(id)) = (kind, &item.id) {
+            self.shells.insert(id.text()?, call.id.clone());
+        }
+        self.conversation.call(call);
+        Ok(())
+    }
+
+    fn result(
+        &mut self,
+        kind: ToolKind,
+        field: &Field<'b, '_>,
+        item: &Item<'b, '_>,
+    ) -> Result<(), Untranslatable> {
+        let (id, parts) = result(kind, field, item, self.losses)?;
+        let shell = self.shells.get(&id).filter(|_| kind == ToolKind::LocalShell);
+        let id = shell.unwrap_or(&id);
+        self.conversation.result(id, parts);
+        Ok(())
+    }
+
+    fn is_of_client(&self, item: &Item<'b, '_>) -> Result<bool, Untranslatable> {
+        let execution = item.execution.as_ref().map(Field::text).transpose()?;
+        Ok(item.call_id.is_some() && execution.as_deref() != Some("server"))
+    }
+
+    /// A search found tools, which are sent with the others.
+    fn found(&mut self, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+        let id = required(field, item.call_id.as_ref(), "It must have a call_id.")?.text()?;
+        let mut names = Vec::new();
+        if let Some(tools) = &item.tools {
+            for (index, tool) in tools.elements()?.into_iter().enumerate() {
+                self.name_of(&tools.element(index, tool), None, &mut names)?;
+            }
+        }
+        let text = match names.is_empty() {
+            true => "No tools were found.".to_owned(),
+            false => format!("These tools can be called now: {}.", names.join(", ")),
+        };
+        let mut quoted = Vec::new();
+        proofgate_dialect::json::write_string(&mut quoted, &text);
+        let quoted = String::from_utf8(quoted).unwrap_or_default();
+        self.conversation
+            .result(&id, vec![Part::Owned(inside(&quoted).to_owned())]);
+        Ok(())
+    }
+
+    /// Adds the names at the provider of a tool, or of those in a namespace.
+    fn name_of(
+        &self,
+        tool: &Field<'b, '_>,
+        namespace: Option<&str>,
+        names: &mut Vec<String>,
+    ) -> Result<(), Untranslatable> {
+        let (mut kind, mut name, mut tools) = (Cow::Borrowed(""), None, None);
+        let members = tool.members()?;
+        for (member_name, value) in &members {
+            let member = tool.member(member_name, value);
+            match &**member_name {
+                "type" => kind = member.text()?,
+                "name" => name = Some(member.text()?),
+                "tools" => tools = Some(member),
+                _ => {}
+            }
+        }
+        let Some(name) = name else { return Ok(()) };
+        match (&*kind, tools) {
+            ("function", _) => names.push(self.tools.names.sent(ToolKind::Function, namespace, &name)),
+            ("custom", _) => names.push(self.tools.names.sent(ToolKind::Custom, namespace, &name)),
+            ("namespace", Some(tools)) if namespace.is_none() => {
+                for (index, tool) in tools.elements()?.into_iter().enumerate() {
+                    self.name_of(&tools.element(index, tool), Some(&name), names)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! What the model says: an item whose parts are texts and refusals.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::responses_openai::calls::put_string;
+use crate::responses_openai::events::Items;
+use crate::responses_openai::parts::{Parts, join};
+use crate::responses_openai::response::put_compact;
+use crate::responses_openai::tools::put;
+use proofgate_dialect::AnswerError;
+
+/// A message at hand.
+#[derive(Debug)]
+pub(super) struct Message {
+    parts: Parts,
+    part: Option<Part>,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    is_refusal: bool,
+    /// The inside of a string.
+    text: String,
+    /// Elements, commas between.
+    annotations: Vec<u8>,
+    annotation_count: usize,
+    logprobs: Vec<u8>,
+}
+
+impl Message {
+    pub(super) fn open(items: &mut Items, out: &mut Vec<u8>) -> Result<Self, AnswerError> {
+        let message = Message {
+            parts: Parts::open("msg", "content_index", items)?,
+            part: None,
+        };
+        message.parts.added(&message.write("in_progress"), items, out);
+        Ok(message)
+    }
+
+    /// Takes a piece of what is said; `logprobs` are elements, commas between.
+    pub(super) fn say(
+        &mut self,
+        is_refusal: bool,
+        text: &str,
+        logprobs: &[u8],
+        items: &mut Items,
+        out: &mut Vec<u8>,
+    ) -> Result<(), AnswerError> {
+        if self
+            .part
+            .as_ref()
+            .is_some_and(|part| part.is_refusal != is_refusal)
+        {
+            self.end_part(items, out);
+        }
+        items.keep(text.len().saturating_add(logprobs.len()))?;
+        if self.part.is_none() {
+            let part = Part {
+                is_refusal,
+                ..Part::default()
+            };
+            let of = self.parts.of();
+            items.event_of("response.content_part.added", of, out, |out| {
+                put(out, ",\"part\":");
+                part.write(out);
+            });
+            self.part = Some(part);
+        }
+        let kind = match is_refusal {
+            true => "response.refusal.delta",
+            false => "response.output_text.delta",
+        };
+        items.event_of(kind, self.parts.of(), out, |out| {
+            put_string("delta", text, out);
+            if !is_refusal {
+                put(out, ",\"logprobs\":[");
+                out.extend_from_slice(logprobs);
+                out.push(b']');
+            }
+        });
+        if let Some(part) = &mut self.part {
+            part.text.push_str(text);
+            join(logprobs, &mut part.logprobs);
+        }
+        Ok(())
+    }
+
+    /// Takes what the text at hand refers to.
+    pub(super) fn annotate(
+        &mut self,
+        annotations: &RawValue,
+        items: &mut Items,
+        out: &mut Vec<u8>,
+    ) -> Result<(), AnswerError> {
+        let Some(part) = self.part.as_mut().filter(|part| !part.is_refusal) else {
+            return Ok(());
+        };
+        for annotation in citations(annotations) {
+            items.keep(annotation.len())?;
+            let of = self.parts.of();
+            let number = part.annotation_count;
+            items.event_of("response.output_text.annotation.added", of, out, |out| {
+                put(out, ",\"annotation_index\":");
+                proofgate_dialect::json::write_number(out, number as u64);
+                put(out, ",\"annotation\":");
+                out.extend_from_slice(&annotation);
+            });
+            part.annotation_count = number.saturating_add(1);
+            join(&annotation, &mut part.annotations);
+        }
+        Ok(())
+    }
+
+    fn end_part(&mut self, items: &mut Items, out: &mut Vec<u8>) {
+        let Some(part) = self.part.take() else { return };
+        let (kind, name) = match part.is_refusal {
+            true => ("response.refusal.done", "refusal"),
+            false => ("response.output_text.done", "text"),
+        };
+        items.event_of(kind, self.parts.of(), out, |out| {
+            put_string(name, &part.text, out);
+            if !part.is_refusal {
+                put(out, ",\"logprobs\":[");
+                out.extend_from_slice(&part.logprobs);
+                out.push(b']');
+            }
+        });
+        let mut whole = Vec::with_capacity(part.text.len() + 64);
+        part.write(&mut whole);
+        self.parts.end("response.content_part.done", &whole, items, out);
+    }
+
+    pub(super) fn end(mut self, status: &str, items: &mut Items, out: &mut Vec<u8>) {
+        self.end_part(items, out);
+        let item = self.write(status);
+        self.parts.finish(item, items, out);
+    }
+
+    fn write(&self, status: &str) -> Vec<u8> {
+        let before = "\"role\":\"assistant\",\"content\":";
+        let mut item = self.parts.write("message", status, before);
+        item.push(b'}');
+        item
+    }
+}
+
+impl Part {
+    fn write(&self, out: &mut Vec<u8>) {
+        if self.is_refusal {
+            put(out, "{\"type\":\"refusal\"");
+            put_string("refusal", &self.text, out);
+        } else {
+            put(out, "{\"type\":\"output_text\"");
+            put_string("text", &self.text, out);
+            put(out, ",\"annotations\":[");
+            out.extend_from_slice(&self.annotations);
+            put(out, "],\"logprobs\":[");
+            out.extend_from_slice(&self.logprobs);
+            out.push(b']');
+        }
+        out.push(b'}');
+    }
+}
+
+/// The elements of the `content` of a choice's `logprobs`, commas between: both APIs have the same.
+pub(super) fn logprobs(of_choice: Option<&RawValue>) -> Vec<u8> {
+    #[derive(Deserialize)]
+    struct Logprobs<'l> {
+        #[serde(borrow)]
+        content: Option<Vec<&'l RawValue>>,
+    }
+    let mut list = Vec::new();
+    let logprobs = of_choice.and_then(|logprobs| serde_json::from_str::<Logprobs<'_>>(logprobs.get()).ok());
+    for token in logprobs.and_then(|logprobs| logprobs.content).unwrap_or_default() {
+        if !list.is_empty() {
+            list.push(b',');
+        }
+        put_compact(token.get(), &mut list);
+    }
+    list
+}
+
+/// Chat's annotations, each as Responses have it: there what is cited stands in the annotation itself.
+fn citations(annotations: &RawValue) -> Vec<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct Annotation<'a> {
+        #[serde(borrow)]
+        url_citation: Option<Cited<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Cited<'a> {
+        #[serde(borrow)]
+        url: &'a RawValue,
+        #[serde(borrow)]
+        title: Option<&'a RawValue>,
+        start_index: Option<u64>,
+        end_index: Option<u64>,
+    }
+    let annotations: Vec<Annotation<'_>> = serde_json::from_str(annotations.get()).unwrap_or_default();
+    let cited = annotations
+        .into_iter()
+        .filter_map(|annotation| annotation.url_citation);
+    let is_string = |value: &&RawValue| value.get().starts_with('"');
+    cited
+        .filter(|cited| is_string(&cited.url))
+        .map(|cited| {
+            let title = cited.title.filter(is_string).map_or("\"\"", RawValue::get);
+            let mut out = b"{\"type\":\"url_citation\",\"start_index\":".to_vec();
+            proofgate_dialect::json::write_number(&mut out, cited.start_index.unwrap_or(0));
+            put(&mut out, ",\"end_index\":");
+            proofgate_dialect::json::write_number(&mut out, cited.end_index.unwrap_or(0));
+            for piece in [",\"title\":", title, ",\"url\":", cited.url.get(), "}"] {
+                put(&mut out, piece);
+            }
+            out
+        })
+        .collect()
+}

@@ -1,0 +1,169 @@
+//! A Responses request as a chat request.
+
+use crate::responses_openai::choice::Choice;
+use crate::responses_openai::content;
+use crate::responses_openai::conversation::Conversation;
+use crate::responses_openai::input;
+use crate::responses_openai::response;
+use crate::responses_openai::settings::Settings;
+use crate::responses_openai::tools::{Tools, put};
+use proofgate_dialect::AskedResponse;
+use proofgate_dialect::field::{Field, Losses};
+use proofgate_dialect::json::write_string;
+use proofgate_dialect::losses::OTHER_FIELDS;
+use proofgate_dialect::losses::is_known;
+use proofgate_dialect::{Asked, Target, Untranslatable};
+
+/// Appends the chat request that says what a body of `POST /v1/responses` says, for another module to say it to its provider.
+///
+/// A streamed answer is asked for with its usage. `target.max_output_tokens` is not used. `out` stays as it was when the request
+/// is refused.
+///
+/// # Errors
+/// [`Untranslatable`] when the body is no such request; when it refers to what OpenAI keeps (`item_reference`, compaction items,
+/// `file_id`, `previous_response_id`, `conversation`, `prompt`, `background`); when it needs what only OpenAI has (a computer, a
+/// container); or, where `target.untranslatable` refuses it, for what the model is asked for and chat has no word for. Fields, items and
+/// parts that are not known are left out and named.
+///
+/// Source: OpenAI's API reference, Responses and Chat Completions.
+pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    write_or_undo(body, target, None, false, out)
+}
+
+/// The same for `openai_gemini::request`: Gemini shows its thoughts only where it is asked to, which `reasoning.summary` does.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_for_gemini(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    write_or_undo(body, target, None, true, out)
+}
+
+/// The same for a provider that speaks chat completions itself.
+///
+/// Results of tools are texts: the user shows pictures and files behind them. Tools among which the model may not choose are left
+/// out, and what only OpenAI's own models know is left out and named. The limit has the name that the model takes.
+///
+/// # Errors
+/// As for [`request`].
+pub fn request_to_chat(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    write_or_undo(body, target, Some(target.model), false, out)
+}
+
+fn write_or_undo(
+    body: &[u8],
+    target: &Target<'_>,
+    to_chat: Option<&str>,
+    to_gemini: bool,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    let start = out.len();
+    let asked = write(body, target, to_chat, to_gemini, out);
+    if asked.is_err() {
+        out.truncate(start);
+    }
+    asked
+}
+
+/// Fields that are read one after another, wherever they stand in the body.
+#[derive(Default)]
+struct Fields<'b, 'p> {
+    model: Option<Field<'b, 'p>>,
+    input: Option<Field<'b, 'p>>,
+    instructions: Option<Field<'b, 'p>>,
+    tools: Option<Field<'b, 'p>>,
+    tool_choice: Option<Field<'b, 'p>>,
+    reasoning: Option<Field<'b, 'p>>,
+    stream: bool,
+}
+
+fn write(
+    body: &[u8],
+    target: &Target<'_>,
+    to_chat: Option<&str>,
+    to_gemini: bool,
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    let body = Field::body(body)?;
+    let mut losses = Losses::new(target.untranslatable);
+    let mut settings = Settings::default();
+    let mut fields = Fields::default();
+    let members = body.members()?;
+    for (name, value) in &members {
+        let field = body.member(name, value);
+        match &**name {
+            "model" => fields.model = Some(field),
+            "input" => fields.input = Some(field),
+            "instructions" => fields.instructions = Some(field),
+            "tools" => fields.tools = Some(field),
+            "reasoning" => fields.reasoning = Some(field),
+            "tool_choice" => fields.tool_choice = Some(field),
+            "stream" => fields.stream = field.boolean()?,
+            _ => {
+                if settings.read(name, &field, to_chat, &mut losses)? {
+                    continue;
+                }
+                match is_known(name) {
+                    true => losses.lose(name, &field)?,
+                    // New clients send new fields: the request is not refused for one.
+                    false => losses.note(OTHER_FIELDS, &field),
+                }
+            }
+        }
+    }
+    let model = fields
+        .model
+        .ok_or_else(|| Untranslatable::new("model", "A model is required."))?;
+    let input = fields
+        .input
+        .ok_or_else(|| Untranslatable::new("input", "An input is required."))?;
+    let mut tools = Tools::default();
+    if let Some(field) = &fields.tools {
+        tools.read(field, &mut losses)?;
+    }
+    input::read_tools(&input, &mut tools, &mut losses)?;
+    let mut choice = Choice::default();
+    if let Some(field) = &fields.tool_choice {
+        choice = Choice::read(field, &tools, &mut losses)?;
+    }
+    if to_chat.is_some() {
+        choice = choice.narrow(&mut tools);
+    }
+    if let Some(field) = &fields.reasoning {
+        let shown = to_gemini.then_some(target.model);
+        settings.reasoning(field, to_chat, shown, !tools.is_empty(), &mut losses)?;
+    }
+
+    put(out, "{\"model\":");
+    write_string(out, target.model);
+    let mut conversation = Conversation::new(to_chat.is_some());
+    if let Some(instructions) = &fields.instructions {
+        conversation.system(&content::read(instructions, &mut losses)?);
+    }
+    input::read(&input, &tools, &mut conversation, &mut losses)?;
+    conversation.write(out);
+    tools.write(out);
+    choice.write(!tools.is_empty(), out)?;
+    settings.write(to_chat, !tools.is_empty(), out);
+    if fields.stream {
+        put(
+            out,
+            ",\"stream\":true,\"stream_options\":{\"include_usage\":true}",
+        );
+    }
+    out.push(b'}');
+    Ok(Asked {
+        model: model.text()?.into_owned(),
+        stream: fields.stream,
+        include_usage: fields.stream,
+        dropped: losses.names(),
+        response: Some(Box::new(AskedResponse {
+            echo: response::echo(&members),
+            tools: tools.names.into_asked(),
+        })),
+        ..Asked::default()
+    })
+}

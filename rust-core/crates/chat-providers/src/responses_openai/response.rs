@@ -1,0 +1,174 @@
+//! The object of an answer.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::responses_openai::events::Items;
+use crate::responses_openai::tools::put;
+use proofgate_dialect::Usage;
+use proofgate_dialect::json::{write_number, write_string};
+
+/// The longest value of a request that an answer repeats, and how much it repeats in all, in bytes. What is longer is told as if
+/// it had not been asked for: no client reads it.
+const LONGEST_ECHO: usize = 8 << 10;
+const MOST_ECHO: usize = 64 << 10;
+
+/// What an answer repeats of its request, and what it says of what was not asked for.
+const ECHOED: [(&str, &str); 16] = [
+    ("instructions", "null"),
+    ("max_output_tokens", "null"),
+    ("max_tool_calls", "null"),
+    ("metadata", "{}"),
+    ("parallel_tool_calls", "true"),
+    ("prompt_cache_key", "null"),
+    ("reasoning", r#"{"effort":null,"summary":null}"#),
+    ("safety_identifier", "null"),
+    ("temperature", "null"),
+    ("text", r#"{"format":{"type":"text"}}"#),
+    ("tool_choice", r#""auto""#),
+    ("tools", "[]"),
+    ("top_logprobs", "0"),
+    ("top_p", "null"),
+    ("truncation", r#""disabled""#),
+    ("user", "null"),
+];
+
+/// Members of an answer that repeat these of a request.
+pub(super) fn echo(members: &[(Cow<'_, str>, &RawValue)]) -> String {
+    let mut out = Vec::new();
+    for (name, default) in ECHOED {
+        let asked = members
+            .iter()
+            .find(|(asked, _)| asked == name)
+            .map(|(_, value)| value.get());
+        let is_short = |value: &&str| value.len() <= LONGEST_ECHO && out.len() + value.len() <= MOST_ECHO;
+        let value = asked.filter(is_short).unwrap_or(default);
+        for piece in [",\"", name, "\":"] {
+            put(&mut out, piece);
+        }
+        put_compact(value, &mut out);
+    }
+    put(
+        &mut out,
+        ",\"background\":false,\"previous_response_id\":null,\"store\":false",
+    );
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Appends JSON without the blanks between its parts: a line feed would end an event.
+pub(super) fn put_compact(json: &str, out: &mut Vec<u8>) {
+    if !json.bytes().any(|byte| byte.is_ascii_whitespace()) {
+        put(out, json);
+        return;
+    }
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in json.as_bytes() {
+        if in_string || !byte.is_ascii_whitespace() {
+            out.push(byte);
+        }
+        in_string ^= byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+    }
+}
+
+/// How far an answer has come.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Status<'s> {
+    InProgress,
+    Completed,
+    /// For a reason of OpenAI's.
+    Incomplete(&'static str),
+    /// A code, and the inside of a message.
+    Failed(&'s str, &'s str),
+}
+
+/// What all objects of an answer have in common.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    pub(super) created: u64,
+    /// The model as the client named it.
+    pub(super) model: String,
+    pub(super) echo: String,
+}
+
+impl Head {
+    /// Appends the object.
+    pub(super) fn write(&self, status: Status<'_>, items: &Items, usage: Option<&Usage>, out: &mut Vec<u8>) {
+        for piece in [
+            "{\"id\":\"resp_",
+            items.core(),
+            "\",\"object\":\"response\",\"created_at\":",
+        ] {
+            put(out, piece);
+        }
+        write_number(out, self.created);
+        let (name, error, reason) = match status {
+            Status::InProgress => ("in_progress", None, None),
+            Status::Completed => ("completed", None, None),
+            Status::Incomplete(reason) => ("incomplete", None, Some(reason)),
+            Status::Failed(code, message) => ("failed", Some((code, message)), None),
+        };
+        for piece in [",\"status\":\"", name, "\",\"error\":"] {
+            put(out, piece);
+        }
+        match error {
+            Some((code, message)) => {
+                for piece in ["{\"code\":\"", code, "\",\"message\":\"", message, "\"}"] {
+                    put(out, piece);
+                }
+            }
+            None => put(out, "null"),
+        }
+        put(out, ",\"incomplete_details\":");
+        match reason {
+            Some(reason) => {
+                for piece in ["{\"reason\":\"", reason, "\"}"] {
+                    put(out, piece);
+                }
+            }
+            None => put(out, "null"),
+        }
+        put(out, ",\"model\":");
+        write_string(out, &self.model);
+        put(out, ",\"output\":[");
+        items.write(out);
+        put(out, "],\"usage\":");
+        match usage {
+            Some(usage) => write_usage(usage, out),
+            None => put(out, "null"),
+        }
+        put(out, &self.echo);
+        out.push(b'}');
+    }
+}
+
+fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
+    for (before, number) in [
+        ("{\"input_tokens\":", usage.input),
+        (",\"input_tokens_details\":{\"cached_tokens\":", usage.cache_read),
+        (",\"cache_write_tokens\":", usage.cache_write),
+        ("},\"output_tokens\":", usage.output),
+        (
+            ",\"output_tokens_details\":{\"reasoning_tokens\":",
+            usage.reasoning,
+        ),
+        ("},\"total_tokens\":", usage.input.saturating_add(usage.output)),
+    ] {
+        put(out, before);
+        write_number(out, number);
+    }
+    out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::put_compact;
+
+    #[test]
+    fn only_blanks_between_parts_are_left_out() {
+        let mut out = Vec::new();
+        put_compact("{\n  \"a b\\\" c\": [1, 2]\r\n}", &mut out);
+        assert_eq!(out, br#"{"a b\" c":[1,2]}"#);
+    }
+}

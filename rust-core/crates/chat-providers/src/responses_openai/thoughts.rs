@@ -1,0 +1,197 @@
+//! What a provider thought, in a reasoning item: its text is the `summary`, a part for each block, and what belongs to it and is no
+//! text is the `encrypted_content`. The client sends the item back as it came, so that nothing is kept here.
+//!
+//! The form: [`VERSION`], and behind it a JSON object with any of
+//! * `details`: blocks of `reasoning_details`, each with `type`, `index`, `format`, `id`, `signature` and `data` where it has them, and
+//!   with `summary`, the number of the part that holds its text;
+//! * `field`: the name under which the provider told its thinking, if it has no such blocks;
+//! * `signature`: Gemini's thought signature of the message;
+//! * `calls`: those of calls, each with `id` and `signature`.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::responses_openai::tools::put;
+use proofgate_dialect::json::write_number;
+use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
+
+/// What an `encrypted_content` of ours begins with.
+pub(crate) const VERSION: &str = "proofgate-1:";
+
+/// OpenRouter's type of a summary of what was thought.
+const SUMMARY: &str = "reasoning.summary";
+
+#[derive(Deserialize)]
+struct Kept<'k> {
+    #[serde(borrow, default)]
+    details: Vec<Detail<'k>>,
+    field: Option<&'k str>,
+    #[serde(borrow)]
+    signature: Option<&'k RawValue>,
+    #[serde(borrow, default)]
+    calls: Vec<Call<'k>>,
+}
+
+#[derive(Deserialize)]
+struct Detail<'k> {
+    #[serde(borrow, rename = "type")]
+    kind: &'k str,
+    index: Option<u64>,
+    #[serde(borrow)]
+    format: Option<&'k RawValue>,
+    #[serde(borrow)]
+    id: Option<&'k RawValue>,
+    #[serde(borrow)]
+    signature: Option<&'k RawValue>,
+    #[serde(borrow)]
+    data: Option<&'k RawValue>,
+    summary: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Call<'k> {
+    #[serde(borrow)]
+    id: &'k RawValue,
+    #[serde(borrow)]
+    signature: &'k RawValue,
+}
+
+/// What the reasoning items of one turn say, as members of an assistant's message.
+#[derive(Debug, Default)]
+pub(super) struct Thoughts {
+    /// Elements of `reasoning_details`, commas between.
+    details: Vec<u8>,
+    /// The inside of a string.
+    content: String,
+    /// Whether the provider calls it `reasoning`, and not `reasoning_content`.
+    is_reasoning: bool,
+    /// Strings as JSON.
+    signature: Option<String>,
+    calls: HashMap<String, String>,
+}
+
+impl Thoughts {
+    /// Takes an item: the insides of its summary's texts, and its `encrypted_content`. Whether that could be read; thoughts of
+    /// another provider cannot, and are left out.
+    pub(super) fn take(&mut self, texts: &[&str], encrypted: Option<&str>) -> bool {
+        let Some(encrypted) = encrypted else {
+            self.content.extend(texts.iter().copied());
+            return true;
+        };
+        let kept = encrypted
+            .strip_prefix(VERSION)
+            .map(serde_json::from_str::<Kept<'_>>);
+        let Some(Ok(kept)) = kept else { return false };
+        for detail in &kept.details {
+            detail.write(texts, &mut self.details);
+        }
+        if let Some(field) = kept.field {
+            self.is_reasoning = field == "reasoning";
+            self.content.extend(texts.iter().copied());
+        }
+        if let Some(signature) = kept.signature.and_then(string) {
+            self.signature = Some(signature);
+        }
+        let calls = kept.calls.iter();
+        let calls = calls.filter_map(|call| Some((string(call.id)?, string(call.signature)?)));
+        self.calls.extend(calls);
+        true
+    }
+
+    /// Appends the members, a comma before each.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        if !self.content.is_empty() {
+            let name = if self.is_reasoning {
+                ",\"reasoning\":\""
+            } else {
+                ",\"reasoning_content\":\""
+            };
+            for piece in [name, &self.content, "\""] {
+                put(out, piece);
+            }
+        }
+        if !self.details.is_empty() {
+            put(out, ",\"reasoning_details\":[");
+            out.extend_from_slice(&self.details);
+            out.push(b']');
+        }
+        write_signature(self.signature.as_deref(), out);
+    }
+
+    /// Appends the member that a call has, whose id is given as JSON.
+    pub(super) fn write_of_call(&self, id: &str, out: &mut Vec<u8>) {
+        write_signature(self.calls.get(id).map(String::as_str), out);
+    }
+}
+
+fn write_signature(signature: Option<&str>, out: &mut Vec<u8>) {
+    if let Some(signature) = signature {
+        for piece in [
+            r#","extra_content":{"google":{"thought_signature":"#,
+            signature,
+            "}}",
+        ] {
+            put(out, piece);
+        }
+    }
+}
+
+/// A string as JSON.
+fn string(value: &RawValue) -> Option<String> {
+    value.get().starts_with('"').then(|| value.get().to_owned())
+}
+
+impl Detail<'_> {
+    /// Appends it as an element, with the text that the item's summary has for it.
+    fn write(&self, texts: &[&str], out: &mut Vec<u8>) {
+        let text = self.summary.and_then(|part| texts.get(part));
+        let is_known = match self.kind {
+            TEXT => text.is_some() || self.signature.is_some(),
+            SUMMARY => text.is_some(),
+            ENCRYPTED => self.data.is_some(),
+            _ => false,
+        };
+        if !is_known {
+            return;
+        }
+        put(
+            out,
+            if out.is_empty() {
+                "{\"type\":\""
+            } else {
+                ",{\"type\":\""
+            },
+        );
+        put(out, self.kind);
+        out.push(b'"');
+        if let Some(index) = self.index {
+            put(out, ",\"index\":");
+            write_number(out, index);
+        }
+        if let Some(text) = text {
+            let name = if self.kind == SUMMARY {
+                ",\"summary\":\""
+            } else {
+                ",\"text\":\""
+            };
+            for piece in [name, text, "\""] {
+                put(out, piece);
+            }
+        }
+        for (name, value) in [
+            ("signature", self.signature),
+            ("data", self.data),
+            ("format", self.format),
+            ("id", self.id),
+        ] {
+            if let Some(value) = value.filter(|value| value.get().starts_with('"')) {
+                for piece in [",\"", name, "\":", value.get()] {
+                    put(out, piece);
+                }
+            }
+        }
+        out.push(b'}');
+    }
+}

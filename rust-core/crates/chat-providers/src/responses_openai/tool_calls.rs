@@ -1,0 +1,127 @@
+//! Calls of earlier turns, as calls of functions, and their results.
+
+use std::borrow::Cow;
+
+use crate::responses_openai::content::{self, Part, required};
+use crate::responses_openai::conversation::Call;
+use crate::responses_openai::item::Item;
+use crate::responses_openai::response::put_compact;
+use crate::responses_openai::tool_names::Names;
+use crate::responses_openai::tools::{inside, put};
+use proofgate_dialect::ToolKind;
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::field::{Field, Losses};
+use proofgate_dialect::json::write_string;
+
+/// The id that a call and its result have in common.
+fn call_id<'b>(field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<Cow<'b, str>, Untranslatable> {
+    let id = item.call_id.as_ref().or(item.id.as_ref());
+    required(field, id, "It must have a call_id.")?.text()
+}
+
+/// JSON as a string of JSON, without blanks between its parts.
+fn quoted(json: &str) -> Cow<'static, str> {
+    let (mut compact, mut out) = (
+        Vec::with_capacity(json.len()),
+        Vec::with_capacity(json.len() + 16),
+    );
+    put_compact(json, &mut compact);
+    write_string(&mut out, std::str::from_utf8(&compact).unwrap_or_default());
+    Cow::Owned(String::from_utf8(out).unwrap_or_default())
+}
+
+/// Reads a call of this kind of tool.
+pub(super) fn call<'b>(
+    kind: ToolKind,
+    field: &Field<'b, '_>,
+    item: &Item<'b, '_>,
+    names: &Names,
+) -> Result<Call<'b>, Untranslatable> {
+    let namespace = item.namespace.as_ref().map(Field::text).transpose()?;
+    let named = || -> Result<Cow<'b, str>, Untranslatable> {
+        required(field, item.name.as_ref(), "It must have a name.")?.text()
+    };
+    let action = || required(field, item.action.as_ref(), "It must have an action.");
+    let (name, arguments) = match kind {
+        ToolKind::Function => {
+            let arguments = required(field, item.arguments.as_ref(), "It must have arguments.")?;
+            (named()?, arguments_of_function(arguments)?)
+        }
+        ToolKind::Custom => {
+            let input = required(field, item.input.as_ref(), "It must have an input.")?;
+            let object = ["{\"input\":", input.literal()?, "}"].concat();
+            (named()?, quoted(&object))
+        }
+        ToolKind::LocalShell => ("local_shell".into(), quoted(&without_type(action()?)?)),
+        ToolKind::Shell => ("shell".into(), quoted(action()?.json())),
+        ToolKind::ApplyPatch => {
+            let operation = required(field, item.operation.as_ref(), "It must have an operation.")?;
+            ("apply_patch".into(), quoted(operation.json()))
+        }
+        ToolKind::ToolSearch => {
+            let arguments = required(field, item.arguments.as_ref(), "It must have arguments.")?;
+            ("tool_search".into(), arguments_of_function(arguments)?)
+        }
+    };
+    Ok(Call {
+        id: call_id(field, item)?,
+        name: names.sent(kind, namespace.as_deref(), &name),
+        arguments,
+    })
+}
+
+/// A string of JSON, or the object itself.
+fn arguments_of_function<'b>(arguments: &Field<'b, '_>) -> Result<Cow<'b, str>, Untranslatable> {
+    match arguments.is_object() {
+        true => Ok(quoted(arguments.json())),
+        false => arguments.literal().map(Cow::Borrowed),
+    }
+}
+
+/// A command to run, without saying that it is one.
+fn without_type(action: &Field<'_, '_>) -> Result<String, Untranslatable> {
+    let mut out = Vec::new();
+    let mut before = "{";
+    for (name, value) in action.members()?.into_iter().filter(|(name, _)| name != "type") {
+        put(&mut out, std::mem::replace(&mut before, ","));
+        write_string(&mut out, &name);
+        out.push(b':');
+        put(&mut out, value.get());
+    }
+    put(&mut out, if before == "{" { "{}" } else { "}" });
+    Ok(String::from_utf8(out).unwrap_or_default())
+}
+
+/// The result of a call: its id, and what it says.
+pub(super) fn result<'b>(
+    kind: ToolKind,
+    field: &Field<'b, '_>,
+    item: &Item<'b, '_>,
+    losses: &mut Losses,
+) -> Result<(Cow<'b, str>, Vec<Part<'b>>), Untranslatable> {
+    let id = call_id(field, item)?;
+    let output = item.output.as_ref();
+    let parts = match (kind, output) {
+        // What was written to its two streams, and how each command ended.
+        (ToolKind::Shell, Some(output)) if !output.is_string() => {
+            let text = quoted(output.json()).into_owned();
+            vec![Part::Owned(inside(&text).to_owned())]
+        }
+        (ToolKind::ApplyPatch, output) => {
+            let status = item.status.as_ref().map(Field::text).transpose()?;
+            let mut parts = Vec::new();
+            if status.as_deref() == Some("failed") {
+                parts.push(Part::Text("The patch failed."));
+            }
+            match output {
+                Some(output) => parts.extend(content::read(output, losses)?),
+                None if parts.is_empty() => parts.push(Part::Text("The patch was applied.")),
+                None => {}
+            }
+            parts
+        }
+        (_, Some(output)) => content::read(output, losses)?,
+        (_, None) => return Err(field.refuse("It must have an output.")),
+    };
+    Ok((id, parts))
+}

@@ -1,0 +1,337 @@
+//! The tools of a request, as functions.
+
+use std::borrow::Cow;
+
+use crate::custom_tools::{self, HOW_TO_CALL, described_by_grammar};
+use crate::responses_openai::tool_names::Names;
+use proofgate_dialect::ToolKind;
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::field::{Field, Losses, Members as FieldMembers};
+use proofgate_dialect::json::write_string;
+use proofgate_dialect::schema::can_be_strict;
+
+/// Appends text that is JSON already.
+pub(super) fn put(out: &mut Vec<u8>, json: &str) {
+    out.extend_from_slice(json.as_bytes());
+}
+
+/// What stands between the quotes of a string as JSON.
+pub(super) fn inside(literal: &str) -> &str {
+    let literal = literal.strip_prefix('"').unwrap_or(literal);
+    literal.strip_suffix('"').unwrap_or(literal)
+}
+
+/// Tools of a request, those of namespaces and those that searches found among them. OpenAI's API takes fewer.
+pub(super) const MOST_TOOLS: usize = 1024;
+
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+const LOCAL_SHELL: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"},"description":"The program and its arguments."},"working_directory":{"type":"string"},"timeout_ms":{"type":"integer"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
+const SHELL: &str = r#"{"type":"object","properties":{"commands":{"type":"array","items":{"type":"string"},"description":"Command lines, which run at the same time."},"timeout_ms":{"type":"integer"},"max_output_length":{"type":"integer"}},"required":["commands"]}"#;
+const APPLY_PATCH: &str = r#"{"type":"object","properties":{"type":{"type":"string","enum":["create_file","update_file","delete_file"]},"path":{"type":"string"},"diff":{"type":"string","description":"A diff in the V4A format: lines that begin with a blank, + or -, each hunk after a line of @@. Of a new file, each line after a +. None to delete a file."}},"required":["type","path"]}"#;
+
+/// A function for the provider.
+struct Definition<'b> {
+    sent: String,
+    /// Insides of strings, one behind another with blank lines between.
+    descriptions: Vec<Cow<'b, str>>,
+    parameters: Cow<'b, str>,
+    strict: bool,
+}
+
+/// The tools of a request, and their names.
+#[derive(Default)]
+pub(super) struct Tools<'b> {
+    pub(super) names: Names,
+    definitions: Vec<Definition<'b>>,
+}
+
+/// A tool, its members by name.
+#[derive(Default)]
+struct Members<'b, 'p> {
+    kind: Cow<'b, str>,
+    name: Option<Cow<'b, str>>,
+    description: Option<&'b str>,
+    parameters: Option<Field<'b, 'p>>,
+    strict: bool,
+    format: Option<Field<'b, 'p>>,
+    tools: Option<Field<'b, 'p>>,
+    by_server: bool,
+}
+
+impl<'b> Tools<'b> {
+    /// Takes an array of tools.
+    ///
+    /// # Errors
+    /// [`Untranslatable`] at one that cannot be sent, and at more than 1024.
+    pub(super) fn read(&mut self, field: &Field<'b, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
+        let tools = field.elements()?;
+        let mut read = Vec::with_capacity(tools.len());
+        for (index, tool) in tools.into_iter().enumerate() {
+            let tool = field.element(index, tool);
+            read.push((tool, tool.members()?));
+        }
+        // Tools that the client names itself keep their names, whatever else there is.
+        let is_named = |members: &FieldMembers<'_>| {
+            let is_named = |kind: &str| matches!(kind, "\"function\"" | "\"custom\"");
+            members
+                .iter()
+                .any(|(name, kind)| name == "type" && is_named(kind.get()))
+        };
+        for of_client in [true, false] {
+            for (tool, members) in read.iter().filter(|(_, members)| is_named(members) == of_client) {
+                self.tool(tool, members, None, losses)?;
+                if self.names.len() > MOST_TOOLS {
+                    return Err(field.refuse("There are more than 1024 tools."));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tool(
+        &mut self,
+        tool: &Field<'b, '_>,
+        listed: &FieldMembers<'b>,
+        namespace: Option<(&str, &mut Vec<Cow<'b, str>>)>,
+        losses: &mut Losses,
+    ) -> Result<(), Untranslatable> {
+        let mut members = Members::default();
+        for (name, value) in listed {
+            let member = tool.member(name, value);
+            match &**name {
+                "type" => members.kind = member.text()?,
+                "name" => members.name = Some(member.text()?),
+                "description" => members.description = Some(member.literal()?),
+                "parameters" => members.parameters = Some(member),
+                "strict" => members.strict = member.boolean()?,
+                "format" => members.format = Some(member),
+                "tools" => members.tools = Some(member),
+                "execution" => members.by_server = member.text()? != "client",
+                "environment" => check_environment(&member)?,
+                "defer_loading" => losses.lose("tools[].defer_loading", &member)?,
+                "output_schema" => losses.lose("tools[].output_schema", &member)?,
+                "allowed_callers" => losses.lose("tools[].allowed_callers", &member)?,
+                "async" => losses.lose("tools[].async", &member)?,
+                // A tool that is left out, or one that will be known: its members say nothing more.
+                _ => {}
+            }
+        }
+        let by_server = members.by_server || !listed.iter().any(|(name, _)| name == "execution");
+        match (&*members.kind, namespace) {
+            ("function", namespace) => self.function(tool, members, ToolKind::Function, namespace, losses),
+            ("custom", namespace) => self.function(tool, members, ToolKind::Custom, namespace, losses),
+            ("namespace", None) => self.namespace(tool, &members, losses),
+            ("local_shell", None) => {
+                self.own(
+                    ToolKind::LocalShell,
+                    "local_shell",
+                    "Runs a command.",
+                    LOCAL_SHELL.into(),
+                );
+                Ok(())
+            }
+            ("shell", None) => {
+                self.own(
+                    ToolKind::Shell,
+                    "shell",
+                    "Runs command lines in a shell.",
+                    SHELL.into(),
+                );
+                Ok(())
+            }
+            ("apply_patch", None) => {
+                let description = "Creates, changes or deletes a file.";
+                self.own(
+                    ToolKind::ApplyPatch,
+                    "apply_patch",
+                    description,
+                    APPLY_PATCH.into(),
+                );
+                Ok(())
+            }
+            ("tool_search", None) if !by_server => {
+                let parameters = match &members.parameters {
+                    Some(parameters) => schema(parameters)?,
+                    None => NO_PARAMETERS,
+                };
+                let description = members.description.map_or("Finds tools to call.", inside);
+                self.own(
+                    ToolKind::ToolSearch,
+                    "tool_search",
+                    description,
+                    parameters.into(),
+                );
+                Ok(())
+            }
+            ("computer" | "computer_use_preview", None) => Err(tool.refuse(
+                "The provider of this model has no tool that uses a computer; a function can do it.",
+            )),
+            // Run by OpenAI, or not known; all tools that a search of its own would find are sent.
+            _ => losses.lose("tools[].type", tool),
+        }
+    }
+
+    fn function(
+        &mut self,
+        tool: &Field<'b, '_>,
+        members: Members<'b, '_>,
+        kind: ToolKind,
+        namespace: Option<(&str, &mut Vec<Cow<'b, str>>)>,
+        losses: &mut Losses,
+    ) -> Result<(), Untranslatable> {
+        let name = members.name.filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| tool.refuse("It must have a name."))?;
+        let (namespace, mut descriptions) = match namespace {
+            Some((namespace, before)) => (Some(namespace), std::mem::take(before)),
+            None => (None, Vec::new()),
+        };
+        let Some(sent) = self.names.add(kind, namespace, &name) else {
+            return Ok(());
+        };
+        let sent = sent.sent.to_string();
+        let description = members.description.map(inside).filter(|text| !text.is_empty());
+        descriptions.extend(description.map(Cow::Borrowed));
+        let (parameters, strict) = match kind {
+            ToolKind::Custom => {
+                descriptions.push(HOW_TO_CALL.into());
+                let format = members.format.as_ref();
+                let grammar = format.map(|format| grammar(format, losses)).transpose()?;
+                (
+                    Cow::Owned(custom_tools::parameters(grammar.flatten().as_deref())),
+                    false,
+                )
+            }
+            _ => {
+                let schema = members.parameters.as_ref().map_or(Ok(NO_PARAMETERS), schema)?;
+                (Cow::Borrowed(schema), members.strict && can_be_strict(schema))
+            }
+        };
+        if members.strict && !strict {
+            losses.note("tools[].strict", tool);
+        }
+        self.definitions.push(Definition {
+            sent,
+            descriptions,
+            parameters,
+            strict,
+        });
+        Ok(())
+    }
+
+    /// Functions in a group: what is said of the group stands before what is said of its first.
+    fn namespace(
+        &mut self,
+        tool: &Field<'b, '_>,
+        members: &Members<'b, '_>,
+        losses: &mut Losses,
+    ) -> Result<(), Untranslatable> {
+        let name = members.name.as_deref().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| tool.refuse("It must have a name."))?;
+        let description = members.description.map(inside).filter(|text| !text.is_empty());
+        let mut before: Vec<_> = description.map(Cow::Borrowed).into_iter().collect();
+        let Some(tools) = &members.tools else {
+            return Ok(());
+        };
+        for (index, tool) in tools.elements()?.into_iter().enumerate() {
+            let tool = tools.element(index, tool);
+            self.tool(&tool, &tool.members()?, Some((name, &mut before)), losses)?;
+        }
+        Ok(())
+    }
+
+    /// A tool whose parameters OpenAI defines.
+    fn own(&mut self, kind: ToolKind, name: &str, description: &'b str, parameters: Cow<'b, str>) {
+        let Some(tool) = self.names.add(kind, None, name) else {
+            return;
+        };
+        let sent = tool.sent.to_string();
+        self.definitions.push(Definition {
+            sent,
+            descriptions: vec![description.into()],
+            parameters,
+            strict: false,
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.definitions.is_empty()
+    }
+
+    /// Keeps those alone that have one of these names at the provider.
+    pub(super) fn keep(&mut self, names: &[String]) {
+        self.definitions
+            .retain(|definition| names.contains(&definition.sent));
+    }
+
+    /// Appends the member `tools`, a comma before it, if there are any.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut before = ",\"tools\":[";
+        for definition in &self.definitions {
+            put(out, std::mem::replace(&mut before, ","));
+            put(out, r#"{"type":"function","function":{"name":"#);
+            write_string(out, &definition.sent);
+            if !definition.descriptions.is_empty() {
+                put(out, r#","description":""#);
+                put(out, &definition.descriptions.join("\\n\\n"));
+                out.push(b'"');
+            }
+            put(out, r#","parameters":"#);
+            put(out, &definition.parameters);
+            put(
+                out,
+                if definition.strict {
+                    r#","strict":true}}"#
+                } else {
+                    "}}"
+                },
+            );
+        }
+        if !self.definitions.is_empty() {
+            out.push(b']');
+        }
+    }
+}
+
+fn schema<'b>(parameters: &Field<'b, '_>) -> Result<&'b str, Untranslatable> {
+    match parameters.is_object() {
+        true if inside_braces_is_blank(parameters.json()) => Ok(NO_PARAMETERS),
+        true => Ok(parameters.json()),
+        false => Err(parameters.refuse("It must be a schema of an object.")),
+    }
+}
+
+fn inside_braces_is_blank(json: &str) -> bool {
+    let inside = json.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
+}
+
+/// What says which texts a custom tool takes, as the inside of a string. No provider holds to it: the model is told of it.
+fn grammar(format: &Field<'_, '_>, losses: &mut Losses) -> Result<Option<String>, Untranslatable> {
+    let (mut syntax, mut definition) = (Cow::Borrowed("lark"), None);
+    for (name, value) in format.members()? {
+        let member = format.member(&name, value);
+        match &*name {
+            "syntax" => syntax = member.text()?,
+            "definition" => definition = Some(inside(member.literal()?)),
+            _ => {}
+        }
+    }
+    if definition.is_some() {
+        losses.note("tools[].format", format);
+    }
+    Ok(definition.map(|definition| described_by_grammar(&syntax, definition)))
+}
+
+/// A shell runs where the client is; containers are OpenAI's.
+fn check_environment(environment: &Field<'_, '_>) -> Result<(), Untranslatable> {
+    let kind = environment
+        .members()?
+        .into_iter()
+        .find(|(name, _)| name == "type");
+    match kind {
+        Some((name, kind)) if environment.member(&name, kind).text()? != "local" => {
+            Err(environment.refuse("The provider of this model runs no containers: it must be local."))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,27 @@
+//! Gemini's signature of what it thought before a call, in the words that Google has for clients of chat completions.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use proofgate_dialect::json_text::inside;
+
+#[derive(Deserialize)]
+struct Extra<'b> {
+    #[serde(borrow)]
+    google: Option<Vendor<'b>>,
+    #[serde(borrow)]
+    vertex: Option<Vendor<'b>>,
+}
+
+#[derive(Deserialize)]
+struct Vendor<'b> {
+    #[serde(borrow)]
+    thought_signature: Option<&'b RawValue>,
+}
+
+/// The signature in an `extra_content`, as it stands between its quotes.
+pub(crate) fn signature(extra: Option<&RawValue>) -> Option<&str> {
+    let extra: Extra<'_> = serde_json::from_str(extra?.get()).ok()?;
+    let signature = extra.google.or(extra.vertex)?.thought_signature?;
+    inside(signature).filter(|signature| !signature.is_empty())
+}

@@ -1,0 +1,163 @@
+//! The tools that the model has called.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::body::{Call, Message};
+use crate::losses::{Losses, json};
+use crate::place::Place;
+use crate::request::Chat;
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::object::Word;
+
+/// A call.
+pub struct Called<'c, 'b> {
+    pub id: &'c Word<'b>,
+    pub name: &'c Word<'b>,
+    pub is_custom: bool,
+    /// The arguments of a function, or the input of a custom tool.
+    given: Option<JsonText<'b>>,
+    pub cache: Option<&'b RawValue>,
+    /// What other providers' clients keep with a call.
+    pub extra: Option<&'b RawValue>,
+    place: Place,
+    at: usize,
+}
+
+impl<'b> Message<'b> {
+    /// The calls of a message of the model's; those of custom tools, where the writer says `messages[].tool_calls[].custom`.
+    pub fn calls<'c>(
+        &'c self,
+        place: Place,
+        losses: &mut Losses,
+    ) -> Result<Vec<Called<'c, 'b>>, Untranslatable> {
+        let calls = self.tool_calls.as_deref().unwrap_or_default();
+        let read = calls.iter().enumerate();
+        read.map(|(at, call)| call.read(place, at, losses)).collect()
+    }
+}
+
+impl<'b> Call<'b> {
+    fn read<'c>(
+        &'c self,
+        place: Place,
+        at: usize,
+        losses: &mut Losses,
+    ) -> Result<Called<'c, 'b>, Untranslatable> {
+        let path = |field: &str| place.field(&format!("tool_calls[{at}].{field}"));
+        losses.unknown(self.unknown.as_ref());
+        for (key, field, value) in [
+            (
+                "messages[].tool_calls[].cache_control",
+                "cache_control",
+                self.cache_control,
+            ),
+            ("messages[].extra_content", "extra_content", self.extra_content),
+        ] {
+            losses.offer(key, json(value), || path(field))?;
+        }
+        let (is_custom, name, given) = match self.kind.as_deref() {
+            None | Some("function") => {
+                let function = self.function.as_ref();
+                losses.unknown(function.and_then(|function| function.unknown.as_ref()));
+                let name = function.and_then(|function| function.name.as_ref());
+                (false, name, function.and_then(|function| function.arguments))
+            }
+            Some("custom") if losses.says("messages[].tool_calls[].custom") => {
+                let custom = self.custom.as_ref();
+                losses.unknown(custom.and_then(|custom| custom.unknown.as_ref()));
+                let name = custom.and_then(|custom| custom.name.as_ref());
+                (true, name, custom.and_then(|custom| custom.input))
+            }
+            Some(_) => {
+                let message = "the provider of this model has no calls of this type";
+                return Err(Untranslatable::new(path("type"), message));
+            }
+        };
+        let missing = |field: &str| {
+            let message = "a call has to have an id and the name of a tool";
+            Untranslatable::new(path(field), message)
+        };
+        Ok(Called {
+            id: self.id.as_ref().ok_or_else(|| missing("id"))?,
+            name: name.ok_or_else(|| missing("function.name"))?,
+            is_custom,
+            given,
+            cache: self.cache_control,
+            extra: self.extra_content,
+            place,
+            at,
+        })
+    }
+}
+
+impl<'b> Called<'_, 'b> {
+    /// What the tool was given, as a JSON string.
+    pub fn given(&self) -> &'b str {
+        match self.given.filter(|given| !given.is_empty()) {
+            Some(given) => given.raw(),
+            None if self.is_custom => "\"\"",
+            None => "\"{}\"",
+        }
+    }
+
+    /// The arguments as the JSON object that they have to be; none are an empty one.
+    pub fn arguments(&self) -> Result<Cow<'b, str>, Untranslatable> {
+        let Some(given) = self.given.filter(|given| !given.is_blank()) else {
+            return Ok(Cow::Borrowed("{}"));
+        };
+        let is_object = |text: &str| {
+            text.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+        };
+        let arguments = given.decoded().filter(|text| is_object(text));
+        arguments.ok_or_else(|| {
+            Untranslatable::new(
+                self.field("function.arguments"),
+                "arguments have to be a JSON object in a string",
+            )
+        })
+    }
+
+    /// The path of a field of the call.
+    pub fn field(&self, field: &str) -> String {
+        self.place.field(&format!("tool_calls[{}].{field}", self.at))
+    }
+}
+
+impl Chat<'_> {
+    /// Whether the model has called any tool.
+    pub fn has_calls(&self) -> bool {
+        let messages = self.messages.as_deref().unwrap_or_default();
+        messages.iter().any(|message| {
+            let calls = message.tool_calls.as_deref().unwrap_or_default();
+            !calls.is_empty() || message.tool_call_id.is_some()
+        })
+    }
+}
+
+/// The id of a call with the characters and of the length that a provider takes: itself if it can be, else always the same other
+/// one, so that the call and its result have the same.
+pub fn call_id(id: &str, is_allowed: impl Fn(char) -> bool, longest: usize) -> Cow<'_, str> {
+    /// Bytes of an underscore and a hash in hexadecimal digits.
+    const HASH: usize = 17;
+    if !id.is_empty() && id.len() <= longest && id.chars().all(&is_allowed) {
+        return Cow::Borrowed(id);
+    }
+    let mut replaced = String::new();
+    for char in id.chars().filter(|char| is_allowed(*char)) {
+        if replaced.len() + char.len_utf8() > longest.saturating_sub(HASH) {
+            break;
+        }
+        replaced.push(char);
+    }
+    Cow::Owned(format!("{replaced}_{:016x}", fnv1a(id.bytes())))
+}
+
+/// A 64-bit hash that is the same everywhere. Source: G. Fowler, L. C. Noll, K.-P. Vo and D. Eastlake, FNV-1a.
+pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

@@ -1,0 +1,96 @@
+//! `reasoning_effort`, as a Claude model is asked for it.
+
+use crate::losses::Losses;
+use crate::request::Chat;
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::constraints::{Constraint, Effort, LEAST_BUDGET, effort, has};
+use proofgate_dialect::object::Number;
+
+const NAME: &str = "reasoning_effort";
+
+/// What is said of thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thought<'b> {
+    /// Nothing.
+    Unsaid,
+    /// That the model is not to think.
+    Off,
+    /// This level of effort.
+    Level(&'b str),
+    /// This number of tokens.
+    Budget(u64),
+}
+
+/// How a model is asked for the effort of a request, whose answer has `most` tokens at most. An effort that it does not have is left
+/// out and named, and so is one that cannot stand beside the client's own `thinking`.
+///
+/// # Errors
+/// [`Untranslatable`] for a level that is none, where such fields are refused.
+pub fn thought<'b>(
+    chat: &Chat<'b>,
+    model: &str,
+    most: u64,
+    has_thinking: bool,
+    losses: &mut Losses,
+) -> Result<Thought<'b>, Untranslatable> {
+    let Some(value) = chat.reasoning_effort else {
+        return Ok(Thought::Unsaid);
+    };
+    let level = value.inner();
+    if level == "none" {
+        return Ok(Thought::Off);
+    }
+    let Some(effort) = effort(model, level) else {
+        losses.lose_field(NAME, value.raw())?;
+        return Ok(Thought::Unsaid);
+    };
+    match effort {
+        // The lowest of all but OpenAI.
+        Effort::Level("minimal") => return Ok(Thought::Level("low")),
+        Effort::Level(said) => {
+            if said != level && level != "minimal" {
+                losses.note(NAME, value.raw());
+            }
+            return Ok(Thought::Level(said));
+        }
+        Effort::Budget(tokens) if !has_thinking => {
+            if let Some(tokens) = chat.budget(tokens, most) {
+                return Ok(Thought::Budget(tokens));
+            }
+        }
+        Effort::Budget(_) | Effort::Nothing => {}
+    }
+    losses.note(NAME, value.raw());
+    Ok(Thought::Unsaid)
+}
+
+impl Chat<'_> {
+    /// The tokens of thought that a request has room for: half of its answer at most. `None` where the API refuses thinking
+    /// (platform.claude.com, Extended thinking): beside a sampling of the client's own, beside a tool that has to be called, and in
+    /// a turn whose calls came without thoughts.
+    fn budget(&self, tokens: u64, most: u64) -> Option<u64> {
+        let number = |value: Option<Number<'_>>| value.map(Number::value);
+        let samples = number(self.temperature).is_some_and(|temperature| temperature != 1.0)
+            || number(self.top_p).is_some_and(|top_p| top_p < 0.95)
+            || self.top_k.is_some();
+        let budget = tokens.min(most / 2);
+        let has_room = !samples && !self.forces_a_call() && !self.calls_without_thoughts();
+        (has_room && budget >= LEAST_BUDGET).then_some(budget)
+    }
+
+    /// Whether the turn at hand has a call whose thoughts did not come back.
+    fn calls_without_thoughts(&self) -> bool {
+        let messages = self.messages.as_deref().unwrap_or_default();
+        let at_hand = messages
+            .iter()
+            .rev()
+            .take_while(|message| message.role.as_deref() != Some("user"));
+        let mut at_hand = at_hand.filter(|message| message.role.as_deref() == Some("assistant"));
+        at_hand.any(|message| message.tool_calls.is_some() && message.reasoning_details.is_none())
+    }
+}
+
+/// Whether a model thinks only where it is asked to.
+pub fn thinks_if_asked(model: &str) -> bool {
+    has(model, Constraint::ThinkingBudget) || has(model, Constraint::NoThinking)
+}

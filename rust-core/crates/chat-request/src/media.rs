@@ -1,0 +1,231 @@
+//! Pictures, documents and recordings: in the request itself, or at an address.
+
+use std::borrow::Cow;
+
+use proofgate_dialect::json_text::JsonText;
+
+/// Where media are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Media<'b> {
+    /// In the request: their media type, which may be empty, and their data in base64, which may stand in a JSON string as they are.
+    Data {
+        media_type: Cow<'b, str>,
+        data: Cow<'b, str>,
+    },
+    /// At an http or https address.
+    Web(Cow<'b, str>),
+}
+
+/// Kinds of documents: the extension, and the media type.
+const DOCUMENTS: [(&str, &str); 9] = [
+    ("pdf", "application/pdf"),
+    ("csv", "text/csv"),
+    ("doc", "application/msword"),
+    (
+        "docx",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ),
+    ("xls", "application/vnd.ms-excel"),
+    (
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
+    ("html", "text/html"),
+    ("txt", "text/plain"),
+    ("md", "text/markdown"),
+];
+
+/// Kinds of other media.
+const MEDIA: [(&str, &str); 10] = [
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("webp", "image/webp"),
+    ("gif", "image/gif"),
+    ("heic", "image/heic"),
+    ("heif", "image/heif"),
+    ("mp4", "video/mp4"),
+    ("mp3", "audio/mp3"),
+    ("wav", "audio/wav"),
+];
+
+/// What base64 begins with, and the media type that it is then.
+const BEGINS: [(&str, &str); 5] = [
+    ("iVBORw0KGgo", "image/png"),
+    ("/9j/", "image/jpeg"),
+    ("R0lGOD", "image/gif"),
+    ("UklGR", "image/webp"),
+    ("JVBERi0", "application/pdf"),
+];
+
+impl<'b> Media<'b> {
+    /// Reads a `data:` URL with base64 (RFC 2397) or an address on the web; `None` for anything else.
+    pub fn read(text: JsonText<'b>) -> Option<Self> {
+        let url = text.decoded()?;
+        if is_web(&url) {
+            return Some(Media::Web(url));
+        }
+        let scheme = url.get(..5)?;
+        if !scheme.eq_ignore_ascii_case("data:") {
+            return None;
+        }
+        let comma = url.find(',')?;
+        // Other parameters of the media type say nothing that the data do not say.
+        let head = url.get(5..comma)?.strip_suffix(";base64")?;
+        let media_type = 5..5 + head.find(';').unwrap_or(head.len());
+        is_base64(url.get(comma + 1..)?).then_some(())?;
+        Some(Media::Data {
+            media_type: piece(&url, media_type),
+            data: piece(&url, comma + 1..url.len()),
+        })
+    }
+
+    /// Reads base64 without anything before it.
+    pub fn read_bare(text: JsonText<'b>) -> Option<Self> {
+        let data = text.decoded().filter(|data| is_base64(data))?;
+        Some(Media::Data {
+            media_type: Cow::Borrowed(""),
+            data,
+        })
+    }
+
+    /// The media type of an image. What it begins with says what it is: clients state it wrongly, and providers refuse it then.
+    pub fn image_type(&self) -> &str {
+        let Media::Data { media_type, data } = self else {
+            return "";
+        };
+        let known = type_of_data(data).filter(|known| known.starts_with("image/"));
+        known.unwrap_or(match &**media_type {
+            "image/jpg" => "image/jpeg",
+            stated => stated,
+        })
+    }
+
+    /// The format of an image of a kind that Claude models take, as it stands in its media type.
+    pub fn image_format(&self) -> Option<&str> {
+        let format = self.image_type().strip_prefix("image/")?;
+        matches!(format, "png" | "jpeg" | "gif" | "webp").then_some(format)
+    }
+
+    /// The media type of a document, by what is stated, by what it begins with, or by the name of its file.
+    pub fn document_type(&self, file_name: &str) -> &str {
+        let Media::Data { media_type, data } = self else {
+            return "";
+        };
+        if !matches!(&**media_type, "" | "application/octet-stream") {
+            return media_type;
+        }
+        let extension = file_name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        let by_name = || find(&DOCUMENTS, extension);
+        type_of_data(data).or_else(by_name).unwrap_or(media_type)
+    }
+}
+
+/// The extension of a document's media type.
+pub fn document_extension(media_type: &str) -> Option<&'static str> {
+    let mut known = DOCUMENTS.iter();
+    known
+        .find(|(_, known)| media_type.eq_ignore_ascii_case(known))
+        .map(|(extension, _)| *extension)
+}
+
+/// The media type of what is at an address, by the extension of its path.
+pub fn media_type_of(address: &str) -> Option<&'static str> {
+    let (_, rest) = address.split_once("://")?;
+    let (_, path) = rest.split(['?', '#']).next()?.split_once('/')?;
+    let (_, extension) = path.rsplit_once('.')?;
+    find(&MEDIA, extension).or_else(|| find(&DOCUMENTS, extension))
+}
+
+fn find(kinds: &[(&str, &'static str)], extension: &str) -> Option<&'static str> {
+    let mut kinds = kinds.iter();
+    kinds
+        .find(|(known, _)| extension.eq_ignore_ascii_case(known))
+        .map(|(_, media_type)| *media_type)
+}
+
+fn type_of_data(base64: &str) -> Option<&'static str> {
+    let mut known = BEGINS.iter();
+    known
+        .find(|(begin, _)| base64.starts_with(begin))
+        .map(|(_, media_type)| *media_type)
+}
+
+fn is_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http"))
+}
+
+/// Whether a text is base64 of at least a byte (RFC 4648, sections 4 and 5).
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    !digits.is_empty()
+        && text.len() - digits.len() <= 2
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() | matches!(byte, b'+' | b'/' | b'-' | b'_'))
+}
+
+fn piece<'b>(text: &Cow<'b, str>, range: std::ops::Range<usize>) -> Cow<'b, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.get(range).unwrap_or_default()),
+        Cow::Owned(text) => Cow::Owned(text.get(range).unwrap_or_default().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::Media;
+    use proofgate_dialect::json_text::JsonText;
+
+    fn read(url: &str) -> Option<Media<'static>> {
+        let json = serde_json::value::RawValue::from_string(format!("\"{url}\"")).unwrap();
+        Media::read(JsonText::of(Box::leak(json)).unwrap())
+    }
+
+    #[test]
+    fn data_and_addresses_are_told_apart_and_all_else_is_neither() {
+        for url in ["data:image/png;base64,AA==", "DATA:image\\/png;a=b;base64,AA=="] {
+            let data = Media::Data {
+                media_type: Cow::Borrowed("image/png"),
+                data: Cow::Borrowed("AA=="),
+            };
+            assert_eq!(read(url), Some(data), "{url}");
+        }
+        assert_eq!(read("HTTPS://a/b"), Some(Media::Web("HTTPS://a/b".into())));
+        for neither in [
+            "",
+            "data:image/png,AA==",
+            "data:image/png;base64,",
+            "data:image/png;base64,a b",
+            "data:image/png;base64,A===",
+            "gs://a/b",
+            "file:///etc/passwd",
+            "AA==",
+        ] {
+            assert_eq!(read(neither), None, "{neither}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_what_it_begins_with() {
+        let of = |url: &str| read(url).unwrap().image_type().to_owned();
+        assert_eq!(of("data:image/jpeg;base64,iVBORw0KGgoA"), "image/png");
+        assert_eq!(of("data:image/jpg;base64,AA"), "image/jpeg");
+        assert_eq!(of("data:image/heic;base64,AA"), "image/heic");
+    }
+
+    #[test]
+    fn a_document_is_what_is_stated_or_what_its_name_says() {
+        let of = |url: &str, name: &str| read(url).unwrap().document_type(name).to_owned();
+        assert_eq!(of("data:text/csv;base64,AA", "a.pdf"), "text/csv");
+        assert_eq!(of("data:;base64,AA", "a.MD"), "text/markdown");
+        assert_eq!(
+            of("data:application/octet-stream;base64,JVBERi0x", ""),
+            "application/pdf"
+        );
+        assert_eq!(of("data:;base64,AA", "a"), "");
+    }
+}

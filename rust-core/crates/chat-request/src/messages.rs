@@ -1,0 +1,109 @@
+use serde_json::value::RawValue;
+
+use crate::Place;
+use crate::body::Message;
+use crate::losses::{Losses, json};
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::losses::OTHER_FIELDS;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Those who gave the model its instructions, in whichever of both words.
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+impl<'b> Message<'b> {
+    /// Reads who speaks, and loses what the message has besides and the writer does not say itself.
+    pub fn role(&self, place: Place, losses: &mut Losses) -> Result<Role, Untranslatable> {
+        let role = match self.role.as_deref() {
+            Some("system" | "developer") => Role::System,
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            Some("tool") => Role::Tool,
+            _ => {
+                let message = "the roles are system, developer, user, assistant and tool";
+                return Err(Untranslatable::new(place.field("role"), message));
+            }
+        };
+        // The name of a tool is known from the call that its result answers.
+        let name = self.name.filter(|_| role != Role::Tool);
+        let own = |value: Option<&'b RawValue>| value.filter(|_| role == Role::Assistant);
+        for (key, value) in [
+            ("messages[].audio", self.audio),
+            ("messages[].function_call", self.function_call),
+            ("messages[].name", name),
+            ("messages[].annotations", self.annotations),
+            ("messages[].cache_control", self.cache_control),
+            ("messages[].extra_content", own(self.extra_content)),
+            ("messages[].images", own(self.images)),
+        ] {
+            let field = key.strip_prefix("messages[].").unwrap_or(key);
+            losses.offer(key, json(value), || place.field(field))?;
+        }
+        self.note_foreign(role, losses);
+        losses.unknown(self.unknown.as_ref());
+        Ok(role)
+    }
+
+    /// Notes what only messages of another role have.
+    fn note_foreign(&self, role: Role, losses: &mut Losses) {
+        // Where it stands: all members of a message are at one place, as to the order of what is noted.
+        let here = self.role.as_deref().unwrap_or_default();
+        if role != Role::Tool && self.tool_call_id.is_some() {
+            losses.note(OTHER_FIELDS, here);
+        }
+        let of_the_model = [
+            self.refusal.is_some(),
+            self.tool_calls.is_some(),
+            self.reasoning.is_some(),
+            self.reasoning_content.is_some(),
+            self.reasoning_details.is_some(),
+            self.extra_content.is_some(),
+            self.images.is_some(),
+        ];
+        if role != Role::Assistant && of_the_model.contains(&true) {
+            losses.note(OTHER_FIELDS, here);
+        }
+    }
+
+    /// Loses what the model thought as text, which is unsigned.
+    pub fn lose_thoughts(&self, place: Place, losses: &mut Losses) -> Result<(), Untranslatable> {
+        for (key, field, value) in [
+            ("messages[].reasoning", "reasoning", self.reasoning),
+            (
+                "messages[].reasoning_content",
+                "reasoning_content",
+                self.reasoning_content,
+            ),
+        ] {
+            losses.offer(key, json(value), || place.field(field))?;
+        }
+        Ok(())
+    }
+
+    /// Loses thoughts that are of no use to the provider.
+    pub fn lose_details(&self, place: Place, losses: &mut Losses) -> Result<(), Untranslatable> {
+        match self.reasoning_details {
+            Some(details) => losses.lose("messages[].reasoning_details", details.get(), || {
+                place.field("reasoning_details")
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The words with which the model declined, unless they are blank.
+    pub fn declined(&self) -> Option<JsonText<'b>> {
+        self.refusal.filter(|refusal| !refusal.is_blank())
+    }
+
+    /// The id of the call that a tool's message answers.
+    pub fn answered(&self, place: Place) -> Result<&str, Untranslatable> {
+        let missing = || Untranslatable::new(place.field("tool_call_id"), "the id of a call is missing");
+        self.tool_call_id.as_deref().ok_or_else(missing)
+    }
+}

@@ -1,0 +1,222 @@
+//! The fields of a request beside its messages and tools.
+
+use serde_json::value::RawValue;
+
+use crate::body::JsonSchema;
+use crate::losses::{Losses, json};
+use crate::request::Chat;
+use crate::tools;
+use proofgate_dialect::Untranslatable;
+use proofgate_dialect::constraints::{Constraint, has};
+use proofgate_dialect::json_text::JsonText;
+use proofgate_dialect::losses::OTHER_FIELDS;
+use proofgate_dialect::object::{Flag, Number, Object};
+
+/// What asks for JSON where a provider has no mode for it. A forced tool would exclude the client's own tools and, on some
+/// models, thinking; and a model that may fill in any object likes to leave it empty.
+pub const JSON_OBJECT: &str = "Answer with one JSON object, and with nothing before or behind it.";
+
+/// What the answer is to be.
+pub enum Format<'c, 'b> {
+    Text,
+    /// Any JSON object.
+    Json,
+    /// JSON that a schema describes.
+    Schema(&'c JsonSchema<'b>, Object<'b>),
+}
+
+/// How words are chosen, as numbers of JSON: what the model at hand takes of what the client wants.
+pub struct Sampling<'b> {
+    pub temperature: Option<&'b str>,
+    pub top_p: Option<&'b str>,
+    pub top_k: Option<&'b str>,
+}
+
+impl<'b> Chat<'b> {
+    /// Loses what the writer does not say itself.
+    pub(super) fn lose_settings(&self, losses: &mut Losses) -> Result<(), Untranslatable> {
+        let number = |value: Option<Number<'b>>| value.map(Number::json);
+        let flag = |value: Option<Flag<'b>>| value.map(Flag::json);
+        // Without tools there is nothing to call at the same time.
+        let parallel = self.parallel_tool_calls.filter(|_| self.has_tools());
+        for (name, value) in [
+            ("n", number(self.n)),
+            ("functions", json(self.functions)),
+            ("function_call", json(self.function_call)),
+            ("modalities", json(self.modalities)),
+            ("audio", json(self.audio)),
+            ("web_search_options", json(self.web_search_options)),
+            ("moderation", json(self.moderation)),
+            ("parallel_tool_calls", flag(parallel)),
+            ("stop", json(self.stop)),
+            ("seed", number(self.seed)),
+            ("frequency_penalty", number(self.frequency_penalty)),
+            ("presence_penalty", number(self.presence_penalty)),
+            ("logit_bias", json(self.logit_bias)),
+            ("logprobs", flag(self.logprobs)),
+            ("top_logprobs", number(self.top_logprobs)),
+            ("verbosity", json(self.verbosity)),
+            ("top_k", number(self.top_k)),
+            ("thinking", self.thinking.map(Object::json)),
+            ("service_tier", json(self.service_tier)),
+            ("prediction", json(self.prediction)),
+            ("user", json(self.user)),
+            ("safety_identifier", json(self.safety_identifier)),
+            ("store", json(self.store)),
+            ("metadata", json(self.metadata)),
+            ("prompt_cache_key", json(self.prompt_cache_key)),
+            ("prompt_cache_options", json(self.prompt_cache_options)),
+            ("prompt_cache_retention", json(self.prompt_cache_retention)),
+            ("cache_control", json(self.cache_control)),
+        ] {
+            losses.offer(name, value, || name.to_owned())?;
+        }
+        if let Some(extra) = self.extra_body.filter(|_| !losses.says("extra_body")) {
+            losses.note(OTHER_FIELDS, extra.get());
+        }
+        losses.unknown(self.unknown.as_ref());
+        let Some(options) = self.stream_options.as_ref().filter(|_| self.stream == Some(true)) else {
+            return Ok(());
+        };
+        losses.unknown(options.unknown.as_ref());
+        let name = "stream_options.include_obfuscation";
+        losses.offer(name, json(options.include_obfuscation), || name.to_owned())
+    }
+
+    /// Whether the model is offered any tool.
+    pub(super) fn has_tools(&self) -> bool {
+        self.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+    }
+
+    /// The most tokens that the answer may have, and the name and the value of the field that says so: the newer one rules, as at
+    /// OpenAI.
+    pub fn most_tokens(
+        &self,
+        losses: &mut Losses,
+    ) -> Result<Option<(&'static str, &'b str, u64)>, Untranslatable> {
+        let count = |name: &'static str, value: Option<&'b RawValue>| match value {
+            None => Ok(None),
+            Some(value) => match value.get().parse() {
+                Ok(count) if count > 0 => Ok(Some((name, value.get(), count))),
+                _ => Err(Untranslatable::new(
+                    name,
+                    format!("{name} has to be an integer above 0"),
+                )),
+            },
+        };
+        let older = count("max_tokens", self.max_tokens)?;
+        let newer = count("max_completion_tokens", self.max_completion_tokens)?;
+        if let (Some((name, value, older)), Some((_, _, newer))) = (older, newer)
+            && older != newer
+        {
+            losses.note(name, value);
+        }
+        Ok(newer.or(older))
+    }
+
+    /// The texts that end an answer, but for those at which the provider does not stop, and for those that are too many.
+    pub fn stops(
+        &self,
+        most: usize,
+        is_taken: impl Fn(&JsonText<'b>) -> bool,
+        losses: &mut Losses,
+    ) -> Result<Vec<JsonText<'b>>, Untranslatable> {
+        let Some(stop) = self.stop else {
+            return Ok(Vec::new());
+        };
+        let mut stops = match JsonText::of(stop) {
+            Some(one) => vec![one],
+            None => {
+                let listed: Vec<&RawValue> = serde_json::from_str(stop.get()).map_err(|_| {
+                    Untranslatable::new("stop", "it has to be a string or an array of strings")
+                })?;
+                let texts = listed.into_iter().enumerate().map(|(at, text)| {
+                    JsonText::of(text)
+                        .ok_or_else(|| Untranslatable::new(format!("stop[{at}]"), "it has to be a string"))
+                });
+                texts.collect::<Result<_, _>>()?
+            }
+        };
+        if let Some(at) = stops.iter().position(|stop| !is_taken(stop)) {
+            losses.lose("stop", stop.get(), || format!("stop[{at}]"))?;
+            stops.retain(is_taken);
+        }
+        if stops.len() > most {
+            losses.lose_field("stop", stop.get())?;
+            stops.truncate(most);
+        }
+        Ok(stops)
+    }
+
+    /// What the model takes of the sampling that the client wants; `warmest` is the highest temperature of its provider.
+    pub fn sampling(
+        &self,
+        model: &str,
+        warmest: f64,
+        losses: &mut Losses,
+    ) -> Result<Sampling<'b>, Untranslatable> {
+        let mut sampling = Sampling {
+            temperature: self.temperature.map(Number::json),
+            top_p: self.top_p.map(Number::json),
+            top_k: self.top_k.map(Number::json).filter(|_| losses.says("top_k")),
+        };
+        let is_default = has(model, Constraint::DefaultSampling);
+        let one_of_two = sampling.temperature.is_some() && has(model, Constraint::OneOfTemperatureAndTopP);
+        for (name, value, is_taken) in [
+            ("temperature", &mut sampling.temperature, !is_default),
+            ("top_p", &mut sampling.top_p, !is_default && !one_of_two),
+            ("top_k", &mut sampling.top_k, !is_default),
+        ] {
+            if let Some(lost) = value.take_if(|_| !is_taken) {
+                losses.lose_field(name, lost)?;
+            }
+        }
+        if let Some(temperature) = self
+            .temperature
+            .filter(|temperature| temperature.value() > warmest)
+            && sampling.temperature.is_some()
+        {
+            let reason = "The provider of this model takes no temperature as high as this.";
+            losses.lose_for(reason, "temperature", temperature.json())?;
+            sampling.temperature = Some("1");
+        }
+        Ok(sampling)
+    }
+
+    /// What the answer is to be. A name is a label that says nothing to the model.
+    pub fn format(&self, losses: &mut Losses) -> Result<Format<'_, 'b>, Untranslatable> {
+        let Some(format) = &self.response_format else {
+            return Ok(Format::Text);
+        };
+        losses.unknown(format.unknown.as_ref());
+        match format.kind.as_deref() {
+            Some("text") => return Ok(Format::Text),
+            Some("json_object") => return Ok(Format::Json),
+            Some("json_schema") => {}
+            _ => {
+                return Err(Untranslatable::new(
+                    "response_format.type",
+                    "the types are text, json_object and json_schema",
+                ));
+            }
+        }
+        let described = format
+            .json_schema
+            .as_ref()
+            .and_then(|described| Some((described, described.schema?)));
+        let (described, schema) = described.ok_or_else(|| {
+            let path = "response_format.json_schema.schema";
+            Untranslatable::new(path, "a schema has to be given, as an object")
+        })?;
+        losses.unknown(described.unknown.as_ref());
+        let name = "response_format.json_schema.description";
+        losses.offer(name, described.description.map(JsonText::raw), || name.to_owned())?;
+        Ok(Format::Schema(described, schema))
+    }
+
+    /// Whether the model has to call a tool.
+    pub(super) fn forces_a_call(&self) -> bool {
+        self.tool_choice
+            .is_some_and(|choice| !tools::is_free(choice.get()))
+    }
+}

@@ -1,0 +1,204 @@
+//! What models refuse, and what they take in its place: one row a fact, with its source. Writers read it to say a request so
+//! that the model takes it. A model that no row names takes everything.
+
+mod hosts;
+mod row;
+mod table;
+
+pub use hosts::lacks_responses;
+pub use row::{Constraint, Models, Row};
+pub use table::ROWS;
+
+/// The rows about a model, by its name at the provider; of two about one thing the first one holds.
+pub fn rows(model: &str) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(move |row| row.models.has(model))
+}
+
+/// What is known of a model, by its name at the provider.
+pub fn of(model: &str) -> impl Iterator<Item = Constraint> {
+    rows(model).map(|row| row.constraint)
+}
+
+/// Whether a model is known to be constrained so.
+#[must_use]
+pub fn has(model: &str, constraint: Constraint) -> bool {
+    // Most rows are of other constraints, and to compare these is less than to look for parts of a name.
+    let mut rows = ROWS.iter().filter(|row| row.constraint == constraint);
+    rows.any(|row| row.models.has(model))
+}
+
+/// How a model is asked for an effort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort<'e> {
+    /// By this level: the one that was asked for, or the highest below it that the model has.
+    Level(&'e str),
+    /// By a number of tokens for its thoughts.
+    Budget(u64),
+    /// Not at all.
+    Nothing,
+}
+
+/// OpenAI's levels, the lowest first, each with the tokens of thought that stand for it.
+const LEVELS: [(&str, u64); 6] = [
+    ("minimal", 1024),
+    ("low", 1024),
+    ("medium", 4096),
+    ("high", 16_384),
+    ("xhigh", 24_576),
+    ("max", 32_768),
+];
+
+/// How a model is asked for one of OpenAI's levels of effort; `None` for a level that is none.
+#[must_use]
+pub fn effort<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
+    let at = LEVELS.iter().position(|(name, _)| *name == level)?;
+    for constraint in of(model) {
+        match constraint {
+            Constraint::NoThinking => return Some(Effort::Nothing),
+            Constraint::ThinkingBudget => return Some(Effort::Budget(LEVELS[at].1)),
+            Constraint::EffortLevels(levels) => {
+                return Some(Effort::Level(nearest(levels, level)));
+            }
+            _ => {}
+        }
+    }
+    Some(Effort::Level(level))
+}
+
+/// The level among those of a model that stands for one of OpenAI's: itself, else the highest below it, else the lowest.
+#[must_use]
+pub fn nearest<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
+    let at = LEVELS.iter().position(|(name, _)| *name == level);
+    let below = LEVELS.iter().take(at.map_or(0, |at| at + 1)).rev();
+    let known = below.filter_map(|(name, _)| levels.iter().find(|known| *known == name));
+    known.copied().next().or(levels.first().copied()).unwrap_or(level)
+}
+
+/// The levels of effort that a model is known to take, the lowest first.
+#[must_use]
+pub fn levels(model: &str) -> Option<&'static [&'static str]> {
+    ROWS.iter().find_map(|row| match row.constraint {
+        Constraint::EffortLevels(levels) if row.models.has(model) => Some(levels),
+        _ => None,
+    })
+}
+
+/// The level of effort that stands for a number of tokens of thought: the highest that is worth no more.
+#[must_use]
+pub fn effort_of_budget(model: &str, budget: u64) -> &'static str {
+    let within = LEVELS.iter().rev().find(|(_, tokens)| *tokens <= budget);
+    let level = within.map_or("low", |(level, _)| level);
+    nearest(levels(model).unwrap_or(&["low", "medium", "high"]), level)
+}
+
+/// Whether a request that is not one of Responses has to reach a model of OpenAI's own by `/v1/responses`: chat completions
+/// refuse its functions beside an `effort` (`None` is the model's default), or do not have the model at all.
+#[must_use]
+pub fn wants_responses(model: &str, has_tools: bool, effort: Option<&str>) -> bool {
+    let refuses_tools = || {
+        has(model, Constraint::ToolsWithoutEffort)
+            && match effort {
+                Some(effort) => effort != "none",
+                None => has(model, Constraint::ReasonsByDefault),
+            }
+    };
+    has(model, Constraint::ResponsesOnly) || (has_tools && refuses_tools())
+}
+
+/// The fewest tokens of thought that a Claude model takes.
+pub const LEAST_BUDGET: u64 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::{Constraint, Effort, ROWS, effort, effort_of_budget, has, wants_responses};
+
+    #[test]
+    fn every_row_names_its_source() {
+        assert!(ROWS.iter().all(|row| row.source.len() > 10));
+    }
+
+    #[test]
+    fn a_version_is_compared_by_its_numbers() {
+        let tools = |model| has(model, Constraint::ToolsWithoutEffort);
+        for model in [
+            "gpt-5.4",
+            "gpt-5.4-mini",
+            "openai/gpt-5.10",
+            "gpt-6",
+            "ft:gpt-5.6:org",
+        ] {
+            assert!(tools(model), "{model}");
+        }
+        for model in [
+            "gpt-5",
+            "gpt-5.3",
+            "gpt-4.5-preview",
+            "gpt-oss-120b",
+            "my-gpt-5.4",
+            "o3",
+            "",
+        ] {
+            assert!(!tools(model), "{model}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_no_row_names_takes_every_level() {
+        for level in ["low", "medium", "high", "xhigh", "max"] {
+            assert_eq!(effort("claude-opus-9", level), Some(Effort::Level(level)));
+        }
+        assert_eq!(effort("claude-opus-9", "huge"), None);
+    }
+
+    #[test]
+    fn a_level_that_a_model_has_not_becomes_the_one_below() {
+        let bedrock = "us.anthropic.claude-opus-4-5-20251101-v1:0";
+        assert_eq!(effort(bedrock, "max"), Some(Effort::Level("high")));
+        assert_eq!(effort("claude-opus-4-6", "xhigh"), Some(Effort::Level("high")));
+        assert_eq!(effort("claude-opus-4-6", "max"), Some(Effort::Level("max")));
+        assert_eq!(
+            effort("claude-haiku-4-5-20251001", "high"),
+            Some(Effort::Budget(16_384))
+        );
+        assert_eq!(effort("claude-3-haiku-20240307", "high"), Some(Effort::Nothing));
+    }
+
+    #[test]
+    fn chat_requests_reach_openais_own_models_by_responses_where_chat_completions_refuse_them() {
+        for (model, tools, effort) in [
+            ("gpt-5.4", true, Some("low")),
+            ("gpt-5.4-mini", true, Some("xhigh")),
+            ("gpt-5.5", true, None),
+            ("gpt-5.6-terra", true, None),
+            ("openai/gpt-6", true, Some("high")),
+            ("gpt-5-codex", false, None),
+            ("gpt-5.1-codex-mini", false, None),
+            ("codex-mini-latest", false, None),
+            ("o3-pro-2025-06-10", false, None),
+            ("gpt-5.4-pro", false, Some("none")),
+            ("o4-mini-deep-research", false, None),
+        ] {
+            assert!(wants_responses(model, tools, effort), "{model}");
+        }
+        for (model, tools, effort) in [
+            ("gpt-5.4", true, None),
+            ("gpt-5.4", true, Some("none")),
+            ("gpt-5.6-terra", true, Some("none")),
+            ("gpt-5.6-terra", false, Some("high")),
+            ("gpt-5.2", true, Some("high")),
+            ("gpt-4o", true, None),
+            ("gemini-3-pro", true, Some("high")),
+            ("deepseek-reasoner", true, None),
+        ] {
+            assert!(!wants_responses(model, tools, effort), "{model}");
+        }
+    }
+
+    #[test]
+    fn a_budget_of_thought_is_the_highest_effort_that_costs_no_more() {
+        assert_eq!(effort_of_budget("gpt-5.6", 31_999), "xhigh");
+        assert_eq!(effort_of_budget("gpt-5.1", 31_999), "high");
+        assert_eq!(effort_of_budget("gpt-9", 4096), "medium");
+        assert_eq!(effort_of_budget("o3", 1), "low");
+    }
+}

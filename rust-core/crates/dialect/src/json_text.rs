@@ -1,0 +1,69 @@
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// A JSON string as it stands in a body, quotes and escapes included: what is only passed on is not unescaped and escaped
+/// again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonText<'b>(&'b str);
+
+impl<'b> JsonText<'b> {
+    /// The string that a value is, if it is one.
+    #[inline]
+    pub fn of(value: &'b RawValue) -> Option<Self> {
+        let raw = value.get();
+        (raw.len() >= 2 && raw.starts_with('"')).then_some(JsonText(raw))
+    }
+
+    /// It with its quotes.
+    #[inline]
+    pub fn raw(self) -> &'b str {
+        self.0
+    }
+
+    /// It without its quotes, still escaped.
+    #[inline]
+    pub fn inner(self) -> &'b str {
+        self.0.get(1..self.0.len().saturating_sub(1)).unwrap_or_default()
+    }
+
+    /// Whether it has no character.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.inner().is_empty()
+    }
+
+    /// Whether it has no character but white space, which Anthropic refuses as a text.
+    pub fn is_blank(self) -> bool {
+        match self.inner().bytes().next() {
+            None => true,
+            Some(b'\\') => self.decoded().is_some_and(|text| text.trim().is_empty()),
+            Some(byte) if byte.is_ascii_whitespace() || !byte.is_ascii() => {
+                self.decoded().is_some_and(|text| text.trim().is_empty())
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// The characters that it means. `None` for half a surrogate pair.
+    pub fn decoded(self) -> Option<Cow<'b, str>> {
+        if self.inner().contains('\\') {
+            return serde_json::from_str(self.0).ok().map(Cow::Owned);
+        }
+        Some(Cow::Borrowed(self.inner()))
+    }
+}
+
+impl<'de: 'b, 'b> Deserialize<'de> for JsonText<'b> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = <&RawValue>::deserialize(deserializer)?;
+        JsonText::of(value).ok_or_else(|| serde::de::Error::custom("not a string"))
+    }
+}
+
+/// What stands between the quotes of a string, its escapes as they are.
+#[inline]
+pub fn inside(value: &RawValue) -> Option<&str> {
+    JsonText::of(value).map(JsonText::inner)
+}

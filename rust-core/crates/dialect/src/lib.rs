@@ -1,0 +1,34 @@
+//! What all translations between dialects of model APIs have in common: what a request [goes to](Target) and what the way back
+//! [has to know of it](Asked), why a request or an answer [cannot be said](Untranslatable), what becomes of fields
+//! [without a counterpart](losses), and how JSON is read and written without copying it.
+//!
+//! What single models refuse stands in one table, [`constraints`]; what they can do, in [`abilities`].
+#![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    reason = "readers and writers for the crates of translation alone, where names say enough"
+)]
+
+pub mod abilities;
+pub mod bedrock_error;
+pub mod constraints;
+pub mod dropped;
+pub mod field;
+pub mod json;
+pub mod json_text;
+pub mod losses;
+pub mod object;
+pub mod reasoning_details;
+pub mod schema;
+
+mod asked;
+mod asked_response;
+mod error;
+mod events;
+mod usage;
+
+pub use asked::{Asked, Target, UntranslatableFields};
+pub use asked_response::{AskedResponse, SentTool, ToolKind};
+pub use error::{AnswerError, Untranslatable};
+pub use events::{EventKind, Step, write_data, write_event};
+pub use usage::Usage;

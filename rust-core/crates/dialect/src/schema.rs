@@ -1,0 +1,8 @@
+//! JSON schemas of answers and arguments, as providers take them.
+
+mod claude;
+mod members;
+mod strict;
+
+pub use claude::{write as write_for_claude, write_arguments};
+pub use strict::can_be_strict;

@@ -1,0 +1,280 @@
+use super::members::{DEEPEST, Members, elements};
+use super::strict::names_object;
+use crate::json::write_string;
+
+/// Formats of strings that the API takes.
+const FORMATS: [&str; 10] = [
+    "\"date-time\"",
+    "\"time\"",
+    "\"date\"",
+    "\"duration\"",
+    "\"email\"",
+    "\"hostname\"",
+    "\"uri\"",
+    "\"ipv4\"",
+    "\"ipv6\"",
+    "\"uuid\"",
+];
+
+/// What a keyword of a schema becomes.
+enum Fate {
+    /// It stays as it is.
+    Kept,
+    /// It holds one schema, a list of them, or schemas by name.
+    One,
+    List(&'static str),
+    Named,
+    /// It says nothing of the answer, or is said in another way.
+    Gone,
+    /// The API refuses it: it stands in the description, where the model reads it.
+    Described,
+}
+
+/// Appends a schema as Anthropic takes it: objects add no properties, and keywords that the API refuses stand in the
+/// description of what they constrain, as `{minimum: 0, maximum: 9}`.
+///
+/// Source: anthropic 2.12.0, `lib/_parse/_transform.py`, which does the same for that client's own schemas.
+///
+/// One that Anthropic takes as it is passes byte for byte.
+pub fn write(schema: &str, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_schema(schema, 0, out);
+    let written = out.get(start..).unwrap_or_default();
+    if without_blanks(schema.as_bytes()).eq(without_blanks(written)) {
+        out.truncate(start);
+        out.extend_from_slice(schema.as_bytes());
+    }
+}
+
+/// Appends the schema of a tool's arguments as Anthropic and Converse take it: that of an object, at whose root there is no choice
+/// of schemas. A choice stands in the description.
+///
+/// Source: anthropics/claude-code#27337 ("input_schema does not support oneOf, allOf, or anyOf at the top level"),
+/// anomalyco/opencode#35516.
+pub fn write_arguments(schema: &str, out: &mut Vec<u8>) {
+    const CHOICES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+    let members = Members::of(schema).filter(|members| {
+        members.get("type").is_none() || CHOICES.iter().any(|choice| members.get(choice).is_some())
+    });
+    let Some(members) = members else {
+        out.extend_from_slice(schema.as_bytes());
+        return;
+    };
+    let mut described = String::new();
+    let start = out.len();
+    out.push(b'{');
+    write_name("type", start, out);
+    out.extend_from_slice(b"\"object\"");
+    for (name, value) in &members.0 {
+        match &**name {
+            "type" | "description" => {}
+            name if CHOICES.contains(&name) => describe(name, value.get(), &mut described),
+            name => {
+                write_name(name, start, out);
+                out.extend_from_slice(value.get().as_bytes());
+            }
+        }
+    }
+    write_description(&members, described, false, start, out);
+    out.push(b'}');
+}
+
+/// Adds a keyword to what the description says.
+fn describe(name: &str, value: &str, described: &mut String) {
+    described.push_str(if described.is_empty() { "{" } else { ", " });
+    for piece in [name, ": ", value] {
+        described.push_str(piece);
+    }
+}
+
+/// The bytes of JSON but for the blanks between its tokens.
+fn without_blanks(json: &[u8]) -> impl Iterator<Item = u8> {
+    let (mut in_string, mut escaped) = (false, false);
+    json.iter().copied().filter(move |&byte| {
+        let is_blank = !in_string && byte.is_ascii_whitespace();
+        in_string ^= byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        !is_blank
+    })
+}
+
+fn write_schema(schema: &str, depth: usize, out: &mut Vec<u8>) {
+    let members = Members::of(schema).filter(|_| depth <= DEEPEST);
+    let Some(members) = members else {
+        out.extend_from_slice(schema.as_bytes());
+        return;
+    };
+    let is_object = members.get("type").is_some_and(names_object) || members.get("properties").is_some();
+    let is_reference = members.get("$ref").is_some();
+    let mut described = String::new();
+    let start = out.len();
+    out.push(b'{');
+    for (name, value) in &members.0 {
+        let value = value.get();
+        match fate(name, value, is_object, is_reference) {
+            Fate::Kept => {
+                write_name(name, start, out);
+                out.extend_from_slice(value.as_bytes());
+            }
+            Fate::One => {
+                write_name(name, start, out);
+                write_schema(value, depth + 1, out);
+            }
+            Fate::List(name) => {
+                write_name(name, start, out);
+                write_list(value, depth, out);
+            }
+            Fate::Named => {
+                write_name(name, start, out);
+                write_named(value, depth, out);
+            }
+            Fate::Gone => {}
+            Fate::Described => describe(name, value, &mut described),
+        }
+    }
+    write_description(&members, described, is_reference, start, out);
+    if is_object && !is_reference {
+        write_name("additionalProperties", start, out);
+        out.extend_from_slice(b"false");
+    }
+    out.push(b'}');
+}
+
+fn fate(name: &str, value: &str, is_object: bool, is_reference: bool) -> Fate {
+    match name {
+        "$defs" | "definitions" => Fate::Named,
+        "$ref" => Fate::Kept,
+        // Beside a reference nothing else may stand.
+        _ if is_reference => Fate::Gone,
+        "properties" => Fate::Named,
+        "items" if value.starts_with('{') => Fate::One,
+        "anyOf" | "oneOf" if value.starts_with('[') => Fate::List("anyOf"),
+        "allOf" if value.starts_with('[') => Fate::List("allOf"),
+        "type" | "enum" | "const" | "title" | "required" => Fate::Kept,
+        "format" if FORMATS.contains(&value) => Fate::Kept,
+        "minItems" if matches!(value, "0" | "1") => Fate::Kept,
+        "additionalProperties" if is_object && !value.starts_with('{') => Fate::Gone,
+        "description" | "$schema" | "$id" | "$comment" => Fate::Gone,
+        _ => Fate::Described,
+    }
+}
+
+fn write_description(
+    members: &Members<'_>,
+    mut described: String,
+    is_reference: bool,
+    start: usize,
+    out: &mut Vec<u8>,
+) {
+    let description = members.get("description").filter(|_| !is_reference);
+    if described.is_empty() {
+        if let Some(description) = description {
+            write_name("description", start, out);
+            out.extend_from_slice(description.as_bytes());
+        }
+        return;
+    }
+    described.push('}');
+    let own: String = description
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    let separator = if own.is_empty() { "" } else { "\n\n" };
+    write_name("description", start, out);
+    write_string(out, &[own.as_str(), separator, described.as_str()].concat());
+}
+
+fn write_list(list: &str, depth: usize, out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (at, schema) in elements(list).unwrap_or_default().into_iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_schema(schema.get(), depth + 1, out);
+    }
+    out.push(b']');
+}
+
+fn write_named(schemas: &str, depth: usize, out: &mut Vec<u8>) {
+    let Some(members) = Members::of(schemas) else {
+        out.extend_from_slice(schemas.as_bytes());
+        return;
+    };
+    let start = out.len();
+    out.push(b'{');
+    for (name, schema) in &members.0 {
+        write_name(name, start, out);
+        write_schema(schema.get(), depth + 1, out);
+    }
+    out.push(b'}');
+}
+
+/// Appends a member's name, and the comma before it unless the object at `start` has just begun.
+fn write_name(name: &str, start: usize, out: &mut Vec<u8>) {
+    if out.len() > start + 1 {
+        out.push(b',');
+    }
+    write_string(out, name);
+    out.push(b':');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write;
+
+    fn written(schema: &str) -> String {
+        let mut out = Vec::new();
+        write(schema, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_the_api_takes_passes_with_its_order_and_digits() {
+        let schema = r##"{"type":"object","properties":{"z":{"type":"number","enum":[1.10]},"a":{"$ref":"#/$defs/A"}},"required":["z"],"$defs":{"A":{"type":"string","format":"date"}},"description":"\u00e9","additionalProperties":false}"##;
+        assert_eq!(written(schema), schema);
+    }
+
+    #[test]
+    fn a_keyword_that_the_api_refuses_stands_in_the_description() {
+        assert_eq!(
+            written(r#"{"type":"integer","minimum":0,"maximum":9,"description":"Age"}"#),
+            r#"{"type":"integer","description":"Age\n\n{minimum: 0, maximum: 9}"}"#
+        );
+        assert_eq!(
+            written(
+                r#"{"type":"array","items":{"type":"string","minLength":1,"format":"phone"},"minItems":2}"#
+            ),
+            r#"{"type":"array","items":{"type":"string","description":"{minLength: 1, format: \"phone\"}"},"description":"{minItems: 2}"}"#
+        );
+    }
+
+    #[test]
+    fn an_object_adds_no_properties() {
+        assert_eq!(
+            written(
+                r#"{"$schema":"x","type":"object","properties":{"a":{"oneOf":[{"type":"object","additionalProperties":true}]}}}"#
+            ),
+            r#"{"type":"object","properties":{"a":{"anyOf":[{"type":"object","additionalProperties":false}]}},"additionalProperties":false}"#
+        );
+    }
+
+    #[test]
+    fn arguments_are_an_object_without_a_choice_at_its_root() {
+        let written = |schema: &str| {
+            let mut out = Vec::new();
+            super::write_arguments(schema, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let taken = r#"{ "type": "object", "properties": {"a": {"anyOf": []}} }"#;
+        assert_eq!(written(taken), taken);
+        assert_eq!(
+            written(r#"{"properties":{"a":{}},"anyOf":[{"required":["a"]}],"description":"d"}"#),
+            r#"{"type":"object","properties":{"a":{}},"description":"d\n\n{anyOf: [{\"required\":[\"a\"]}]}"}"#
+        );
+    }
+
+    #[test]
+    fn depth_that_no_stack_has_passes_as_it_came() {
+        let deep = format!("{}1{}", r#"{"items":"#.repeat(50_000), "}".repeat(50_000));
+        assert!(written(&deep).ends_with(&"}".repeat(40_000)));
+    }
+}
